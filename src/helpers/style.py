@@ -1,0 +1,98 @@
+"""Figures made to be projected: one style, colours that colour-blind readers can tell apart.
+
+Importing this module sets Matplotlib's defaults. Figures are drawn on white, in dark pages too.
+"""
+
+import math
+
+import matplotlib.pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+
+# Okabe and Ito (2008), darkest first; each has a contrast of at least 3:1 against white.
+COLOURS = {
+    "blue": "#0072B2",
+    "vermillion": "#D55E00",
+    "green": "#00805C",
+    "purple": "#B0518D",
+    "black": "#1A1A1A",
+    "grey": "#767676",
+}
+
+plt.rcParams.update(
+    {
+        "figure.figsize": (9.0, 5.0),
+        "figure.dpi": 100,
+        "figure.facecolor": "white",
+        "figure.constrained_layout.use": True,
+        "font.size": 16,
+        "axes.titlesize": 17,
+        "axes.titleweight": "bold",
+        "axes.titlelocation": "left",
+        "axes.labelsize": 16,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "axes.grid": True,
+        "axes.grid.which": "major",
+        "axes.prop_cycle": plt.cycler(color=list(COLOURS.values())),
+        "grid.color": "#E3E3E3",
+        "legend.frameon": False,
+        "legend.fontsize": 14,
+        "lines.linewidth": 2.5,
+        "lines.markersize": 8,
+        "xtick.labelsize": 14,
+        "ytick.labelsize": 14,
+    }
+)
+
+
+def axes(title: str, x: str, y: str, log: str = "", columns: int = 1, height: float = 5.0) -> Axes | list[Axes]:
+    """Axes with a title that states the finding; `log` is "", "x", "y" or "xy".
+
+    With `columns` > 1, `title` heads the figure and a list of axes that share y comes back.
+
+    Raises:
+        ValueError: `log` is none of these, or there are fewer than one column.
+    """
+    if log not in ("", "x", "y", "xy"):
+        raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
+    if columns < 1:
+        raise ValueError(f"columns must be at least 1, not {columns}")
+    figure, row = plt.subplots(1, columns, squeeze=False, sharey=True, figsize=(9.0 if columns == 1 else 11.0, height))
+    for ax in row[0]:
+        ax.set_xlabel(x)
+        ax.set_xscale("log" if "x" in log else "linear")
+        ax.set_yscale("log" if "y" in log else "linear")
+    row[0][0].set_ylabel(y)
+    if columns == 1:
+        row[0][0].set_title(title)
+        return row[0][0]
+    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=17)
+    return list(row[0])
+
+
+def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> None:
+    """Write each line's label at its right end, in its colour, moved apart where they would touch.
+
+    `gap` is the least distance of two labels, in fractions of the axes' height.
+    """
+    lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
+    ax.get_ylim()  # settles the limits, which the label's height depends on
+    ends = []
+    for line in lines:
+        points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]
+        height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
+        ends.append((height, points[-1], line))
+    free = -1.0
+    for height, (x, y), line in sorted(ends, key=lambda end: end[0]):
+        free = max(height, free + gap * 5.0 / ax.figure.get_figheight())
+        ax.annotate(
+            line.get_label(),
+            xy=(x, y),
+            xytext=(1.015, free),
+            textcoords=ax.transAxes,
+            color=line.get_color(),
+            size=14,
+            va="center",
+            annotation_clip=False,
+        )

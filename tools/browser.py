@@ -1,0 +1,55 @@
+"""Find a Chromium for the tests, or install one: what is there, then Playwright's own, then the system's packages."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+from playwright.sync_api import Error, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+FLAGS = [
+    "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--no-first-run",
+]  # fmt: skip
+
+
+def find() -> str | None:
+    """The path of a browser that is there, or None."""
+    if named := os.environ.get("CHROMIUM"):
+        return named
+    for name in NAMES:
+        if path := shutil.which(name):
+            return path
+    if os.path.exists(MAC):
+        return MAC
+    try:
+        with sync_playwright() as playwright:
+            own = playwright.chromium.executable_path
+    except Error:
+        return None
+    return own if os.path.exists(own) else None
+
+
+def install() -> str:
+    """Try each way to install a browser in turn.
+
+    Raises:
+        SystemExit: none worked; one sentence says what to do.
+    """
+    ways = [[sys.executable, "-m", "playwright", "install", "chromium"]]
+    if shutil.which("apt-get"):
+        sudo = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        ways += [[*sudo, "apt-get", "update", "-qq"], [*sudo, "apt-get", "install", "-y", "-qq", "chromium"]]
+    for way in ways:
+        print(f"no Chromium here; trying: {' '.join(way[-3:])}", flush=True)
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(way, check=False, env=environment, timeout=600, stdout=subprocess.DEVNULL)
+        if path := find():
+            return path
+    raise SystemExit("The tests need Chromium or Chrome: install one, or set CHROMIUM to its path.")
+
+
+if __name__ == "__main__":
+    print(find() or install())

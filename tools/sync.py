@@ -1,0 +1,68 @@
+"""Write what must be the same everywhere: the repository's address and the notebooks' set-up cell.
+
+The address stands in pyproject.toml; run `make sync` after changing it. `--check` changes nothing and
+fails where something differs.
+"""
+
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+SETUP = """\
+import sys  # on Colab, install the course's package; elsewhere do nothing
+if "google.colab" in sys.modules: get_ipython().system("pip install -q git+{url}")"""
+MENTIONS = ("_config.yml", "README.md", "CITATION.cff", "chapters/about.md", "chapters/welcome.md")
+
+
+def repository() -> str:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+
+
+def notebooks() -> list[Path]:
+    return [p for p in sorted((ROOT / "chapters").rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
+
+
+def cleaned(path: Path) -> str:
+    """The notebook with the set-up cell first, and without outputs, counts and widget state."""
+    notebook = json.loads(path.read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    code[0]["source"] = SETUP.format(url=repository()).splitlines(keepends=True)
+    code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
+    for cell in code:
+        cell["outputs"], cell["execution_count"] = [], None
+    kept = {k: v for k, v in notebook["metadata"].items() if k in ("lecture", "accelerator")}
+    notebook["metadata"] = {
+        **kept,
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python"},
+    }
+    return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+
+
+def addressed(path: Path, old: str) -> str:
+    """The file with the address written before replaced by the one in pyproject.toml."""
+    new = repository()
+    slug = lambda url: url.removeprefix("https://github.com/")  # noqa: E731
+    return path.read_text().replace(old, new).replace(slug(old), slug(new))
+
+
+def main() -> int:
+    old = re.search(r"^\s+url: (\S+)$", (ROOT / "_config.yml").read_text(), re.M)[1]
+    wanted = {path: cleaned(path) for path in notebooks()}
+    wanted |= {ROOT / name: addressed(ROOT / name, old) for name in MENTIONS}
+    stale = [path for path, text in wanted.items() if path.read_text() != text]
+    if "--check" in sys.argv:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is not as `make sync` writes it")
+        return bool(stale)
+    for path in stale:
+        path.write_text(wanted[path])
+        print(f"wrote {path.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
