@@ -1,10 +1,23 @@
 """The tables that come with the course, and the folder where downloads are kept."""
 
+import contextlib
+import errno
+import hashlib
 import os
+import shutil
+import time
+from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
+import filelock
 import pandas as pd
 import pooch
+import requests
+from tqdm.auto import tqdm
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def folder() -> Path:
@@ -37,3 +50,93 @@ def provenance(name: str) -> str:
     table(name)
     lines = (folder() / f"{name}.csv").read_text().splitlines()
     return "\n".join(line[1:].strip() for line in lines if line.startswith("#"))
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def download(url: str, target: Path, expected: str, attempts: int = 3, **settings) -> Path:
+    """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
+
+    What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its hash is
+    right. Of two processes at once, one fetches and the other waits.
+
+    Args:
+        url: http, https or file address.
+        target: the file to write; left alone when it already has the right hash.
+        expected: the file's SHA-256, in hexadecimal.
+        attempts: how often a broken connection is taken up again in this call.
+        settings: further arguments of `requests.get` (`verify`, `proxies`).
+
+    Raises:
+        OSError: the server cannot be reached or refuses, what it sends has another hash (also when fetched
+            afresh), or the disk is full.
+    """
+    target = Path(target)
+    part = target.with_name(target.name + ".part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(target.with_name(target.name + ".lock")), room(target.parent):
+        if target.is_file() and sha256(target) == expected:
+            return target
+        for _ in range(2):  # a stale or damaged part costs one fetch from the start
+            try:
+                _stream(url, part, attempts, settings)
+            except OSError as error:
+                if error.errno in FULL:
+                    part.unlink(missing_ok=True)
+                raise
+            if sha256(part) == expected:
+                os.replace(part, target)
+                return target
+            part.unlink()
+    raise OSError(f"{target.name} arrived twice with a wrong SHA-256: a proxy or mirror changes it")
+
+
+def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
+    if url.startswith("file:"):
+        shutil.copyfile(url2pathname(urlsplit(url).path), part)
+        return
+    for attempt in range(attempts):
+        have = part.stat().st_size if part.exists() else 0
+        # without "identity" a server may compress, and offsets would count other bytes
+        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+        try:
+            with requests.get(url, headers=headers, stream=True, timeout=60, **settings) as response:
+                if response.status_code == 416:  # nothing lies beyond what we have: its hash decides
+                    return
+                response.raise_for_status()
+                resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
+                start = have if resumed else 0
+                total = start + int(response.headers.get("Content-Length", 0)) or None
+                bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, leave=False)
+                with open(part, "ab" if resumed else "wb") as file, bar:
+                    for block in response.iter_content(1 << 18):
+                        file.write(block)
+                        bar.update(len(block))
+                return
+        except requests.RequestException as error:
+            if attempt == attempts - 1:
+                raise ConnectionError(f"{part.stem} did not arrive ({type(error).__name__})") from error
+            time.sleep(attempt + 1)
+
+
+@contextlib.contextmanager
+def room(folder: Path, needed: int = 0) -> Iterator[None]:
+    """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.
+
+    Raises:
+        OSError: there is too little room, at the start or while the block writes.
+    """
+    advice = f"free some, or set HELPERS_CACHE to a folder on a larger disk (now {folder})"
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        short = f"{needed / 1e6:.0f} MB of disk are needed and {free / 1e6:.0f} are free"
+        raise OSError(errno.ENOSPC, f"{short}: {advice}")
+    try:
+        yield
+    except OSError as error:
+        if error.errno in FULL and advice not in str(error):
+            raise OSError(error.errno, f"the disk is full: {advice}") from error
+        raise
