@@ -1,0 +1,434 @@
+"""Tree-NeighborsMatch, the problem of Alon & Yahav (2021), and five networks that try to solve it.
+
+All trees of one depth share one topology, edges point from child to parent, only the root is read, inner nodes start
+equal and only the root sees the question. So a state is a function of the leaves below it, a node of height h knows
+nothing before layer h and is not read after layer h + 1, and trees that differ in the question alone share everything
+but their root. `Network` computes just those states, in dense arrays, and is equal to the same model on the whole
+graph: outputs, gradients and batch statistics.
+"""
+
+import argparse
+import csv
+import datetime
+import io
+import itertools
+import math
+import os
+import platform
+import random
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from helpers import compute
+
+DEPTHS = range(2, 9)
+KINDS = ("gcn", "gin", "gat", "ggnn", "attention")
+BATCH = {2: 64, 3: 64, 4: 1024, 5: 1024, 6: 1024, 7: 2048, 8: 2048}
+HEADS = 4
+
+
+def _check_depth(depth: int, allowed: range) -> None:
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth not in allowed:
+        raise ValueError(f"depth must be an integer from {allowed[0]} to {allowed[-1]}, not {depth!r}")
+
+
+def orderings(depth: int) -> int:
+    """How many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is odd.
+
+    The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
+
+    Raises:
+        ValueError: depth is not an integer from 1 to 16.
+    """
+    _check_depth(depth, range(1, 17))
+    leaves = 2**depth
+    return math.factorial(leaves) >> (leaves - 1)
+
+
+def minimum_width(depth: int, bits: int = 32) -> int:
+    """Smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
+
+    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It counts every
+    order of the leaves; the released training sets hold at most 1000, so it does not bind on training accuracy.
+
+    Raises:
+        ValueError: depth is not an integer from 1 to 16, or bits is not a positive integer.
+    """
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
+        raise ValueError(f"bits must be a positive integer, not {bits!r}")
+    return -(-orderings(depth).bit_length() // bits)
+
+
+class Batch(NamedTuple):
+    """Examples, with the leaves they share written once: example b asks `key[b]` of `values[row[b]]`."""
+
+    key: Int[Tensor, " examples"]
+    values: Int[Tensor, "orders leaves"]
+    row: Int[Tensor, " examples"]
+    label: Int[Tensor, " examples"]
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(*(part.to(device) for part in self))
+
+
+class TreeNeighborsMatch:
+    """The dataset of Alon & Yahav (2021), section 4.1, as their code generates it.
+
+    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a value); the root
+    carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose number is the key. Example e is
+    order `e // leaves` of the leaves, asked for key `e % leaves + 1`. Chance is 1 / leaves.
+
+    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by label like theirs but
+    drawn by another generator.
+
+    Attributes:
+        nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
+        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first pre-order, root 0.
+        leaf_nodes: (leaves,), the numbers of the leaves from left to right.
+        orders: (orders, leaves), values 1..leaves.
+        train, test: example numbers.
+
+    Raises:
+        ValueError: depth is not an integer from 2 to 8.
+    """
+
+    def __init__(self, depth: int, seed: int = 11):
+        _check_depth(depth, DEPTHS)
+        self.depth, self.leaves, self.nodes = depth, 2**depth, 2 ** (depth + 1) - 1
+        self.edges, self.leaf_nodes = _tree(depth)
+        count = min(1000, math.factorial(self.leaves), 32000 // self.leaves if depth > 3 else 1000)
+        if depth > 3:
+            state = np.random.RandomState(seed)
+            orders = [state.permutation(range(1, self.leaves + 1)) for _ in range(count)]
+        else:
+            orders = random.Random(seed).sample([*itertools.permutations(range(1, self.leaves + 1))], count)
+        self.orders = torch.as_tensor(np.array(orders))
+        examples = torch.arange(count * self.leaves)
+        by_label = examples[self.batch(examples).label.argsort(stable=True)].view(self.leaves, count)
+        generator = torch.Generator().manual_seed(seed)
+        by_label = torch.stack([row[torch.randperm(count, generator=generator)] for row in by_label])
+        self.train, self.test = (part.flatten() for part in by_label.tensor_split([count * 4 // 5], dim=1))
+
+    def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
+        """The examples with these numbers, each order of the leaves written once."""
+        key, order = examples % self.leaves + 1, examples // self.leaves
+        used, row = order.unique(return_inverse=True)
+        return Batch(key, self.orders[used], row, self.orders[order, key - 1])
+
+    def features(self, examples: Int[Tensor, " examples"]) -> Int[Tensor, "examples nodes 2"]:
+        """The (key, value) of every node: what a general graph library reads."""
+        batch = self.batch(examples)
+        features = torch.zeros(len(examples), self.nodes, 2, dtype=torch.long)
+        features[:, 0, 0] = batch.key
+        features[:, self.leaf_nodes, 0] = torch.arange(1, self.leaves + 1)
+        features[:, self.leaf_nodes, 1] = batch.values[batch.row]
+        return features
+
+
+def _tree(depth: int) -> tuple[Int[Tensor, "2 edges"], Int[Tensor, " leaves"]]:
+    edges, leaves, stack = [], [], [(0, depth)]
+    while stack:
+        node, height = stack.pop()
+        if height == 0:
+            leaves.append(node)
+            continue
+        left, right = node + 1, node + 2**height
+        edges += [(left, node), (right, node)]
+        stack += [(right, height - 1), (left, height - 1)]
+    loops = [(node, node) for node in range(2 ** (depth + 1) - 1)]
+    return torch.tensor(edges + loops).T.contiguous(), torch.tensor(leaves)
+
+
+def _glorot(*shape: int) -> nn.Parameter:
+    bound = math.sqrt(6 / (shape[-1] + shape[-2]))
+    return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
+
+
+class GCN(nn.Module):
+    """x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself (Kipf & Welling, 2017).
+
+    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of inner nodes, of
+    in-degree 3, need no scaling.
+    """
+
+    activation, residual, layer_norm = True, True, True
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
+
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x if degree == 3 else x * math.sqrt(3 / degree)
+
+    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
+        return _total(loop, children) @ (self.weight / math.sqrt(3 * degree)) + self.bias
+
+
+class GIN(nn.Module):
+    """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019), epsilon 0; the second x_i is the released data's loop.
+
+    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over every node of every
+    tree, so in training all states must be known, not only those that reach the root.
+    """
+
+    activation, residual, layer_norm = True, True, True
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.linears = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
+        self.batch_norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
+
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x
+
+    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
+        return own + _total(loop, children)
+
+    def mlp(self, x: Float[Tensor, "*rows width"], count: Float[Tensor, " rows"] | None = None) -> Tensor:
+        """The MLP; in training row k stands for `count[k]` equal rows of the batch."""
+        for linear, norm in zip(self.linears, self.batch_norms, strict=True):
+            weight, bias = _folded(linear, norm, x, count if self.training else None)
+            x = F.relu(F.linear(x, weight, bias))
+        return x
+
+
+def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Weight and bias of `norm(linear(x))`, the statistics taken from the moments of x."""
+    if count is None:
+        mean, variance = norm.running_mean, norm.running_var
+    else:
+        size = count.sum()
+        share = count / size
+        centre = share @ x
+        offset = x - centre
+        mean = F.linear(centre, linear.weight, linear.bias)
+        covariance = (offset * share[:, None]).T @ offset
+        variance = ((linear.weight @ covariance) * linear.weight).sum(1)
+        with torch.no_grad():
+            norm.num_batches_tracked += 1
+            norm.running_mean.lerp_(mean, norm.momentum)
+            norm.running_var.lerp_(variance * size / (size - 1), norm.momentum)
+    scale = norm.weight * (variance + norm.eps).rsqrt()
+    return scale[:, None] * linear.weight, scale * (linear.bias - mean) + norm.bias
+
+
+class GAT(nn.Module):
+    """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W), 4 heads (Velickovic et al., 2018).
+
+    A message is x W with the 4 scores by s and the 4 by t behind it.
+    """
+
+    activation, residual, layer_norm = False, True, True
+
+    def __init__(self, width: int):
+        super().__init__()
+        self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
+        self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
+
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        heads = self.weight.view(len(self.weight), HEADS, -1)
+        scores = [(heads * vector).sum(-1) for vector in (self.source, self.target)]
+        return x @ torch.cat([self.weight, *scores], dim=1)
+
+    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
+        width = len(self.bias)
+        if children is None:
+            return loop[..., :width] + self.bias
+        senders = torch.cat([loop.unsqueeze(-2).expand(*children.shape[:-2], 1, -1), children], dim=-2)
+        scores = senders[..., width:-HEADS] + loop[..., None, -HEADS:]
+        attention = F.leaky_relu(scores, 0.2).softmax(dim=-2)
+        values = senders[..., :width].unflatten(-1, (HEADS, -1))
+        return (attention.unsqueeze(-1) * values).sum(-3).flatten(-2) + self.bias
+
+
+class GGNN(nn.Module):
+    """x_i' = GRU(x_i W + sum_j x_j W, x_i) (Li et al., 2016)."""
+
+    activation, residual, layer_norm = False, False, False
+
+    def __init__(self, width: int):
+        super().__init__()
+        bound = 1 / math.sqrt(width)
+        self.weight = nn.Parameter(torch.empty(width, width).uniform_(-bound, bound))
+        self.gru = nn.GRUCell(width, width)
+
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x
+
+    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
+        gru = self.gru
+        input = F.linear(_total(loop, children), gru.weight_ih @ self.weight.T, gru.bias_ih)
+        hidden = F.linear(own, gru.weight_hh, gru.bias_hh)
+        (reset, update), (reset_own, update_own) = input.chunk(3, -1)[:2], hidden.chunk(3, -1)[:2]
+        reset, update = torch.sigmoid(reset + reset_own), torch.sigmoid(update + update_own)
+        new = torch.tanh(input.chunk(3, -1)[2] + reset * hidden.chunk(3, -1)[2])
+        return new + update * (own - new)
+
+
+def _total(loop: Tensor, children: Tensor | None) -> Tensor:
+    return loop if children is None else loop + children.sum(-2)
+
+
+LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
+
+
+class Network(nn.Module):
+    """depth + 1 layers of one kind and a linear readout of the root, computing only what the root depends on.
+
+    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still equal, and a node whose
+    leaves are still unheard is a row of the `trunk`, which has one row a key (0 for inner nodes). Below, nothing is
+    read any more, except by a fully adjacent last layer (edges from all nodes to the root, as in the released code)
+    and by the batch normalisation of GIN: then all heights are kept up to date.
+    """
+
+    def __init__(self, kind: str, depth: int, width: int, fully_adjacent: bool):
+        super().__init__()
+        self.depth, self.nodes, self.fully_adjacent = depth, 2 ** (depth + 1) - 1, fully_adjacent
+        size = 2**depth + 1
+        self.keys, self.values = nn.Embedding(size, width), nn.Embedding(size, width)
+        self.layers = nn.ModuleList(LAYERS[kind](width) for _ in range(depth + 1))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range((depth + 1) * LAYERS[kind].layer_norm))
+        self.readout = nn.Linear(width, size, bias=False)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
+        """Logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
+        keys, values, leaves = self.keys.weight, self.values.weight, 2**self.depth
+        trunk = keys + values[0]
+        if leaves < len(batch.values):
+            states = [keys[1:, None] + values[1:]]
+            place = torch.arange(leaves, device=trunk.device) * leaves + batch.values - 1
+        else:
+            states, place = [keys[1:] + values[batch.values]], None
+        for number in range(1, self.depth + 2):
+            trunk, states = self._layer(number, trunk, states, batch, place)
+        return self.readout(states[-1])
+
+    def _layer(self, number: int, trunk: Tensor, states: list, batch: Batch, place: Tensor | None):
+        """The trunk and the states by height after layer `number`, None where they are not read any more."""
+        layer, star = self.layers[number - 1], self.fully_adjacent and number > self.depth
+        counted = isinstance(layer, GIN) and self.training
+        own = list(states)
+        if number == self.depth:
+            own.append(trunk[batch.key])
+        elif number < self.depth:
+            own.append(trunk[:1, None])
+        heights = range(0 if counted or (self.fully_adjacent and not star) else number - 1, len(own))
+        messages = [
+            None if x is None else layer.message(x, self._degree(height, star)) for height, x in enumerate(own)
+        ]
+
+        def spread(height: int) -> Tensor:
+            table = height == 0 and place is not None
+            return messages[height].flatten(0, 1)[place] if table else messages[height]
+
+        def children(height: int) -> Tensor | None:
+            if height == 0:
+                return None
+            pairs = spread(height - 1).unflatten(1, (-1, 2))
+            return pairs[batch.row, 0] if height == self.depth else pairs
+
+        if star:
+            heard = [spread(height) for height in range(self.depth)]
+            if not isinstance(layer, GAT):
+                heard = [message.sum(1, keepdim=True) for message in heard]
+            heard = torch.cat(heard, dim=1)[batch.row]
+            new = [layer.receive(x, torch.zeros_like(x), None, 1) for x in own[:-1]] if counted else []
+            new.append(layer.receive(own[-1], messages[-1], heard, self.nodes))
+        else:
+            new = [
+                layer.receive(own[h], messages[h], children(h), self._degree(h, star)) for h in heights
+            ]
+        old = [own[height] for height in heights]
+        if number < self.depth:
+            message = layer.message(trunk, 3)
+            new.append(layer.receive(trunk, message, message[:1, None].expand(len(trunk), 2, -1), 3))
+            old.append(trunk)
+        new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
+        new = [self._finish(layer, number, x, before) for x, before in zip(new, old, strict=True)]
+        trunk = new.pop() if number < self.depth else None
+        return trunk, [None] * heights.start + new
+
+    def _finish(self, layer: nn.Module, number: int, new: Tensor, old: Tensor) -> Tensor:
+        new = F.relu(new) if layer.activation else new
+        new = old + new if layer.residual else new
+        return self.norms[number - 1](new) if layer.layer_norm else new
+
+    def _mlp(self, layer: GIN, states: list, number: int, batch: Batch, place: Tensor | None) -> list:
+        if not self.training:
+            return [layer.mlp(x) for x in states]
+        orders = batch.row.bincount(minlength=len(batch.values)).to(states[0].dtype)
+        leaves = orders[:, None].expand(-1, batch.values.shape[1])
+        if place is not None:
+            leaves = torch.zeros_like(states[0][..., 0]).view(-1).index_add_(0, place.flatten(), leaves.flatten())
+        counts = [leaves, *(orders[:, None].expand(x.shape[:2]) for x in states[1 : min(number + 1, self.depth)])]
+        if number < self.depth:
+            trunk = batch.key.bincount(minlength=len(states[-1])).to(orders)
+            trunk[0] = len(batch.key) * (2 ** (self.depth - number) - 2)
+            counts.append(trunk)
+        else:
+            counts.append(torch.ones_like(batch.key, dtype=orders.dtype))
+        rows = [x.flatten(0, -2) for x in states]
+        rows = layer.mlp(torch.cat(rows), torch.cat([count.flatten() for count in counts])).split([*map(len, rows)])
+        return [x.view(state.shape) for x, state in zip(rows, states, strict=True)]
+
+    def _degree(self, height: int, star: bool) -> int:
+        if star:
+            return self.nodes if height == self.depth else 1
+        return 1 if height == 0 else 3
+
+
+class Attention(nn.Module):
+    """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V, then the readout.
+
+    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the sum of one by the
+    leaf's number and one by its value.
+    """
+
+    def __init__(self, depth: int, width: int):
+        super().__init__()
+        size = 2**depth + 1
+        self.keys, self.values = nn.Embedding(size, width), nn.Embedding(size, width)
+        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.readout = nn.Linear(width, size, bias=False)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
+        keys, values = self.keys.weight, self.values.weight
+        root = (keys + values[0])[batch.key]
+        query = self.query(root) / math.sqrt(root.shape[1])
+        held = batch.values[batch.row]
+        attention = (query @ self.key(keys[1:]).T + (query @ self.key(values).T).gather(1, held)).softmax(-1)
+        by_value = torch.zeros(len(held), len(values), dtype=root.dtype, device=root.device)
+        by_value = by_value.scatter(1, held, attention)
+        return self.readout(root + attention @ self.value(keys[1:]) + by_value @ self.value(values))
+
+
+def build(kind: str, depth: int, width: int = 32, fully_adjacent: bool = False) -> nn.Module:
+    """An untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
+
+    Args:
+        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released) or "attention" (one layer, root to leaves).
+        fully_adjacent: the last layer hears all nodes instead of the children; not for "attention".
+
+    Raises:
+        ValueError: an unknown kind, a depth outside 2..8, a width that is not positive (for "gat": a multiple of 4),
+            or a fully adjacent "attention".
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    _check_depth(depth, DEPTHS)
+    step = HEADS if kind == "gat" else 1
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1 or width % step:
+        raise ValueError(f"width must be a positive multiple of {step} for {kind!r}, not {width!r}")
+    if kind == "attention" and fully_adjacent:
+        raise ValueError("fully_adjacent must be False for kind 'attention', whose root hears all leaves already")
+    return Attention(depth, width) if kind == "attention" else Network(kind, depth, width, fully_adjacent)
