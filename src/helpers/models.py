@@ -5,6 +5,7 @@ Its 4-bit weights are unpacked once to fp32 safetensors (only 43 % of the values
 """
 
 import ast
+import errno
 import json
 import os
 import re
@@ -19,8 +20,10 @@ from typing import NamedTuple
 
 import filelock
 import gguf
+import httpx
 import torch
 from huggingface_hub import errors as hub
+from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
@@ -37,6 +40,9 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from helpers import compute, data
+
+# else transformers asks a service to convert a hub's pickled weights, and waits for it
+os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
 DEFAULT = "SmolLM2-135M-Instruct"
 ATTENTION = ("sdpa", "eager")
@@ -95,7 +101,8 @@ def load(
             "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
         device: where to put it; the best there is when None.
-        attention: "sdpa", or "eager" where attention maps are wanted.
+        attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager", which alone
+            can return attention maps.
 
     Raises:
         ValueError: the name, folder, device or option is not usable; the message says what to do.
@@ -105,19 +112,22 @@ def load(
         raise ValueError(f"attention must be one of {', '.join(ATTENTION)}, not {attention!r}")
     number, place = compute.dtype(dtype), _device(device)
     source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
-    options = {"trust_remote_code": False, "local_files_only": isinstance(source, Path)}
+    options = {
+        "trust_remote_code": False,
+        "local_files_only": isinstance(source, Path) or _unreachable(source),
+    }
+    asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        model, report = AutoModelForCausalLM.from_pretrained(
-            source,
-            dtype=number,
-            attn_implementation=attention,
-            use_safetensors=True,
-            output_loading_info=True,
-            **options,
-        )
+        try:
+            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **asked)
+        except ValueError as error:
+            if "scaled_dot_product_attention" not in str(error):
+                raise
+            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise _explained(name, error) from None
+    model, report = found
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
@@ -144,7 +154,7 @@ def _device(device: str | torch.device | None) -> torch.device:
 def _source(name: str | Path) -> str | Path:
     """The folder, checked, or the hub id."""
     folder = Path(name).expanduser()
-    if not folder.is_dir():
+    if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
             raise ValueError(
                 f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}"
@@ -158,6 +168,17 @@ def _source(name: str | Path) -> str | Path:
             f"are not opened: {RESAVE}"
         )
     return folder
+
+
+def _unreachable(name: str) -> bool:
+    """Whether the hub is out of reach: then what is on this computer counts, without minutes of retries."""
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
+    except (hub.RepositoryNotFoundError, hub.EntryNotFoundError):
+        return False
+    except (httpx.HTTPError, OSError):
+        return True
+    return False
 
 
 def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
@@ -357,7 +378,11 @@ def convert(source: Path, folder: Path) -> None:
     GenerationConfig.from_model_config(config).save_pretrained(folder)
     _tokenizer(facts).save_pretrained(folder)
     weights = {_torch_name(tensor.name): _dense(tensor, config) for tensor in reader.tensors}
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    try:
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    except SafetensorError as error:
+        full = f"os error {errno.ENOSPC}" in str(error)
+        raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from None
 
 
 def _config(facts: dict) -> LlamaConfig:
