@@ -161,17 +161,17 @@ class GCN(nn.Module):
     in-degree 3, need no scaling.
     """
 
-    activation, residual, layer_norm = True, True, True
+    additive, activation, residual, layer_norm = True, True, True, True
 
     def __init__(self, width: int):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x if degree == 3 else x * math.sqrt(3 / degree)
+    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
+        return (x if degree == 3 else x * math.sqrt(3 / degree),)
 
-    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
-        return _total(loop, children) @ (self.weight / math.sqrt(3 * degree)) + self.bias
+    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+        return F.linear(_sum(loop, heard), self.weight.T / math.sqrt(3 * degree), self.bias)
 
 
 class GIN(nn.Module):
@@ -181,18 +181,18 @@ class GIN(nn.Module):
     tree, so in training all states must be known, not only those that reach the root.
     """
 
-    activation, residual, layer_norm = True, True, True
+    additive, activation, residual, layer_norm = True, True, True, True
 
     def __init__(self, width: int):
         super().__init__()
         self.linears = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
         self.batch_norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x
+    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
+        return (x,)
 
-    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
-        return own + _total(loop, children)
+    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+        return own + _sum(loop, heard)
 
     def mlp(self, x: Float[Tensor, "*rows width"], count: Float[Tensor, " rows"] | None = None) -> Tensor:
         """The MLP; in training row k stands for `count[k]` equal rows of the batch."""
@@ -225,36 +225,41 @@ def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | 
 class GAT(nn.Module):
     """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W), 4 heads (Velickovic et al., 2018).
 
-    A message is x W with the 4 scores by s and the 4 by t behind it.
+    A message is x W and its 4 scores by s and 4 by t.
     """
 
-    activation, residual, layer_norm = False, True, True
+    additive, activation, residual, layer_norm = False, False, True, True
 
     def __init__(self, width: int):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
         self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
+    def message(self, x: Tensor, degree: int) -> tuple[Tensor, Tensor]:
         heads = self.weight.view(len(self.weight), HEADS, -1)
-        scores = [(heads * vector).sum(-1) for vector in (self.source, self.target)]
-        return x @ torch.cat([self.weight, *scores], dim=1)
+        scores = torch.cat([(heads * vector).sum(-1) for vector in (self.source, self.target)], dim=1)
+        return x @ self.weight, x @ scores
 
-    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
-        width = len(self.bias)
-        if children is None:
-            return loop[..., :width] + self.bias
-        senders = torch.cat([loop.unsqueeze(-2).expand(*children.shape[:-2], 1, -1), children], dim=-2)
-        scores = senders[..., width:-HEADS] + loop[..., None, -HEADS:]
+    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+        value, scores = loop
+        if heard is None:
+            return value + self.bias
+        values, sources = heard[0], heard[1][..., :HEADS]
+        source, target = scores.unsqueeze(-2).split(HEADS, -1)
+        scores = torch.cat([source.expand(*sources.shape[:-2], 1, HEADS), sources], dim=-2) + target
         attention = F.leaky_relu(scores, 0.2).softmax(dim=-2)
-        values = senders[..., :width].unflatten(-1, (HEADS, -1))
-        return (attention.unsqueeze(-1) * values).sum(-3).flatten(-2) + self.bias
+        to_own, to_children = (part.contiguous() for part in attention.split([1, sources.shape[-2]], dim=-2))
+        over_heads = torch.eye(HEADS).to(value).repeat_interleave(value.shape[-1] // HEADS, dim=1)
+        own_part = to_own.squeeze(-2) @ over_heads * value
+        parts = to_children @ over_heads * values
+        total = torch.add(*parts.unbind(-2)) if parts.shape[-2] == 2 else parts.sum(-2)
+        return own_part + total + self.bias
 
 
 class GGNN(nn.Module):
     """x_i' = GRU(x_i W + sum_j x_j W, x_i) (Li et al., 2016)."""
 
-    activation, residual, layer_norm = False, False, False
+    additive, activation, residual, layer_norm = True, False, False, False
 
     def __init__(self, width: int):
         super().__init__()
@@ -262,21 +267,26 @@ class GGNN(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, width).uniform_(-bound, bound))
         self.gru = nn.GRUCell(width, width)
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x
+    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
+        return (x,)
 
-    def receive(self, own: Tensor, loop: Tensor, children: Tensor | None, degree: int) -> Tensor:
+    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
         gru = self.gru
-        input = F.linear(_total(loop, children), gru.weight_ih @ self.weight.T, gru.bias_ih)
+        input = F.linear(_sum(loop, heard), gru.weight_ih @ self.weight.T, gru.bias_ih)
         hidden = F.linear(own, gru.weight_hh, gru.bias_hh)
-        (reset, update), (reset_own, update_own) = input.chunk(3, -1)[:2], hidden.chunk(3, -1)[:2]
+        (reset, update, new), (reset_own, update_own, new_own) = input.chunk(3, -1), hidden.chunk(3, -1)
         reset, update = torch.sigmoid(reset + reset_own), torch.sigmoid(update + update_own)
-        new = torch.tanh(input.chunk(3, -1)[2] + reset * hidden.chunk(3, -1)[2])
+        new = torch.tanh(new + reset * new_own)
         return new + update * (own - new)
 
 
-def _total(loop: Tensor, children: Tensor | None) -> Tensor:
-    return loop if children is None else loop + children.sum(-2)
+def _rows(x: Tensor, row: Tensor) -> Tensor:
+    """x[row]; as an embedding, whose gradient is several times faster."""
+    return F.embedding(row, x.flatten(1)).view(len(row), *x.shape[1:])
+
+
+def _sum(loop: tuple, heard: tuple | None) -> Tensor:
+    return loop[0] if heard is None else loop[0] + heard[0]
 
 
 LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
@@ -319,7 +329,7 @@ class Network(nn.Module):
         counted = isinstance(layer, GIN) and self.training
         own = list(states)
         if number == self.depth:
-            own.append(trunk[batch.key])
+            own.append(F.embedding(batch.key, trunk))
         elif number < self.depth:
             own.append(trunk[:1, None])
         heights = range(0 if counted or (self.fully_adjacent and not star) else number - 1, len(own))
@@ -327,36 +337,43 @@ class Network(nn.Module):
             None if x is None else layer.message(x, self._degree(height, star)) for height, x in enumerate(own)
         ]
 
-        def spread(height: int) -> Tensor:
-            table = height == 0 and place is not None
-            return messages[height].flatten(0, 1)[place] if table else messages[height]
-
-        def children(height: int) -> Tensor | None:
-            if height == 0:
-                return None
-            pairs = spread(height - 1).unflatten(1, (-1, 2))
-            return pairs[batch.row, 0] if height == self.depth else pairs
-
         if star:
-            heard = [spread(height) for height in range(self.depth)]
-            if not isinstance(layer, GAT):
-                heard = [message.sum(1, keepdim=True) for message in heard]
-            heard = torch.cat(heard, dim=1)[batch.row]
-            new = [layer.receive(x, torch.zeros_like(x), None, 1) for x in own[:-1]] if counted else []
+            heard = self._all(layer, messages, batch.row, place)
+            new = [layer.receive(x, (torch.zeros_like(x),), None, 1) for x in own[:-1]] if counted else []
             new.append(layer.receive(own[-1], messages[-1], heard, self.nodes))
         else:
             new = [
-                layer.receive(own[h], messages[h], children(h), self._degree(h, star)) for h in heights
+                layer.receive(own[h], messages[h], self._children(layer, messages, h, batch.row, place), self._degree(h, star)) for h in heights
             ]
         old = [own[height] for height in heights]
         if number < self.depth:
             message = layer.message(trunk, 3)
-            new.append(layer.receive(trunk, message, message[:1, None].expand(len(trunk), 2, -1), 3))
+            pair = tuple(2 * x[:1] if layer.additive else x[:1, None].expand(len(x), 2, -1) for x in message)
+            new.append(layer.receive(trunk, message, pair, 3))
             old.append(trunk)
         new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
         new = [self._finish(layer, number, x, before) for x, before in zip(new, old, strict=True)]
         trunk = new.pop() if number < self.depth else None
         return trunk, [None] * heights.start + new
+
+    def _children(self, layer: nn.Module, messages: list, height: int, row: Tensor, place: Tensor | None):
+        """What nodes of this height hear: the sum of their children's messages, or both where it is no sum."""
+        if height == 0:
+            return None
+        parts = messages[height - 1]
+        if height == 1 and place is not None:
+            parts = [F.embedding(place, part.flatten(0, 1)) for part in parts]
+        pairs = [part.unflatten(1, (-1, 2)) for part in parts]
+        pairs = [torch.add(*part.unbind(2)) for part in pairs] if layer.additive else pairs
+        return tuple(_rows(part[:, 0], row) for part in pairs) if height == self.depth else tuple(pairs)
+
+    def _all(self, layer: nn.Module, messages: list, row: Tensor, place: Tensor | None):
+        """What the root hears in a fully adjacent layer: all other nodes, summed or not as in `_children`."""
+        by_height = list(messages[: self.depth])
+        if place is not None:
+            by_height[0] = tuple(F.embedding(place, part.flatten(0, 1)) for part in messages[0])
+        parts = [torch.cat(parts, dim=1) for parts in zip(*by_height, strict=True)]
+        return tuple(_rows(part.sum(1) if layer.additive else part, row) for part in parts)
 
     def _finish(self, layer: nn.Module, number: int, new: Tensor, old: Tensor) -> Tensor:
         new = F.relu(new) if layer.activation else new
@@ -432,3 +449,152 @@ def build(kind: str, depth: int, width: int = 32, fully_adjacent: bool = False) 
     if kind == "attention" and fully_adjacent:
         raise ValueError("fully_adjacent must be False for kind 'attention', whose root hears all leaves already")
     return Attention(depth, width) if kind == "attention" else Network(kind, depth, width, fully_adjacent)
+
+
+class Epoch(NamedTuple):
+    """One pass over the training set; `train_accuracy` is measured on the way, as in the paper, `test_accuracy` after."""
+
+    epoch: int
+    seconds: float
+    loss: float
+    train_accuracy: float
+    test_accuracy: float
+
+
+def accuracy(network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]) -> float:
+    """Share of these examples that the network, in evaluation mode, answers correctly."""
+    training, device = network.training, network.readout.weight.device
+    network.eval()
+    with torch.no_grad():
+        batches = [task.batch(part).to(device) for part in examples.split(4096)]
+        correct = sum((network(batch).argmax(1) == batch.label).sum().item() for batch in batches)
+    network.train(training)
+    return correct / len(examples)
+
+
+def train(
+    network: nn.Module,
+    task: TreeNeighborsMatch,
+    seconds: float = math.inf,
+    epochs: int = 50_000,
+    seed: int = 0,
+) -> Iterator[Epoch]:
+    """Train as released and yield every epoch: `pandas.DataFrame(train(network, task, seconds=60))`.
+
+    Adam at 1e-3, batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy since decides
+    whether the rate is halved (10 times no better) or training ends (20 times). It ends too after an epoch without an
+    error and at the first epoch past `seconds` or `epochs`. Effective batches of 2048 are taken whole, where the
+    released scripts accumulate gradients over parts: the same but for GIN's batch statistics.
+
+    Raises:
+        ValueError: epochs or seconds is not positive, or the network was built for another depth.
+    """
+    for name, value in (("seconds", seconds), ("epochs", epochs)):
+        if not value > 0:
+            raise ValueError(f"{name} must be positive, not {value!r}")
+    if network.readout.out_features != task.leaves + 1:
+        raise ValueError(f"network must be built for depth {task.depth}, the depth of the task")
+    return _epochs(network, task, seconds, epochs, torch.Generator().manual_seed(seed))
+
+
+def _epochs(network, task, seconds, epochs, generator) -> Iterator[Epoch]:
+    device = network.readout.weight.device
+    optimizer = torch.optim.Adam(network.parameters(), lr=1e-3, fused=device.type in ("cpu", "cuda"))
+    scheduler = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, "max", 0.5, 10, threshold_mode="abs")
+    period, recent, best, waited = 1000 if task.depth == 2 else 100, [], 0.0, 0
+    start = time.perf_counter()
+    for number in compute.progress(range(1, epochs + 1), f"depth {task.depth}"):
+        network.train()
+        order = task.train[torch.randperm(len(task.train), generator=generator)]
+        total, correct = 0.0, 0
+        for examples in order.split(BATCH[task.depth]):
+            batch = task.batch(examples).to(device)
+            logits = network(batch)
+            loss = F.cross_entropy(logits, batch.label)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            total += loss.detach() * len(examples)
+            correct += (logits.detach().argmax(1) == batch.label).sum()
+        recent.append(float(correct) / len(order))
+        elapsed = time.perf_counter() - start
+        yield Epoch(number, elapsed, float(total) / len(order), recent[-1], accuracy(network, task, task.test))
+        if recent[-1] == 1 or elapsed > seconds:
+            return
+        if len(recent) == period:
+            mean, recent = sum(recent) / period, []
+            scheduler.step(mean)
+            best, waited = (mean, 0) if mean > best + 1e-4 else (best, waited + 1)
+            if waited == 20:
+                return
+
+
+def _row(kind: str, depth: int, seed: int, options: argparse.Namespace) -> dict:
+    """Train one network and describe how it ended."""
+    compute.seed(seed)
+    task = TreeNeighborsMatch(depth)
+    network = build(kind, depth, options.width, options.fully_adjacent).to(options.device)
+    budget = 60 * options.minutes_per_run
+    run = list(train(network, task, budget, seed=seed))
+    last, best = run[-1], max(epoch.train_accuracy for epoch in run)
+    return {
+        "best_train_accuracy": f"{best:.4f}",
+        "end_train_accuracy": f"{accuracy(network, task, task.train):.4f}",
+        "end_test_accuracy": f"{last.test_accuracy:.4f}",
+        "chance": f"{1 / task.leaves:.4f}",
+        "epochs": last.epoch,
+        "seconds": f"{last.seconds:.1f}",
+        "ended": "fitted" if last.train_accuracy == 1 else "budget" if last.seconds > budget else "stalled",
+        "device": torch.cuda.get_device_name() if options.device == "cuda" else options.device,
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+    }
+
+
+def _write(path: Path, header: list[str], rows: list[dict]) -> None:
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in header)
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    part = path.with_suffix(f".{os.getpid()}.part")
+    part.write_text(text.getvalue())
+    os.replace(part, path)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Fill a table of training runs, one row a run; rows that are there already are not run again."""
+    parser = argparse.ArgumentParser(prog="python -m helpers.gnn", description=main.__doc__)
+    parser.add_argument("--depths", type=int, nargs="+", default=[*DEPTHS], choices=DEPTHS)
+    parser.add_argument("--kinds", nargs="+", default=[*KINDS], choices=KINDS)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--width", type=int, default=32)
+    parser.add_argument("--fully-adjacent", action="store_true")
+    parser.add_argument("--minutes-per-run", type=float, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="more than one is slower for the small trees")
+    parser.add_argument("--device", default=compute.device().type)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    lines = options.out.read_text().splitlines() if options.out.is_file() else []
+    header = [line[1:].strip() for line in lines if line.startswith("#")]
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    command = f"command: python -m helpers.gnn {shlex.join(arguments if arguments is not None else sys.argv[1:])}"
+    if command not in header:
+        machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{os.cpu_count()} CPU cores"
+        versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+        header += [command, f"  {datetime.date.today()}, {machine}, {versions}"]
+    wanted = itertools.product(options.seeds, options.depths, options.kinds)
+    for seed, depth, kind in compute.progress([*wanted], "runs"):
+        key = {"kind": kind, "depth": depth, "seed": seed, "width": options.width}
+        key |= {"fully_adjacent": options.fully_adjacent, "minutes": options.minutes_per_run}
+        key = {name: str(value) for name, value in key.items()}
+        done = any(all(row[name] == value for name, value in key.items()) for row in rows)
+        if done or (kind == "attention" and options.fully_adjacent):
+            continue
+        rows.append(key | _row(kind, depth, seed, options))
+        _write(options.out, header, rows)
+
+
+if __name__ == "__main__":
+    main()
