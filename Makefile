@@ -34,19 +34,19 @@ bench: .venv/.ready
 # torch first: on a machine without a GPU its own requirement would otherwise be met with a CUDA build
 .venv/.ready: requirements.txt pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet $$(grep '^torch==' requirements.txt)
-	$(BIN)/python -m pip install --quiet -r requirements.txt
-	$(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install -qq --upgrade pip
+	$(BIN)/python -m pip install -qq $$(grep '^torch==' requirements.txt)
+	$(BIN)/python -m pip install -qq -r requirements.txt
+	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	touch $@
 
 # What Colab has, with the course's package installed from a wheel and nothing else of the source tree
 .venv-colab/.ready: tests/colab-constraints.txt pyproject.toml $(shell find src/helpers data -type f -name '*.py' -o -path 'data/*' -type f)
 	test -d .venv-colab || $(PYTHON) -m venv .venv-colab
-	.venv-colab/bin/python -m pip install --quiet --upgrade pip
-	.venv-colab/bin/python -m pip install --quiet $$(grep '^torch==' requirements.txt)
-	.venv-colab/bin/python -m pip install --quiet -c tests/colab-constraints.txt nbclient ipykernel .
-	.venv-colab/bin/python -m pip install --quiet -c tests/colab-constraints.txt --no-deps --force-reinstall .
+	.venv-colab/bin/python -m pip install -qq --upgrade pip
+	.venv-colab/bin/python -m pip install -qq $$(grep '^torch==' requirements.txt)
+	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt nbclient ipykernel .
+	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt --no-deps --force-reinstall .
 	touch $@
 
 frontend/dist/.ready: .venv/.ready frontend/package.json frontend/package-lock.json tools/frontend.sh

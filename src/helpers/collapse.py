@@ -1,0 +1,420 @@
+"""Representational collapse: the lemmas, the counterexamples, the arithmetic and the remedies of chapter 3."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from helpers import compute, probe
+from helpers.models import LanguageModel
+from helpers.transformer import alibi_slopes, rotate, sinusoidal
+
+ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
+VALUES = ("rotation", "random", "constant")
+
+
+def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
+    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024), without the usual 1/2.
+
+    Rows may sum to less than one: Theorem B.3 compares the first n entries of a longer row.
+
+    Raises:
+        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
+    """
+    p, q = torch.as_tensor(p).double(), torch.as_tensor(q).double()
+    if p.shape != q.shape or p.ndim == 0:
+        raise ValueError(f"p and q must have the same shape with at least one axis, not {tuple(p.shape)} and {tuple(q.shape)}")
+    for name, row in (("p", p), ("q", q)):
+        if not torch.isfinite(row).all() or (row < 0).any() or (row.sum(-1) > 1.01).any():
+            raise ValueError(f"{name} must hold probabilities: finite, not negative, rows with a sum of at most 1")
+    return (p - q).abs().sum(-1)
+
+
+# Lemma B.2 and Figure 9 ---------------------------------------------------------------------------
+
+
+def perturbed_total_variation(
+    lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
+) -> Float[Tensor, "seeds lengths"]:
+    """Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
+
+    x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
+    """
+    rows = []
+    for seed in range(seeds):
+        generator = torch.Generator().manual_seed(seed)
+        x = torch.rand(max(lengths), generator=generator, dtype=torch.float64)
+        shift = torch.zeros_like(x)
+        shift[:disturbed] = noise * torch.rand(min(disturbed, len(x)), generator=generator, dtype=torch.float64)
+        rows.append([total_variation(x[:n].softmax(0), (x + shift)[:n].softmax(0)) for n in lengths])
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
+    """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise."""
+    return 2 * disturbed * (math.expm1(noise) / noise - 1)
+
+
+# Theorem B.3: what repeating the last token does to one head ----------------------------------------
+
+
+def repeat_last(
+    kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """One head whose logits depend on the distance alone: what one more copy of the last token changes.
+
+    Args:
+        kernel: logit as a function of the distance (0, 1, 2, …) between query and key.
+        values: one number a token; the last one is repeated.
+
+    Returns:
+        |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's two quantities).
+    """
+    n = len(values)
+    distance = torch.arange(n, -1, -1, dtype=torch.float64)
+    before, after = kernel(distance[1:]).softmax(0), kernel(distance).softmax(0)
+    longer = torch.cat([values, values[-1:]])
+    return (before @ values - after @ longer).abs(), total_variation(before, after[:-1])
+
+
+def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
+    """Values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
+
+    Raises:
+        ValueError: the kind is none of these.
+    """
+    if kind == "rotation":
+        signs = torch.cos(frequency * torch.arange(1, n + 1, dtype=torch.float64))
+        return torch.where(signs < 0, -1.0, 1.0).double()
+    if kind == "random":
+        return torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
+    if kind == "constant":
+        return torch.ones(n, dtype=torch.float64)
+    raise ValueError(f"kind must be one of {', '.join(VALUES)}, not {kind!r}")
+
+
+def rotating_counterexample(
+    n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
+) -> tuple[float, float]:
+    """A bounded head without decay, logits scale * cos(frequency * distance), on which Theorem B.3's conclusion fails.
+
+    With frequency pi and values in step, both numbers tend to 2 tanh(scale).
+
+    Returns:
+        |z_n - z*_{n+1}| and the total variation.
+    """
+    if n < 1:
+        raise ValueError(f"n must be at least 1, not {n}")
+    change, variation = repeat_last(
+        lambda distance: scale * torch.cos(frequency * distance), rotating_values(values, n, frequency, seed)
+    )
+    return float(change), float(variation)
+
+
+def alibi_change(n: int, slope: float) -> float:
+    """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n."""
+    values = -torch.ones(n, dtype=torch.float64)
+    values[-1] = 1.0
+    return float(repeat_last(lambda distance: -slope * distance, values)[0])
+
+
+def alternating_total_variation(n: int) -> float:
+    """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n."""
+    x = torch.arange(n, dtype=torch.float64) % 2
+    return float(total_variation(x.softmax(0), (1 - x).softmax(0)))
+
+
+def largest_weight(gap: float, n: int) -> float:
+    """The most that one of n tokens can get when no logit leads by more than `gap`: e^gap / (n - 1 + e^gap)."""
+    return 1 / (1 + (n - 1) * math.exp(-gap))
+
+
+def length_for_half(gap: float) -> int:
+    """The length from which no token can get more than half the attention, when no logit leads by more than `gap`."""
+    return math.floor(math.exp(gap)) + 1
+
+
+# Figures 8 and 10: one layer with random queries, keys and values -----------------------------------
+
+
+def one_layer_distance(
+    encoding: str,
+    lengths: Sequence[int],
+    *,
+    width: int = 64,
+    deviation: float = 1.0,
+    residual: bool = False,
+    slope: float = 0.5,
+    window: int | None = None,
+    seed: int = 0,
+) -> Float[Tensor, " lengths"]:
+    """L1 distance of the last outputs of n tokens and of n + 1, the last one repeated, for one random causal head.
+
+    Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure 10).
+    Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`, the token's value is
+    added and the sum is layer-normalised. Only the last row of the attention matrix is computed: n d operations.
+
+    Args:
+        encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of queries and keys,
+            "APE on q, k, v" also to the values (as when it is added to the embedding).
+        window: the query sees the last `window` tokens; None sees all.
+
+    Raises:
+        ValueError: unknown encoding, or a length or window below 1.
+    """
+    if encoding not in ENCODINGS:
+        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+    if min(lengths) < 1:
+        raise ValueError(f"lengths must be at least 1, not {min(lengths)}")
+    if window is not None and window < 1:
+        raise ValueError(f"window must be at least 1 (or None), not {window}")
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = deviation * torch.randn(3, max(lengths), width, generator=generator, dtype=torch.float64)
+
+    def output(tokens: Tensor) -> Tensor:
+        n = len(tokens)
+        positions = torch.arange(n, dtype=torch.float64)
+        query, keys, values = q[tokens[-1:]], k[tokens], v[tokens]
+        if encoding == "RoPE":
+            query, keys = rotate(query, positions[-1:]), rotate(keys, positions)
+        elif encoding.startswith("APE"):
+            absolute = sinusoidal(positions, width)
+            query, keys = query + absolute[-1:], keys + absolute
+            values = values + absolute if encoding.endswith("v") else values
+        logits = (keys @ query[0]) / math.sqrt(width)
+        if encoding == "ALiBi":
+            logits = logits - slope * positions.flip(0)
+        start = 0 if window is None else max(0, n - window)
+        z = logits[start:].softmax(0) @ values[start:]
+        return torch.nn.functional.layer_norm(z + values[-1], (width,)) if residual else z
+
+    distances = []
+    for n in lengths:
+        tokens = torch.arange(n)
+        distances.append((output(tokens) - output(torch.cat([tokens, tokens[-1:]]))).abs().sum())
+    return torch.stack(distances)
+
+
+# Precision ---------------------------------------------------------------------------------------------
+
+
+def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
+    """Round float64 numbers once, to nearest even, to the values a number type can hold (still stored as float64).
+
+    A cast to bfloat16 may round twice, through float32; this does not.
+    """
+    kind = torch.finfo(compute.dtype(dtype))
+    _, exponent = torch.frexp(x)
+    spacing = torch.ldexp(torch.full_like(x, kind.eps), exponent - 1)
+    spacing = spacing.clamp(min=kind.smallest_normal * kind.eps)
+    rounded = (x / spacing).round() * spacing
+    return torch.where(rounded.abs() > kind.max, rounded.sign() * math.inf, rounded)
+
+
+def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26) -> int:
+    """The smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
+
+    Args:
+        function: from a float64 tensor of lengths to a tensor of the same shape.
+        dtype: "bf16", "fp16", "fp32" or the torch type.
+
+    Raises:
+        ValueError: there is none up to `limit`, or the function does not return one number a length.
+    """
+    start, size = 1, 1024
+    while start <= limit:
+        n = torch.arange(start, min(start + size, limit) + 1, dtype=torch.float64)
+        values = function(n)
+        if not isinstance(values, Tensor) or values.shape != n.shape:
+            raise ValueError("function must take a tensor of lengths and return a tensor of the same shape")
+        rounded = round_to(values.double(), dtype)
+        equal = (rounded[1:] == rounded[:-1]).nonzero()
+        if len(equal):
+            return start + int(equal[0])
+        start, size = start + size, min(2 * size, 2**20)
+    raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")
+
+
+# Remedies ------------------------------------------------------------------------------------------------
+
+
+def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """Softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
+
+    Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
+
+    Raises:
+        ValueError: logits are empty or not finite.
+    """
+    logits = torch.as_tensor(logits)
+    if logits.ndim == 0 or logits.shape[-1] == 0 or not torch.isfinite(logits).all():
+        raise ValueError("logits must be finite numbers, at least one in the last axis")
+    return (inverse_temperature(logits) * logits).softmax(-1)
+
+
+def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
+    """The factor that `adaptive_temperature` multiplies the logits with."""
+    entropy = torch.special.entr(logits.softmax(-1)).sum(-1, keepdim=True)
+    polynomial = torch.zeros_like(entropy)
+    for coefficient in (-0.037, 0.481, -2.3, 4.917, -1.791):
+        polynomial = polynomial * entropy + coefficient
+    return torch.where(entropy > 0.5, polynomial.clamp(min=1.0), 1.0)
+
+
+def seq_vcr_loss(
+    x: Float[Tensor, "batch n d"],
+    variance_weight: float = 1.0,
+    covariance_weight: float = 0.004,
+    eta: float = 0.001,
+) -> Float[Tensor, ""]:
+    """The regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
+
+    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight sum_{l != k} C_kl^2 ],
+    with C the unbiased covariance over the batch at position i.
+
+    Raises:
+        ValueError: x has not three axes, or fewer than two sequences.
+    """
+    if x.ndim != 3 or x.shape[0] < 2:
+        raise ValueError(f"x must have shape (batch >= 2, n, d), not {tuple(x.shape)}")
+    batch, n, d = x.shape
+    centred = x - x.mean(0)
+    covariance = torch.einsum("bnk,bnl->nkl", centred, centred) / (batch - 1)
+    variance = covariance.diagonal(dim1=1, dim2=2)
+    off_diagonal = covariance.square().sum() - variance.square().sum()
+    spread = (1 - (variance + eta).sqrt()).clamp(min=0).sum()
+    return (variance_weight * spread + covariance_weight * off_diagonal) / (n * d)
+
+
+# A real model --------------------------------------------------------------------------------------------
+
+
+def last_token_distance(
+    model: LanguageModel,
+    lengths: Sequence[int],
+    *,
+    sequence: str = "1",
+    head: str | None = None,
+    tail: str = "",
+    period: int = 1,
+) -> Float[Tensor, " lengths"]:
+    """L1 distance of the last token's final representation when the end of the sequence is repeated once.
+
+    For each n: head + first n tokens + tail, against head + first n tokens + the last `period` of them again + tail.
+    All lengths share one pass over the longest prefix. Barbero et al. (2024), Figures 5 and 12.
+
+    Args:
+        model: from `models.load`.
+        lengths: numbers of tokens of the sequence.
+        sequence: text; a short one is repeated until it is long enough.
+        head: text before the sequence; None is the model's first token (see `probe.first_token`), without which
+            equal tokens have equal representations at every length.
+        tail: text after it.
+        period: tokens that are repeated; with a separator after every digit, 2 keeps the phase ("1,1," against "1,1,1,").
+
+    Raises:
+        ValueError: no lengths, a length below `period`, a period below 1, or an empty sequence.
+    """
+    if period < 1 or (len(lengths) and min(lengths) < period):
+        raise ValueError(f"period must be at least 1 and at most the shortest length, not {period}")
+    ids, start, tail_ids = _prompt(model, lengths, sequence, head, tail)
+    once = probe.after(model, ids, [start + n for n in lengths], tail_ids).states
+    last = [ids[start + n - period : start + n] for n in lengths]
+    twice = probe.after(model, ids, [start + n for n in lengths], tail_ids, inserts=last).states
+    return (once.double() - twice.double()).abs().sum(-1).cpu()
+
+
+def rounding_noise(
+    model: LanguageModel, exact: LanguageModel, lengths: Sequence[int], *, sequence: str = "1", head: str | None = None, tail: str = ""
+) -> Float[Tensor, " lengths"]:
+    """The yardstick of `last_token_distance`: L1 distance of one representation in the model's number type and in `exact`'s."""
+    rows = []
+    for each in (model, exact):
+        ids, start, tail_ids = _prompt(each, lengths, sequence, head, tail)
+        rows.append(probe.after(each, ids, [start + n for n in lengths], tail_ids).states.double().cpu())
+    return (rows[0] - rows[1]).abs().sum(-1)
+
+
+def _prompt(
+    model: LanguageModel, lengths: Sequence[int], sequence: str, head: str | None, tail: str
+) -> tuple[Tensor, int, Tensor]:
+    if len(lengths) == 0 or min(lengths) < 1:
+        raise ValueError(f"lengths must hold numbers of at least 1, not {list(lengths)}")
+    if not sequence:
+        raise ValueError("sequence must not be empty")
+    before = probe.first_token(model) if head is None else probe.encode(model, head)
+    unit = probe.encode(model, sequence)
+    body = unit.repeat(-(-max(lengths) // len(unit)))[: max(lengths)]
+    return torch.cat([before, body]), len(before), probe.encode(model, tail)
+
+
+# Copying -------------------------------------------------------------------------------------------------
+
+FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
+HINT = " Hint: It's not necessarily a 1, check carefully."
+# Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
+PROMPTS = {
+    "sequence first": "Consider the following sequence: {sequence}. What is the {place} digit in this sequence?{hint} {form}",
+    "type 1": "What is the {place} digit of the following sequence?{hint} {form}. Here is the sequence: {sequence}",
+    "type 2": "{form}. What is the {place} digit of the following sequence?{hint} {sequence}",
+}
+PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
+
+
+def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
+    """The text before the sequence and the text after it, up to where the model has to write the digit.
+
+    Raises:
+        ValueError: unknown prompt or place.
+    """
+    if prompt not in PROMPTS:
+        raise ValueError(f"prompt must be one of {', '.join(PROMPTS)}, not {prompt!r}")
+    if place not in ("first", "last"):
+        raise ValueError(f"place must be 'first' or 'last', not {place!r}")
+    text = PROMPTS[prompt].format(place=place, hint=HINT if hint else "", form=FORM, sequence="<SEQUENCE>")
+    if model.tokenizer.chat_template:
+        text = model.tokenizer.apply_chat_template(
+            [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
+        )
+    head, tail = (text.rstrip() + "\nThe answer to your question is: ").split("<SEQUENCE>")
+    return head, tail
+
+
+def copying_margins(
+    model: LanguageModel,
+    lengths: Sequence[int],
+    place: str,
+    *,
+    pattern: str = "ones",
+    prompt: str = "sequence first",
+    hint: bool = False,
+) -> tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]:
+    """Logit of 0 minus logit of 1 as the answer, with a 0 at the place asked for and with a 1 there (the control).
+
+    The difference of the two is the effect of that one token: what of it reached the answer.
+
+    Args:
+        lengths: digits in the sequence, each at least 2.
+        place: "first" or "last".
+        pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
+
+    Raises:
+        ValueError: unknown place, pattern or prompt, or a length below 2.
+    """
+    if pattern not in PATTERNS:
+        raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}")
+    if len(lengths) == 0 or min(lengths) < 2:
+        raise ValueError(f"lengths must hold numbers of at least 2, not {list(lengths)}")
+    head, tail = copying_prompt(model, prompt, place, hint)
+    filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
+    margins = []
+    for digit in ("0", "1"):
+        text, insert = (digit + filler, "") if place == "first" else (filler[::-1], digit)
+        start = probe.encode(model, head)
+        ids = torch.cat([start, probe.encode(model, text)])
+        stops = [len(start) + n - len(insert) for n in lengths]
+        out = probe.after(model, ids, stops, probe.encode(model, tail), [probe.encode(model, insert)] * len(lengths))
+        margins.append(probe.margin(model, out.logits, "0", "1").cpu())
+    return margins[0], margins[1]

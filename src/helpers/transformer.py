@@ -1,0 +1,115 @@
+"""The course's own small decoder: position encoding, attention window and normalisation are arguments."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
+
+
+def rotate(x: Float[Tensor, "... n d"], positions: Float[Tensor, " n"], base: float = 1e4) -> Float[Tensor, "... n d"]:
+    """Rotate pair i of each vector (entries i and i + d/2) by position times base^(-2i/d).
+
+    Su et al. (2021), RoFormer, Eq. 34, in the half-split layout that Llama uses.
+    """
+    half = x.shape[-1] // 2
+    theta = base ** (-torch.arange(half, dtype=torch.float64) / half)
+    angles = (positions[:, None].double() * theta).to(x.device)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
+
+
+def sinusoidal(positions: Float[Tensor, " n"], width: int) -> Float[Tensor, "n d"]:
+    """The absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved."""
+    theta = 1e4 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    angles = positions[:, None].double() * theta
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
+
+
+def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
+    """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8."""
+    return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
+
+
+class Block(nn.Module):
+    """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection."""
+
+    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool):
+        super().__init__()
+        self.heads, self.encoding, self.window = heads, encoding, window
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.norm1, self.norm2 = (nn.LayerNorm(width) if norm else nn.Identity() for _ in range(2))
+
+    def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
+        """What is added to the logits: the causal mask, the window and ALiBi's slopes."""
+        gap = (torch.arange(n)[:, None] - torch.arange(n)).to(like)
+        hidden = (gap < 0) if self.window is None else (gap < 0) | (gap >= self.window)
+        bias = torch.zeros_like(gap)[None]
+        if self.encoding == "ALiBi":
+            bias = -alibi_slopes(self.heads).to(like)[:, None, None] * gap
+        return bias.masked_fill(hidden, -math.inf)
+
+    def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        batch, n, width = x.shape
+        q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if self.encoding == "RoPE":
+            positions = torch.arange(n)
+            q, k = rotate(q, positions), rotate(k, positions)
+        z = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias(n, q))
+        x = x + self.out(z.transpose(1, 2).reshape(batch, n, width))
+        return x + self.mlp(self.norm2(x))
+
+
+class Decoder(nn.Module):
+    """A decoder-only Transformer: tokens in, logits out; `states` gives the final representations.
+
+    Args:
+        vocabulary: number of tokens.
+        width, heads, layers: sizes.
+        encoding: "NoPE", "RoPE", "ALiBi" or "APE" (sinusoidal, added to the embedding).
+        window: each token sees itself and the `window` - 1 tokens before it; None sees all.
+        norm: LayerNorm before each sublayer and at the end.
+
+    Raises:
+        ValueError: unknown encoding, a window below 1, or a width that the heads (and RoPE's pairs) do not divide.
+    """
+
+    def __init__(
+        self,
+        vocabulary: int,
+        width: int = 64,
+        heads: int = 4,
+        layers: int = 3,
+        encoding: str = "RoPE",
+        window: int | None = None,
+        norm: bool = True,
+    ):
+        if encoding not in ENCODINGS:
+            raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
+        if window is not None and window < 1:
+            raise ValueError(f"window must be at least 1 (or None), not {window}")
+        if width % (2 * heads):
+            raise ValueError(f"width must be a multiple of 2 x heads = {2 * heads}, not {width}")
+        super().__init__()
+        self.encoding = encoding
+        self.embedding = nn.Embedding(vocabulary, width)
+        self.blocks = nn.ModuleList(Block(width, heads, encoding, window, norm) for _ in range(layers))
+        self.norm = nn.LayerNorm(width) if norm else nn.Identity()
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """The representation of every token after the last layer and its norm."""
+        x = self.embedding(ids)
+        if self.encoding == "APE":
+            x = x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x)
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
+        return self.head(self.states(ids))
