@@ -1,0 +1,432 @@
+"""What squeezes messages in a graph: walks, Jacobians, resistance, cuts, curvature; and rewiring.
+
+A graph is a connected, undirected `networkx.Graph` of two or more nodes without self-loops; edge weights
+are ignored. Matrices and vectors are float64 in the order of `graph.nodes`. Every function raises
+ValueError for another graph.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
+NORMALISATIONS = ("none", "row", "symmetric")
+METHODS = ("sdrf", "fosr", "gtr", "random")
+
+
+def _check(graph: nx.Graph) -> None:
+    if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
+        raise ValueError(f"graph must be an undirected networkx.Graph, not {type(graph).__name__}")
+    if len(graph) < 2:
+        raise ValueError(f"graph must have at least 2 nodes, not {len(graph)}")
+    if loops := list(nx.nodes_with_selfloops(graph)):
+        raise ValueError(f"graph must have no self-loops, but there is one at {loops[0]!r}")
+    if (parts := nx.number_connected_components(graph)) > 1:
+        raise ValueError(f"graph must be connected, but it has {parts} components")
+
+
+def _check_node(graph: nx.Graph, name: str, node: Hashable) -> None:
+    _check(graph)
+    if node not in graph:
+        raise ValueError(f"{name} must be a node of the graph, not {node!r}")
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+
+
+def _check_choice(name: str, value: str, choices: tuple) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
+    """A graph of a family, with about this many nodes, numbered from 0.
+
+    Args:
+        name: "path", "cycle", "tree" (binary), "barbell" (two cliques and a bridge), "grid" (square),
+            "expander" (4-regular, random, certified by its spectral gap) or "karate" (always 34 nodes).
+        nodes: a barbell takes the even number below, a grid the nearest square, karate none of it.
+
+    Raises:
+        ValueError: unknown name, or nodes below 6.
+    """
+    _check_choice("name", name, FAMILIES)
+    _check_count("nodes", nodes, 6)
+    side = round(math.sqrt(nodes))
+    make = {
+        "path": lambda: nx.path_graph(nodes),
+        "cycle": lambda: nx.cycle_graph(nodes),
+        "tree": lambda: nx.full_rary_tree(2, nodes),
+        "barbell": lambda: nx.barbell_graph(nodes // 2, 0),
+        "grid": lambda: nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side)),
+        "expander": lambda: nx.random_regular_expander_graph(nodes, 4, seed=seed),
+        "karate": nx.karate_club_graph,
+    }
+    return make[name]()
+
+
+def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
+    """Two nodes at the largest distance: the first such pair in the order of `graph.nodes`."""
+    _check(graph)
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    return max(itertools.combinations(graph, 2), key=lambda pair: lengths[pair[0]][pair[1]])
+
+
+def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
+    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here."""
+    _check_node(graph, "node", node)
+    _check_count("layers", layers, 0)
+    lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
+    return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
+
+
+def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool = False) -> list[int]:
+    """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
+
+    Args:
+        loops: let a node hear itself too, as with self-loops or residual connections.
+    """
+    _check_node(graph, "node", node)
+    _check_count("layers", layers, 0)
+    walks, sizes = {node: 1}, [1]
+    for _ in range(layers):
+        step: dict[Hashable, int] = {}
+        for here, count in walks.items():
+            for there in [*graph[here], *([here] if loops else [])]:
+                step[there] = step.get(there, 0) + count
+        walks = step
+        sizes.append(sum(walks.values()))
+    return sizes
+
+
+def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False) -> Float[Tensor, "n n"]:
+    """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`."""
+    _check(graph)
+    _check_choice("normalisation", normalisation, NORMALISATIONS)
+    matrix = torch.from_numpy(nx.to_numpy_array(graph, weight=None))
+    if loops:
+        matrix += torch.eye(len(matrix))
+    degree = matrix.sum(1)
+    if normalisation == "row":
+        return matrix / degree[:, None]
+    return matrix * torch.outer(degree, degree).rsqrt() if normalisation == "symmetric" else matrix
+
+
+def orthogonal_weights(layers: int, width: int, seed: int = 0) -> Float[Tensor, "layers 2 width width"]:
+    """Random orthogonal matrices for `propagate`: only graph and activation shrink a message."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.linalg.qr(torch.randn(layers, 2, width, width, generator=generator, dtype=torch.float64)).Q
+
+
+def propagate(
+    features: Float[Tensor, "n width"],
+    matrix: Float[Tensor, "n n"],
+    weights: Float[Tensor, "layers 2 width width"],
+    residual: float = 1.0,
+    activation: Callable[[Tensor], Tensor] = torch.relu,
+) -> Float[Tensor, "n width"]:
+    """H <- activation(residual H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023)."""
+    for own, heard in weights:
+        features = activation(residual * features @ own + matrix @ features @ heard)
+    return features
+
+
+def jacobian_norms(
+    graph: nx.Graph,
+    target: Hashable,
+    layers: int,
+    width: int = 16,
+    normalisation: str = "symmetric",
+    residual: float = 1.0,
+    activation: Callable[[Tensor], Tensor] = torch.relu,
+    seed: int = 0,
+) -> Float[Tensor, " n"]:
+    """Largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
+
+    The network is `propagate` with `orthogonal_weights`, the input standard normal.
+    """
+    _check_node(graph, "target", target)
+    _check_count("layers", layers, 1)
+    _check_count("width", width, 1)
+    matrix, weights = adjacency(graph, normalisation), orthogonal_weights(layers, width, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
+    position = list(graph).index(target)
+
+    def state(x):
+        return propagate(x, matrix, weights, residual, activation)[position]
+
+    jacobian = torch.autograd.functional.jacobian(state, features, vectorize=True)
+    return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+
+
+def walk_bound(
+    graph: nx.Graph, target: Hashable, layers: int, normalisation: str = "symmetric", residual: float = 1.0
+) -> Float[Tensor, " n"]:
+    """((residual I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
+
+    Lemma 1 of Topping et al. (2022) is residual 0, Theorem 3.2 of Di Giovanni et al. (2023) the general
+    case; both here for weights of spectral norm 1 and an activation of slope at most 1.
+    """
+    _check_node(graph, "target", target)
+    _check_count("layers", layers, 1)
+    matrix = adjacency(graph, normalisation)
+    step = residual * torch.eye(len(matrix)) + matrix
+    return torch.linalg.matrix_power(step, layers)[list(graph).index(target)]
+
+
+def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Tensor, " n"]:
+    """A bound on `jacobian_norms` (symmetric, residual 1) by effective resistance, after Black et al. (2023).
+
+    2^L d_max / 2 ((2 / d_min) (L + 1 + m) - R), L layers, m = max(0, max_k lambda_k^(L+1) / (1 - lambda_k))
+    over the eigenvalues of D^-1/2 A D^-1/2 but the first. The paper's mu^(L+1) / (1 - mu), mu = max_k
+    |lambda_k|, is larger and infinite on bipartite graphs. `commute_time` is 2|E| R: far in resistance is
+    hard to reach.
+    """
+    _check_node(graph, "target", target)
+    _check_count("layers", layers, 1)
+    eigenvalues = torch.linalg.eigvalsh(adjacency(graph, "symmetric"))[:-1]
+    remainder = (eigenvalues ** (layers + 1) / (1 - eigenvalues)).max().clamp(min=0)
+    degrees = [degree for _, degree in graph.degree]
+    resistance = effective_resistance(graph)[list(graph).index(target)]
+    return 2.0**layers * max(degrees) / 2 * (2 / min(degrees) * (layers + 1 + remainder) - resistance)
+
+
+def _pseudoinverse(graph: nx.Graph) -> Float[Tensor, "n n"]:
+    """L^+, the inverse of the Laplacian on the vectors of sum zero."""
+    matrix = adjacency(graph)
+    mean = torch.full_like(matrix, 1 / len(matrix))
+    inverse = torch.linalg.inv(torch.diag(matrix.sum(1)) - matrix + mean) - mean
+    return (inverse + inverse.T) / 2
+
+
+def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
+    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm."""
+    inverse = _pseudoinverse(graph)
+    diagonal = inverse.diagonal()
+    resistance = diagonal[:, None] + diagonal - 2 * inverse
+    return resistance.fill_diagonal_(0)
+
+
+def commute_time(graph: nx.Graph) -> Float[Tensor, "n n"]:
+    """Expected steps of a random walk from u to v and back: 2 |E| R_uv (Chandra et al., 1989)."""
+    return effective_resistance(graph) * 2 * graph.number_of_edges()
+
+
+def hitting_time(graph: nx.Graph) -> Float[Tensor, "u v"]:
+    """Expected steps of a random walk from u until it first meets v."""
+    inverse, degree = _pseudoinverse(graph), adjacency(graph).sum(1)
+    weighted = inverse @ degree
+    to_target = weighted[:, None] - weighted
+    return to_target + degree.sum() * (inverse.diagonal() - inverse)
+
+
+def total_resistance(graph: nx.Graph) -> float:
+    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs."""
+    return _pseudoinverse(graph).trace().item() * len(graph)
+
+
+def spectral_gap(graph: nx.Graph) -> float:
+    """Second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2."""
+    _check(graph)
+    return float(np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1])
+
+
+def cheeger_cut(graph: nx.Graph) -> tuple[float, set]:
+    """The Cheeger constant h = min_S cut(S) / min(vol S, vol rest) and a set S that attains it: tries all.
+
+    Cheeger's inequality: gap / 2 <= h <= sqrt(2 gap), gap = `spectral_gap(graph)`.
+
+    Raises:
+        ValueError: the graph has more than 20 nodes.
+    """
+    _check(graph)
+    nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
+    if len(nodes) > 20:
+        raise ValueError(f"graph must have at most 20 nodes, not {len(nodes)}; see sweep_cut")
+    inside = (np.arange(1, 2 ** (len(nodes) - 1))[:, None] >> np.arange(len(nodes))) & 1
+    return _best_cut(graph, nodes, degrees, inside.astype(bool))
+
+
+def sweep_cut(graph: nx.Graph) -> tuple[float, set]:
+    """The best cut along the second eigenvector: its ratio, from h to sqrt(2 `spectral_gap`), and the set."""
+    _check(graph)
+    nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
+    vector = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1][:, 1]
+    order = np.argsort(vector / np.sqrt(degrees))
+    inside = np.zeros((len(nodes) - 1, len(nodes)), bool)
+    for size in range(1, len(nodes)):
+        inside[size - 1, order[:size]] = True
+    return _best_cut(graph, nodes, degrees, inside)
+
+
+def _best_cut(graph: nx.Graph, nodes: list, degrees: np.ndarray, inside: np.ndarray) -> tuple[float, set]:
+    place = {node: number for number, node in enumerate(nodes)}
+    cut = sum((inside[:, place[u]] != inside[:, place[v]]).astype(int) for u, v in graph.edges)
+    volume = inside @ degrees
+    ratio = cut / np.minimum(volume, degrees.sum() - volume)
+    best = ratio.argmin()
+    return float(ratio[best]), {nodes[i] for i in np.flatnonzero(inside[best])}
+
+
+def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
+    """Balanced Forman curvature of every edge, Definition 1 of Topping et al. (2022).
+
+    Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i,
+    d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i that start a 4-cycle
+    i-k-w-j without diagonals; g is the largest number of such 4-cycles through one of them.
+    """
+    _check(graph)
+    neighbours = {node: set(graph[node]) for node in graph}
+    return {(u, v): float(_forman(neighbours, u, v)) for u, v in graph.edges}
+
+
+def _forman(neighbours: dict[Hashable, set], i: Hashable, j: Hashable) -> Fraction:
+    small, large = sorted((len(neighbours[i]), len(neighbours[j])))
+    if small == 1:
+        return Fraction(0)
+    triangles = len(neighbours[i] & neighbours[j])
+    only_i, only_j = neighbours[i] - neighbours[j] - {j}, neighbours[j] - neighbours[i] - {i}
+    squares = [len(neighbours[k] & only_j) for k in only_i] + [len(neighbours[k] & only_i) for k in only_j]
+    starts = sum(count > 0 for count in squares)
+    ric = Fraction(2 + triangles, small) + Fraction(2 + 2 * triangles, large) - 2
+    return ric + Fraction(starts, max(squares) * large) if starts else ric
+
+
+def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
+    """A WRONG balanced Forman curvature, for display only: what the most copied public code computes.
+
+    It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j and nodes
+    that close a triangle, and counts too many cycles through each. The pentagon gets 1 in place of 0.
+    """
+    a = adjacency(graph)
+    squared, degree, place = a @ a, a.sum(1), {node: number for number, node in enumerate(graph)}
+    curvature = {}
+    for edge in graph.edges:
+        i, j = (place[node] for node in edge)
+        large, small = degree[[i, j]].max(), degree[[i, j]].min()
+        counts = torch.cat([a[j] * (squared[i] - a[i]), a[i] * (squared[j] - a[j])])
+        ric = 2 / large + 2 / small - 2 + (2 / large + 1 / small) * squared[i, j]
+        curvature[edge] = (ric + (counts > 0).sum() / (large * counts.max().clamp(min=1))).item()
+    return curvature
+
+
+def with_virtual_node(graph: nx.Graph) -> nx.Graph:
+    """A copy with one more node, the last, joined to all: "virtual", with primes if that name is taken."""
+    _check(graph)
+    copy, name = graph.copy(), "virtual"
+    while name in copy:
+        name += "'"
+    copy.add_edges_from(((node, name) for node in graph), added="virtual")
+    return copy
+
+
+def fully_adjacent(graph: nx.Graph) -> nx.Graph:
+    """A copy with an edge between any two nodes: a fully adjacent layer (Alon & Yahav, 2021)."""
+    _check(graph)
+    copy = graph.copy()
+    copy.add_edges_from(nx.non_edges(graph), added="fully adjacent")
+    return copy
+
+
+def rewire(
+    graph: nx.Graph,
+    method: str,
+    edges: int,
+    seed: int = 0,
+    tau: float = math.inf,
+    remove_above: float | None = None,
+) -> nx.Graph:
+    """A copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
+
+    Args:
+        method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it most
+            (Topping et al., 2022). "fosr": the pair with the least product of entries of x / sqrt(d + 1), x
+            the second eigenvector of D^-1/2 A D^-1/2, here exact and not by power iteration (Karhadkar et
+            al., 2023). "gtr": the pair that lowers total resistance most (Black et al., 2023). "random":
+            any pair, the control.
+        seed: of "random", and of "sdrf" when tau is finite.
+        tau: for "sdrf", the candidate is drawn with probability softmax(tau improvement); infinite takes
+        the best.
+        remove_above: for "sdrf", after each addition the edge of largest curvature goes if that exceeds
+            this and the graph stays connected. The paper's C+.
+
+    Raises:
+        ValueError: unknown method, or edges is not from 0 to the number of pairs without an edge.
+    """
+    _check(graph)
+    _check_choice("method", method, METHODS)
+    room = math.comb(len(graph), 2) - graph.number_of_edges()
+    if isinstance(edges, bool) or not isinstance(edges, int) or not 0 <= edges <= room:
+        raise ValueError(f"edges must be an integer from 0 to {room}, the pairs yet unjoined, not {edges!r}")
+    copy, generator = graph.copy(), np.random.default_rng(seed)
+    choose = {"sdrf": _sdrf, "fosr": _fosr, "gtr": _gtr, "random": _random}[method]
+    for _ in range(edges):
+        copy.add_edge(*choose(copy, generator, tau), added=method)
+        if method == "sdrf" and remove_above is not None:
+            _remove_most_curved(copy, remove_above)
+    return copy
+
+
+def _least(graph: nx.Graph, score: Tensor) -> tuple:
+    """The pair without an edge of least score; ties up to rounding go to the first."""
+    free = torch.triu(adjacency(graph) == 0, diagonal=1).nonzero()
+    values = score[free[:, 0], free[:, 1]]
+    first = (values <= values.min() + 1e-9 * score.abs().max()).nonzero()[0, 0]
+    nodes = list(graph)
+    return tuple(nodes[i] for i in free[first])
+
+
+def _gtr(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+    """A new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman & Morrison)."""
+    squared = torch.linalg.matrix_power(_pseudoinverse(graph), 2)
+    diagonal = squared.diagonal()
+    return _least(graph, -(diagonal[:, None] + diagonal - 2 * squared) / (1 + effective_resistance(graph)))
+
+
+def _fosr(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+    second = torch.linalg.eigh(adjacency(graph, "symmetric")).eigenvectors[:, -2]
+    y = second / (adjacency(graph).sum(1) + 1).sqrt()
+    return _least(graph, torch.outer(y, y))
+
+
+def _random(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+    free = list(nx.non_edges(graph))
+    return free[generator.integers(len(free))]
+
+
+def _sdrf(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+    neighbours = {node: set(graph[node]) for node in graph}
+    order = {node: number for number, node in enumerate(graph)}
+    for i, j in sorted(graph.edges, key=lambda edge: _forman(neighbours, *edge)):
+        around = itertools.product(*(sorted(neighbours[node] | {node}, key=order.get) for node in (i, j)))
+        candidates = [(k, m) for k, m in around if k != m and m not in neighbours[k]]
+        if candidates:
+            break
+    before, gains = _forman(neighbours, i, j), []
+    for k, m in candidates:
+        neighbours[k].add(m)
+        neighbours[m].add(k)
+        gains.append(float(_forman(neighbours, i, j) - before))
+        neighbours[k].remove(m)
+        neighbours[m].remove(k)
+    if math.isinf(tau):
+        return candidates[int(np.argmax(gains))]
+    weights = np.exp(tau * (np.array(gains) - max(gains)))
+    return candidates[generator.choice(len(candidates), p=weights / weights.sum())]
+
+
+def _remove_most_curved(graph: nx.Graph, limit: float) -> None:
+    curvature = balanced_forman(graph)
+    edge = max(curvature, key=curvature.get)
+    if curvature[edge] > limit and edge not in map(tuple, nx.bridges(graph)):
+        graph.remove_edge(*edge)
