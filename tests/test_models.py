@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -117,6 +116,13 @@ class _Handler(http.server.BaseHTTPRequestHandler):
                 self.wfile.write(body[sent : sent + 65536])
                 sent += 65536
                 time.sleep(owner.pause)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread():
+    """On shared cores two threads wait for each other, and here nothing is large."""
+    with compute.threads(1):
+        yield
 
 
 @pytest.fixture
@@ -664,13 +670,17 @@ def test_a_hub_answers_in_one_sentence(server, tmp_path):
     assert said["org/pickle"].startswith("ValueError | org/pickle has no safetensors weights")
     assert "<newline>" not in str(said)
 
+    server.stop()
+    said = ask(["org/good", "org/absent"], HF_ENDPOINT=server.url, HF_HUB_OFFLINE="0", **env)
+    assert said["org/good"] == "loaded org/good", "what has been fetched needs no network"
+    assert said["org/absent"].startswith(
+        "ConnectionError | org/absent is not here and the hub cannot be reached"
+    )
+    assert "<newline>" not in str(said)
 
-@pytest.mark.parametrize("offline", ["0", "1"])
-def test_no_network_gets_one_sentence(tmp_path, offline):
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # bound and not listening: every connection is refused
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        said = ask(["org/name"], HF_ENDPOINT=url, HF_HUB_OFFLINE=offline, HF_HOME=str(tmp_path))
+
+def test_offline_mode_gets_one_sentence(tmp_path):
+    said = ask(["org/name"], HF_ENDPOINT="http://127.0.0.1:9", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path))
     assert said["org/name"].startswith("ConnectionError | org/name is not here and the hub cannot be reached")
     assert "<newline>" not in str(said)
 
@@ -727,9 +737,9 @@ def test_the_default_knows_a_capital(default):
 
 def test_a_second_load_is_bit_for_bit_the_first_and_fast(default):
     ids = torch.arange(1, 33)[None]
-    start = time.perf_counter()
+    start = time.process_time()  # not the clock on the wall: other tests may share the cores
     model, _ = models.load(device="cpu")
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert torch.equal(model(ids).logits, default.model(ids).logits)
 
 
