@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import gguf
@@ -337,6 +338,15 @@ def test_what_stays_wrong_never_replaces_what_is_there(server, tmp_path):
     one_sentence(caught)
     assert visible(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"older"
+
+
+def test_two_downloads_at_once_fetch_once(server, tmp_path):
+    body = random_bytes(500_000)
+    server.files["/file"], server.pause = body, 0.02
+    with ThreadPoolExecutor() as pool:
+        calls = [pool.submit(data.download, f"{server.url}/file", tmp_path / "file", sha(body)) for _ in "ab"]
+    assert [call.result().read_bytes() == body for call in calls] == [True, True]
+    assert server.fetches("/file") == [None]
 
 
 def test_a_file_address_is_copied(tmp_path):
