@@ -1,10 +1,10 @@
 """Tree-NeighborsMatch, the problem of Alon & Yahav (2021), and five networks that try to solve it.
 
-All trees of one depth share one topology, edges point from child to parent, only the root is read, inner nodes start
-equal and only the root sees the question. So a state is a function of the leaves below it, a node of height h knows
-nothing before layer h and is not read after layer h + 1, and trees that differ in the question alone share everything
-but their root. `Network` computes just those states, in dense arrays, and is equal to the same model on the whole
-graph: outputs, gradients and batch statistics.
+All trees of one depth share one topology, edges point from child to parent, only the root is read, inner
+nodes start equal and only the root sees the question. So a state is a function of the leaves below it, a
+node of height h knows nothing before layer h and is not read after layer h + 1, and trees that differ in
+the question alone share everything but their root. `Network` computes just those states, in dense arrays,
+and is equal to the same model on the whole graph: outputs, gradients and batch statistics.
 """
 
 import argparse
@@ -58,8 +58,9 @@ def orderings(depth: int) -> int:
 def minimum_width(depth: int, bits: int = 32) -> int:
     """Smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
 
-    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It counts every
-    order of the leaves; the released training sets hold at most 1000, so it does not bind on training accuracy.
+    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It
+    counts every order of the leaves; the released training sets hold at most 1000, so it does not bind on
+    training accuracy.
 
     Raises:
         ValueError: depth is not an integer from 1 to 16, or bits is not a positive integer.
@@ -84,16 +85,18 @@ class Batch(NamedTuple):
 class TreeNeighborsMatch:
     """The dataset of Alon & Yahav (2021), section 4.1, as their code generates it.
 
-    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a value); the root
-    carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose number is the key. Example e is
-    order `e // leaves` of the leaves, asked for key `e % leaves + 1`. Chance is 1 / leaves.
+    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a value);
+    the root carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose number is the
+    key. Example e is order `e // leaves` of the leaves, asked for key `e % leaves + 1`. Chance is 1 /
+    leaves.
 
-    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by label like theirs but
-    drawn by another generator.
+    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by label like
+    theirs but drawn by another generator.
 
     Attributes:
         nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
-        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first pre-order, root 0.
+        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first pre-order,
+        root 0.
         leaf_nodes: (leaves,), the numbers of the leaves from left to right.
         orders: (orders, leaves), values 1..leaves.
         train, test: example numbers.
@@ -157,8 +160,8 @@ def _glorot(*shape: int) -> nn.Parameter:
 class GCN(nn.Module):
     """x_i' = b + sum_j x_j W / sqrt(deg_i deg_j), over the children j and i itself (Kipf & Welling, 2017).
 
-    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of inner nodes, of
-    in-degree 3, need no scaling.
+    `deg` counts incoming edges and the loop. Messages are in units of 1 / sqrt(3), so that those of inner
+    nodes, of in-degree 3, need no scaling.
     """
 
     additive, activation, residual, layer_norm = True, True, True, True
@@ -175,10 +178,10 @@ class GCN(nn.Module):
 
 
 class GIN(nn.Module):
-    """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019), epsilon 0; the second x_i is the released data's loop.
+    """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019); the second x_i is the data's loop.
 
-    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over every node of every
-    tree, so in training all states must be known, not only those that reach the root.
+    The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over every node
+    of every tree, so in training all states must be known, not only those that reach the root.
     """
 
     additive, activation, residual, layer_norm = True, True, True, True
@@ -202,7 +205,7 @@ class GIN(nn.Module):
         return x
 
 
-def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | None) -> tuple[Tensor, Tensor]:
+def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | None) -> tuple:
     """Weight and bias of `norm(linear(x))`, the statistics taken from the moments of x."""
     if count is None:
         mean, variance = norm.running_mean, norm.running_var
@@ -223,9 +226,9 @@ def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | 
 
 
 class GAT(nn.Module):
-    """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W), 4 heads (Velickovic et al., 2018).
+    """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    A message is x W and its 4 scores by s and 4 by t.
+    Velickovic et al. (2018), four heads side by side. A message is x W, its 4 scores by s and its 4 scores by t.
     """
 
     additive, activation, residual, layer_norm = False, False, True, True
@@ -295,10 +298,11 @@ LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
 class Network(nn.Module):
     """depth + 1 layers of one kind and a linear readout of the root, computing only what the root depends on.
 
-    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still equal, and a node whose
-    leaves are still unheard is a row of the `trunk`, which has one row a key (0 for inner nodes). Below, nothing is
-    read any more, except by a fully adjacent last layer (edges from all nodes to the root, as in the released code)
-    and by the batch normalisation of GIN: then all heights are kept up to date.
+    Layer l changes what is read at heights l - 1 and l only. Above, all inner nodes are still equal, and a
+    node whose leaves are still unheard is a row of the `trunk`, which has one row a key (0 for inner
+    nodes). Below, nothing is read any more, except by a fully adjacent last layer (edges from all nodes to
+    the root, as in the released code) and by the batch normalisation of GIN: then all heights are kept up
+    to date.
     """
 
     def __init__(self, kind: str, depth: int, width: int, fully_adjacent: bool):
@@ -333,18 +337,15 @@ class Network(nn.Module):
         elif number < self.depth:
             own.append(trunk[:1, None])
         heights = range(0 if counted or (self.fully_adjacent and not star) else number - 1, len(own))
-        messages = [
-            None if x is None else layer.message(x, self._degree(height, star)) for height, x in enumerate(own)
-        ]
-
+        messages = [None if x is None else layer.message(x, self._degree(h, star)) for h, x in enumerate(own)]
         if star:
             heard = self._all(layer, messages, batch.row, place)
             new = [layer.receive(x, (torch.zeros_like(x),), None, 1) for x in own[:-1]] if counted else []
             new.append(layer.receive(own[-1], messages[-1], heard, self.nodes))
         else:
-            new = [
-                layer.receive(own[h], messages[h], self._children(layer, messages, h, batch.row, place), self._degree(h, star)) for h in heights
-            ]
+            heard = [self._children(layer, messages, height, batch.row, place) for height in heights]
+            pairs = zip(heights, heard, strict=True)
+            new = [layer.receive(own[h], messages[h], pair, self._degree(h, star)) for h, pair in pairs]
         old = [own[height] for height in heights]
         if number < self.depth:
             message = layer.message(trunk, 3)
@@ -357,7 +358,7 @@ class Network(nn.Module):
         return trunk, [None] * heights.start + new
 
     def _children(self, layer: nn.Module, messages: list, height: int, row: Tensor, place: Tensor | None):
-        """What nodes of this height hear: the sum of their children's messages, or both where it is no sum."""
+        """What nodes of this height hear: the sum of their children's messages, or both if it is no sum."""
         if height == 0:
             return None
         parts = messages[height - 1]
@@ -384,10 +385,12 @@ class Network(nn.Module):
         if not self.training:
             return [layer.mlp(x) for x in states]
         orders = batch.row.bincount(minlength=len(batch.values)).to(states[0].dtype)
-        leaves = orders[:, None].expand(-1, batch.values.shape[1])
+        leaves = orders[:, None].expand(batch.values.shape)
         if place is not None:
-            leaves = torch.zeros_like(states[0][..., 0]).view(-1).index_add_(0, place.flatten(), leaves.flatten())
-        counts = [leaves, *(orders[:, None].expand(x.shape[:2]) for x in states[1 : min(number + 1, self.depth)])]
+            none = torch.zeros_like(states[0][..., 0]).flatten()
+            leaves = none.index_add(0, place.flatten(), leaves.flatten())
+        inner = states[1 : min(number + 1, self.depth)]
+        counts = [leaves, *(orders[:, None].expand(x.shape[:2]) for x in inner)]
         if number < self.depth:
             trunk = batch.key.bincount(minlength=len(states[-1])).to(orders)
             trunk[0] = len(batch.key) * (2 ** (self.depth - number) - 2)
@@ -395,8 +398,8 @@ class Network(nn.Module):
         else:
             counts.append(torch.ones_like(batch.key, dtype=orders.dtype))
         rows = [x.flatten(0, -2) for x in states]
-        rows = layer.mlp(torch.cat(rows), torch.cat([count.flatten() for count in counts])).split([*map(len, rows)])
-        return [x.view(state.shape) for x, state in zip(rows, states, strict=True)]
+        after = layer.mlp(torch.cat(rows), torch.cat([count.flatten() for count in counts]))
+        return [x.view(old.shape) for x, old in zip(after.split([*map(len, rows)]), states, strict=True)]
 
     def _degree(self, height: int, star: bool) -> int:
         if star:
@@ -405,10 +408,10 @@ class Network(nn.Module):
 
 
 class Attention(nn.Module):
-    """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V, then the readout.
+    """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V.
 
-    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the sum of one by the
-    leaf's number and one by its value.
+    Keys and values are linear in the embeddings, so no leaf's state is ever formed: a score is the sum of
+    one by the leaf's number and one by its value.
     """
 
     def __init__(self, depth: int, width: int):
@@ -433,12 +436,13 @@ def build(kind: str, depth: int, width: int = 32, fully_adjacent: bool = False) 
     """An untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
 
     Args:
-        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released) or "attention" (one layer, root to leaves).
+        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released) or "attention" (one layer, root to
+        leaves).
         fully_adjacent: the last layer hears all nodes instead of the children; not for "attention".
 
     Raises:
-        ValueError: an unknown kind, a depth outside 2..8, a width that is not positive (for "gat": a multiple of 4),
-            or a fully adjacent "attention".
+        ValueError: an unknown kind, a depth outside 2..8, a width that is not positive (for "gat": a
+            multiple of 4), or a fully adjacent "attention".
     """
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -447,12 +451,12 @@ def build(kind: str, depth: int, width: int = 32, fully_adjacent: bool = False) 
     if isinstance(width, bool) or not isinstance(width, int) or width < 1 or width % step:
         raise ValueError(f"width must be a positive multiple of {step} for {kind!r}, not {width!r}")
     if kind == "attention" and fully_adjacent:
-        raise ValueError("fully_adjacent must be False for kind 'attention', whose root hears all leaves already")
+        raise ValueError("fully_adjacent must be False for kind 'attention': its root hears all leaves")
     return Attention(depth, width) if kind == "attention" else Network(kind, depth, width, fully_adjacent)
 
 
 class Epoch(NamedTuple):
-    """One pass over the training set; `train_accuracy` is measured on the way, as in the paper, `test_accuracy` after."""
+    """One pass over the training set: loss and train accuracy on the way, as released; then test accuracy."""
 
     epoch: int
     seconds: float
@@ -481,10 +485,11 @@ def train(
 ) -> Iterator[Epoch]:
     """Train as released and yield every epoch: `pandas.DataFrame(train(network, task, seconds=60))`.
 
-    Adam at 1e-3, batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy since decides
-    whether the rate is halved (10 times no better) or training ends (20 times). It ends too after an epoch without an
-    error and at the first epoch past `seconds` or `epochs`. Effective batches of 2048 are taken whole, where the
-    released scripts accumulate gradients over parts: the same but for GIN's batch statistics.
+    Adam at 1e-3, batches of `BATCH[depth]`; every 100 epochs (1000 at depth 2) the mean training accuracy
+    since decides whether the rate is halved (10 times no better) or training ends (20 times). It ends too
+    after an epoch without an error and at the first epoch past `seconds` or `epochs`. Effective batches of
+    2048 are taken whole, where the released scripts accumulate gradients over parts: the same but for GIN's
+    batch statistics.
 
     Raises:
         ValueError: epochs or seconds is not positive, or the network was built for another depth.
@@ -518,7 +523,8 @@ def _epochs(network, task, seconds, epochs, generator) -> Iterator[Epoch]:
             correct += (logits.detach().argmax(1) == batch.label).sum()
         recent.append(float(correct) / len(order))
         elapsed = time.perf_counter() - start
-        yield Epoch(number, elapsed, float(total) / len(order), recent[-1], accuracy(network, task, task.test))
+        test = accuracy(network, task, task.test)
+        yield Epoch(number, elapsed, float(total) / len(order), recent[-1], test)
         if recent[-1] == 1 or elapsed > seconds:
             return
         if len(recent) == period:
@@ -579,7 +585,7 @@ def main(arguments: list[str] | None = None) -> None:
     lines = options.out.read_text().splitlines() if options.out.is_file() else []
     header = [line[1:].strip() for line in lines if line.startswith("#")]
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    command = f"command: python -m helpers.gnn {shlex.join(arguments if arguments is not None else sys.argv[1:])}"
+    command = f"command: python -m helpers.gnn {shlex.join(arguments or sys.argv[1:])}"
     if command not in header:
         machine = torch.cuda.get_device_name() if options.device == "cuda" else f"{os.cpu_count()} CPU cores"
         versions = f"Python {platform.python_version()}, torch {torch.__version__}"
