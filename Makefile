@@ -4,6 +4,7 @@ BIN := .venv/bin
 SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
 export TQDM_DISABLE := 1
+export OMP_WAIT_POLICY := PASSIVE
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: book slides test lab sync bench clean
@@ -37,7 +38,7 @@ bench: .venv/.ready
 	$(BIN)/python -m pip install -qq --upgrade pip
 	$(BIN)/python -m pip install -qq $$(grep '^torch==' requirements.txt)
 	$(BIN)/python -m pip install -qq -r requirements.txt
-	$(BIN)/python -m pip install -qq --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install -qq --no-deps --editable .
 	touch $@
 
 # What Colab has, with the course's package installed from a wheel and nothing else of the source tree

@@ -252,6 +252,12 @@ def seq_vcr_sees_collapse() -> tuple[str, str]:
     return measured, HOLDS if losses[0] < 0.5 * min(losses[1:]) else FAILS
 
 
+def _signal_and_noise(n: int, **setting) -> tuple[float, float]:
+    """The fp32 distance at n tokens, and the distance between the fp32 and the bf16 representation of one prompt."""
+    (once, twice), (coarse, _) = (collapse.repeated_states(m, [n], **setting) for m in _small_model())
+    return float((once - twice).abs().sum()), float((once - coarse).abs().sum())
+
+
 @cache
 def _small_model() -> tuple[models.LanguageModel, models.LanguageModel]:
     return models.load(dtype="fp32"), models.load(dtype="bf16")
@@ -263,10 +269,8 @@ def _small_model() -> tuple[models.LanguageModel, models.LanguageModel]:
     "Gemma 7B: falls to the bf16 noise", LAB3,
 )  # fmt: skip
 def ones_collapse() -> tuple[str, str]:
-    exact, coarse = _small_model()
-    lengths = [8, 16, 32, 128, 256, 512]
-    found = collapse.last_token_distance(exact, lengths)
-    noise = float(collapse.rounding_noise(coarse, exact, [512])[0])
+    found = collapse.last_token_distance(_small_model()[0], [8, 16, 32, 128, 256, 512])
+    _, noise = _signal_and_noise(512)
     measured = f"SmolLM2-135M: {found.max():.0f} at most, {found[-1]:.1f} at n = 512; bf16 noise {noise:.1f}"
     falls = found[-1] < 0.2 * found[0]
     monotone = bool((found[1:] < found[:-1]).all())
@@ -279,17 +283,15 @@ def ones_collapse() -> tuple[str, str]:
     "the distance does not fall", LAB3,
 )  # fmt: skip
 def commas_prevent_collapse() -> tuple[str, str]:
-    exact, coarse = _small_model()
-    plain = float(collapse.last_token_distance(exact, [512])[0])
-    next_token = float(collapse.last_token_distance(exact, [512], sequence="1,")[0])
-    in_phase = collapse.last_token_distance(exact, [16, 512], sequence="1,", period=2)
-    noise = float(collapse.rounding_noise(coarse, exact, [512], sequence="1,")[0])
+    plain, _ = _signal_and_noise(512)
+    next_token, noise = _signal_and_noise(512, sequence="1,")
+    short, _ = _signal_and_noise(16, sequence="1,", period=2)
+    in_phase, _ = _signal_and_noise(512, sequence="1,", period=2)
     measured = (
-        f"SmolLM2-135M, 512 tokens: ones {plain:.1f}, commas {next_token:.0f}, commas in phase {in_phase[1]:.1f} "
-        f"({in_phase[0]:.1f} at 16 tokens); bf16 noise {noise:.1f}"
+        f"SmolLM2-135M, 512 tokens: ones {plain:.1f}, commas {next_token:.0f}, commas in phase {in_phase:.1f} "
+        f"({short:.1f} at 16 tokens); bf16 noise {noise:.1f}"
     )
-    kept = float(in_phase[1]) > max(noise, 0.5 * float(in_phase[0]))
-    return measured, HOLDS if kept else CORRECTED if in_phase[1] > plain else FAILS
+    return measured, HOLDS if in_phase > max(noise, 0.5 * short) else CORRECTED if in_phase > plain else FAILS
 
 
 @cache

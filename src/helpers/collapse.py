@@ -9,7 +9,7 @@ from torch import Tensor
 
 from helpers import compute, probe
 from helpers.models import LanguageModel
-from helpers.transformer import alibi_slopes, rotate, sinusoidal
+from helpers.transformer import rotate, sinusoidal
 
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
 VALUES = ("rotation", "random", "constant")
@@ -291,7 +291,7 @@ def seq_vcr_loss(
 # A real model --------------------------------------------------------------------------------------------
 
 
-def last_token_distance(
+def repeated_states(
     model: LanguageModel,
     lengths: Sequence[int],
     *,
@@ -299,11 +299,11 @@ def last_token_distance(
     head: str | None = None,
     tail: str = "",
     period: int = 1,
-) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last token's final representation when the end of the sequence is repeated once.
+) -> tuple[Float[Tensor, "lengths d"], Float[Tensor, "lengths d"]]:
+    """The last token's final representations with n tokens, and with the end of the sequence repeated once.
 
-    For each n: head + first n tokens + tail, against head + first n tokens + the last `period` of them again + tail.
-    All lengths share one pass over the longest prefix. Barbero et al. (2024), Figures 5 and 12.
+    For each n: head + first n tokens + tail, and head + first n tokens + the last `period` of them again + tail.
+    All lengths share one pass over the longest prefix.
 
     Args:
         model: from `models.load`.
@@ -317,37 +317,27 @@ def last_token_distance(
     Raises:
         ValueError: no lengths, a length below `period`, a period below 1, or an empty sequence.
     """
-    if period < 1 or (len(lengths) and min(lengths) < period):
-        raise ValueError(f"period must be at least 1 and at most the shortest length, not {period}")
-    ids, start, tail_ids = _prompt(model, lengths, sequence, head, tail)
-    once = probe.after(model, ids, [start + n for n in lengths], tail_ids).states
-    last = [ids[start + n - period : start + n] for n in lengths]
-    twice = probe.after(model, ids, [start + n for n in lengths], tail_ids, inserts=last).states
-    return (once.double() - twice.double()).abs().sum(-1).cpu()
-
-
-def rounding_noise(
-    model: LanguageModel, exact: LanguageModel, lengths: Sequence[int], *, sequence: str = "1", head: str | None = None, tail: str = ""
-) -> Float[Tensor, " lengths"]:
-    """The yardstick of `last_token_distance`: L1 distance of one representation in the model's number type and in `exact`'s."""
-    rows = []
-    for each in (model, exact):
-        ids, start, tail_ids = _prompt(each, lengths, sequence, head, tail)
-        rows.append(probe.after(each, ids, [start + n for n in lengths], tail_ids).states.double().cpu())
-    return (rows[0] - rows[1]).abs().sum(-1)
-
-
-def _prompt(
-    model: LanguageModel, lengths: Sequence[int], sequence: str, head: str | None, tail: str
-) -> tuple[Tensor, int, Tensor]:
-    if len(lengths) == 0 or min(lengths) < 1:
-        raise ValueError(f"lengths must hold numbers of at least 1, not {list(lengths)}")
-    if not sequence:
+    if len(lengths) == 0 or not 1 <= period <= min(lengths):
+        raise ValueError(f"lengths must hold numbers of at least period = {period} >= 1, not {list(lengths)}")
+    unit = probe.encode(model, sequence)
+    if len(unit) == 0:
         raise ValueError("sequence must not be empty")
     before = probe.first_token(model) if head is None else probe.encode(model, head)
-    unit = probe.encode(model, sequence)
     body = unit.repeat(-(-max(lengths) // len(unit)))[: max(lengths)]
-    return torch.cat([before, body]), len(before), probe.encode(model, tail)
+    ids, ending = torch.cat([before, body]), probe.encode(model, tail)
+    stops = [len(before) + n for n in lengths]
+    continuations = [(n, ending) for n in stops] + [(n, torch.cat([ids[n - period : n], ending])) for n in stops]
+    once, twice = probe.after(model, ids, continuations).states.double().cpu().chunk(2)
+    return once, twice
+
+
+def last_token_distance(model: LanguageModel, lengths: Sequence[int], **setting) -> Float[Tensor, " lengths"]:
+    """L1 distance of the two representations of `repeated_states`, which takes the same arguments.
+
+    Barbero et al. (2024), Figures 5 and 12.
+    """
+    once, twice = repeated_states(model, lengths, **setting)
+    return (once - twice).abs().sum(-1)
 
 
 # Copying -------------------------------------------------------------------------------------------------
@@ -407,14 +397,16 @@ def copying_margins(
         raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}")
     if len(lengths) == 0 or min(lengths) < 2:
         raise ValueError(f"lengths must hold numbers of at least 2, not {list(lengths)}")
-    head, tail = copying_prompt(model, prompt, place, hint)
+    head, tail = (probe.encode(model, text) for text in copying_prompt(model, prompt, place, hint))
     filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
-    margins = []
-    for digit in ("0", "1"):
-        text, insert = (digit + filler, "") if place == "first" else (filler[::-1], digit)
-        start = probe.encode(model, head)
-        ids = torch.cat([start, probe.encode(model, text)])
-        stops = [len(start) + n - len(insert) for n in lengths]
-        out = probe.after(model, ids, stops, probe.encode(model, tail), [probe.encode(model, insert)] * len(lengths))
-        margins.append(probe.margin(model, out.logits, "0", "1").cpu())
-    return margins[0], margins[1]
+    digits = [probe.encode(model, digit) for digit in "01"]
+    if place == "last":
+        ids = torch.cat([head, probe.encode(model, filler[::-1])])
+        continuations = [(len(head) + n - 1, torch.cat([digit, tail])) for digit in digits for n in lengths]
+        logits = probe.after(model, ids, continuations).logits
+    else:
+        continuations = [(len(head) + n, tail) for n in lengths]
+        sequences = [torch.cat([head, digit, probe.encode(model, filler)]) for digit in digits]
+        logits = torch.cat([probe.after(model, ids, continuations).logits for ids in sequences])
+    zero, one = probe.margin(model, logits, "0", "1").cpu().chunk(2)
+    return zero, one

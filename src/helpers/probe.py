@@ -71,43 +71,32 @@ def hidden_states(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor,
 
 @torch.inference_mode()
 def after(
-    model: LanguageModel,
-    ids: Int[Tensor, " n"],
-    lengths: Sequence[int],
-    tail: Int[Tensor, " t"],
-    inserts: Sequence[Int[Tensor, " s"]] | None = None,
+    model: LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " t"]]]
 ) -> Readout:
-    """What the model makes of ids[:n] + insert + tail, for each n in `lengths`.
+    """What the model makes of ids[:n] + tail, for each (n, tail).
 
-    The longest prefix is read once and each continuation starts from its keys and values: the cost is
-    max(lengths) + sum(len(insert) + len(tail)) tokens rather than sum(lengths).
+    The longest prefix is read once and each tail starts from its keys and values: the cost is
+    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)).
 
     Args:
         ids: the sequence whose prefixes are read.
-        lengths: numbers of tokens, in any order, each in [1, len(ids)].
-        tail: tokens after each prefix; may be empty.
-        inserts: tokens between prefix and tail, one tensor a length; None for none.
+        continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any order; a tail may be empty.
 
     Raises:
-        ValueError: a length out of range, or as many inserts as lengths are not given.
+        ValueError: no continuations, or a length out of range.
     """
     _check(ids)
-    if len(lengths) == 0 or not all(1 <= n <= len(ids) for n in lengths):
-        raise ValueError(f"lengths must be between 1 and {len(ids)}, not {list(lengths)}")
-    inserts = [ids[:0]] * len(lengths) if inserts is None else inserts
-    if len(inserts) != len(lengths):
-        raise ValueError(f"inserts must hold one tensor a length: {len(lengths)}, not {len(inserts)}")
+    if not continuations or not all(1 <= n <= len(ids) for n, _ in continuations):
+        raise ValueError(f"lengths must be between 1 and {len(ids)}, not {[n for n, _ in continuations]}")
     found: dict[int, tuple[Tensor, Tensor]] = {}
     cache, done = None, 0
-    for k in sorted(range(len(lengths)), key=lambda k: lengths[k]):
-        # the last token of the prefix goes with the continuation, so that there always is one
-        stop = lengths[k] - 1
-        cache = _read(model, ids[done:stop], cache)
-        done = stop
-        rest = torch.cat([ids[stop : lengths[k]], inserts[k], tail])
-        out = _forward(model, rest, copy.deepcopy(cache), states=True)
+    for k in sorted(range(len(continuations)), key=lambda k: continuations[k][0]):
+        n, tail = continuations[k]
+        # the prefix's last token goes with the tail, so that there always is one to read
+        cache, done = _read(model, ids[done : n - 1], cache), n - 1
+        out = _forward(model, torch.cat([ids[n - 1 : n], tail]), copy.deepcopy(cache), states=True)
         found[k] = out.hidden_states[-1][0, -1], out.logits[0, -1]
-    states, logits = zip(*(found[k] for k in range(len(lengths))), strict=True)
+    states, logits = zip(*(found[k] for k in range(len(continuations))), strict=True)
     return Readout(torch.stack(states), torch.stack(logits))
 
 
