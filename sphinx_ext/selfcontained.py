@@ -2,7 +2,9 @@
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    context["script_files"] = [s for s in context.get("script_files", []) if "thebe" not in str(getattr(s, "filename", s)).lower()]
+    context["script_files"] = [
+        s for s in context.get("script_files", []) if "thebe" not in str(getattr(s, "filename", s)).lower()
+    ]
 
 
 def setup(app):

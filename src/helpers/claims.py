@@ -118,7 +118,9 @@ def decaying_positions_collapse() -> tuple[str, str]:
     for n in (10, 1000, 10_000):
         values = collapse.rotating_values("random", n, 0.0)
         found.append([float(x) for x in collapse.repeat_last(lambda r: 3 * torch.exp(-r / 10), values)])
-    measured = f"one head, logits 3 exp(-distance/10): total variation {found[0][1]:.3f}, {found[1][1]:.3f}, {found[2][1]:.4f}"
+    measured = (
+        f"one head, logits 3 exp(-distance/10): total variation {found[0][1]:.3f}, {found[1][1]:.3f}, {found[2][1]:.4f}"
+    )
     return measured, HOLDS if found[2][1] < 0.01 and found[2][0] < 0.01 else FAILS
 
 
@@ -235,7 +237,9 @@ def adaptive_temperature_sharpens() -> tuple[str, str]:
         row = torch.zeros(n, dtype=torch.float64)
         row[0] = 3.0
         gains[n] = float(collapse.adaptive_temperature(row)[0] / row.softmax(0)[0])
-    measured = "weight of a token that leads by 3 grows by a factor of " + ", ".join(f"{g:.2f} (n = {n:,})" for n, g in gains.items())
+    measured = "weight of a token that leads by 3 grows by a factor of " + ", ".join(
+        f"{g:.2f} (n = {n:,})" for n, g in gains.items()
+    )
     helps = [gain > 1.001 for gain in gains.values()]
     return measured, HOLDS if all(helps) else CORRECTED if any(helps) else FAILS
 

@@ -25,7 +25,9 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
     """
     p, q = torch.as_tensor(p).double(), torch.as_tensor(q).double()
     if p.shape != q.shape or p.ndim == 0:
-        raise ValueError(f"p and q must have the same shape with at least one axis, not {tuple(p.shape)} and {tuple(q.shape)}")
+        raise ValueError(
+            f"p and q must have the same shape with at least one axis, not {tuple(p.shape)} and {tuple(q.shape)}"
+        )
     for name, row in (("p", p), ("q", q)):
         if not torch.isfinite(row).all() or (row < 0).any() or (row.sum(-1) > 1.01).any():
             raise ValueError(f"{name} must hold probabilities: finite, not negative, rows with a sum of at most 1")

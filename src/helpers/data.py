@@ -51,6 +51,7 @@ def provenance(name: str) -> str:
     lines = (folder() / f"{name}.csv").read_text().splitlines()
     return "\n".join(line[1:].strip() for line in lines if line.startswith("#"))
 
+
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:

@@ -1,0 +1,224 @@
+"""The checks behind the exercises: they run the learner's function beside ours and say what is wrong.
+
+A check prints one sentence when all is right, and raises `Wrong` with one that says what is not.
+"""
+
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from helpers import collapse
+
+
+class Wrong(AssertionError):
+    """What the learner's function does not do yet; displayed without a traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"Not yet: {self}"]
+
+
+def same(name: str, answer: Callable, solution: Callable, cases: list[tuple], tolerance: float = 1e-6) -> None:
+    """Compare the learner's function with the solution on each case.
+
+    Raises:
+        Wrong: the first case that differs, with its arguments, both results, and what kind of difference it is.
+    """
+    if not callable(answer):
+        raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
+    for case in cases:
+        shown = ", ".join(_shown(value) for value in case)
+        try:
+            got = answer(*(value.clone() if isinstance(value, torch.Tensor) else value for value in case))
+        except NotImplementedError:
+            raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
+        except Exception as error:
+            raise Wrong(f"{name}({shown}) raised {type(error).__name__}: {error}") from None
+        _compare(f"{name}({shown})", got, solution(*case), tolerance)
+    print(f"Right: {name} agrees with the solution on {len(cases)} cases.")
+
+
+def _compare(call: str, got: Any, wanted: Any, tolerance: float) -> None:
+    if got is None:
+        raise Wrong(f"{call} returned nothing. Is there a `return`?")
+    try:
+        value, target = (torch.as_tensor(x).detach().double() for x in (got, wanted))
+    except (TypeError, ValueError, RuntimeError):
+        raise Wrong(f"{call} must return a number or a tensor, not {type(got).__name__}.") from None
+    if value.shape != target.shape:
+        raise Wrong(f"{call} has shape {tuple(value.shape)}; expected {tuple(target.shape)}.")
+    if torch.isnan(value).any():
+        raise Wrong(f"{call} contains NaN.")
+    gap = float((value - target).abs().max()) if value.numel() else 0.0
+    if gap <= tolerance * max(1.0, float(target.abs().max())):
+        return
+    for factor, reason in ((2.0, "twice"), (0.5, "half")):
+        if torch.allclose(value, factor * target, rtol=1e-6):
+            raise Wrong(f"{call} is {reason} what is expected: {_shown(value)} instead of {_shown(target)}.")
+    if torch.allclose(value, -target, rtol=1e-6):
+        raise Wrong(f"{call} has the wrong sign: {_shown(value)} instead of {_shown(target)}.")
+    raise Wrong(f"{call} is {_shown(value)}; expected {_shown(target)} (largest difference {gap:.2g}).")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        return (
+            f"{float(value):.6g}"
+            if value.ndim == 0
+            else f"tensor of shape {tuple(value.shape)}"
+            if value.numel() > 6
+            else str([round(x, 6) for x in value.flatten().tolist()])
+        )
+    if callable(value):
+        return getattr(value, "__name__", "function")
+    return repr(value)
+
+
+def _number(name: str, answer: Any, accept: Callable[[float], bool], otherwise: str) -> None:
+    if isinstance(answer, type(...)):
+        raise Wrong(f"{name} is still `...`: fill it in, then run the check again.")
+    try:
+        value = float(answer)
+    except (TypeError, ValueError):
+        raise Wrong(f"{name} must be a number, not {answer!r}.") from None
+    if not accept(value):
+        raise Wrong(f"{name} = {value:g} is not right. {otherwise}")
+    print(f"Right: {name} = {value:g}.")
+
+
+def _rows(count: int, n: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(count, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).softmax(-1)
+
+
+# Chapter 3 -----------------------------------------------------------------------------------------------
+
+
+def total_variation(answer: Callable) -> None:
+    """Exercise 3.1: the paper's total variation, without the factor 1/2."""
+    cases = [tuple(_rows(2, n, seed)) for seed, n in enumerate((2, 5, 50))]
+    batch = _rows(6, 4, seed=3).view(2, 3, 4)
+    same("total_variation", answer, collapse.total_variation, [*cases, (batch[0], batch[1])])
+
+
+def mean_change(answer: Callable) -> None:
+    """Exercise 3.2: how far a mean moves when its last value is repeated."""
+    draws = [torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (1, 2, 7, 100)]
+    same("mean_change", answer, lambda v: (v.mean() - v[-1]).abs() / (len(v) + 1), [(v,) for v in draws])
+
+
+def half_length(answer: Callable) -> None:
+    """Exercise 3.3: the length from which a lead of `gap` gives less than half of the attention."""
+    same("half_length", answer, collapse.length_for_half, [(0.5,), (2.0,), (5.0,), (10.0,)])
+
+
+def alternating(answer: Any) -> None:
+    """Exercise 3.4: the limit of Proposition B.4 with logits 0 and t, at t = 3."""
+    target = 2 * math.tanh(1.5)
+    _number(
+        "limit", answer, lambda x: abs(x - target) < 1e-6,
+        "With logits 0 and t each pair of entries contributes |e^t - 1| twice, over a partition function of 1 + e^t a pair.",
+    )  # fmt: skip
+
+
+def collision(answer: Callable) -> None:
+    """Exercise 3.5: the first length at which a number type cannot tell f(n) from f(n + 1)."""
+
+    def harmonic(n):
+        return 1 / n
+
+    def shifted(n):
+        return 2 + 1 / n
+
+    cases = [(f, kind) for f in (harmonic, shifted) for kind in (torch.bfloat16, torch.float16)]
+    same("first_collision", answer, collapse.first_collision, cases)
+
+
+def kernel(answer: Callable) -> None:
+    """Exercise 3.6: bounded logits, a function of distance, whose head keeps changing by at least 1."""
+    _callable("kernel", answer)
+    distance = torch.arange(10_001, dtype=torch.float64)
+    logits = _run("kernel", answer, distance)
+    if not isinstance(logits, torch.Tensor) or logits.shape != distance.shape:
+        raise Wrong("kernel must take a tensor of distances and return logits of the same shape.")
+    if not torch.isfinite(logits).all() or logits.abs().max() > 3:
+        raise Wrong(f"the logits must stay within [-3, 3]; the largest size is {float(logits.abs().max()):.3g}.")
+    if not logits.any():
+        raise Wrong("all logits are 0: then the head takes the mean, which collapses.")
+    values = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500)
+    change = float(collapse.repeat_last(answer, values)[0])
+    if change < 1:
+        raise Wrong(
+            f"with values + + - - ... and 10,000 tokens the output changes by {change:.3g}; it must be at least 1."
+        )
+    print(f"Right: bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.")
+
+
+def window(answer: Callable) -> None:
+    """Exercise 3.7: attention of the last token with a sliding window."""
+
+    def solution(logits, width):
+        return torch.cat([torch.zeros_like(logits[:-width]), logits[-width:].softmax(0)])
+
+    draws = [torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (5, 9, 4)]
+    same("window_attention", answer, solution, [(draws[0], 2), (draws[1], 4), (draws[2], 4), (draws[0], 8)])
+
+
+def adaptive(answer: Callable) -> None:
+    """Exercise 3.8: adaptive temperature."""
+    draws = [torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0]), torch.tensor([9.0, 0, 0]), torch.zeros(500)]
+    batch = torch.randn(3, 12, generator=torch.Generator().manual_seed(0))
+    same("adaptive_temperature", answer, collapse.adaptive_temperature, [(x.double(),) for x in (*draws, batch)])
+
+
+def seq_vcr(answer: Callable) -> None:
+    """Exercise 3.9: the Seq-VCR loss."""
+    draws = [
+        torch.randn(b, n, d, generator=torch.Generator().manual_seed(b), dtype=torch.float64)
+        for b, n, d in ((4, 1, 2), (8, 3, 5))
+    ]
+    same("seq_vcr_loss", answer, collapse.seq_vcr_loss, [(x,) for x in (*draws, 0.1 * draws[1])])
+
+
+def uniform_bound(answer: Callable) -> None:
+    """Exercise 3.10: a length after which Theorem B.3's total variation stays below a bound, from n0, B and delta.
+
+    Any correct bound passes; it is held against heads whose logits agree up to `delta` from distance `n0` on.
+    """
+    _callable("enough_tokens", answer)
+    for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (50, 1.5, 0.2)):
+        n = _run("enough_tokens", answer, n0, bound, epsilon)
+        if not isinstance(n, int | float) or not n0 <= n < math.inf:
+            raise Wrong(f"enough_tokens({n0}, {bound}, {epsilon}) must be a length of at least n0, not {n!r}.")
+        n = int(n)
+        if n > 100 * n0 * math.exp(2 * bound) / epsilon:
+            raise Wrong(
+                f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is right but wasteful: stay within 100 n0 e^(2B) / epsilon."
+            )
+        for sign in (1.0, -1.0):
+            logits = torch.full((n,), -bound, dtype=torch.float64)
+            logits[:n0] = sign * bound
+            moved = logits.clone()
+            moved[:n0] = -sign * bound
+            variation = float(collapse.total_variation(logits.softmax(0), moved.softmax(0)))
+            if variation > epsilon:
+                raise Wrong(
+                    f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is too few: near logits of +-B there still give a total "
+                    f"variation of {variation:.3f}."
+                )
+    print("Right: your length is enough, and not wasteful.")
+
+
+def _callable(name: str, answer: Any) -> None:
+    if not inspect.isfunction(answer):
+        raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
+
+
+def _run(name: str, answer: Callable, *arguments: Any) -> Any:
+    try:
+        return answer(*arguments)
+    except NotImplementedError:
+        raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
+    except Exception as error:
+        raise Wrong(f"{name} raised {type(error).__name__}: {error}") from None

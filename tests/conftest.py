@@ -1,0 +1,82 @@
+"""What several test files share: the repository's root, the real model, a web server and a browser."""
+
+import functools
+import http.server
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
+
+
+@pytest.fixture(scope="session")
+def root() -> Path:
+    return ROOT
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    from helpers import models
+
+    return models.load()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@pytest.fixture(scope="session")
+def site():
+    """The address of the built book, served from this machine."""
+    folder = ROOT / "_build/html"
+    if not (folder / ".ready").exists():
+        pytest.fail("the book is not built: run `make book` first")
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    import browser
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=browser.find(), args=browser.FLAGS)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(chromium, site):
+    """Open a page of the book with every other host blocked; records console errors and foreign requests."""
+    contexts = []
+
+    def open_page(path: str, **options):
+        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+        contexts.append(context)
+        page = context.new_page()
+        page.errors, page.foreign = [], []
+
+        def route(handler):
+            if handler.request.url.startswith((site, "data:", "blob:")):
+                handler.continue_()
+            else:
+                page.foreign.append(handler.request.url)
+                handler.abort()
+
+        context.route("**/*", route)
+        page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: page.errors.append(str(error)))
+        page.goto(f"{site}/{path}", wait_until="load")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
