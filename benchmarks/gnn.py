@@ -67,7 +67,7 @@ def convolution(kind: str, width: int, layer: nn.Module) -> nn.Module:
         state |= {f"rnn.{name}": value for name, value in layer.gru.state_dict().items()}
         conv = GatedGraphConv(width, 1)
     else:
-        state = {f"lin_{name}.weight": getattr(layer, name).weight for name in ("query", "key", "value")}
+        state = {f"lin_{name}.weight": getattr(layer, name).T for name in ("query", "key", "value")}
         conv = TransformerConv(width, width, bias=False, root_weight=False)
         state["lin_skip.weight"] = conv.lin_skip.weight
     conv = conv.to(next(layer.parameters()).dtype)

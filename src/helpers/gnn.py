@@ -170,10 +170,10 @@ class GCN(nn.Module):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
 
-    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
-        return (x if degree == 3 else x * math.sqrt(3 / degree),)
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x if degree == 3 else x * math.sqrt(3 / degree)
 
-    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+    def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         return F.linear(_sum(loop, heard), self.weight.T / math.sqrt(3 * degree), self.bias)
 
 
@@ -191,10 +191,10 @@ class GIN(nn.Module):
         self.linears = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
         self.batch_norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
 
-    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
-        return (x,)
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x
 
-    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+    def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         return own + _sum(loop, heard)
 
     def mlp(self, x: Float[Tensor, "*rows width"], count: Float[Tensor, " rows"] | None = None) -> Tensor:
@@ -228,7 +228,7 @@ def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | 
 class GAT(nn.Module):
     """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    Velickovic et al. (2018), four heads side by side. A message is x W, its 4 scores by s and its 4 scores by t.
+    Velickovic et al. (2018), four heads side by side. A message is x W, its 4 scores by s and its 4 by t.
     """
 
     additive, activation, residual, layer_norm = False, False, True, True
@@ -238,18 +238,19 @@ class GAT(nn.Module):
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
         self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
 
-    def message(self, x: Tensor, degree: int) -> tuple[Tensor, Tensor]:
+    def message(self, x: Tensor, degree: int) -> Tensor:
         heads = self.weight.view(len(self.weight), HEADS, -1)
-        scores = torch.cat([(heads * vector).sum(-1) for vector in (self.source, self.target)], dim=1)
-        return x @ self.weight, x @ scores
+        scores = [(heads * vector).sum(-1) for vector in (self.source, self.target)]
+        return x @ torch.cat([self.weight, *scores], dim=1)
 
-    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
-        value, scores = loop
+    def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
+        sizes = [len(self.bias), HEADS, HEADS]
+        value, source, target = loop.split(sizes, -1)
         if heard is None:
             return value + self.bias
-        values, sources = heard[0], heard[1][..., :HEADS]
-        source, target = scores.unsqueeze(-2).split(HEADS, -1)
-        scores = torch.cat([source.expand(*sources.shape[:-2], 1, HEADS), sources], dim=-2) + target
+        values, sources, _ = heard.split(sizes, -1)
+        shape = (*sources.shape[:-2], 1, HEADS)
+        scores = torch.cat([source.unsqueeze(-2).expand(shape), sources], dim=-2) + target.unsqueeze(-2)
         attention = F.leaky_relu(scores, 0.2).softmax(dim=-2)
         to_own, to_children = (part.contiguous() for part in attention.split([1, sources.shape[-2]], dim=-2))
         over_heads = torch.eye(HEADS).to(value).repeat_interleave(value.shape[-1] // HEADS, dim=1)
@@ -270,10 +271,10 @@ class GGNN(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, width).uniform_(-bound, bound))
         self.gru = nn.GRUCell(width, width)
 
-    def message(self, x: Tensor, degree: int) -> tuple[Tensor]:
-        return (x,)
+    def message(self, x: Tensor, degree: int) -> Tensor:
+        return x
 
-    def receive(self, own: Tensor, loop: tuple, heard: tuple | None, degree: int) -> Tensor:
+    def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         gru = self.gru
         input = F.linear(_sum(loop, heard), gru.weight_ih @ self.weight.T, gru.bias_ih)
         hidden = F.linear(own, gru.weight_hh, gru.bias_hh)
@@ -288,8 +289,8 @@ def _rows(x: Tensor, row: Tensor) -> Tensor:
     return F.embedding(row, x.flatten(1)).view(len(row), *x.shape[1:])
 
 
-def _sum(loop: tuple, heard: tuple | None) -> Tensor:
-    return loop[0] if heard is None else loop[0] + heard[0]
+def _sum(loop: Tensor, heard: Tensor | None) -> Tensor:
+    return loop if heard is None else loop + heard
 
 
 LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
@@ -340,7 +341,7 @@ class Network(nn.Module):
         messages = [None if x is None else layer.message(x, self._degree(h, star)) for h, x in enumerate(own)]
         if star:
             heard = self._all(layer, messages, batch.row, place)
-            new = [layer.receive(x, (torch.zeros_like(x),), None, 1) for x in own[:-1]] if counted else []
+            new = [layer.receive(x, torch.zeros_like(x), None, 1) for x in own[:-1]] if counted else []
             new.append(layer.receive(own[-1], messages[-1], heard, self.nodes))
         else:
             heard = [self._children(layer, messages, height, batch.row, place) for height in heights]
@@ -349,7 +350,7 @@ class Network(nn.Module):
         old = [own[height] for height in heights]
         if number < self.depth:
             message = layer.message(trunk, 3)
-            pair = tuple(2 * x[:1] if layer.additive else x[:1, None].expand(len(x), 2, -1) for x in message)
+            pair = 2 * message[:1] if layer.additive else message[:1, None].expand(len(message), 2, -1)
             new.append(layer.receive(trunk, message, pair, 3))
             old.append(trunk)
         new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
@@ -361,20 +362,18 @@ class Network(nn.Module):
         """What nodes of this height hear: the sum of their children's messages, or both if it is no sum."""
         if height == 0:
             return None
-        parts = messages[height - 1]
+        below = messages[height - 1]
         if height == 1 and place is not None:
-            parts = [F.embedding(place, part.flatten(0, 1)) for part in parts]
-        pairs = [part.unflatten(1, (-1, 2)) for part in parts]
-        pairs = [torch.add(*part.unbind(2)) for part in pairs] if layer.additive else pairs
-        return tuple(_rows(part[:, 0], row) for part in pairs) if height == self.depth else tuple(pairs)
+            below = F.embedding(place, below.flatten(0, 1))
+        pairs = below.unflatten(1, (-1, 2))
+        pairs = torch.add(*pairs.unbind(2)) if layer.additive else pairs
+        return _rows(pairs[:, 0], row) if height == self.depth else pairs
 
     def _all(self, layer: nn.Module, messages: list, row: Tensor, place: Tensor | None):
         """What the root hears in a fully adjacent layer: all other nodes, summed or not as in `_children`."""
-        by_height = list(messages[: self.depth])
-        if place is not None:
-            by_height[0] = tuple(F.embedding(place, part.flatten(0, 1)) for part in messages[0])
-        parts = [torch.cat(parts, dim=1) for parts in zip(*by_height, strict=True)]
-        return tuple(_rows(part.sum(1) if layer.additive else part, row) for part in parts)
+        leaves = messages[0] if place is None else F.embedding(place, messages[0].flatten(0, 1))
+        others = torch.cat([leaves, *messages[1 : self.depth]], dim=1)
+        return _rows(others.sum(1) if layer.additive else others, row)
 
     def _finish(self, layer: nn.Module, number: int, new: Tensor, old: Tensor) -> Tensor:
         new = F.relu(new) if layer.activation else new
@@ -418,18 +417,18 @@ class Attention(nn.Module):
         super().__init__()
         size = 2**depth + 1
         self.keys, self.values = nn.Embedding(size, width), nn.Embedding(size, width)
-        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.query, self.key, self.value = (_glorot(width, width) for _ in range(3))
         self.readout = nn.Linear(width, size, bias=False)
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         keys, values = self.keys.weight, self.values.weight
         root = (keys + values[0])[batch.key]
-        query = self.query(root) / math.sqrt(root.shape[1])
+        query = root @ self.query / math.sqrt(root.shape[1])
         held = batch.values[batch.row]
-        attention = (query @ self.key(keys[1:]).T + (query @ self.key(values).T).gather(1, held)).softmax(-1)
-        by_value = torch.zeros(len(held), len(values), dtype=root.dtype, device=root.device)
-        by_value = by_value.scatter(1, held, attention)
-        return self.readout(root + attention @ self.value(keys[1:]) + by_value @ self.value(values))
+        by_number, by_value = (query @ (table @ self.key).T for table in (keys[1:], values))
+        attention = (by_number + by_value.gather(1, held)).softmax(-1)
+        on_values = torch.zeros_like(by_value).scatter(1, held, attention)
+        return self.readout(root + (attention @ keys[1:] + on_values @ values) @ self.value)
 
 
 def build(kind: str, depth: int, width: int = 32, fully_adjacent: bool = False) -> nn.Module:
