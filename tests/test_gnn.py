@@ -149,7 +149,7 @@ def test_gcn_message_weights_are_those_of_gcn_norm():
         layer.weight.fill_(1)
     for a, b, value in zip(source.tolist(), target.tolist(), weight.tolist(), strict=True):
         one, none = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-        message = layer.message(one, 1 if a in leaves else 3)
+        (message,) = layer.messages([one], [1 if a in leaves else 3])
         loop, heard = (message, none) if a == b else (none, message)
         assert layer.receive(one, loop, heard, 1 if b in leaves else 3).item() == pytest.approx(value)
 

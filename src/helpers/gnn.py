@@ -170,8 +170,9 @@ class GCN(nn.Module):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x if degree == 3 else x * math.sqrt(3 / degree)
+    def messages(self, states: list, degrees: list) -> list:
+        pairs = zip(states, degrees, strict=True)
+        return [x if x is None or degree == 3 else x * math.sqrt(3 / degree) for x, degree in pairs]
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         return F.linear(_sum(loop, heard), self.weight.T / math.sqrt(3 * degree), self.bias)
@@ -191,8 +192,8 @@ class GIN(nn.Module):
         self.linears = nn.ModuleList(nn.Linear(width, width) for _ in range(2))
         self.batch_norms = nn.ModuleList(nn.BatchNorm1d(width) for _ in range(2))
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x
+    def messages(self, states: list, degrees: list) -> list:
+        return states
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         return own + _sum(loop, heard)
@@ -237,11 +238,14 @@ class GAT(nn.Module):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
         self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
+        over_heads = torch.eye(HEADS).repeat_interleave(width // HEADS, dim=1)
+        self.register_buffer("over_heads", over_heads, persistent=False)
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
+    def messages(self, states: list, degrees: list) -> list:
         heads = self.weight.view(len(self.weight), HEADS, -1)
         scores = [(heads * vector).sum(-1) for vector in (self.source, self.target)]
-        return x @ torch.cat([self.weight, *scores], dim=1)
+        weight = torch.cat([self.weight, *scores], dim=1)
+        return [x if x is None else x @ weight for x in states]
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         sizes = [len(self.bias), HEADS, HEADS]
@@ -253,9 +257,8 @@ class GAT(nn.Module):
         scores = torch.cat([source.unsqueeze(-2).expand(shape), sources], dim=-2) + target.unsqueeze(-2)
         attention = F.leaky_relu(scores, 0.2).softmax(dim=-2)
         to_own, to_children = (part.contiguous() for part in attention.split([1, sources.shape[-2]], dim=-2))
-        over_heads = torch.eye(HEADS).to(value).repeat_interleave(value.shape[-1] // HEADS, dim=1)
-        own_part = to_own.squeeze(-2) @ over_heads * value
-        parts = to_children @ over_heads * values
+        own_part = to_own.squeeze(-2) @ self.over_heads * value
+        parts = to_children @ self.over_heads * values
         total = torch.add(*parts.unbind(-2)) if parts.shape[-2] == 2 else parts.sum(-2)
         return own_part + total + self.bias
 
@@ -271,8 +274,8 @@ class GGNN(nn.Module):
         self.weight = nn.Parameter(torch.empty(width, width).uniform_(-bound, bound))
         self.gru = nn.GRUCell(width, width)
 
-    def message(self, x: Tensor, degree: int) -> Tensor:
-        return x
+    def messages(self, states: list, degrees: list) -> list:
+        return states
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
         gru = self.gru
@@ -338,7 +341,8 @@ class Network(nn.Module):
         elif number < self.depth:
             own.append(trunk[:1, None])
         heights = range(0 if counted or (self.fully_adjacent and not star) else number - 1, len(own))
-        messages = [None if x is None else layer.message(x, self._degree(h, star)) for h, x in enumerate(own)]
+        degrees = [self._degree(height, star) for height in range(len(own))]
+        *messages, trunk_message = layer.messages([*own, trunk], [*degrees, 3])
         if star:
             heard = self._all(layer, messages, batch.row, place)
             new = [layer.receive(x, torch.zeros_like(x), None, 1) for x in own[:-1]] if counted else []
@@ -346,12 +350,12 @@ class Network(nn.Module):
         else:
             heard = [self._children(layer, messages, height, batch.row, place) for height in heights]
             pairs = zip(heights, heard, strict=True)
-            new = [layer.receive(own[h], messages[h], pair, self._degree(h, star)) for h, pair in pairs]
+            new = [layer.receive(own[h], messages[h], pair, degrees[h]) for h, pair in pairs]
         old = [own[height] for height in heights]
         if number < self.depth:
-            message = layer.message(trunk, 3)
-            pair = 2 * message[:1] if layer.additive else message[:1, None].expand(len(message), 2, -1)
-            new.append(layer.receive(trunk, message, pair, 3))
+            pair = trunk_message[:1, None].expand(len(trunk), 2, -1)
+            pair = pair.sum(1) if layer.additive else pair
+            new.append(layer.receive(trunk, trunk_message, pair, 3))
             old.append(trunk)
         new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
         new = [self._finish(layer, number, x, before) for x, before in zip(new, old, strict=True)]
@@ -582,7 +586,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     lines = options.out.read_text().splitlines() if options.out.is_file() else []
-    header = [line[1:].strip() for line in lines if line.startswith("#")]
+    header = [line[2:] for line in lines if line.startswith("#")]
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     command = f"command: python -m helpers.gnn {shlex.join(arguments or sys.argv[1:])}"
     if command not in header:
