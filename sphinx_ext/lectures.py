@@ -4,6 +4,7 @@ A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`.
 """
 
 import json
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -13,8 +14,9 @@ from docutils.parsers.rst import Directive
 def lectures(root: Path) -> list[dict]:
     """Title, minutes, number of slides, source and deck name of each lecture, in the order of the book."""
     found = []
-    for path in sorted((root / "chapters").rglob("*.ipynb")):
-        if ".ipynb_checkpoints" in path.parts:
+    for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
+        path = root / f"{name}.ipynb"
+        if not path.exists():
             continue
         notebook = json.loads(path.read_text())
         if "lecture" not in notebook["metadata"]:

@@ -1,10 +1,11 @@
-"""Drop what would make a page ask another host for something, or load a script twice."""
+"""Drop the scripts of sphinx-thebe, which Jupyter Book always loads: they name another host and declare a name twice."""
 
 
 def drop_thebe(app, pagename, templatename, context, doctree):
-    context["script_files"] = [
-        s for s in context.get("script_files", []) if "thebe" not in str(getattr(s, "filename", s)).lower()
-    ]
+    def wanted(script):
+        return "thebe" not in f"{getattr(script, 'filename', script)} {getattr(script, 'attributes', '')}".lower()
+
+    context["script_files"] = [script for script in context.get("script_files", []) if wanted(script)]
 
 
 def setup(app):

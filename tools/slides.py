@@ -14,7 +14,6 @@ from callouts import KINDS  # noqa: E402
 from lectures import lectures  # noqa: E402
 
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
-HIDDEN = {"hide-input", "remove-input", "hide-cell"}
 
 
 def callout(match: re.Match) -> str:
@@ -34,8 +33,8 @@ def main() -> None:
         executed = ROOT / "_build/jupyter_execute" / item["path"].relative_to(ROOT)
         notebook = nbformat.read(executed, as_version=4)
         for cell in notebook.cells:
-            if HIDDEN & set(cell.metadata.get("tags", [])):
-                cell.metadata["transient"] = {"remove_source": True}
+            if "slide-code" not in cell.metadata.get("tags", []) and cell.cell_type == "code":
+                cell["transient"] = {"remove_source": True}  # what nbconvert's own tag filter sets
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         page, _ = exporter.from_notebook_node(notebook, {"style": style, "title": item["title"]})

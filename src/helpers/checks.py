@@ -42,7 +42,7 @@ def same(name: str, answer: Callable, solution: Callable, cases: list[tuple], to
 
 def _compare(call: str, got: Any, wanted: Any, tolerance: float) -> None:
     if got is None:
-        raise Wrong(f"{call} returned nothing. Is there a `return`?")
+        raise Wrong(f"{call} returned nothing. Is there a return statement?")
     try:
         value, target = (torch.as_tensor(x).detach().double() for x in (got, wanted))
     except (TypeError, ValueError, RuntimeError):
@@ -78,7 +78,7 @@ def _shown(value: Any) -> str:
 
 def _number(name: str, answer: Any, accept: Callable[[float], bool], otherwise: str) -> None:
     if isinstance(answer, type(...)):
-        raise Wrong(f"{name} is still `...`: fill it in, then run the check again.")
+        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
     try:
         value = float(answer)
     except (TypeError, ValueError):

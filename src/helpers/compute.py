@@ -62,8 +62,8 @@ def threads(count: int) -> Iterator[None]:
 
 
 def progress(items: Iterable, label: str, total: int | None = None) -> Iterable:
-    """A progress bar over `items`; silent in a built page (TQDM_DISABLE=1)."""
-    return tqdm(items, desc=label, total=total, leave=False)
+    """A progress bar over `items`; none in a built page, where it would stay as a dead widget."""
+    return tqdm(items, desc=label, total=total, leave=False, disable=building())
 
 
 def chunked(function: Callable[[Sequence], torch.Tensor], items: Sequence, size: int) -> torch.Tensor:

@@ -37,11 +37,14 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils import logging as transformers_logging
 
 from helpers import compute, data
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+
+transformers_logging.disable_progress_bar()  # a load takes a second; its bar would stay in a built page as a dead widget
 
 DEFAULT = "SmolLM2-135M-Instruct"
 ATTENTION = ("sdpa", "eager")
