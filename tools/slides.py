@@ -33,8 +33,6 @@ def main() -> None:
         executed = ROOT / "_build/jupyter_execute" / item["path"].relative_to(ROOT)
         notebook = nbformat.read(executed, as_version=4)
         for cell in notebook.cells:
-            if "slide-code" not in cell.metadata.get("tags", []) and cell.cell_type == "code":
-                cell["transient"] = {"remove_source": True}  # what nbconvert's own tag filter sets
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         page, _ = exporter.from_notebook_node(notebook, {"style": style, "title": item["title"]})

@@ -196,12 +196,10 @@ def uniform_bound(answer: Callable) -> None:
             raise Wrong(
                 f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is right but wasteful: stay within 100 n0 e^(2B) / epsilon."
             )
-        for sign in (1.0, -1.0):
-            logits = torch.full((n,), -bound, dtype=torch.float64)
-            logits[:n0] = sign * bound
-            moved = logits.clone()
-            moved[:n0] = -sign * bound
-            variation = float(collapse.total_variation(logits.softmax(0), moved.softmax(0)))
+        for near in (torch.ones(n0), torch.arange(n0) % 2 * 2 - 1):
+            rows = torch.full((2, n), -bound, dtype=torch.float64)
+            rows[0, :n0], rows[1, :n0] = bound * near, -bound * near
+            variation = float(collapse.total_variation(*rows.softmax(1)))
             if variation > epsilon:
                 raise Wrong(
                     f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is too few: near logits of +-B there still give a total "

@@ -76,7 +76,7 @@ def repeat_last(
     """
     n = len(values)
     distance = torch.arange(n, -1, -1, dtype=torch.float64)
-    before, after = kernel(distance[1:]).softmax(0), kernel(distance).softmax(0)
+    before, after = (kernel(gap).double().softmax(0) for gap in (distance[1:], distance))
     longer = torch.cat([values, values[-1:]])
     return (before @ values - after @ longer).abs(), total_variation(before, after[:-1])
 

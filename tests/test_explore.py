@@ -1,0 +1,178 @@
+"""The widget, live and still."""
+
+import asyncio
+import json
+import re
+
+import ipywidgets
+import matplotlib.pyplot as plt
+import pandas as pd
+import pytest
+from PIL import Image
+
+from helpers import explore, show
+
+
+def line(n=1, kind="a", dashed=False):
+    figure, ax = plt.subplots()
+    ax.plot([0, n], [0, {"a": 1, "b": 2}.get(kind, 3)], "--" if dashed else "-")
+    return figure, f"It ends at {n}."
+
+
+def widget(**changes):
+    controls = {"n": [1, 2, 3], "kind": ["a", "b"], "dashed": [False, True]}
+    return explore(line, caption="A line", **(controls | changes))
+
+
+def test_still_draws_every_state_once_and_describes_it():
+    drawn = []
+
+    def draw(n, dashed):
+        drawn.append((n, dashed))
+        return line(n, dashed=dashed)
+
+    page = explore(draw, caption="A line", n=[1, 2, 3], dashed=[False, True], labels={"n": "length (m)"}).still()
+    assert sorted(drawn) == [(n, d) for n in (1, 2, 3) for d in (False, True)]
+    frames = json.loads(re.search(r'application/json">(.*?)</script>', page, re.S)[1].replace("<\\/", "</"))["frames"]
+    assert len(frames) == 6
+    assert 'alt="A line. length (m): 2, dashed: on. It ends at 2."' in frames[3][0]
+    assert frames[3][1] == "It ends at 2."
+
+
+def test_still_uses_native_labelled_inputs_and_nothing_from_elsewhere():
+    page = widget().still()
+    for tag in ('type="range"', "<select", 'type="checkbox"', "<button"):
+        assert tag in page
+    labels, inputs = set(re.findall(r'<label for="([^"]+)"', page)), set(re.findall(r' id="(explore-\w+-\d)"', page))
+    assert labels == inputs
+    assert len(labels) == 3
+    assert not re.findall(r"https?://(?!www\.w3\.org)", page)
+    assert len(page) < 12 * 40_000
+
+
+def test_the_first_frame_is_the_start():
+    page = widget(start={"n": 3, "kind": "b", "dashed": True}).still()
+    assert "It ends at 3." in page.split("<script", 1)[0]
+    assert 'value="2"' in page
+    assert "selected>b" in page
+    assert "checked" in page
+
+
+def test_a_table_is_a_frame_too():
+    page = explore(lambda n: pd.DataFrame({"n": [n], "twice": [2 * n]}), caption="Twice", n=[1, 2]).still()
+    assert "<td>4<\\/td>" in page
+    with pytest.raises(ValueError, match="table of 40 rows"):
+        explore(lambda n: pd.DataFrame({"n": range(40)}), caption="Long", n=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: explore(line, caption="x"), "one to three controls, not 0"),
+        (lambda: explore(lambda a, b, c, d: None, caption="x", a=[1], b=[1], c=[1], d=[1]), "not 4"),
+        (lambda: widget(n=[]), "n has no values"),
+        (lambda: widget(n=range(100)), "400 states"),
+        (lambda: widget(n=5), "n must be a list"),
+        (lambda: widget(kind="ab"), "kind must be a list"),
+        (lambda: widget(dashed=[True, False]), "on/off"),
+        (lambda: widget(start={"n": 9}), "start for n must be one of"),
+        (lambda: widget(start={"m": 9}), "start names m"),
+        (lambda: widget(labels={"m": "x"}), "labels names m"),
+        (lambda: explore(lambda n: 5, caption="x", n=[1, 2]), "expected a Matplotlib figure or a DataFrame, not int"),
+        (lambda: explore(lambda n: (line(n)[0], 3), caption="x", n=[1]), "must be a sentence"),
+        (lambda: explore(lambda m: line(m), caption="x", n=[1]), "draw must take the controls n"),
+        (lambda: explore(5, caption="x", n=[1]), "draw must be a function"),
+    ],
+)
+def test_bad_use_is_named(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_the_bundle_depends_on_who_looks(monkeypatch):
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    assert set(widget()._repr_mimebundle_()) == {"text/html", "text/plain"}
+    monkeypatch.delenv("HELPERS_STILL")
+    bundle = widget()._repr_mimebundle_()
+    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+
+
+def test_live_redraws_remembers_and_waits():
+    drawn = []
+
+    def draw(n):
+        drawn.append(n)
+        return line(n)
+
+    async def scene():
+        panel = explore(draw, caption="A line", n=[1, 2, 3]).live()
+        slider, body, status, _ = panel.children
+        first = body.value
+        for value in (2, 3):  # two quick moves: one frame
+            slider.value = value
+        assert "computing" in status.value
+        await asyncio.sleep(0.5)
+        assert status.value == "It ends at 3."
+        assert body.value != first
+        assert drawn == [1, 3]
+        slider.value = 1
+        await asyncio.sleep(0.3)
+        assert drawn == [1, 3]
+        assert body.value == first
+
+    asyncio.run(scene())
+
+
+def test_live_shows_an_error_as_text_and_recovers():
+    def draw(n):
+        if n == 2:
+            raise RuntimeError("no <two>")
+        return line(n)
+
+    panel = explore(draw, caption="A line", n=[1, 2, 3]).live()
+    slider, body, status, _ = panel.children
+    slider.value = 2
+    assert status.value == '<b role="alert">RuntimeError: no &lt;two&gt;</b>'
+    assert body.value == ""
+    slider.value = 3
+    assert status.value == "It ends at 3."
+
+
+def test_live_uses_widgets_that_both_major_versions_have():
+    kinds = [type(child) for child in widget().live().children[:3]]
+    assert kinds == [ipywidgets.SelectionSlider, ipywidgets.Dropdown, ipywidgets.Checkbox]
+
+
+def test_show_needs_alt_text_and_closes_the_figure(tmp_path):
+    figure, _ = line()
+    before = len(plt.get_fignums())
+    page = show(figure, alt='A "line" <b>', caption="Caption").data
+    assert 'alt="A &quot;line&quot; &lt;b&gt;"' in page
+    assert "<figcaption>Caption</figcaption>" in page
+    assert len(plt.get_fignums()) == before - 1
+    with pytest.raises(ValueError, match="alt must say"):
+        show(figure, alt=" ")
+
+
+def test_colours_can_be_read_on_white_and_told_apart_without_hue():
+    """WCAG contrast of at least 3:1 for graphics; distinct lightness under a red-green deficiency is left to shape."""
+    from helpers import style
+
+    for colour in style.COLOURS.values():
+        channels = [c / 255 for c in Image.new("RGB", (1, 1), colour).getpixel((0, 0))]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+        assert 1.05 / (luminance + 0.05) >= 3
+
+
+def test_labels_stay_apart():
+    from helpers import style
+
+    ax = style.axes("t", "x", "y")
+    for k in range(4):
+        ax.plot([0, 1], [0, 1 + k / 1000], label=f"line {k}")
+    style.label(ax)
+    heights = sorted(text.xyann[1] for text in ax.texts)
+    assert min(b - a for a, b in zip(heights, heights[1:], strict=False)) >= 0.05
+    plt.close(ax.figure)
