@@ -410,6 +410,55 @@ class Network(nn.Module):
         return 1 if height == 0 else 3
 
 
+class WholeGraph(nn.Module):
+    """The GCN of `Network` on all nodes of any graph, as a general library computes it; node 0 is read.
+
+    The baseline for speed, and what chains need. It takes a GCN's `Network.state_dict()`.
+
+    Args:
+        edges: (2, edges), source and target, with one loop a node.
+        size: rows of the embeddings and of the readout.
+    """
+
+    def __init__(self, edges: Int[Tensor, "2 edges"], layers: int, size: int, width: int = 32):
+        super().__init__()
+        self.keys, self.values = nn.Embedding(size, width), nn.Embedding(size, width)
+        self.layers = nn.ModuleList(GCN(width) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+        self.readout = nn.Linear(width, size, bias=False)
+        degree = edges[1].bincount()
+        scale = (degree[edges[0]] * degree[edges[1]]).rsqrt()[:, None]
+        for name, value in (("source", edges[0]), ("target", edges[1]), ("scale", scale)):
+            self.register_buffer(name, value, persistent=False)
+
+    def forward(self, features: Int[Tensor, "examples nodes 2"]) -> Float[Tensor, "examples labels"]:
+        x = self.keys(features[..., 0]) + self.values(features[..., 1])
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            messages = (x @ layer.weight)[:, self.source] * self.scale
+            heard = torch.zeros_like(x).index_add(1, self.target, messages)
+            x = norm(x + F.relu(heard + layer.bias))
+        return self.readout(x[:, 0])
+
+
+def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
+    """All examples of a task and its edges with the question `length` hops above the root of the tree.
+
+    The control of Alon & Yahav (2021): the leaves get farther away, their number stays.
+
+    Raises:
+        ValueError: length is negative.
+    """
+    if length < 0:
+        raise ValueError(f"length must not be negative, it is {length}")
+    tree = task.features(torch.arange(len(task.orders) * task.leaves))
+    features = torch.cat([torch.zeros_like(tree[:, :1]).expand(-1, length, -1), tree], dim=1)
+    features[:, length, 0] = 0
+    features[:, 0, 0] = tree[:, 0, 0]
+    chain = torch.arange(length)
+    edges = [torch.stack([chain + 1, chain]), task.edges + length, torch.stack([chain, chain])]
+    return features, torch.cat(edges, dim=1)
+
+
 class Attention(nn.Module):
     """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V.
 
