@@ -115,7 +115,9 @@ def test_windows_and_encodings_change_what_collapses():
     lengths = [64, 5000]
 
     def mean(encoding, **options):
-        return torch.stack([collapse.one_layer_distance(encoding, lengths, seed=s, **options) for s in range(8)]).mean(0)
+        return torch.stack([collapse.one_layer_distance(encoding, lengths, seed=s, **options) for s in range(8)]).mean(
+            0
+        )
 
     assert mean("NoPE")[1] < 0.1 * mean("NoPE")[0]
     assert mean("ALiBi")[1] > 0.5 * mean("ALiBi")[0]

@@ -15,10 +15,14 @@ def test_seed_repeats_and_refuses():
 
 
 def test_threads_are_put_back_even_after_an_error():
+    def fail_inside():
+        with compute.threads(1):
+            assert torch.get_num_threads() == 1
+            raise RuntimeError("inside")
+
     before = torch.get_num_threads()
-    with pytest.raises(RuntimeError, match="inside"), compute.threads(1):
-        assert torch.get_num_threads() == 1
-        raise RuntimeError("inside")
+    with pytest.raises(RuntimeError, match="inside"):
+        fail_inside()
     assert torch.get_num_threads() == before
     with pytest.raises(ValueError, match="threads"), compute.threads(0):
         pass

@@ -1,6 +1,7 @@
 """The widget, live and still."""
 
 import asyncio
+import itertools
 import json
 import re
 
@@ -174,5 +175,5 @@ def test_labels_stay_apart():
         ax.plot([0, 1], [0, 1 + k / 1000], label=f"line {k}")
     style.label(ax)
     heights = sorted(text.xyann[1] for text in ax.texts)
-    assert min(b - a for a, b in zip(heights, heights[1:], strict=False)) >= 0.05
+    assert min(b - a for a, b in itertools.pairwise(heights)) >= 0.05
     plt.close(ax.figure)

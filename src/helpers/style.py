@@ -7,6 +7,7 @@ import math
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 # Okabe and Ito (2008), darkest first; each has a contrast of at least 3:1 against white.
@@ -58,7 +59,8 @@ def axes(title: str, x: str, y: str, log: str = "", columns: int = 1, height: fl
         raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
     if columns < 1:
         raise ValueError(f"columns must be at least 1, not {columns}")
-    figure, row = plt.subplots(1, columns, squeeze=False, sharey=True, figsize=(9.0 if columns == 1 else 11.0, height))
+    figure = Figure(figsize=(9.0 if columns == 1 else 11.0, height))  # not pyplot's: a notebook shows it only when asked
+    row = figure.subplots(1, columns, squeeze=False, sharey=True)
     for ax in row[0]:
         ax.set_xlabel(x)
         ax.set_xscale("log" if "x" in log else "linear")

@@ -1,0 +1,235 @@
+"""The built site and decks in a real Chromium, with every other host blocked."""
+
+import re
+
+import pytest
+from conftest import ROOT
+from lectures import lectures
+
+PAGES = sorted(
+    p.relative_to(ROOT / "chapters").with_suffix("").as_posix()
+    for p in (ROOT / "chapters").rglob("*")
+    if p.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in p.parts
+)
+DECKS = [item["deck"] for item in lectures(ROOT)]
+pytestmark = pytest.mark.site
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+SERIOUS = """async () => (await axe.run({resultTypes: ['violations']})).violations
+  .filter(v => ['serious', 'critical'].includes(v.impact))
+  .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '))"""
+
+
+def settle(page):
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_whole_accessible_and_asks_nobody_else(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    assert page.foreign == []
+    assert page.errors == []
+    assert page.locator("img:not([alt])").count() == 0
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(SERIOUS) == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_fits_a_phone(visit, name):
+    page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_legible_in_the_dark(visit, name):
+    page = visit(f"chapters/{name}.html", color_scheme="dark")
+    settle(page)
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.add_script_tag(path=AXE)
+    found = page.evaluate(SERIOUS.replace("{resultTypes", "{runOnly: ['color-contrast'], resultTypes"))
+    assert found == []
+
+
+def test_pages_are_light_and_carry_no_widget_machinery():
+    for path in (ROOT / "_build/html/chapters").rglob("*.html"):
+        text = path.read_text()
+        assert len(text) < 2_000_000, path
+        assert "widget-state" not in text
+        assert "require.js" not in text
+    for path in (ROOT / "_build/html/slides").glob("*.html"):
+        assert path.stat().st_size < 3_000_000, path
+
+
+def move(page, figure, control):
+    """Move one control by keyboard, from where it stands to another value."""
+    box = figure.locator("input, select").nth(control)
+    box.focus()
+    if box.get_attribute("type") == "checkbox":
+        page.keyboard.press("Space")
+    else:
+        at_end = box.evaluate("e => e.tagName === 'SELECT' ? e.selectedIndex === e.length - 1 : e.value === e.max")
+        page.keyboard.press(
+            "ArrowUp"
+            if box.evaluate("e => e.tagName") == "SELECT" and at_end
+            else "ArrowLeft"
+            if at_end
+            else "ArrowDown"
+            if box.evaluate("e => e.tagName") == "SELECT"
+            else "ArrowRight"
+        )
+
+
+def assert_widgets_move(page, figures):
+    for k in range(figures.count()):
+        figure = figures.nth(k)
+        for control in range(figure.locator("input, select").count()):
+            state = figure.locator(".explore-frame").inner_html()
+            move(page, figure, control)
+            assert figure.locator(".explore-frame").inner_html() != state
+        for image in figure.locator("img").all():
+            assert image.get_attribute("alt")
+
+
+@pytest.mark.parametrize("name", [n for n in PAGES if n.endswith(("lesson", "lab"))])
+def test_every_widget_moves_by_keyboard(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    figures = page.locator("figure.explore")
+    assert figures.count() > 0
+    assert_widgets_move(page, figures)
+
+
+def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):
+    page = visit("chapters/3-representational-collapse/lesson.html")
+    figure = page.locator("figure.explore", has=page.locator("button")).first
+    figure.locator("input").first.evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
+    before = figure.locator("img").get_attribute("alt")
+    figure.locator("button").click()
+    page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
+    figure.locator("button").click()
+    assert "Play" in figure.locator("button").inner_text()
+    calm = visit("chapters/3-representational-collapse/lesson.html", reduced_motion="reduce")
+    assert not calm.locator("figure.explore button").first.is_visible()
+
+
+def test_widgets_move_by_touch(visit):
+    page = visit(
+        "chapters/3-representational-collapse/lesson.html", has_touch=True, viewport={"width": 390, "height": 844}
+    )
+    figure = page.locator("figure.explore").first
+    slider = figure.locator("input[type=range]")
+    slider.scroll_into_view_if_needed()
+    before, box = figure.locator("img").get_attribute("alt"), slider.bounding_box()
+    page.touchscreen.tap(box["x"] + 3, box["y"] + box["height"] / 2)
+    page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
+
+
+def test_search_finds_a_word_of_a_lesson(visit):
+    page = visit("search.html?q=ALiBi")
+    page.wait_for_selector("#search-results li a")
+    links = [a.get_attribute("href") for a in page.locator("#search-results li a").all()]
+    assert any("3-representational-collapse/lesson" in link for link in links)
+    assert page.foreign == []
+
+
+def test_theorems_are_boxes(visit):
+    page = visit("chapters/3-representational-collapse/lesson.html")
+    assert page.locator("blockquote.callout.theorem").count() >= 1
+    assert page.locator("blockquote.callout.question").count() == 1
+
+
+def test_lectures_page_lists_every_deck_with_its_length(visit):
+    page = visit("chapters/lectures.html")
+    text = page.locator("main").inner_text()
+    for item in lectures(ROOT):
+        assert item["title"] in text
+        assert f"{item['minutes']} min" in text
+        assert page.locator(f'a[href$="slides/{item["deck"]}"]').count() == 1
+
+
+@pytest.fixture
+def deck(visit):
+    def open_deck(name, query=""):
+        page = visit(f"slides/{name}{query}", viewport={"width": 1280, "height": 720})
+        page.wait_for_function("window.deckReady && Reveal.isReady()")
+        return page
+
+    return open_deck
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_every_slide_fits_and_is_finished(deck, name):
+    page = deck(name)
+    seen = 0
+    while True:
+        seen += 1
+        slide = page.evaluate(
+            """() => { const s = Reveal.getCurrentSlide(), r = s.getBoundingClientRect();
+            const images = [...s.querySelectorAll('img')].map(i => i.getBoundingClientRect());
+            const low = [...s.querySelectorAll('*')].filter(e => !e.closest('aside') && !e.closest('mjx-assistive-mml'))
+              .map(e => e.getBoundingClientRect()).filter(b => b.width > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
+            return {height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
+                    text: [...s.children].filter(e => e.tagName !== 'ASIDE').map(e => e.innerText).join(' '),
+                    heading: s.querySelectorAll('h1, h2').length,
+                    type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside'))
+                      .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
+        )
+        where = f"{name}, slide {seen}"
+        assert slide["height"] <= 720, where
+        assert slide["width"] <= 1280, where
+        assert slide["low"] <= 720, where
+        assert slide["small"] == 0, f"{where}: a figure too small to read"
+        assert slide["heading"] == 1, where
+        assert slide["type"] >= 20, where
+        assert not re.search(r"\*\*|\]\(|```|\$|<\w+>", slide["text"]), f"{where}: raw Markdown"
+        if page.evaluate("Reveal.isLastSlide()"):
+            break
+        page.evaluate("Reveal.next(); while (Reveal.availableFragments().next) Reveal.nextFragment()")
+    assert seen == page.evaluate("Reveal.getTotalSlides()")
+    assert page.errors == []
+    assert page.foreign == []
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
+    page = deck(name)
+    figures = page.locator("figure.explore")
+    for k in range(figures.count()):
+        figure = figures.nth(k)
+        figure.evaluate("e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v); }")
+        at = page.evaluate("Reveal.getIndices()")
+        for control in range(figure.locator("input, select").count()):
+            state = figure.locator(".explore-frame").inner_html()
+            move(page, figure, control)
+            assert figure.locator(".explore-frame").inner_html() != state
+        assert page.evaluate("Reveal.getIndices()") == at
+    assert page.errors == []
+
+
+def test_speaker_view_shows_the_notes(deck):
+    page = deck(DECKS[0])
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    speaker = opened.value
+    speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value')?.innerText.length > 40")
+    assert page.foreign == []
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_deck_prints_one_page_a_slide(deck, name):
+    page = deck(name, "?print-pdf")
+    page.wait_for_selector(".pdf-page")
+    page.wait_for_timeout(500)
+    pdf = page.pdf(prefer_css_page_size=True, print_background=True)
+    pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
+    assert pages == page.locator(".pdf-page").count()
+    assert pages == next(item["slides"] for item in lectures(ROOT) if item["deck"] == name)
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_deck_is_accessible(deck, name):
+    page = deck(name)
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(SERIOUS) == []
