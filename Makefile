@@ -10,16 +10,21 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 .PHONY: book slides test lab sync bench clean
 
 book: _build/html/.ready
-slides: book
 
 _build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/*) tools/slides.py
 	HELPERS_STILL=1 $(BIN)/jupyter-book build . -W -n --keep-going --path-output .
-	$(BIN)/python tools/slides.py
+	$(MAKE) slides
 	touch $@
+
+slides: .venv/.ready frontend/dist/.ready
+	mkdir -p _build/html
+	cp -r frontend/dist/mathjax frontend/dist/reveal _build/html/
+	HELPERS_STILL=1 $(BIN)/python tools/slides.py
 
 test: book .venv-colab/.ready
 	$(BIN)/python tools/browser.py
 	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
 
 lab: export TQDM_DISABLE := 0
