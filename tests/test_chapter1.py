@@ -1,9 +1,10 @@
-"""What chapter 1 adds to the tree networks: the whole-graph baseline and the chain control."""
+"""What chapter 1 adds: the whole-graph baseline, the chain control, checks and claims."""
 
+import networkx as nx
 import pytest
 import torch
 
-from helpers import gnn
+from helpers import checks, claims, gnn, graphs
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -33,3 +34,60 @@ def test_a_chain_moves_the_question_away_from_the_leaves():
     assert torch.equal(plain, task.features(torch.arange(96)))
     with pytest.raises(ValueError, match="length must not be negative"):
         gnn.on_a_chain(task, -1)
+
+
+def _frobenius(network, x, target, source):
+    return torch.autograd.functional.jacobian(lambda x: network(x)[target], x)[:, source].norm()
+
+
+def _without_four_cycles(graph, i, j):
+    small, large = sorted((graph.degree[i], graph.degree[j]))
+    shared = len(list(nx.common_neighbors(graph, i, j)))
+    return 0.0 if small == 1 else 2 / small + 2 / large - 2 + 2 * shared / large + shared / small
+
+
+WRONG = [
+    (checks.walks, lambda g, u, v, n: len(list(nx.all_simple_paths(g, u, v, n))), "expected"),
+    (checks.heard, lambda g, u, n: sum(graphs.computation_tree(g, u, n)), "graph of 15 nodes, 14 edges"),
+    (checks.heard, lambda g, u, n: g.remove_node(u), "returned nothing"),
+    (checks.least_width, lambda r, b: gnn.orderings(r).bit_length() // b, "expected"),
+    (checks.tree_entry, lambda depth: 3.0**-depth, "expected"),
+    (checks.resistance, lambda g, u, v: nx.shortest_path_length(g, u, v), "expected"),
+    (checks.resistance, lambda g, u, v: graphs.commute_time(g)[u, v], "expected"),
+    (checks.sensitivity, _frobenius, "expected"),
+    (checks.forman, lambda g, i, j: graphs.balanced_forman_as_copied(g)[i, j], "most copied public code"),
+    (checks.forman, _without_four_cycles, "expected"),
+    (checks.best_edge, lambda g: (0, 2), "is possible|no edge yet"),
+    (checks.best_edge, lambda g: (0, 0), "two different nodes"),
+    (checks.slower, lambda: nx.path_graph(3), "must return a pair"),
+    (checks.slower, lambda: (nx.path_graph(4), (0, 3)), "must go up"),
+    (checks.slower, lambda: (nx.path_graph(20), (0, 3)), "2 to 12 nodes"),
+    (checks.rewiring, ..., "still empty"),
+    (checks.rewiring, [(0, 6)], "three pairs"),
+    (checks.rewiring, [(0, 1), (2, 10), (5, 14)], "no edge yet"),
+    (checks.rewiring, [(7, 11), (2, 10), (5, 14)], "Jacobian must fall"),
+    (checks.rewiring, [(7, 8), (11, 12), (13, 14)], "resistance must fall"),
+]
+
+
+@pytest.mark.parametrize(("check", "answer", "message"), WRONG)
+def test_wrong_answers_are_explained(check, answer, message):
+    with pytest.raises(checks.Wrong, match=message):
+        check(answer)
+
+
+SETTLED = {
+    "width_bound": claims.HOLDS,
+    "width_explains_failures": claims.FAILS,
+    "walks_bound_the_jacobian": claims.HOLDS,
+    "resistance_bounds_the_jacobian": claims.HOLDS,
+    "tree_closed_form": claims.CORRECTED,
+    "copied_code_computes_curvature": claims.FAILS,
+    "gap_brackets_the_cut": claims.HOLDS,
+    "rewiring_lowers_commute_time": claims.CORRECTED,
+}
+
+
+@pytest.mark.parametrize("name", SETTLED)
+def test_verdicts_that_closed_forms_decide_stay(name):
+    assert claims.CLAIMS[name].measure()[1] == SETTLED[name]
