@@ -27,6 +27,7 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from helpers import compute
@@ -185,7 +186,7 @@ class GIN(nn.Module):
     of every tree, so in training all states must be known, not only those that reach the root.
     """
 
-    additive, activation, residual, layer_norm = True, True, True, True
+    additive, activation, residual, layer_norm = True, False, True, True
 
     def __init__(self, width: int):
         super().__init__()
@@ -201,35 +202,54 @@ class GIN(nn.Module):
     def mlp(self, x: Float[Tensor, "*rows width"], count: Float[Tensor, " rows"] | None = None) -> Tensor:
         """The MLP; in training row k stands for `count[k]` equal rows of the batch."""
         for linear, norm in zip(self.linears, self.batch_norms, strict=True):
-            weight, bias = _folded(linear, norm, x, count if self.training else None)
-            x = F.relu(F.linear(x, weight, bias))
+            if not self.training:
+                x = F.relu(norm(linear(x).flatten(0, -2)).view(x.shape))
+                continue
+            size = count.sum()
+            parameters = (*linear.parameters(), *norm.parameters())
+            x, mean, variance = _NormalisedLinear.apply(x, count / size, *parameters, norm.eps)
+            with torch.no_grad():
+                norm.num_batches_tracked += 1
+                norm.running_mean.lerp_(mean, norm.momentum)
+                norm.running_var.lerp_(variance * size / (size - 1), norm.momentum)
         return x
 
 
-def _folded(linear: nn.Linear, norm: nn.BatchNorm1d, x: Tensor, count: Tensor | None) -> tuple:
-    """Weight and bias of `norm(linear(x))`, the statistics taken from the moments of x."""
-    if count is None:
-        mean, variance = norm.running_mean, norm.running_var
-    else:
-        size = count.sum()
-        share = count / size
-        centre = share @ x
-        offset = x - centre
-        mean = F.linear(centre, linear.weight, linear.bias)
-        covariance = (offset * share[:, None]).T @ offset
-        variance = ((linear.weight @ covariance) * linear.weight).sum(1)
-        with torch.no_grad():
-            norm.num_batches_tracked += 1
-            norm.running_mean.lerp_(mean, norm.momentum)
-            norm.running_var.lerp_(variance * size / (size - 1), norm.momentum)
-    scale = norm.weight * (variance + norm.eps).rsqrt()
-    return scale[:, None] * linear.weight, scale * (linear.bias - mean) + norm.bias
+class _NormalisedLinear(torch.autograd.Function):
+    """Linear, batch normalisation and ReLU where row k is `share[k]` of the batch; its mean and variance.
+
+    In one function to work in place: what these layers cost is the memory they go through. The mean takes
+    the bias away again, so the bias gets no gradient.
+    """
+
+    @staticmethod
+    def forward(ctx, x, share, weight, bias, gain, shift, eps):
+        hidden = x @ weight.T
+        mean = share @ hidden
+        hidden -= mean
+        variance = share @ hidden.square()
+        scale = (variance + eps).rsqrt()
+        new = torch.addcmul(shift, hidden, scale * gain).relu_()
+        ctx.save_for_backward(x, share, weight, gain, hidden, scale, new)
+        mean = mean + bias
+        ctx.mark_non_differentiable(mean, variance)
+        return new, mean, variance
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad, *_):
+        x, share, weight, gain, hidden, scale, new = ctx.saved_tensors
+        grad = torch.ops.aten.threshold_backward(grad, new, 0)
+        by_shift, by_gain = grad.sum(0), (grad * hidden).sum(0) * scale
+        grad -= torch.addcmul(by_shift, hidden, scale * by_gain).mul_(share[:, None])
+        scale = (scale * gain)[:, None]
+        return grad @ (scale * weight), None, scale * (grad.T @ x), torch.zeros_like(gain), by_gain, by_shift, None
 
 
 class GAT(nn.Module):
     """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    Velickovic et al. (2018), four heads side by side. A message is x W, its 4 scores by s and its 4 by t.
+    Velickovic et al. (2018), four heads side by side. A message is x W.
     """
 
     additive, activation, residual, layer_norm = False, False, True, True
@@ -242,25 +262,36 @@ class GAT(nn.Module):
         self.register_buffer("over_heads", over_heads, persistent=False)
 
     def messages(self, states: list, degrees: list) -> list:
-        heads = self.weight.view(len(self.weight), HEADS, -1)
-        scores = [(heads * vector).sum(-1) for vector in (self.source, self.target)]
-        weight = torch.cat([self.weight, *scores], dim=1)
-        return [x if x is None else x @ weight for x in states]
+        return [x if x is None else x @ self.weight for x in states]
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
-        sizes = [len(self.bias), HEADS, HEADS]
-        value, source, target = loop.split(sizes, -1)
         if heard is None:
-            return value + self.bias
-        values, sources, _ = heard.split(sizes, -1)
-        shape = (*sources.shape[:-2], 1, HEADS)
-        scores = torch.cat([source.unsqueeze(-2).expand(shape), sources], dim=-2) + target.unsqueeze(-2)
-        attention = F.leaky_relu(scores, 0.2).softmax(dim=-2)
-        to_own, to_children = (part.contiguous() for part in attention.split([1, sources.shape[-2]], dim=-2))
-        own_part = to_own.squeeze(-2) @ self.over_heads * value
-        parts = to_children @ self.over_heads * values
-        total = torch.add(*parts.unbind(-2)) if parts.shape[-2] == 2 else parts.sum(-2)
-        return own_part + total + self.bias
+            return loop + self.bias
+        source, target = ((self.over_heads * x.flatten()).T for x in (self.source, self.target))
+        scores = torch.cat([(loop @ source).expand_as(heard[:1, ..., :HEADS]), heard @ source])
+        attention = F.leaky_relu(scores + loop @ target, 0.2).softmax(0)
+        return _Mix.apply(attention, loop, heard, self.over_heads) + self.bias
+
+
+class _Mix(torch.autograd.Function):
+    """sum_j a_j v_j by heads, v_0 a node's own value; it keeps the few a_j, not a copy for every channel."""
+
+    @staticmethod
+    def forward(ctx, attention, own, heard, over_heads):
+        ctx.save_for_backward(attention, own, heard, over_heads)
+        total = (attention[0] @ over_heads).mul_(own)
+        for weight, value in zip(attention[1:], heard, strict=True):
+            total.addcmul_(weight @ over_heads, value)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad):
+        attention, own, heard, over_heads = ctx.saved_tensors
+        by_attention = torch.stack([(grad * value) @ over_heads.T for value in (own, *heard)])
+        by_own = (attention[0] @ over_heads).mul_(grad)
+        by_heard = (attention[1:] @ over_heads).mul_(grad)
+        return by_attention, by_own.sum_to_size(own.shape), by_heard, None
 
 
 class GGNN(nn.Module):
@@ -278,22 +309,24 @@ class GGNN(nn.Module):
         return states
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
-        gru = self.gru
-        input = F.linear(_sum(loop, heard), gru.weight_ih @ self.weight.T, gru.bias_ih)
-        hidden = F.linear(own, gru.weight_hh, gru.bias_hh)
-        (reset, update, new), (reset_own, update_own, new_own) = input.chunk(3, -1), hidden.chunk(3, -1)
-        reset, update = torch.sigmoid(reset + reset_own), torch.sigmoid(update + update_own)
-        new = torch.tanh(new + reset * new_own)
-        return new + update * (own - new)
-
-
-def _rows(x: Tensor, row: Tensor) -> Tensor:
-    """x[row]; as an embedding, whose gradient is several times faster."""
-    return F.embedding(row, x.flatten(1)).view(len(row), *x.shape[1:])
+        gru, heard = self.gru, _sum(loop, heard)
+        to_gates, own_to_gates = (gru.weight_ih @ self.weight.T).chunk(3), gru.weight_hh.chunk(3)
+        bias, own_bias = gru.bias_ih.chunk(3), gru.bias_hh.chunk(3)
+        reset, update = (
+            torch.sigmoid(heard @ to_gates[k].T + F.linear(own, own_to_gates[k], bias[k] + own_bias[k]))
+            for k in range(2)
+        )
+        new = F.linear(heard, to_gates[2], bias[2]) + reset * F.linear(own, own_to_gates[2], own_bias[2])
+        return torch.lerp(torch.tanh(new), own, update)
 
 
 def _sum(loop: Tensor, heard: Tensor | None) -> Tensor:
     return loop if heard is None else loop + heard
+
+
+def _on_trees(leaves: Tensor, place: Tensor | None) -> Tensor:
+    """The leaves of every tree, out of a table of all that there can be."""
+    return leaves if place is None else leaves.flatten(0, 1).index_select(0, place.flatten()).view(*place.shape, -1)
 
 
 LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
@@ -317,16 +350,18 @@ class Network(nn.Module):
         self.layers = nn.ModuleList(LAYERS[kind](width) for _ in range(depth + 1))
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range((depth + 1) * LAYERS[kind].layer_norm))
         self.readout = nn.Linear(width, size, bias=False)
+        left_to_right = torch.arange(2**depth).view([2] * depth)
+        self.register_buffer("leaves", left_to_right.permute(*range(depth)[::-1]).flatten(), persistent=False)
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         """Logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
-        keys, values, leaves = self.keys.weight, self.values.weight, 2**self.depth
-        trunk = keys + values[0]
-        if leaves < len(batch.values):
-            states = [keys[1:, None] + values[1:]]
-            place = torch.arange(leaves, device=trunk.device) * leaves + batch.values - 1
+        keys, values = self.keys.weight, self.values.weight
+        trunk, leaf_keys, held = keys + values[0], keys[1 + self.leaves, None], batch.values.T[self.leaves]
+        if len(self.leaves) < len(batch.values):
+            states = [leaf_keys + values[1:]]
+            place = torch.arange(len(held), device=held.device)[:, None] * len(held) + held - 1
         else:
-            states, place = [keys[1:] + values[batch.values]], None
+            states, place = [leaf_keys + F.embedding(held, values)], None
         for number in range(1, self.depth + 2):
             trunk, states = self._layer(number, trunk, states, batch, place)
         return self.readout(states[-1])
@@ -337,7 +372,7 @@ class Network(nn.Module):
         counted = isinstance(layer, GIN) and self.training
         own = list(states)
         if number == self.depth:
-            own.append(F.embedding(batch.key, trunk))
+            own.append(trunk.index_select(0, batch.key))
         elif number < self.depth:
             own.append(trunk[:1, None])
         heights = range(0 if counted or (self.fully_adjacent and not star) else number - 1, len(own))
@@ -353,11 +388,13 @@ class Network(nn.Module):
             new = [layer.receive(own[h], messages[h], pair, degrees[h]) for h, pair in pairs]
         old = [own[height] for height in heights]
         if number < self.depth:
-            pair = trunk_message[:1, None].expand(len(trunk), 2, -1)
-            pair = pair.sum(1) if layer.additive else pair
+            pair = trunk_message[:1].expand(2, len(trunk), -1)
+            pair = pair.sum(0) if layer.additive else pair
             new.append(layer.receive(trunk, trunk_message, pair, 3))
             old.append(trunk)
         new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
+        if number > self.depth:
+            new, old, heights = new[-1:], old[-1:], range(self.depth, self.depth + 1)
         new = [self._finish(layer, number, x, before) for x, before in zip(new, old, strict=True)]
         trunk = new.pop() if number < self.depth else None
         return trunk, [None] * heights.start + new
@@ -367,17 +404,17 @@ class Network(nn.Module):
         if height == 0:
             return None
         below = messages[height - 1]
-        if height == 1 and place is not None:
-            below = F.embedding(place, below.flatten(0, 1))
-        pairs = below.unflatten(1, (-1, 2))
-        pairs = torch.add(*pairs.unbind(2)) if layer.additive else pairs
-        return _rows(pairs[:, 0], row) if height == self.depth else pairs
+        if height == 1:
+            below = _on_trees(below, place)
+        pairs = below.unflatten(0, (2, -1))
+        pairs = torch.add(*pairs) if layer.additive else pairs
+        return pairs.squeeze(-3).index_select(-2, row) if height == self.depth else pairs
 
     def _all(self, layer: nn.Module, messages: list, row: Tensor, place: Tensor | None):
         """What the root hears in a fully adjacent layer: all other nodes, summed or not as in `_children`."""
-        leaves = messages[0] if place is None else F.embedding(place, messages[0].flatten(0, 1))
-        others = torch.cat([leaves, *messages[1 : self.depth]], dim=1)
-        return _rows(others.sum(1) if layer.additive else others, row)
+        others = torch.cat([_on_trees(messages[0], place), *messages[1 : self.depth]])
+        others = others.sum(0) if layer.additive else others
+        return others.index_select(-2, row)
 
     def _finish(self, layer: nn.Module, number: int, new: Tensor, old: Tensor) -> Tensor:
         new = F.relu(new) if layer.activation else new
@@ -388,12 +425,11 @@ class Network(nn.Module):
         if not self.training:
             return [layer.mlp(x) for x in states]
         orders = batch.row.bincount(minlength=len(batch.values)).to(states[0].dtype)
-        leaves = orders[:, None].expand(batch.values.shape)
+        leaves = orders.expand(len(self.leaves), -1)
         if place is not None:
-            none = torch.zeros_like(states[0][..., 0]).flatten()
-            leaves = none.index_add(0, place.flatten(), leaves.flatten())
+            leaves = orders.new_zeros(states[0].shape[:2]).view(-1).index_add(0, place.view(-1), leaves.reshape(-1))
         inner = states[1 : min(number + 1, self.depth)]
-        counts = [leaves, *(orders[:, None].expand(x.shape[:2]) for x in inner)]
+        counts = [leaves, *(orders.expand(len(x), -1) for x in inner)]
         if number < self.depth:
             trunk = batch.key.bincount(minlength=len(states[-1])).to(orders)
             trunk[0] = len(batch.key) * (2 ** (self.depth - number) - 2)
