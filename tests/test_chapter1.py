@@ -4,7 +4,7 @@ import networkx as nx
 import pytest
 import torch
 
-from helpers import checks, claims, gnn, graphs
+from helpers import checks, claims, gnn, graphs, squashing
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -91,3 +91,57 @@ SETTLED = {
 @pytest.mark.parametrize("name", SETTLED)
 def test_verdicts_that_closed_forms_decide_stay(name):
     assert claims.CLAIMS[name].measure()[1] == SETTLED[name]
+
+
+def test_geometry_of_a_cycle_is_known():
+    found = squashing.geometry(nx.cycle_graph(8))
+    assert found["largest R"] == pytest.approx(2)
+    assert found["R total"] == pytest.approx(42)
+    assert found["h"] == pytest.approx(2 / 8)
+
+
+def test_hops_and_far_numbers_follow_the_order_of_the_nodes():
+    path = nx.relabel_nodes(nx.path_graph(4), {0: "d", 1: "a", 2: "c", 3: "b"})
+    assert squashing.hops(path)[0].tolist() == [0, 1, 2, 3]
+    found = squashing.far_numbers(path, ("d", "b"), 3, seeds=1)
+    assert found["R"] == pytest.approx(3)
+    assert found["commute time"] == pytest.approx(18)
+    assert found["far Jacobian"] == pytest.approx(graphs.jacobian_norms(path, "b", 3)[0].item())
+
+
+def test_no_edges_gain_nothing():
+    gains = squashing.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2)
+    assert all(gain == pytest.approx(1, rel=1e-6) for gain in gains.values())
+
+
+def test_commute_times_rise_where_the_best_edge_does_not_serve():
+    found = squashing.longer_commutes(nx.path_graph(6))
+    assert found["total resistance"] < 0 < found["pairs with longer commute"] < 1
+
+
+def test_hops_rank_what_is_heard_on_a_path():
+    found = squashing.predictors(nx.path_graph(7))
+    assert found["hops"] > 0.9
+    assert found["bound / measured"] > 1
+
+
+def test_every_example_has_a_place_for_every_node():
+    for name, graph in squashing.examples().items():
+        assert set(squashing.places(name, graph)) == set(graph)
+
+
+def test_attention_without_choice_gives_every_leaf_the_same_weight():
+    task, network = gnn.TreeNeighborsMatch(2), gnn.build("attention", 2)
+    squashing.without_choice(network)
+    batch = task.batch(torch.tensor([0, 4]))  # two orders of the leaves, the same question
+    torch.testing.assert_close(*network(batch))
+
+
+def test_a_chain_of_no_length_is_fitted():
+    found = squashing.fit_on_a_chain(0)
+    assert found["accuracy"] == 1
+    assert found["chain: steps"] < 1500
+
+
+def test_both_ways_of_computing_agree_when_timed():
+    assert squashing.speed(2, size=32, repeats=1)["largest difference"] < 1e-5
