@@ -134,7 +134,7 @@ def largest_weight(gap: float, n: int) -> float:
 
 
 def length_for_half(gap: float) -> int:
-    """The length from which no token can get more than half the attention, when no logit leads by more than `gap`."""
+    """The longest sequence in which a token that leads all others by `gap` still gets half of the attention."""
     return math.floor(math.exp(gap)) + 1
 
 

@@ -233,7 +233,7 @@ def _image(figure: Any, alt: str) -> str:
     source = base64.b64encode(packed.getvalue()).decode()
     width, height = picture.size
     return (
-        f'<img class="dark-light" width="{width}" height="{height}" style="max-width:100%;height:auto;background:#fff"'
+        f'<img class="dark-light" width="{width}" height="{height}" style="max-width:min(100%,54rem);height:auto;background:#fff"'
         f' alt="{html.escape(alt, quote=True)}" src="data:image/webp;base64,{source}">'
     )
 
