@@ -36,9 +36,7 @@ class Reference(nn.Module):
         x = self.keys(features[..., 0].flatten()) + self.values(features[..., 1].flatten())
         for number, layer in enumerate(self.convolutions, 1):
             if self.fully_adjacent and number == len(self.convolutions):
-                edges = torch.stack(
-                    [torch.arange(trees * nodes), torch.arange(trees).repeat_interleave(nodes) * nodes]
-                )
+                edges = torch.stack([torch.arange(trees * nodes), torch.arange(trees).repeat_interleave(nodes) * nodes])
             new = layer(x, edges)
             new = F.relu(new) if self.kind in ("gcn", "gin") else new
             x = new if self.kind == "ggnn" else x + new
@@ -105,15 +103,20 @@ def steps(kind: str, task: gnn.TreeNeighborsMatch, size: int, width: int = 32):
     return ours, step(reference, lambda: reference(features, tree_edges))
 
 
-def seconds(functions, repeats: int) -> list[float]:
-    """Median time of each function, called in turn so that a busy machine slows all of them."""
+def seconds(functions, repeats: int) -> list[list[float]]:
+    """Times of each function, called in turn so that a busy machine slows all of them."""
     times = [[] for _ in functions]
     for _ in range(repeats + 1):
         for function, spent in zip(functions, times, strict=True):
             start = time.perf_counter()
             function()
             spent.append(time.perf_counter() - start)
-    return [statistics.median(spent[1:]) for spent in times]
+    return [spent[1:] for spent in times]
+
+
+def median_ratio(here: list[float], there: list[float]) -> float:
+    """Median over the repeats: each compares two steps taken one right after the other."""
+    return statistics.median(b / a for a, b in zip(here, there, strict=True))
 
 
 def main() -> None:
@@ -131,8 +134,9 @@ def main() -> None:
     for depth in options.depths:
         task = gnn.TreeNeighborsMatch(depth)
         for kind in options.kinds:
-            here, there = seconds(steps(kind, task, options.batch), options.repeats)
-            rates = f"{options.batch / here:12.0f} {options.batch / there:12.0f} {there / here:6.1f}"
+            times = seconds(steps(kind, task, options.batch), options.repeats)
+            here, there = map(statistics.median, times)
+            rates = f"{options.batch / here:12.0f} {options.batch / there:12.0f} {median_ratio(*times):6.1f}"
             print(f"{depth:5} {kind:5} {1e3 * here:7.1f} {1e3 * there:7.1f} {rates}", flush=True)
 
 

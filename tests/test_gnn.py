@@ -127,9 +127,7 @@ def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully
                 for (shape, norm), (their_shape, their_norm) in pairs:
                     assert shape == their_shape
                     assert norm == pytest.approx(their_norm, rel=50 * tolerance, abs=20 * tolerance)
-            for (_, norm), (_, their_norm) in zip(
-                _grads(network.norms), _grads(reference.norms), strict=True
-            ):
+            for (_, norm), (_, their_norm) in zip(_grads(network.norms), _grads(reference.norms), strict=True):
                 assert norm == pytest.approx(their_norm, rel=50 * tolerance, abs=20 * tolerance)
     if kind == "gin":
         for layer, convolution in zip(network.layers, reference.convolutions, strict=True):
@@ -235,7 +233,8 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_a_training_step_is_several_times_faster_than_in_pytorch_geometric(pyg):
+@pytest.mark.parametrize(("kind", "least"), [("gcn", 4), ("gin", 2), ("gat", 4), ("ggnn", 4)])
+def test_a_training_step_is_several_times_faster_than_in_pytorch_geometric(pyg, kind, least):
     """The benchmark measures the ratio; this only notices when the point is lost."""
-    here, there = pyg["seconds"](pyg["steps"]("gcn", gnn.TreeNeighborsMatch(5), 1024), 5)
-    assert there > 4 * here
+    times = pyg["seconds"](pyg["steps"](kind, gnn.TreeNeighborsMatch(5), 1024), 3)
+    assert pyg["median_ratio"](*times) > least

@@ -183,7 +183,9 @@ class GIN(nn.Module):
     """x_i' = MLP(x_i + x_i + sum_j x_j) (Xu et al., 2019); the second x_i is the data's loop.
 
     The MLP is the released one: twice linear, batch normalisation, ReLU. Its statistics run over every node
-    of every tree, so in training all states must be known, not only those that reach the root.
+    of every tree, so in training all states must be known, not only those that reach the root. At depth 5
+    and batch 1024 these are 110 000 rows a step, against 41 000 for the other kinds and 387 000 for all
+    nodes: the cost of batch normalisation on a tree.
     """
 
     additive, activation, residual, layer_norm = True, False, True, True
@@ -274,7 +276,7 @@ class GAT(nn.Module):
 
 
 class _Mix(torch.autograd.Function):
-    """sum_j a_j v_j by heads, v_0 a node's own value; it keeps the few a_j, not a copy for every channel."""
+    """sum_j a_j v_j by heads, v_0 a node's own. It keeps one a_j a head, not a copy for every channel."""
 
     @staticmethod
     def forward(ctx, attention, own, heard, over_heads):
@@ -326,7 +328,9 @@ def _sum(loop: Tensor, heard: Tensor | None) -> Tensor:
 
 def _on_trees(leaves: Tensor, place: Tensor | None) -> Tensor:
     """The leaves of every tree, out of a table of all that there can be."""
-    return leaves if place is None else leaves.flatten(0, 1).index_select(0, place.flatten()).view(*place.shape, -1)
+    if place is None:
+        return leaves
+    return leaves.flatten(0, 1).index_select(0, place.flatten()).unflatten(0, place.shape)
 
 
 LAYERS = {"gcn": GCN, "gin": GIN, "gat": GAT, "ggnn": GGNN}
@@ -340,6 +344,9 @@ class Network(nn.Module):
     nodes). Below, nothing is read any more, except by a fully adjacent last layer (edges from all nodes to
     the root, as in the released code) and by the batch normalisation of GIN: then all heights are kept up
     to date.
+
+    States of one height are (nodes, orders, width). Nodes are in the order of their reversed bits, so that
+    left children come first, then their siblings: what siblings share is computed on two halves.
     """
 
     def __init__(self, kind: str, depth: int, width: int, fully_adjacent: bool):
@@ -356,7 +363,8 @@ class Network(nn.Module):
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         """Logits of the labels 0..2^depth (0 never occurs, as in the released code)."""
         keys, values = self.keys.weight, self.values.weight
-        trunk, leaf_keys, held = keys + values[0], keys[1 + self.leaves, None], batch.values.T[self.leaves]
+        trunk, leaf_keys = keys + values[0], keys[1 + self.leaves, None]
+        held = batch.values.T.index_select(0, self.leaves)
         if len(self.leaves) < len(batch.values):
             states = [leaf_keys + values[1:]]
             place = torch.arange(len(held), device=held.device)[:, None] * len(held) + held - 1
@@ -393,7 +401,7 @@ class Network(nn.Module):
             new.append(layer.receive(trunk, trunk_message, pair, 3))
             old.append(trunk)
         new = self._mlp(layer, new, number, batch, place) if isinstance(layer, GIN) else new
-        if number > self.depth:
+        if number > self.depth:  # nothing reads the others any more
             new, old, heights = new[-1:], old[-1:], range(self.depth, self.depth + 1)
         new = [self._finish(layer, number, x, before) for x, before in zip(new, old, strict=True)]
         trunk = new.pop() if number < self.depth else None
@@ -427,7 +435,7 @@ class Network(nn.Module):
         orders = batch.row.bincount(minlength=len(batch.values)).to(states[0].dtype)
         leaves = orders.expand(len(self.leaves), -1)
         if place is not None:
-            leaves = orders.new_zeros(states[0].shape[:2]).view(-1).index_add(0, place.view(-1), leaves.reshape(-1))
+            leaves = place.flatten().bincount(leaves.flatten(), len(self.leaves) ** 2).to(orders)
         inner = states[1 : min(number + 1, self.depth)]
         counts = [leaves, *(orders.expand(len(x), -1) for x in inner)]
         if number < self.depth:
