@@ -297,6 +297,32 @@ def resistance_beats_hops() -> tuple[str, str]:
 
 
 @claim(
+    1, "Di Giovanni et al. (2023)", WIDTH,
+    "A wider vector lets more of a far input through, though topology decides",
+    "the bound grows with the width", LESSON1,
+)  # fmt: skip
+def width_helps() -> tuple[str, str]:
+    ratio, per_hop = {}, {}
+    for name, graph in squashing.examples().items():
+        source, target = (list(graph).index(node) for node in graphs.far_pair(graph))
+        narrow, wide = (
+            torch.stack([graphs.jacobian_norms(graph, list(graph)[target], 16, width, seed=s) for s in range(5)]).mean(
+                0
+            )
+            for width in (4, 32)
+        )
+        ratio[name] = float(wide[source] / narrow[source])
+        per_hop[name] = float(wide[target] / wide[source])
+    measured = (
+        f"far Jacobian at 16 layers, d = 32 over d = 4: {min(ratio.values()):.1f} to {max(ratio.values()):.0f} times; "
+        f"own over far at d = 32: {min(per_hop.values()):.1f} ({min(per_hop, key=per_hop.get)}) to "
+        f"{max(per_hop.values()):,.0f} ({max(per_hop, key=per_hop.get)})"
+    )
+    topology = max(per_hop.values()) / min(per_hop.values()) > max(ratio.values())
+    return measured, FAILS if min(ratio.values()) <= 1 else HOLDS if topology else CORRECTED
+
+
+@claim(
     1, "Topping et al. (2022), Definition 1, in the most copied public code", CURVATURE,
     "The code computes balanced Forman curvature",
     "pentagon 0, K4 4/3, bridge of two K5 -6/5", LESSON1,
