@@ -177,3 +177,22 @@ def test_labels_stay_apart():
     heights = sorted(text.xyann[1] for text in ax.texts)
     assert min(b - a for a, b in itertools.pairwise(heights)) >= 0.05
     plt.close(ax.figure)
+
+
+def test_a_single_dot_keeps_its_colour():
+    """A frame has few colours to be small; the rare ones, such as a marker's, must survive."""
+    import base64
+    import io
+
+    from helpers import style
+
+    ax = style.axes("t", "x", "y")
+    ax.plot(range(100), range(100), color=style.COLOURS["blue"])
+    ax.plot([10], [80], "o", color=style.COLOURS["vermillion"])
+    page = show(ax, alt="a line and a dot").data
+    picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]))).convert("RGB")
+    colours = {colour for _, colour in picture.getcolors(1 << 16)}
+    for name in ("blue", "vermillion"):
+        wanted = Image.new("RGB", (1, 1), style.COLOURS[name]).getpixel((0, 0))
+        assert min(max(abs(a - b) for a, b in zip(wanted, got, strict=True)) for got in colours) <= 8
+    assert (255, 255, 255) in colours

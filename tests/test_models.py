@@ -683,9 +683,7 @@ def test_a_hub_answers_in_one_sentence(server, tmp_path):
     server.stop()
     said = ask(["org/good", "org/absent"], HF_ENDPOINT=server.url, HF_HUB_OFFLINE="0", **env)
     assert said["org/good"] == "loaded org/good", "what has been fetched needs no network"
-    assert said["org/absent"].startswith(
-        "ConnectionError | org/absent is not here and the hub cannot be reached"
-    )
+    assert said["org/absent"].startswith("ConnectionError | org/absent is not here and the hub cannot be reached")
     assert "<newline>" not in str(said)
 
 

@@ -228,7 +228,7 @@ def _image(figure: Any, alt: str) -> str:
     drawn, packed = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="png", dpi=120)
     plt.close(figure)
-    picture = Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE)
+    picture = Image.open(drawn).convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     picture.convert("RGB").save(packed, format="webp", lossless=True, method=4)
     source = base64.b64encode(packed.getvalue()).decode()
     width, height = picture.size

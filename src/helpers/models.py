@@ -148,9 +148,7 @@ def _device(device: str | torch.device | None) -> torch.device:
     try:
         return torch.empty(0, device=device).device
     except (RuntimeError, AssertionError):
-        raise ValueError(
-            f"device {device!r} is not available here; leave it out to get {compute.device()}"
-        ) from None
+        raise ValueError(f"device {device!r} is not available here; leave it out to get {compute.device()}") from None
 
 
 def _source(name: str | Path) -> str | Path:
@@ -158,9 +156,7 @@ def _source(name: str | Path) -> str | Path:
     folder = Path(name).expanduser()
     if name == "" or not folder.is_dir():
         if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
-            raise ValueError(
-                f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}"
-            )
+            raise ValueError(f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}")
         return name
     if not (folder / "config.json").is_file():
         raise ValueError(f"{name} holds no config.json: write the folder with save_pretrained")
@@ -197,9 +193,7 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
     if is_a(hub.RepositoryNotFoundError):
         return ValueError(f"the hub has no public model {name!r}: check the spelling, or run `hf auth login`")
     if is_a(hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) or "couldn't connect" in text:
-        return ConnectionError(
-            f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}"
-        )
+        return ConnectionError(f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}")
     if is_a(SafetensorError):
         return ValueError(f"the weights of {name} are damaged ({said}): fetch or save them again")
     if "trust_remote_code" in text:
@@ -342,10 +336,7 @@ def _address(package: Package) -> str:
 def _pip_settings() -> dict:
     """pip's certificate file and proxy, as arguments of `requests.get`."""
     lines = _pip("config", "list").stdout.splitlines()
-    found = {
-        key: ast.literal_eval(value)
-        for key, _, value in (line.partition("=") for line in lines if "='" in line)
-    }
+    found = {key: ast.literal_eval(value) for key, _, value in (line.partition("=") for line in lines if "='" in line)}
 
     def setting(name: str) -> str | None:
         return next(
@@ -448,9 +439,7 @@ def _tokenizer(facts: dict) -> PreTrainedTokenizerFast:
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
     )
     backend.decoder = decoders.ByteLevel()
-    control = [
-        i for i, kind in enumerate(facts["tokenizer.ggml.token_type"]) if kind == gguf.TokenType.CONTROL
-    ]
+    control = [i for i, kind in enumerate(facts["tokenizer.ggml.token_type"]) if kind == gguf.TokenType.CONTROL]
     backend.add_special_tokens([AddedToken(tokens[i], normalized=False, special=True) for i in control])
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,

@@ -59,7 +59,9 @@ def axes(title: str, x: str, y: str, log: str = "", columns: int = 1, height: fl
         raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
     if columns < 1:
         raise ValueError(f"columns must be at least 1, not {columns}")
-    figure = Figure(figsize=(9.0 if columns == 1 else 11.0, height))  # not pyplot's: a notebook shows it only when asked
+    figure = Figure(
+        figsize=(9.0 if columns == 1 else 11.0, height)
+    )  # not pyplot's: a notebook shows it only when asked
     row = figure.subplots(1, columns, squeeze=False, sharey=True)
     for ax in row[0]:
         ax.set_xlabel(x)
