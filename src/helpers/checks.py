@@ -5,6 +5,7 @@ A check prints one sentence when all is right, and raises `Wrong` with one that 
 
 import inspect
 import math
+import numbers
 from collections.abc import Callable
 from typing import Any
 
@@ -45,8 +46,9 @@ def _compare(call: str, got: Any, wanted: Any, tolerance: float) -> None:
     if got is None:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
     try:
+        got, wanted = (float(x) if isinstance(x, numbers.Real) else x for x in (got, wanted))
         value, target = (torch.as_tensor(x).detach().double() for x in (got, wanted))
-    except (TypeError, ValueError, RuntimeError):
+    except (TypeError, ValueError, RuntimeError, OverflowError):
         raise Wrong(f"{call} must return a number or a tensor, not {type(got).__name__}.") from None
     if value.shape != target.shape:
         raise Wrong(f"{call} has shape {tuple(value.shape)}; expected {tuple(target.shape)}.")
@@ -173,10 +175,15 @@ def forman(answer: Callable) -> None:
         (nx.petersen_graph(), 0, 1), *((nx.karate_club_graph(), *edge) for edge in ((0, 1), (0, 31), (4, 10), (2, 32))),
     ]  # fmt: skip
     _callable("forman", answer)
+    copies = 0
     for graph, i, j in cases:
         copied, right = graphs.balanced_forman_as_copied(graph)[i, j], graphs.balanced_forman(graph)[i, j]
-        got = _run("forman", answer, graph, i, j)
-        if isinstance(got, int | float) and abs(got - copied) < 1e-9 < abs(right - copied):
+        try:
+            got = float(_run("forman", answer, graph, i, j))
+        except (TypeError, ValueError, RuntimeError):
+            break  # `same` says what is wrong with it
+        copies += abs(got - copied) < 1e-6 < abs(right - copied)
+        if copies == 2:
             raise Wrong(
                 f"forman({_shown(graph)}, {i}, {j}) = {got:g} is what the most copied public code gives; the definition "
                 f"gives {right:g}. A 4-cycle must have no diagonal, and its nodes are neither i nor j."
@@ -201,12 +208,15 @@ def slower(answer: Callable) -> None:
     """Exercise 1.9: a graph and a new edge that raises its largest commute time."""
     _callable("slower", answer)
     result = _run("slower", answer)
-    if not (isinstance(result, tuple) and len(result) == 2 and isinstance(result[0], nx.Graph)):
+    if not (isinstance(result, tuple | list) and len(result) == 2 and isinstance(result[0], nx.Graph)):
         raise Wrong("slower must return a pair: a networkx graph, and an edge (u, v) that it does not have yet.")
     graph, edge = result
-    if len(graph) > 12 or len(graph) < 2 or not nx.is_connected(graph):
+    if not 2 <= len(graph) <= 12:
         raise Wrong(f"the graph must be connected and have 2 to 12 nodes; it has {len(graph)}.")
-    before, after = (graphs.commute_time(g).max().item() for g in (graph, _with_edges("slower", graph, [edge])))
+    try:
+        before, after = (graphs.commute_time(g).max().item() for g in (graph, _with_edges("slower", graph, [edge])))
+    except (ValueError, nx.NetworkXException) as error:
+        raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
     if after <= before + 1e-9:
         raise Wrong(f"with the edge the largest commute time is {after:.3f}, and it was {before:.3f}: it must go up.")
     print(f"Right: one more edge, and the largest commute time rises from {before:.2f} to {after:.2f}.")
@@ -270,7 +280,7 @@ def alternating(answer: Any) -> None:
     """Exercise 3.4: the limit of Proposition B.4 with logits 0 and t, at t = 3."""
     target = 2 * math.tanh(1.5)
     _number(
-        "limit", answer, lambda x: abs(x - target) < 1e-6,
+        "limit", answer, lambda x: abs(x - target) < 5e-5,
         "With logits 0 and t each pair of entries contributes |e^t - 1| twice, over a partition function of 1 + e^t a pair.",
     )  # fmt: skip
 
@@ -320,7 +330,11 @@ def window(answer: Callable) -> None:
 
 def adaptive(answer: Callable) -> None:
     """Exercise 3.8: adaptive temperature."""
-    draws = [torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0]), torch.tensor([9.0, 0, 0]), torch.zeros(500)]
+    draws = [
+        torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0]),
+        torch.tensor([9.0, 0, 0]),
+        torch.cat([torch.tensor([3.0]), torch.zeros(599)]),
+    ]
     batch = torch.randn(3, 12, generator=torch.Generator().manual_seed(0))
     same("adaptive_temperature", answer, collapse.adaptive_temperature, [(x.double(),) for x in (*draws, batch)])
 
@@ -340,24 +354,22 @@ def uniform_bound(answer: Callable) -> None:
     Any correct bound passes; it is held against heads whose logits agree up to `delta` from distance `n0` on.
     """
     _callable("enough_tokens", answer)
-    for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (50, 1.5, 0.2)):
-        n = _run("enough_tokens", answer, n0, bound, epsilon)
-        if not isinstance(n, int | float) or not n0 <= n < math.inf:
-            raise Wrong(f"enough_tokens({n0}, {bound}, {epsilon}) must be a length of at least n0, not {n!r}.")
-        n = int(n)
-        if n > 100 * n0 * math.exp(2 * bound) / epsilon:
+    for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001)):
+        call = f"enough_tokens({n0}, {bound}, {epsilon})"
+        try:
+            n = float(_run("enough_tokens", answer, n0, bound, epsilon))
+        except (TypeError, ValueError):
+            raise Wrong(f"{call} must return a number.") from None
+        if not n0 <= n < math.inf:
+            raise Wrong(f"{call} must be a length of at least n0, not {n:g}.")
+        near = n0 * math.exp(2 * bound)  # near logits B against -B, all far logits -B
+        variation = 2 * (near / (near + n - n0) - n0 / n)
+        if n < 2 * n0 or variation > epsilon:
             raise Wrong(
-                f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is right but wasteful: stay within 100 n0 e^(2B) / epsilon."
+                f"{call} = {n:,.0f} is too few: near logits of +-B can still give a total variation above {epsilon}."
             )
-        for near in (torch.ones(n0), torch.arange(n0) % 2 * 2 - 1):
-            rows = torch.full((2, n), -bound, dtype=torch.float64)
-            rows[0, :n0], rows[1, :n0] = bound * near, -bound * near
-            variation = float(collapse.total_variation(*rows.softmax(1)))
-            if variation > epsilon:
-                raise Wrong(
-                    f"enough_tokens({n0}, {bound}, {epsilon}) = {n:,} is too few: near logits of +-B there still give a total "
-                    f"variation of {variation:.3f}."
-                )
+        if n > 100 * near / epsilon:
+            raise Wrong(f"{call} = {n:,.0f} is wasteful: stay within 100 n0 e^(2B) / epsilon.")
     print("Right: your length is enough, and not wasteful.")
 
 

@@ -18,7 +18,8 @@ from helpers.transformer import rotate
 HOLDS = "holds"
 CORRECTED = "holds with a correction"
 FAILS = "does not hold here"
-VERDICTS = (HOLDS, CORRECTED, FAILS)
+OPEN = "not run far enough"
+VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN)
 
 
 class Claim(NamedTuple):
@@ -105,16 +106,17 @@ def width_explains_failures() -> tuple[str, str]:
 
 
 def _figure_3(kind: str) -> tuple[str, str]:
-    """Holds if every depth is within 0.05 of the paper."""
+    """Holds if every depth is within 0.05 of the paper; open if only runs that the clock stopped are below."""
     reported = data.table("reported/tree_neighbors_match").set_index("model").rename(columns=int).loc[kind.upper()]
     runs = squashing.grid_runs(kind)
     best = runs["best_train_accuracy"]
-    close = [abs(best[r] - reported[r]) <= 0.05 for r in best.index if not math.isnan(reported[r])]
+    apart = [r for r in best.index if abs(best[r] - reported[r]) > 0.05]
+    short = [r for r in apart if best[r] < reported[r] and runs["ended"][r] == "budget"]
     stopped = runs.index[runs["ended"] == "budget"]
     measured = ", ".join(f"{x:.2f}" for x in best)
     if len(stopped):
         measured += f"; the clock stopped r = {stopped[0]} to {stopped[-1]} after {runs['seconds'].max():.0f} s at most"
-    return measured, HOLDS if all(close) else FAILS
+    return measured, HOLDS if not apart else OPEN if short == apart else FAILS
 
 
 @claim(
@@ -123,15 +125,18 @@ def _figure_3(kind: str) -> tuple[str, str]:
     "from 1.0 (r = 2, 3) to .08 - .16 (r = 8)", LAB1,
 )  # fmt: skip
 def accuracy_falls_with_depth() -> tuple[str, str]:
-    best = {kind: squashing.grid_runs(kind)["best_train_accuracy"] for kind in ("gcn", "gin", "gat", "ggnn")}
+    runs = {kind: squashing.grid_runs(kind) for kind in ("gcn", "gin", "gat", "ggnn")}
+    best = {kind: run["best_train_accuracy"] for kind, run in runs.items()}
     over = {kind: [x * 2**r for r, x in run.items()] for kind, run in best.items()}
     falls = [bool((run.diff().dropna() < 0).all()) and run.iloc[0] > 0.99 for run in best.values()]
-    fits = [run[3] > 0.99 for run in best.values()]
+    unfit = [run["ended"][3] for run in runs.values() if run["best_train_accuracy"][3] <= 0.99]
     measured = "at most a minute a run, r = 2, 3, 4, 5: " + "; ".join(
         f"{kind.upper()} {', '.join(f'{run[r]:.2f}' for r in (2, 3, 4, 5))}" for kind, run in best.items()
     )
     measured += f"; at r = 5 at most {max(run[3] for run in over.values()):.1f} times chance"
-    return measured, FAILS if not all(falls) else HOLDS if all(fits) else CORRECTED
+    if not all(falls):
+        return measured, FAILS
+    return measured, HOLDS if not unfit else OPEN if set(unfit) == {"budget"} else CORRECTED
 
 
 @claim(
@@ -189,18 +194,22 @@ def chains_are_fitted() -> tuple[str, str]:
     "r = 5 from memory: GAT about 100 %, others about 92 %", LAB1,
 )  # fmt: skip
 def fully_adjacent_layer_helps() -> tuple[str, str]:
-    gains, four, clock = {}, [], {}
+    gains, four, clock, short = {}, [], {}, []
     for kind in ("gcn", "gin", "gat", "ggnn"):
         plain, star = (squashing.grid_runs(kind, fully_adjacent) for fully_adjacent in (False, True))
         gains[kind.upper()] = (plain["best_train_accuracy"][3], star["best_train_accuracy"][3])
         four.append(star["best_train_accuracy"][4])
         clock = {"without": plain["minutes"][3], "with": star["minutes"][3]}
+        lost = star["best_train_accuracy"][3] <= plain["best_train_accuracy"][3]
+        short += [star["ended"][r] for r, falls in ((3, lost), (4, four[-1] <= 0.9)) if falls]
     measured = (
         f"r = 3, without ({60 * clock['without']:.0f} s) and with ({60 * clock['with']:.0f} s): "
         f"{', '.join(f'{k} {a:.2f}, {b:.2f}' for k, (a, b) in gains.items())}; r = 4: at most {max(four):.2f} with it"
     )
     helps = [after > before for before, after in gains.values()]
-    return measured, HOLDS if all(helps) and min(four) > 0.9 else CORRECTED if any(helps) else FAILS
+    if not short:
+        return measured, HOLDS
+    return measured, OPEN if set(short) == {"budget"} else CORRECTED if any(helps) else FAILS
 
 
 @claim(
@@ -228,7 +237,7 @@ def attention_picks_the_leaf() -> tuple[str, str]:
 @claim(
     1, "Topping et al. (2022), Lemma 1; Di Giovanni et al. (2023), Theorem 3.2", WIDTH,
     "Powers of the normalised adjacency bound the Jacobian",
-    "for every pair of nodes", LESSON1,
+    "Topping: pairs exactly L hops apart; Di Giovanni: all pairs", LESSON1,
 )  # fmt: skip
 def walks_bound_the_jacobian() -> tuple[str, str]:
     worst, pairs, shares = 0.0, 0, []
@@ -282,9 +291,9 @@ def resistance_bounds_the_jacobian() -> tuple[str, str]:
 
 
 @claim(
-    1, "Di Giovanni et al. (2023); Black et al. (2023)", RESISTANCE,
+    1, "Read into Di Giovanni et al. (2023); Black et al. (2023)", RESISTANCE,
     "Resistance (commute time) orders the pairs by how much they hear of each other, better than hops do",
-    "a bound; hops are not compared", LESSON1,
+    "not claimed; Di Giovanni's theorem on commute time is about a symmetric obstruction", LESSON1,
 )  # fmt: skip
 def resistance_beats_hops() -> tuple[str, str]:
     found = [squashing.predictors(graph) for graph in squashing.examples().values()]
@@ -299,10 +308,10 @@ def resistance_beats_hops() -> tuple[str, str]:
 @claim(
     1, "Di Giovanni et al. (2023)", WIDTH,
     "A wider vector lets more of a far input through, though topology decides",
-    "the bound grows with the width", LESSON1,
+    "the bound grows with the width (here: orthogonal weights, the bound does not move)", LESSON1,
 )  # fmt: skip
 def width_helps() -> tuple[str, str]:
-    ratio, per_hop = {}, {}
+    wider, fall = {}, {}
     for name, graph in squashing.examples().items():
         source, target = (list(graph).index(node) for node in graphs.far_pair(graph))
         narrow, wide = (
@@ -311,20 +320,20 @@ def width_helps() -> tuple[str, str]:
             )
             for width in (4, 32)
         )
-        ratio[name] = float(wide[source] / narrow[source])
-        per_hop[name] = float(wide[target] / wide[source])
+        wider[name] = float(wide[source] / narrow[source]) ** (1 / nx.diameter(graph))
+        fall[name] = float(wide[target] / wide[source]) ** (1 / nx.diameter(graph))
     measured = (
-        f"far Jacobian at 16 layers, d = 32 over d = 4: {min(ratio.values()):.1f} to {max(ratio.values()):.0f} times; "
-        f"own over far at d = 32: {min(per_hop.values()):.1f} ({min(per_hop, key=per_hop.get)}) to "
-        f"{max(per_hop.values()):,.0f} ({max(per_hop, key=per_hop.get)})"
+        f"far Jacobian at 16 layers, factors per hop: d = 32 over d = 4 {min(wider.values()):.2f} to "
+        f"{max(wider.values()):.2f}; own over far at d = 32 {min(fall.values()):.2f} ({min(fall, key=fall.get)}) to "
+        f"{max(fall.values()):.2f} ({max(fall, key=fall.get)})"
     )
-    topology = max(per_hop.values()) / min(per_hop.values()) > max(ratio.values())
-    return measured, FAILS if min(ratio.values()) <= 1 else HOLDS if topology else CORRECTED
+    topology = max(fall.values()) / min(fall.values()) > max(wider.values())
+    return measured, FAILS if min(wider.values()) <= 1 else HOLDS if topology else CORRECTED
 
 
 @claim(
-    1, "Topping et al. (2022), Definition 1, in the most copied public code", CURVATURE,
-    "The code computes balanced Forman curvature",
+    1, "jctops/understanding-oversquashing", "https://github.com/jctops/understanding-oversquashing",
+    "The code computes balanced Forman curvature, Definition 1 of Topping et al. (2022)",
     "pentagon 0, K4 4/3, bridge of two K5 -6/5", LESSON1,
 )  # fmt: skip
 def copied_code_computes_curvature() -> tuple[str, str]:
@@ -362,18 +371,17 @@ def gap_brackets_the_cut() -> tuple[str, str]:
 @cache
 def _rewiring_gains() -> pd.DataFrame:
     graph = squashing.examples()
-    return pd.DataFrame(
-        {name: squashing.rewiring_gains(graph[name], seeds=5) for name in ("tree", "barbell", "grid")}
-    ).T
+    return pd.DataFrame({name: squashing.rewiring_gains(graph[name]) for name in squashing.REWIRED}).T
 
 
 def _beats_random(method: str) -> tuple[str, str]:
     gains = _rewiring_gains()
-    measured = "four edges, mean of far pairs, times (random): " + ", ".join(
-        f"{name} {row[method]:.1f} ({row['random (mean)']:.1f})" for name, row in gains.iterrows()
+    better = squashing.beats_random(gains, method)
+    measured = "four edges, mean of far pairs, times (random ± s.e.): " + ", ".join(
+        f"{name} {row[method]:.1f} ({row['random (mean)']:.1f} ± {row['s.e.']:.1f})" for name, row in gains.iterrows()
     )
-    better = bool((gains[method] > gains["random (mean)"]).all())
-    return measured, HOLDS if better else CORRECTED if bool((gains[method] > 1).all()) else FAILS
+    measured += f"; better by 2 s.e. on {better.sum()} of {len(gains)}"
+    return measured, HOLDS if better.all() else CORRECTED if bool((gains[method] > 1).all()) else FAILS
 
 
 @claim(
@@ -552,7 +560,7 @@ def sinusoidal_encodings_collapse() -> tuple[str, str]:
 )  # fmt: skip
 def low_precision_collides_sooner() -> tuple[str, str]:
     found = {kind: collapse.first_collision(lambda n: 1 + 1 / n, kind) for kind in ("bf16", "fp16", "fp32")}
-    measured = "1 + 1/n equals its successor from n = " + ", ".join(f"{v:,} ({k})" for k, v in found.items())
+    measured = "1 + 1/n first equals its successor at n = " + ", ".join(f"{v:,} ({k})" for k, v in found.items())
     return measured, HOLDS if found["bf16"] < found["fp16"] < found["fp32"] else FAILS
 
 
@@ -632,13 +640,13 @@ def ones_collapse() -> tuple[str, str]:
     "the distance does not fall", LAB3,
 )  # fmt: skip
 def commas_prevent_collapse() -> tuple[str, str]:
-    plain, _ = _signal_and_noise(512)
-    next_token, noise = _signal_and_noise(512, sequence="1,")
-    short, _ = _signal_and_noise(16, sequence="1,", period=2)
-    in_phase, _ = _signal_and_noise(512, sequence="1,", period=2)
+    plain, _ = _signal_and_noise(513)
+    next_token, _ = _signal_and_noise(513, sequence="1,")  # an odd length ends on a digit, as ones do
+    in_phase, noise = _signal_and_noise(513, sequence="1,", period=2)
+    short, _ = _signal_and_noise(17, sequence="1,", period=2)
     measured = (
-        f"SmolLM2-135M, 512 tokens: ones {plain:.1f}, commas {next_token:.0f}, commas in phase {in_phase:.1f} "
-        f"({short:.1f} at 16 tokens); bf16 noise {noise:.1f}"
+        f"SmolLM2-135M, 513 tokens: ones {plain:.1f}; commas, last 1 repeated {next_token:.0f}, a period repeated "
+        f"{in_phase:.1f} ({short:.1f} at 17 tokens); bf16 noise {noise:.1f}"
     )
     return measured, HOLDS if in_phase > max(noise, 0.5 * short) else CORRECTED if in_phase > plain else FAILS
 
