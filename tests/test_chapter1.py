@@ -46,6 +46,11 @@ def _without_four_cycles(graph, i, j):
     return 0.0 if small == 1 else 2 / small + 2 / large - 2 + 2 * shared / large + shared / small
 
 
+def _two_over_min(graph, i, j):
+    triangles = len(list(nx.common_neighbors(graph, i, j)))
+    return graphs.balanced_forman(graph)[i, j] + triangles / min(graph.degree[i], graph.degree[j])
+
+
 WRONG = [
     (checks.walks, lambda g, u, v, n: len(list(nx.all_simple_paths(g, u, v, n))), "expected"),
     (checks.heard, lambda g, u, n: sum(graphs.computation_tree(g, u, n)), "graph of 15 nodes, 14 edges"),
@@ -57,11 +62,18 @@ WRONG = [
     (checks.sensitivity, _frobenius, "expected"),
     (checks.forman, lambda g, i, j: graphs.balanced_forman_as_copied(g)[i, j], "most copied public code"),
     (checks.forman, _without_four_cycles, "expected"),
+    (checks.forman, _two_over_min, "expected"),
+    (checks.forman, lambda g, i, j: torch.tensor(graphs.balanced_forman_as_copied(g)[i, j]), "most copied"),
+    (checks.forman, lambda g, i, j: None, "returned nothing"),
     (checks.best_edge, lambda g: (0, 2), "is possible|no edge yet"),
     (checks.best_edge, lambda g: (0, 0), "two different nodes"),
     (checks.slower, lambda: nx.path_graph(3), "must return a pair"),
     (checks.slower, lambda: (nx.path_graph(4), (0, 3)), "must go up"),
     (checks.slower, lambda: (nx.path_graph(20), (0, 3)), "2 to 12 nodes"),
+    (checks.slower, lambda: (nx.path_graph(4, nx.DiGraph), (0, 3)), "undirected"),
+    (checks.slower, lambda: (nx.path_graph(4, nx.MultiGraph), (0, 3)), "undirected"),
+    (checks.slower, lambda: (nx.Graph([(0, 1), (1, 2), (2, 2)]), (0, 2)), "self-loops"),
+    (checks.slower, lambda: (nx.Graph([(0, 1), (2, 3)]), (0, 2)), "connected"),
     (checks.rewiring, ..., "still empty"),
     (checks.rewiring, [(0, 6)], "three pairs"),
     (checks.rewiring, [(0, 1), (2, 10), (5, 14)], "no edge yet"),
@@ -74,6 +86,23 @@ WRONG = [
 def test_wrong_answers_are_explained(check, answer, message):
     with pytest.raises(checks.Wrong, match=message):
         check(answer)
+
+
+def test_right_answers_of_other_forms_pass(capsys):
+    checks.forman(lambda g, i, j: graphs._forman({node: set(g[node]) for node in g}, i, j))
+    graph = nx.lollipop_graph(6, 6)
+    graph.remove_edge(0, 1)
+    checks.slower(lambda: [graph, [0, 1]])
+    assert capsys.readouterr().out.count("Right:") == 2
+
+
+def test_the_last_layer_can_have_a_graph_of_its_own():
+    path = nx.path_graph(5)
+    everywhere = graphs.fully_adjacent(path)
+    assert squashing.far_jacobian(path, (0, 4), 2, seeds=1) == 0
+    assert squashing.far_jacobian(path, (0, 4), 2, seeds=1, last=everywhere) > 0
+    same = squashing.far_jacobian(path, (0, 4), 4, seeds=1, last=path)
+    assert same == pytest.approx(squashing.far_jacobian(path, (0, 4), 4, seeds=1))
 
 
 SETTLED = {
@@ -111,6 +140,7 @@ def test_hops_and_far_numbers_follow_the_order_of_the_nodes():
 
 def test_no_edges_gain_nothing():
     gains = squashing.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2)
+    assert gains.pop("s.e.") == pytest.approx(0)
     assert all(gain == pytest.approx(1, rel=1e-6) for gain in gains.values())
 
 

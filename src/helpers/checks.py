@@ -183,7 +183,7 @@ def forman(answer: Callable) -> None:
         except (TypeError, ValueError, RuntimeError):
             break  # `same` says what is wrong with it
         copies += abs(got - copied) < 1e-6 < abs(right - copied)
-        if copies == 2:
+        if copies == 3:
             raise Wrong(
                 f"forman({_shown(graph)}, {i}, {j}) = {got:g} is what the most copied public code gives; the definition "
                 f"gives {right:g}. A 4-cycle must have no diagonal, and its nodes are neither i nor j."

@@ -149,10 +149,14 @@ def jacobian_norms(
     residual: float = 1.0,
     activation: Callable[[Tensor], Tensor] = torch.relu,
     seed: int = 0,
+    last: nx.Graph | None = None,
 ) -> Float[Tensor, " n"]:
     """Largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
 
     The network is `propagate` with `orthogonal_weights`, the input standard normal.
+
+    Args:
+        last: the graph of the last layer, if it is another one on the same nodes in the same order.
     """
     _check_node(graph, "target", target)
     _check_count("layers", layers, 1)
@@ -161,9 +165,11 @@ def jacobian_norms(
     generator = torch.Generator().manual_seed(seed + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
     position = list(graph).index(target)
+    final = matrix if last is None else adjacency(last, normalisation)
 
     def state(x):
-        return propagate(x, matrix, weights, residual, activation)[position]
+        x = propagate(x, matrix, weights[:-1], residual, activation)
+        return propagate(x, final, weights[-1:], residual, activation)[position]
 
     jacobian = torch.autograd.functional.jacobian(state, features, vectorize=True)
     return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
@@ -174,8 +180,9 @@ def walk_bound(
 ) -> Float[Tensor, " n"]:
     """((residual I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
 
-    Lemma 1 of Topping et al. (2022) is residual 0, Theorem 3.2 of Di Giovanni et al. (2023) the general
-    case; both here for weights of spectral norm 1 and an activation of slope at most 1.
+    Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly `layers`
+    hops away, where the node's own state cannot contribute and residual drops out. Both here for weights of
+    spectral norm 1 and an activation of slope at most 1.
     """
     _check_node(graph, "target", target)
     _check_count("layers", layers, 1)
