@@ -45,13 +45,6 @@ def table(name: str) -> pd.DataFrame:
     return pd.read_csv(path, comment="#")
 
 
-def provenance(name: str) -> str:
-    """The comment lines at the head of `data/<name>.csv`, without their `#`."""
-    table(name)
-    lines = (folder() / f"{name}.csv").read_text().splitlines()
-    return "\n".join(line[1:].strip() for line in lines if line.startswith("#"))
-
-
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
     with open(path, "rb") as file:
