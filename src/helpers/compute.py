@@ -4,6 +4,7 @@ import contextlib
 import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -61,9 +62,9 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def progress(items: Iterable, label: str, total: int | None = None) -> Iterable:
-    """A progress bar over `items`; none in a built page, where it would stay as a dead widget."""
-    return tqdm(items, desc=label, total=total, leave=False, disable=building())
+def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
+    """A progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget."""
+    return tqdm(items, desc=label, leave=False, disable=building(), **options)
 
 
 def chunked(function: Callable[[Sequence], torch.Tensor], items: Sequence, size: int) -> torch.Tensor:

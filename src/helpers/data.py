@@ -15,7 +15,8 @@ import filelock
 import pandas as pd
 import pooch
 import requests
-from tqdm.auto import tqdm
+
+from helpers import compute
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -104,7 +105,7 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
                 resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
                 start = have if resumed else 0
                 total = start + int(response.headers.get("Content-Length", 0)) or None
-                bar = tqdm(desc=part.stem, total=total, initial=start, unit="B", unit_scale=True, leave=False)
+                bar = compute.progress(label=part.stem, total=total, initial=start, unit="B", unit_scale=True)
                 with open(part, "ab" if resumed else "wb") as file, bar:
                     for block in response.iter_content(1 << 18):
                         file.write(block)
