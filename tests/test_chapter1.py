@@ -96,6 +96,13 @@ def test_right_answers_of_other_forms_pass(capsys):
     assert capsys.readouterr().out.count("Right:") == 2
 
 
+@pytest.mark.parametrize("name", ["path", "barbell"])
+def test_all_jacobians_are_those_of_every_target(name):
+    graph = graphs.family(name, 8)
+    rows = torch.stack([graphs.jacobian_norms(graph, node, 4) for node in graph])
+    torch.testing.assert_close(squashing.all_jacobians(graph, 4), rows)
+
+
 def test_the_last_layer_can_have_a_graph_of_its_own():
     path = nx.path_graph(5)
     everywhere = graphs.fully_adjacent(path)

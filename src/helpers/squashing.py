@@ -48,8 +48,14 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
 
-def _all_jacobians(graph: nx.Graph, layers: int) -> Float[Tensor, "n n"]:
-    return torch.stack([graphs.jacobian_norms(graph, node, layers) for node in graph])
+def all_jacobians(graph: nx.Graph, layers: int, width: int = 16) -> Float[Tensor, "n n"]:
+    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd."""
+    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width)
+    features = torch.randn(len(graph), width, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: graphs.propagate(x, matrix, weights), features, vectorize=True
+    )
+    return torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
 
 
 def geometry(graph: nx.Graph) -> dict[str, float]:
@@ -72,7 +78,7 @@ def predictors(graph: nx.Graph) -> dict[str, float]:
     count as less.
     """
     layers, pairs = nx.diameter(graph) + 2, ~torch.eye(len(graph), dtype=torch.bool)
-    measured = _all_jacobians(graph, layers)
+    measured = all_jacobians(graph, layers)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
     columns = {"walks (bound)": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
     table = pd.DataFrame({name: values[pairs].double() for name, values in (columns | {"measured": measured}).items()})
@@ -126,7 +132,7 @@ def beats_random(gains: pd.DataFrame, method: str) -> pd.Series:
 
 
 def _mean_over(pairs: Bool[Tensor, "n n"], graph: nx.Graph, layers: int) -> float:
-    return _all_jacobians(graph, layers)[pairs].mean().item()
+    return all_jacobians(graph, layers)[pairs].mean().item()
 
 
 def longer_commutes(graph: nx.Graph) -> dict[str, float]:
