@@ -43,6 +43,23 @@ def test_after_agrees_with_whole_sequences(model, ids, monkeypatch):
         torch.testing.assert_close(out.logits[row], whole.logits[0, -1], rtol=1e-4, atol=1e-5)
 
 
+def test_what_does_not_fit_is_read_in_smaller_chunks(model, ids, monkeypatch):
+    """A pass of more than 10 tokens runs out of memory half-way through the layers."""
+    forward = probe._forward
+
+    def small(model, part, *arguments, **options):
+        out = forward(model, part, *arguments, **options)
+        if len(part) > 10:
+            raise torch.OutOfMemoryError("too large")
+        return out
+
+    expected = probe.last_representations(model, ids), probe.after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
+    monkeypatch.setattr(probe, "_forward", small)
+    torch.testing.assert_close(probe.last_representations(model, ids), expected[0], rtol=1e-4, atol=1e-5)
+    found = probe.after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
+    torch.testing.assert_close(found, expected[1], rtol=1e-4, atol=1e-5)
+
+
 def test_hidden_states_by_layer(model, ids):
     found = probe.hidden_states(model, ids)
     expected = torch.stack([state[0, -1] for state in plain(model, ids).hidden_states])

@@ -3,13 +3,14 @@
 import contextlib
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+Result = TypeVar("Result")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
@@ -67,29 +68,24 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     return tqdm(items, desc=label, leave=False, disable=building(), **options)
 
 
-def chunked(function: Callable[[Sequence], torch.Tensor], items: Sequence, size: int) -> torch.Tensor:
-    """Concatenate `function(chunk)` over chunks of `items`; halve the chunk when memory runs out.
+def shrink(call: Callable[[int], Result], chunk: int) -> Result:
+    """`call(chunk)`, and as often as memory runs out again from the start with half the chunk.
 
     Raises:
-        ValueError: `items` is empty or `size` < 1.
-        torch.OutOfMemoryError: even a chunk of one item does not fit.
+        ValueError: `chunk` is below 1.
+        torch.OutOfMemoryError: even a chunk of one does not fit.
     """
-    if len(items) == 0:
-        raise ValueError("items must not be empty")
-    if size < 1:
-        raise ValueError(f"size must be at least 1, not {size}")
-    parts, start = [], 0
-    while start < len(items):
+    if chunk < 1:
+        raise ValueError(f"chunk must be at least 1, not {chunk}")
+    while True:
         try:
-            parts.append(function(items[start : start + size]))
-            start += size
+            return call(chunk)
         except torch.OutOfMemoryError:
-            if size == 1:
+            if chunk == 1:
                 raise
-            size //= 2
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-    return torch.cat(parts)
+        chunk //= 2
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
 
 
 def building() -> bool:

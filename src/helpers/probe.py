@@ -12,9 +12,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from helpers import compute
 from helpers.models import LanguageModel
 
-CHUNK = 1024  # tokens a pass, which bounds the memory for activations
+CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
 
 
 class Readout(NamedTuple):
@@ -52,19 +53,23 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
         ValueError: `ids` is empty.
     """
     _check(ids)
-    cache, rows = None, []
-    for start in range(0, len(ids), CHUNK):
-        out = _forward(model, ids[start : start + CHUNK], cache, states=True)
-        cache = out.past_key_values
-        rows.append(out.hidden_states[-1][0])
-    return torch.cat(rows)
+
+    def rows(chunk: int) -> Tensor:
+        cache, found = None, []
+        for part in ids.split(chunk):
+            out = _forward(model, part, cache, states=True)
+            cache = out.past_key_values
+            found.append(out.hidden_states[-1][0])
+        return torch.cat(found)
+
+    return compute.shrink(rows, CHUNK)
 
 
 @torch.inference_mode()
 def hidden_states(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers d"]:
     """The last token's representation after the embedding and after each layer (the last one after the final norm)."""
     _check(ids)
-    cache = _read(model, ids[:-1], None)
+    cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
     out = _forward(model, ids[-1:], cache, states=True)
     return torch.stack([state[0, -1] for state in out.hidden_states])
 
@@ -88,15 +93,19 @@ def after(
     _check(ids)
     if not continuations or not all(1 <= n <= len(ids) for n, _ in continuations):
         raise ValueError(f"lengths must be between 1 and {len(ids)}, not {[n for n, _ in continuations]}")
-    found: dict[int, tuple[Tensor, Tensor]] = {}
-    cache, done = None, 0
-    for k in sorted(range(len(continuations)), key=lambda k: continuations[k][0]):
-        n, tail = continuations[k]
-        # the prefix's last token goes with the tail, so that there always is one to read
-        cache, done = _read(model, ids[done : n - 1], cache), n - 1
-        out = _forward(model, torch.cat([ids[n - 1 : n], tail]), copy.deepcopy(cache), states=True)
-        found[k] = out.hidden_states[-1][0, -1], out.logits[0, -1]
-    states, logits = zip(*(found[k] for k in range(len(continuations))), strict=True)
+
+    def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
+        found: dict[int, tuple[Tensor, Tensor]] = {}
+        cache, done = None, 0
+        for k in sorted(range(len(continuations)), key=lambda k: continuations[k][0]):
+            n, tail = continuations[k]
+            # the prefix's last token goes with the tail, so that there always is one to read
+            cache, done = _read(model, ids[done : n - 1], cache, chunk), n - 1
+            out = _forward(model, torch.cat([ids[n - 1 : n], tail]), copy.deepcopy(cache), states=True)
+            found[k] = out.hidden_states[-1][0, -1], out.logits[0, -1]
+        return [found[k] for k in range(len(continuations))]
+
+    states, logits = zip(*compute.shrink(read, CHUNK), strict=True)
     return Readout(torch.stack(states), torch.stack(logits))
 
 
@@ -111,7 +120,7 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     """
     if len(ids) < 2:
         raise ValueError(f"attention_rows needs at least two tokens, not {len(ids)}")
-    cache = _read(model, ids[:-1], None)
+    cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
     before = model.model.config._attn_implementation
     model.model.set_attn_implementation("eager")
     try:
@@ -137,10 +146,10 @@ def margin(model: LanguageModel, logits: Float[Tensor, "... v"], right: str, wro
     return (logits[..., tokens[0]] - logits[..., tokens[1]]).float()
 
 
-def _read(model: LanguageModel, ids: Tensor, cache):
-    """The cache after reading `ids` on top of `cache`, in chunks."""
-    for start in range(0, len(ids), CHUNK):
-        cache = _forward(model, ids[start : start + CHUNK], cache).past_key_values
+def _read(model: LanguageModel, ids: Tensor, cache, chunk: int):
+    """The cache after reading `ids` on top of `cache`, `chunk` tokens at a time."""
+    for part in ids.split(chunk) if len(ids) else ():
+        cache = _forward(model, part, cache).past_key_values
     return cache
 
 
