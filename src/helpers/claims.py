@@ -378,7 +378,7 @@ def _beats_random(method: str) -> tuple[str, str]:
     gains = _rewiring_gains()
     better = squashing.beats_random(gains, method)
     measured = "four edges, mean of far pairs, times (random ± s.e.): " + ", ".join(
-        f"{name} {row[method]:.1f} ({row['random (mean)']:.1f} ± {row['s.e.']:.1f})" for name, row in gains.iterrows()
+        f"{name} {row[method]:.1f} ({row['random (mean)']:.1f} ± {row['s.e.']:.1g})" for name, row in gains.iterrows()
     )
     measured += f"; better by 2 s.e. on {better.sum()} of {len(gains)}"
     return measured, HOLDS if better.all() else CORRECTED if bool((gains[method] > 1).all()) else FAILS
