@@ -4,7 +4,8 @@ BIN := .venv/bin
 SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
 export TQDM_DISABLE := 1
-export OMP_WAIT_POLICY := PASSIVE
+# see src/helpers/__init__.py
+export GOMP_SPINCOUNT := 2000
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: book slides test lab sync bench clean

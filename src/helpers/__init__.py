@@ -2,8 +2,9 @@
 
 import os
 
-# two busy-waiting threads on a shared core are ten times slower than two that sleep; read when torch is first imported
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# a thread that waits a while before it sleeps: one that spins is ten times slower on a shared core, one that sleeps at
+# once is twice as slow on small steps; read when torch is first imported
+os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 from helpers.explore import explore, show
 
