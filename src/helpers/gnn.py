@@ -251,7 +251,7 @@ class _NormalisedLinear(torch.autograd.Function):
 class GAT(nn.Module):
     """x_i' = b + sum_j a_ij x_j W, a_ij = softmax_j LeakyReLU(s . x_j W + t . x_i W).
 
-    Velickovic et al. (2018), four heads side by side. A message is x W.
+    Velickovic et al. (2018), four heads side by side. A message is, head by head, x W, s . x W and t . x W.
     """
 
     additive, activation, residual, layer_norm = False, False, True, True
@@ -260,40 +260,53 @@ class GAT(nn.Module):
         super().__init__()
         self.weight, self.bias = _glorot(width, width), nn.Parameter(torch.zeros(width))
         self.source, self.target = _glorot(1, HEADS, width // HEADS), _glorot(1, HEADS, width // HEADS)
-        over_heads = torch.eye(HEADS).repeat_interleave(width // HEADS, dim=1)
-        self.register_buffer("over_heads", over_heads, persistent=False)
 
     def messages(self, states: list, degrees: list) -> list:
-        return [x if x is None else x @ self.weight for x in states]
+        weight = self.weight.unflatten(1, (HEADS, -1))
+        scores = [(weight * x).sum(-1, keepdim=True) for x in (self.source, self.target)]
+        weight = torch.cat([weight, *scores], dim=-1).flatten(1)
+        return [x if x is None else x @ weight for x in states]
 
     def receive(self, own: Tensor, loop: Tensor, heard: Tensor | None, degree: int) -> Tensor:
+        loop, bias = loop.unflatten(-1, (HEADS, -1)), self.bias.view(HEADS, -1)
         if heard is None:
-            return loop + self.bias
-        source, target = ((self.over_heads * x.flatten()).T for x in (self.source, self.target))
-        scores = torch.cat([(loop @ source).expand_as(heard[:1, ..., :HEADS]), heard @ source])
-        attention = F.leaky_relu(scores + loop @ target, 0.2).softmax(0)
-        return _Mix.apply(attention, loop, heard, self.over_heads) + self.bias
+            return (loop[..., :-2] + bias).flatten(-2)
+        return _Attend.apply(loop, heard.unflatten(-1, (HEADS, -1)), bias).flatten(-2)
 
 
-class _Mix(torch.autograd.Function):
-    """sum_j a_j v_j by heads, v_0 a node's own. It keeps one a_j a head, not a copy for every channel."""
+class _Attend(torch.autograd.Function):
+    """b + sum_j a_j v_j, a = softmax_j LeakyReLU(s_j + t_0), of messages (v_j, s_j, t_j), the own one j = 0.
+
+    With g the gradient, a_j gets g . v_j and v_j gets a_j g. In one function to work in place and to keep
+    one a_j a head, not a copy for every channel.
+    """
 
     @staticmethod
-    def forward(ctx, attention, own, heard, over_heads):
-        ctx.save_for_backward(attention, own, heard, over_heads)
-        total = (attention[0] @ over_heads).mul_(own)
-        for weight, value in zip(attention[1:], heard, strict=True):
-            total.addcmul_(weight @ over_heads, value)
+    def forward(ctx, own, heard, bias):
+        sources = own[..., -2:-1].expand_as(heard[:1, ..., -1:]), heard[..., -2:-1]
+        scores = F.leaky_relu_(torch.cat(sources).add_(own[..., -1:]), 0.2)
+        attention = scores.softmax(0)
+        ctx.save_for_backward(own, heard, scores, attention)
+        total = torch.addcmul(bias, attention[0], own[..., :-2])
+        for weight, message in zip(attention[1:], heard, strict=True):
+            total.addcmul_(weight, message[..., :-2])
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        attention, own, heard, over_heads = ctx.saved_tensors
-        by_attention = torch.stack([(grad * value) @ over_heads.T for value in (own, *heard)])
-        by_own = (attention[0] @ over_heads).mul_(grad)
-        by_heard = (attention[1:] @ over_heads).mul_(grad)
-        return by_attention, by_own.sum_to_size(own.shape), by_heard, None
+        own, heard, scores, attention = ctx.saved_tensors
+        by_attention = [(grad * x[..., :-2]).sum(-1, keepdim=True) for x in (own[None], heard)]
+        by_scores = torch.cat(by_attention).mul_(attention)
+        by_scores.addcmul_(attention, by_scores.sum(0), value=-1)
+        by_scores = torch.ops.aten.leaky_relu_backward(by_scores, scores, 0.2, True)
+        by_own, by_heard = grad.new_empty(heard.shape[1:]), torch.empty_like(heard)
+        for new, weight, by_score in ((by_own, attention[0], by_scores[0]), (by_heard, attention[1:], by_scores[1:])):
+            torch.mul(grad, weight, out=new[..., :-2])
+            new[..., -2:-1] = by_score
+        by_own[..., -1:] = by_scores.sum(0)
+        by_heard[..., -1:] = 0
+        return by_own.sum_to_size(own.shape), by_heard, grad.sum_to_size(grad.shape[-2:])
 
 
 class GGNN(nn.Module):
