@@ -48,7 +48,7 @@ def claim(chapter: int, source: str, url: str, statement: str, reported: str, pa
 
 
 def scorecard(chapter: int | None = None) -> pd.DataFrame:
-    """Measure the claims of a chapter (or all) and return one row each.
+    """Measure the claims of a chapter (or all) and return one row each, as HTML: verdict, claim, reported, measured.
 
     Raises:
         ValueError: no claim belongs to the chapter.
@@ -59,15 +59,15 @@ def scorecard(chapter: int | None = None) -> pd.DataFrame:
     rows = []
     for each in compute.progress(chosen, "claims"):
         measured, verdict = each.measure()
+        shown = f'<a href="{each.page}.html">{each.page.split("/")[-1]}</a>'
+        source = f'<a href="{each.url}">{each.source}</a>'
         rows.append(
             {
                 "chapter": each.chapter,
-                "claim": each.statement,
-                "source": f'<a href="{each.url}">{each.source}</a>',
+                "verdict": verdict,
+                "claim": f"{each.statement}<br><small>{source}; shown in the {shown}</small>",
                 "reported": each.reported,
                 "measured": measured,
-                "verdict": verdict,
-                "shown in": f'<a href="{each.page}.html">{each.page.split("/")[-1]}</a>',
             }
         )
     return pd.DataFrame(rows)
