@@ -47,32 +47,20 @@ plt.rcParams.update(
 )
 
 
-def axes(title: str, x: str, y: str, log: str = "", columns: int = 1, height: float = 5.0) -> Axes | list[Axes]:
-    """Axes with a title that states the finding; `log` is "", "x", "y" or "xy".
-
-    With `columns` > 1, `title` heads the figure and a list of axes that share y comes back.
+def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
+    """Axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
 
     Raises:
-        ValueError: `log` is none of these, or there are fewer than one column.
+        ValueError: `log` is none of these.
     """
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
-    if columns < 1:
-        raise ValueError(f"columns must be at least 1, not {columns}")
-    figure = Figure(
-        figsize=(9.0 if columns == 1 else 11.0, height)
-    )  # not pyplot's: a notebook shows it only when asked
-    row = figure.subplots(1, columns, squeeze=False, sharey=True)
-    for ax in row[0]:
-        ax.set_xlabel(x)
-        ax.set_xscale("log" if "x" in log else "linear")
-        ax.set_yscale("log" if "y" in log else "linear")
-    row[0][0].set_ylabel(y)
-    if columns == 1:
-        row[0][0].set_title(title)
-        return row[0][0]
-    figure.suptitle(title, x=0.01, ha="left", weight="bold", size=17)
-    return list(row[0])
+    figure = Figure(figsize=(9.0, height))  # not pyplot's: a notebook shows it only when asked
+    ax = figure.subplots()
+    ax.set(title=title, xlabel=x, ylabel=y)
+    ax.set_xscale("log" if "x" in log else "linear")
+    ax.set_yscale("log" if "y" in log else "linear")
+    return ax
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> None:
