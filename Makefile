@@ -48,7 +48,7 @@ bench: .venv/.ready
 	touch $@
 
 # What Colab has, with the course's package installed from a wheel and nothing else of the source tree
-.venv-colab/.ready: tests/colab-constraints.txt pyproject.toml $(shell find src/helpers data -type f -name '*.py' -o -path 'data/*' -type f)
+.venv-colab/.ready: tests/colab-constraints.txt pyproject.toml $(shell find src/helpers data -type f -not -name '*.pyc')
 	test -d .venv-colab || $(PYTHON) -m venv .venv-colab
 	.venv-colab/bin/python -m pip install -qq --upgrade pip
 	.venv-colab/bin/python -m pip install -qq $$(grep '^torch==' requirements.txt)

@@ -6,7 +6,7 @@ import os
 # once is twice as slow on small steps; read when torch is first imported
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
-from helpers.explore import explore, show
+from helpers.widget import explore, show
 
 __all__ = ["explore", "show"]
 __version__ = "0.1.0"

@@ -8,8 +8,8 @@ import io
 import itertools
 import json
 import numbers
-import secrets
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ipywidgets as widgets
@@ -25,6 +25,8 @@ from helpers import compute
 MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
 MOST_ROWS = 15
 DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
+STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
+VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 class Frame(NamedTuple):
@@ -130,7 +132,9 @@ class Explorer:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         if compute.building():
             return {"text/html": self.still(), "text/plain": self.caption}
-        return self.live()._repr_mimebundle_(include=include, exclude=exclude)
+        # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
+        return {VIEW: view, "text/plain": self.caption}
 
     def live(self) -> widgets.Widget:
         """The ipywidgets panel (7.7 and 8)."""
@@ -164,12 +168,11 @@ class Explorer:
 
     def still(self) -> str:
         """The kernel-free player: HTML with native inputs, one frame per state, and its script."""
-        uid = f"explore-{secrets.token_hex(4)}"
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))
         frames = [self.frame(state) for state in states]
         first = self.frame(tuple(c.start for c in controls))
-        inputs = "".join(_native(uid, k, control) for k, control in enumerate(controls))
+        inputs = "".join(_native(k, control) for k, control in enumerate(controls))
         payload = json.dumps(
             {
                 "names": [c.names for c in controls],
@@ -177,15 +180,15 @@ class Explorer:
             }
         ).replace("</", "<\\/")
         return (
-            f'<figure class="explore" id="{uid}" data-prevent-swipe>'
-            f"<style>{_CSS}</style>"
+            f'<figure class="explore" data-prevent-swipe>'
+            f"<style>{STYLE}</style>"
             f'<div class="explore-controls" role="group" aria-label="{html.escape(self.caption, quote=True)}">'
             f"{inputs}</div>"
             f'<div class="explore-frame">{first.body}</div>'
             f'<p class="explore-finding" aria-live="polite">{html.escape(first.finding)}</p>'
             f"<figcaption>{html.escape(self.caption)}</figcaption>"
             f'<script type="application/json">{payload}</script>'
-            f"<script>({_JS})(document.getElementById('{uid}'));</script></figure>"
+            f"<script>{SCRIPT}</script></figure>"
         )
 
 
@@ -247,84 +250,25 @@ def _input(control: Control) -> widgets.Widget:
     return kind(options=options, index=control.start, layout=widgets.Layout(width="32em"), **look)
 
 
-def _native(uid: str, k: int, control: Control) -> str:
-    label, last = html.escape(control.label), len(control.values) - 1
-    name = f'id="{uid}-{k}" autocomplete="off"'
+def _native(k: int, control: Control) -> str:
+    label, last = html.escape(control.label, quote=True), len(control.values) - 1
+    beside = ""
     if control.kind == "switch":
-        box = f'<input type="checkbox" {name}{" checked" if control.start else ""}>'
+        box = f'<input type="checkbox" autocomplete="off"{" checked" if control.start else ""}>'
     elif control.kind == "choice":
         options = "".join(
             f"<option{' selected' if i == control.start else ''}>{html.escape(text)}</option>"
             for i, text in enumerate(control.names)
         )
-        box = f"<select {name}>{options}</select>"
+        box = f'<select autocomplete="off">{options}</select>'
     else:
         now = control.names[control.start]
         box = (
-            f'<input type="range" {name} min="0" max="{last}" step="1" value="{control.start}" aria-valuetext="{now}">'
-            f'<output for="{uid}-{k}">{now}</output>'
-            f'<button type="button" data-plays="{k}" aria-label="Play: {label}">▶ Play</button>'
+            f'<input type="range" autocomplete="off" min="0" max="{last}" step="1" value="{control.start}"'
+            f' aria-valuetext="{now}">'
         )
-    return f'<div class="explore-control"><label for="{uid}-{k}">{label}</label>{box}</div>'
-
-
-_CSS = """
-.explore{margin:1em 0}
-.explore-controls{display:grid;gap:.4em;margin-bottom:.5em}
-.explore-control{display:flex;flex-wrap:wrap;align-items:center;gap:.3em .8em}
-.explore-control label{margin:0;font-weight:600}
-.explore-control input[type=range]{flex:1 1 10em;max-width:22em;min-height:1.8em;accent-color:#0072b2}
-.explore-control input[type=checkbox]{width:1.3em;height:1.3em;accent-color:#0072b2}
-.explore-control output{min-width:4em;font-variant-numeric:tabular-nums}
-.explore-control select,.explore-control button{font:inherit;color:inherit;background:transparent;
-border:1px solid currentColor;border-radius:.3em;padding:.15em .6em}
-.explore-control option{color:#1a1a1a;background:#fff}
-.explore-control :focus-visible{outline:3px solid #d55e00;outline-offset:2px}
-.explore-frame{overflow-x:auto}
-.explore-finding{min-height:1.5em;margin:.3em 0;font-weight:600}
-@media (prefers-reduced-motion:reduce){.explore-control button{display:none}}
-@media print{.explore-control button{display:none}}
-""".replace("\n", "")
-
-_JS = """
-function (root) {
-  const data = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
-  const inputs = [...root.querySelectorAll('input,select')];
-  const frame = root.querySelector('.explore-frame'), finding = root.querySelector('.explore-finding');
-  const index = e => e.type === 'checkbox' ? +e.checked : e.tagName === 'SELECT' ? e.selectedIndex : +e.value;
-  let timer = null;
-  function update() {
-    let at = 0;
-    inputs.forEach((e, k) => {
-      at = at * data.names[k].length + index(e);
-      if (e.type === 'range') {
-        e.setAttribute('aria-valuetext', data.names[k][index(e)]);
-        e.nextElementSibling.textContent = data.names[k][index(e)];
-      }
-    });
-    frame.innerHTML = data.frames[at][0];
-    finding.innerHTML = data.frames[at][1];
-  }
-  function stop() {
-    clearInterval(timer);
-    timer = null;
-    root.querySelectorAll('button').forEach(b => { b.textContent = '\\u25b6 Play'; });
-  }
-  inputs.forEach(e => {
-    e.addEventListener('input', () => { stop(); update(); });
-    e.addEventListener('keydown', event => event.stopPropagation());
-  });
-  root.querySelectorAll('button').forEach(b => b.addEventListener('click', () => {
-    const playing = timer !== null, e = inputs[+b.dataset.plays];
-    stop();
-    if (playing) return;
-    b.textContent = '\\u25a0 Stop';
-    if (+e.value === +e.max) { e.value = 0; update(); }
-    timer = setInterval(() => {
-      e.value = +e.value + 1;
-      update();
-      if (+e.value === +e.max) stop();
-    }, 900);
-  }));
-}
-""".strip()
+        beside = (
+            f'<output aria-live="off">{now}</output>'
+            f'<button type="button" data-plays="{k}" data-label="{label}" aria-label="Play: {label}">▶ Play</button>'
+        )
+    return f'<div class="explore-control"><label><span>{label}</span>{box}</label>{beside}</div>'

@@ -1,0 +1,65 @@
+// Each widget carries this script. It brings to life the figures that are there and not yet alive: its own.
+for (const root of document.querySelectorAll("figure.explore:not([data-alive])")) {
+  root.dataset.alive = "";
+  const { names, frames } = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+  const inputs = [...root.querySelectorAll("input, select")];
+  const frame = root.querySelector(".explore-frame");
+  const finding = root.querySelector(".explore-finding");
+  let timer = null;
+  let stop = () => {};
+
+  const index = (input) =>
+    input.type === "checkbox" ? Number(input.checked) : input.tagName === "SELECT" ? input.selectedIndex : Number(input.value);
+
+  const update = () => {
+    let at = 0;
+    inputs.forEach((input, k) => {
+      at = at * names[k].length + index(input);
+      if (input.type !== "range") return;
+      input.setAttribute("aria-valuetext", names[k][index(input)]);
+      input.closest(".explore-control").querySelector("output").textContent = names[k][index(input)];
+    });
+    [frame.innerHTML, finding.innerHTML] = frames[at];
+  };
+
+  const say = (button, icon, word) => {
+    button.textContent = `${icon} ${word}`;
+    button.setAttribute("aria-label", `${word}: ${button.dataset.label}`);
+  };
+
+  const play = (button) => {
+    const input = inputs[Number(button.dataset.plays)];
+    const last = Number(input.max);
+    if (Number(input.value) === last) {
+      input.value = 0;
+      update();
+    }
+    say(button, "■", "Stop");
+    stop = () => {
+      clearInterval(timer);
+      timer = null;
+      say(button, "▶", "Play");
+      stop = () => {};
+    };
+    timer = setInterval(() => {
+      input.value = Number(input.value) + 1;
+      update();
+      if (Number(input.value) === last) stop();
+    }, 900);
+  };
+
+  for (const input of inputs) {
+    input.addEventListener("input", () => {
+      stop();
+      update();
+    });
+    input.addEventListener("keydown", (event) => event.stopPropagation()); // the arrows of a deck, the keys of a notebook
+  }
+  for (const button of root.querySelectorAll("button")) {
+    button.addEventListener("click", () => {
+      const playing = button.textContent.startsWith("■");
+      stop();
+      if (!playing) play(button);
+    });
+  }
+}
