@@ -4,7 +4,9 @@ import networkx as nx
 import pytest
 import torch
 
-from helpers import checks, gnn, graphs, squashing
+from helpers import gnn, graphs
+from helpers.chapter1 import checks, figures, measures
+from helpers.checks import Wrong
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -84,7 +86,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("check", "answer", "message"), WRONG)
 def test_wrong_answers_are_explained(check, answer, message):
-    with pytest.raises(checks.Wrong, match=message):
+    with pytest.raises(Wrong, match=message):
         check(answer)
 
 
@@ -100,20 +102,20 @@ def test_right_answers_of_other_forms_pass(capsys):
 def test_all_jacobians_are_those_of_every_target(name):
     graph = graphs.family(name, 8)
     rows = torch.stack([graphs.jacobian_norms(graph, node, 4) for node in graph])
-    torch.testing.assert_close(squashing.all_jacobians(graph, 4), rows)
+    torch.testing.assert_close(measures.all_jacobians(graph, 4), rows)
 
 
 def test_the_last_layer_can_have_a_graph_of_its_own():
     path = nx.path_graph(5)
     everywhere = graphs.fully_adjacent(path)
-    assert squashing.far_jacobian(path, (0, 4), 2, seeds=1) == 0
-    assert squashing.far_jacobian(path, (0, 4), 2, seeds=1, last=everywhere) > 0
-    same = squashing.far_jacobian(path, (0, 4), 4, seeds=1, last=path)
-    assert same == pytest.approx(squashing.far_jacobian(path, (0, 4), 4, seeds=1))
+    assert measures.far_jacobian(path, (0, 4), 2, seeds=1) == 0
+    assert measures.far_jacobian(path, (0, 4), 2, seeds=1, last=everywhere) > 0
+    same = measures.far_jacobian(path, (0, 4), 4, seeds=1, last=path)
+    assert same == pytest.approx(measures.far_jacobian(path, (0, 4), 4, seeds=1))
 
 
 def test_geometry_of_a_cycle_is_known():
-    found = squashing.geometry(nx.cycle_graph(8))
+    found = measures.geometry(nx.cycle_graph(8))
     assert found["largest R"] == pytest.approx(2)
     assert found["R total"] == pytest.approx(42)
     assert found["h"] == pytest.approx(2 / 8)
@@ -121,47 +123,47 @@ def test_geometry_of_a_cycle_is_known():
 
 def test_hops_and_far_numbers_follow_the_order_of_the_nodes():
     path = nx.relabel_nodes(nx.path_graph(4), {0: "d", 1: "a", 2: "c", 3: "b"})
-    assert squashing.hops(path)[0].tolist() == [0, 1, 2, 3]
-    found = squashing.far_numbers(path, ("d", "b"), 3, seeds=1)
+    assert measures.hops(path)[0].tolist() == [0, 1, 2, 3]
+    found = measures.far_numbers(path, ("d", "b"), 3, seeds=1)
     assert found["R"] == pytest.approx(3)
     assert found["commute time"] == pytest.approx(18)
     assert found["far Jacobian"] == pytest.approx(graphs.jacobian_norms(path, "b", 3)[0].item())
 
 
 def test_no_edges_gain_nothing():
-    gains = squashing.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2)
+    gains = measures.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2)
     assert gains.pop("s.e.") == pytest.approx(0)
     assert all(gain == pytest.approx(1, rel=1e-6) for gain in gains.values())
 
 
 def test_commute_times_rise_where_the_best_edge_does_not_serve():
-    found = squashing.longer_commutes(nx.karate_club_graph())
+    found = measures.longer_commutes(nx.karate_club_graph())
     assert found["total resistance"] < 0 < found["pairs with longer commute"] < 1
 
 
 def test_hops_rank_what_is_heard_on_a_path():
-    found = squashing.predictors(nx.path_graph(7))
+    found = measures.predictors(nx.path_graph(7))
     assert found["hops"] > 0.9
     assert found["bound / measured"] > 1
 
 
 def test_every_example_has_a_place_for_every_node():
-    for name, graph in squashing.examples().items():
-        assert set(squashing.places(name, graph)) == set(graph)
+    for name, graph in measures.examples().items():
+        assert set(figures.places(name, graph)) == set(graph)
 
 
 def test_attention_without_choice_gives_every_leaf_the_same_weight():
     task, network = gnn.TreeNeighborsMatch(2), gnn.build("attention", 2)
-    squashing.without_choice(network)
+    measures.without_choice(network)
     batch = task.batch(torch.tensor([0, 4]))  # two orders of the leaves, the same question
     torch.testing.assert_close(*network(batch))
 
 
 def test_a_chain_of_no_length_is_fitted():
-    found = squashing.fit_on_a_chain(0)
+    found = measures.fit_on_a_chain(0)
     assert found["accuracy"] == 1
     assert found["chain: steps"] < 1500
 
 
 def test_both_ways_of_computing_agree_when_timed():
-    assert squashing.speed(2, size=32, repeats=1)["largest difference"] < 1e-5
+    assert measures.speed(2, size=32, repeats=1)["largest difference"] < 1e-5

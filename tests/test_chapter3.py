@@ -1,11 +1,12 @@
-"""The checks accept right answers of any form and say what is wrong with wrong ones."""
+"""Chapter 3: its checks accept right answers of any form and say what is wrong with wrong ones."""
 
 import math
 
 import pytest
 import torch
 
-from helpers import checks
+from helpers.chapter3 import checks
+from helpers.checks import Wrong
 
 WRONG = [
     (checks.total_variation, lambda p, q: (p - q).abs().sum(-1) / 2, "half what is expected"),
@@ -35,7 +36,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("check", "answer", "message"), WRONG)
 def test_wrong_answers_are_explained(check, answer, message):
-    with pytest.raises(checks.Wrong, match=message):
+    with pytest.raises(Wrong, match=message):
         check(answer)
 
 
@@ -43,9 +44,9 @@ def test_an_empty_function_is_not_yet_right():
     def empty(p, q):
         raise NotImplementedError
 
-    with pytest.raises(checks.Wrong, match="still empty"):
+    with pytest.raises(Wrong, match="still empty"):
         checks.total_variation(empty)
-    assert checks.Wrong("so").__class__._render_traceback_(checks.Wrong("so")) == ["Not yet: so"]
+    assert Wrong("so").__class__._render_traceback_(Wrong("so")) == ["Not yet: so"]
 
 
 def test_right_answers_of_other_forms_pass(capsys):

@@ -8,7 +8,6 @@ import networkx as nx
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
-from matplotlib.axes import Axes
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,25 +20,6 @@ REWIRED = ("path", "tree", "barbell", "grid", "karate")
 def examples() -> dict[str, nx.Graph]:
     """The graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
     return {name: graphs.family(name, 15 if name == "tree" else 16) for name in graphs.FAMILIES}
-
-
-def places(name: str, graph: nx.Graph) -> dict:
-    """Where the nodes of an example stand in a drawing."""
-    if name in ("cycle", "expander"):
-        return nx.circular_layout(graph)
-    if name == "tree":
-        return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
-    if name in ("path", "grid"):
-        return {node: divmod(node, 4 if name == "grid" else 1) for node in graph}
-    return nx.kamada_kawai_layout(graph)
-
-
-def draw(ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160) -> None:
-    """The graph, with one colour for all or a list with one for every node and edge."""
-    nx.draw_networkx_edges(graph, positions, ax=ax, edge_color=edges, width=width)
-    look = {"node_color": nodes, "node_size": size, "edgecolors": "#1a1a1a", "linewidths": 1}
-    nx.draw_networkx_nodes(graph, positions, ax=ax, **look)
-    ax.set_axis_off()
 
 
 def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:

@@ -1,0 +1,1 @@
+"""Chapter 1, over-squashing: its figures, measurements, claims and checks."""

@@ -1,0 +1,1 @@
+"""Chapter 3, representational collapse: its figures, claims and checks."""

@@ -1,0 +1,25 @@
+"""The sources of the course, by the name the pages use; `references.bib` holds the full entries."""
+
+from typing import NamedTuple
+
+
+class Source(NamedTuple):
+    """How a source is called, and its address (the one in `references.bib`, or a repository's)."""
+
+    name: str
+    url: str
+
+
+# graphs
+ALON = Source("Alon & Yahav (2021)", "https://arxiv.org/abs/2006.05205")
+TOPPING = Source("Topping et al. (2022)", "https://arxiv.org/abs/2111.14522")
+DI_GIOVANNI = Source("Di Giovanni et al. (2023)", "https://arxiv.org/abs/2302.02941")
+BLACK = Source("Black et al. (2023)", "https://arxiv.org/abs/2302.06835")
+KARHADKAR = Source("Karhadkar et al. (2023)", "https://arxiv.org/abs/2210.11790")
+COPIED_CODE = Source("jctops/understanding-oversquashing", "https://github.com/jctops/understanding-oversquashing")
+# language models
+BARBERO = Source("Barbero et al. (2024)", "https://arxiv.org/abs/2406.04267")
+VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01104")
+AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
+# what has no source but this course
+COURSE = Source("This course", "https://github.com/connection-bottlenecks/course")
