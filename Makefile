@@ -3,9 +3,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
-export TQDM_DISABLE := 1
-# see src/helpers/__init__.py
-export GOMP_SPINCOUNT := 2000
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: book slides test lab sync bench clean
@@ -13,14 +10,14 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 book: _build/html/.ready
 
 _build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/*) tools/slides.py
-	HELPERS_STILL=1 $(BIN)/jupyter-book build . -W -n --keep-going --path-output .
+	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
 	$(MAKE) slides
 	touch $@
 
 slides: .venv/.ready frontend/dist/.ready
 	mkdir -p _build/html
 	cp -r frontend/dist/mathjax frontend/dist/reveal _build/html/
-	HELPERS_STILL=1 $(BIN)/python tools/slides.py
+	$(BIN)/python tools/slides.py
 
 test: book .venv-colab/.ready
 	$(BIN)/python tools/browser.py
@@ -28,7 +25,6 @@ test: book .venv-colab/.ready
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest
 
-lab: export TQDM_DISABLE := 0
 lab: .venv/.ready
 	$(BIN)/jupyter lab chapters
 

@@ -1,45 +1,199 @@
-"""Key the execution cache by what a notebook's outputs depend on besides its own cells.
+"""Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
-jupyter-cache looks at code cells alone and would serve stale outputs after a change in the helpers.
-So its folder is named after a hash of `src/helpers`, `data/` and the pins, and all notebooks are read
-again when that hash changes.
+A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of its code cells, of the modules
+and tables that they reach (`helpers.closure`), of the pins and of what else decides the outputs: text may change freely.
+Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 """
 
-import hashlib
-import shutil
+import asyncio
+import csv
+import os
+import re
+import sys
+import time
 from pathlib import Path
 
+import joblib
+import nbformat
+import psutil
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from sphinx.errors import ExtensionError
 
-def key(root: Path) -> str:
-    """The hash of the helpers, the data and the pins below `root`."""
-    files = [root / "requirements.txt"]
-    for folder in ("src/helpers", "data"):
-        files += [p for p in (root / folder).rglob("*") if p.is_file() and p.suffix != ".pyc"]
-    digest = hashlib.sha256()
-    for path in sorted(files):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+from helpers import closure
+
+CELL_SECONDS = 600  # the longest that one cell may take
+MEMORY = 2.5e9  # bytes that a notebook with a language model takes
+KEPT = 3  # executions of a notebook that are kept, so that going back to a branch costs nothing
 
 
-def choose_cache(app, config):
-    root = Path(app.srcdir)
-    config.execution_key = key(root)
-    caches = root / "_build" / ".execution"
-    config.nb_execution_cache_path = str(caches / config.execution_key)
-    for old in caches.glob("*"):
-        if old.name != config.execution_key:
-            shutil.rmtree(old)
+def environment(root: Path) -> dict[str, str]:
+    """What a notebook's kernel sees: this source tree, widgets drawn frame by frame, and its share of the cores."""
+    share = max(1, joblib.cpu_count() // at_once())
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(root / "src"), os.environ.get("PYTHONPATH")])),
+        "HELPERS_STILL": os.environ.get("HELPERS_STILL", "1"),
+        "OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", str(share)),
+        "TQDM_DISABLE": "1",
+    }
+
+
+def at_once() -> int:
+    """How many notebooks run side by side: one a core, as long as there is memory for them."""
+    return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // MEMORY)))
+
+
+def key(path: Path, root: Path) -> str:
+    """The hash of everything that the outputs of the notebook at `path` depend on."""
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    code = "\n".join(cell.source for cell in cells)
+    may_fail = [str("raises-exception" in cell.metadata.get("tags", [])) for cell in cells]
+    pins = [line.split("#")[0].strip() for line in (root / "requirements.txt").read_text().splitlines()]
+    return closure.key(
+        code,
+        *(cell.source for cell in cells),
+        *may_fail,
+        "\n".join(filter(None, pins)),
+        f"{sys.version_info[:2]} HELPERS_STILL={environment(root)['HELPERS_STILL']}",
+        package=root / "src/helpers",
+    )
+
+
+def kept(path: Path, root: Path) -> Path:
+    """Where the executed notebook lies, or will lie."""
+    return root / "_build/executed" / path.relative_to(root).with_suffix("") / f"{key(path, root)}.ipynb"
+
+
+def executed(path: Path, root: Path) -> nbformat.NotebookNode:
+    """The notebook as it is now, with the outputs that its code gave."""
+    notebook = nbformat.read(path, as_version=4)
+    outputs = nbformat.read(kept(path, root), as_version=4)
+    for kind in (notebook, outputs):
+        kind.code = [cell for cell in kind.cells if cell.cell_type == "code"]
+    for cell, done in zip(notebook.pop("code"), outputs.pop("code"), strict=True):
+        cell.outputs, cell.execution_count = done.outputs, done.execution_count
+    return notebook
+
+
+def execute(paths: list[Path], root: Path) -> None:
+    """Run the notebooks that were not run since something changed, the longest first, several side by side.
+
+    Raises:
+        ExtensionError: a cell raised; the message holds its traceback. No further notebook is started then.
+    """
+    waiting = [path for path in paths if not kept(path, root).exists()]
+    if not waiting:
+        return
+    last = {path: max((e["seconds"] for e in earlier(path, root)), default=1e9) for path in waiting}
+    waiting.sort(key=lambda path: -last[path])
+    print(f"executing {len(waiting)} of {len(paths)} notebooks, {at_once()} at once", flush=True)
+    start = time.time()
+    errors = asyncio.run(_all(waiting, root))
+    if errors:
+        raise ExtensionError("\n\n".join(errors))
+    rows = times([*paths], root)
+    with (root / "_build/times.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
+    print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
+    print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
+
+
+async def _all(paths: list[Path], root: Path) -> list[str]:
+    errors: list[str] = []
+    places = asyncio.Semaphore(at_once())
+
+    async def one(path: Path) -> None:
+        async with places:
+            if errors:
+                return
+            start, name = time.time(), path.relative_to(root).with_suffix("")
+            try:
+                await _run(path, root)
+            except CellExecutionError as error:
+                plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+                errors.append(f"{name} failed after {time.time() - start:.0f} s\n{plain}")
+            except Exception as error:  # a kernel that died, a cell that took too long
+                errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
+            print(f"{'failed' if errors else 'executed'} {name} in {time.time() - start:.0f} s", flush=True)
+
+    await asyncio.gather(*(one(path) for path in paths))
+    return errors
+
+
+async def _run(path: Path, root: Path) -> None:
+    notebook = nbformat.read(path, as_version=4)
+    target, start = kept(path, root), time.time()
+    client = NotebookClient(
+        notebook, timeout=CELL_SECONDS, record_timing=False, resources={"metadata": {"path": str(path.parent)}}
+    )
+    await client.async_execute(env=environment(root))
+    notebook.metadata["executed"] = {"seconds": round(time.time() - start, 1), "on": time.strftime("%Y-%m-%d")}
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_suffix(".partial")
+    nbformat.write(notebook, partial)
+    partial.replace(target)
+    for old in sorted(target.parent.glob("*.ipynb"), key=lambda p: -p.stat().st_mtime)[KEPT:]:
+        old.unlink()
+
+
+def earlier(path: Path, root: Path) -> list[dict]:
+    """When the notebook was executed and how long it took, for each execution that is kept."""
+    return [nbformat.read(p, as_version=4).metadata["executed"] for p in kept(path, root).parent.glob("*.ipynb")]
+
+
+def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
+    """Name, seconds and day of each notebook's execution, where it was executed as it is now."""
+    done = [(path, kept(path, root)) for path in sorted(paths) if kept(path, root).exists()]
+    notes = [(path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done]
+    return [(str(path.relative_to(root / "chapters").with_suffix("")), n["seconds"], n["on"]) for path, n in notes]
+
+
+def _notebooks(env, names) -> list[Path]:
+    paths = (Path(env.doc2path(name)) for name in sorted(names))
+    return [path for path in paths if path.suffix == ".ipynb"]
 
 
 def outdated(app, env, added, changed, removed):
-    before, env.execution_key = getattr(env, "execution_key", None), app.config.execution_key
-    if before == env.execution_key:
-        return []
-    return [name for name in env.found_docs if str(env.doc2path(name)).endswith(".ipynb")]
+    """Pages whose notebook gave other outputs than when the page was made."""
+    root, before = Path(app.srcdir), getattr(env, "execution_keys", {})
+    env.execution_keys = {path: key(path, root) for path in _notebooks(env, env.found_docs)}
+    new = {path for path, now in env.execution_keys.items() if before.get(path) != now}
+    return [name for name in env.found_docs if Path(env.doc2path(name)) in new]
+
+
+def fill(app, env, names):
+    execute(_notebooks(env, env.found_docs), Path(app.srcdir))
+
+
+def swap(app, name, source):
+    path = Path(app.env.doc2path(name))
+    if path.suffix == ".ipynb":
+        source[0] = nbformat.writes(executed(path, Path(app.srcdir)))
+
+
+class Times(Directive):
+    """The `{times}` directive: a table of the notebooks' measured times."""
+
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        rows = times(_notebooks(env, env.found_docs), Path(env.srcdir))
+        cells = "".join(f"<tr><td>{name}</td><td>{seconds:.0f} s</td><td>{on}</td></tr>" for name, seconds, on in rows)
+        note = (
+            f"{joblib.cpu_count()} CPU cores, {at_once()} notebooks at once: {sum(r[1] for r in rows) / 60:.1f} minutes"
+        )
+        head = "<tr><th>Notebook</th><th>Time</th><th>Executed on</th></tr>"
+        table = f'<table class="table"><caption>{note}</caption><thead>{head}</thead><tbody>{cells}</tbody></table>'
+        return [nodes.raw("", table, format="html")]
 
 
 def setup(app):
-    app.add_config_value("execution_key", "", "")
-    app.connect("config-inited", choose_cache, priority=100)
+    app.add_directive("times", Times)
     app.connect("env-get-outdated", outdated)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+    app.connect("env-before-read-docs", fill)
+    app.connect("source-read", swap)
+    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}

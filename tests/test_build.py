@@ -1,106 +1,216 @@
-"""The build: what the execution cache depends on, and that a failing cell or a warning fails it."""
+"""The build: what is executed again after a change, and that a failing cell or a warning fails it."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import time
+from pathlib import Path
 
 import pytest
 import yaml
 from conftest import ROOT
-from execution import key
+from execution import at_once, environment, execute, executed, key, times
+
+COUNT = """\
+import pathlib
+p = pathlib.Path("../runs-" + NAME)
+p.write_text((p.read_text() if p.exists() else "") + "x")
+"""
+ALPHA = f"NAME = 'alpha'\nfrom helpers.chapter1 import figures\n{COUNT}print(figures.x)"
+BETA = f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n{COUNT}print(tool.x)"
 
 
 @pytest.fixture
 def clone(tmp_path):
-    """A book of one notebook, with the real configuration and extensions."""
+    """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
     for name in ("sphinx_ext", "_static", "_config.yml", "references.bib", "requirements.txt"):
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for folder in ("src/helpers", "data", "chapters", "frontend/dist"):
+    for folder in ("src/helpers/chapter1", "data", "chapters", "frontend/dist"):
         (tmp_path / folder).mkdir(parents=True)
-    (tmp_path / "src/helpers/a.py").write_text("x = 1\n")
-    (tmp_path / "data/a.csv").write_text("x\n1\n")
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: chapters/page\n")
-    write(tmp_path, "print(1 + 1)")
+    shutil.copy(ROOT / "src/helpers/closure.py", tmp_path / "src/helpers")
+    sources = {
+        "__init__.py": "",
+        "tool.py": "x = 1\n",
+        "base.py": "x = 2\n",
+        "data.py": "def table(name): return name\n",
+        "unused.py": "",
+        "chapter1/__init__.py": "",
+        "chapter1/figures.py": "from helpers.base import x\n",
+        "chapter1/player.js": "play()\n",
+    }
+    for name, text in sources.items():
+        (tmp_path / "src/helpers" / name).write_text(text)
+    for name in ("seen", "other"):
+        (tmp_path / f"data/{name}.csv").write_text("x\n1\n")
+    (tmp_path / "_toc.yml").write_text(
+        "format: jb-book\nroot: chapters/alpha\nchapters:\n- file: chapters/beta\n- file: chapters/about\n"
+    )
+    (tmp_path / "chapters/about.md").write_text("# About\n\n```{times}\n```\n")
+    write(tmp_path, "alpha", ALPHA)
+    write(tmp_path, "beta", BETA)
     return tmp_path
 
 
-def write(clone, code, text="# Page"):
+def write(clone, name, code, text="# Page", tags=()):
     notebook = {
         "cells": [
             {"cell_type": "markdown", "id": "a", "metadata": {}, "source": text},
-            {"cell_type": "code", "id": "b", "metadata": {}, "source": code, "outputs": [], "execution_count": None},
+            {
+                "cell_type": "code",
+                "id": "b",
+                "metadata": {"tags": [*tags]},
+                "source": code,
+                "outputs": [],
+                "execution_count": None,
+            },
         ],
         "metadata": {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}},
         "nbformat": 4,
         "nbformat_minor": 5,
     }
-    (clone / "chapters/page.ipynb").write_text(json.dumps(notebook))
+    (clone / f"chapters/{name}.ipynb").write_text(json.dumps(notebook))
 
 
-def build(clone):
-    command = [
-        sys.executable,
-        "-m",
-        "jupyter_book.cli.main",
-        "build",
-        ".",
-        "-W",
-        "-n",
-        "--keep-going",
-        "--path-output",
-        ".",
-    ]
-    command = (
-        [str(ROOT / ".venv/bin/jupyter-book"), *command[3:]] if (ROOT / ".venv/bin/jupyter-book").exists() else command
+def build(clone, **environment):
+    command = [Path(sys.executable).with_name("jupyter-book"), "build", ".", "-W", "-n", "--keep-going"]
+    done = subprocess.run(
+        [*command, "--path-output", "."],
+        cwd=clone,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    done = subprocess.run(command, cwd=clone, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
-def test_the_key_follows_helpers_data_and_pins_and_nothing_else(clone):
-    before = key(clone)
-    write(clone, "print(3)", "# Other text")
-    (clone / "README.md").write_text("new")
-    (clone / "src/helpers/__pycache__").mkdir()
-    (clone / "src/helpers/__pycache__/a.pyc").write_bytes(b"0")
-    assert key(clone) == before
-    for name in ("src/helpers/a.py", "data/a.csv", "requirements.txt"):
+def runs(clone):
+    """Which notebooks were executed since the last call, as "AB", "A", "B" or ""."""
+    logs = [clone / "runs-alpha", clone / "runs-beta"]
+    ran = "".join(letter for letter, log in zip("AB", logs, strict=True) if log.exists())
+    for log in logs:
+        log.unlink(missing_ok=True)
+    return ran
+
+
+def notebooks(clone):
+    return sorted((clone / "chapters").glob("*.ipynb"))
+
+
+CHANGES = {
+    "a module that alpha reaches through a chapter": ("src/helpers/base.py", "A"),
+    "a figure of alpha's chapter": ("src/helpers/chapter1/figures.py", "A"),
+    "a script beside it": ("src/helpers/chapter1/player.js", "A"),
+    "a tool of beta's": ("src/helpers/tool.py", "B"),
+    "a table that beta reads": ("data/seen.csv", "B"),
+    "a table that nobody reads": ("data/other.csv", ""),
+    "a module that nobody reaches": ("src/helpers/unused.py", ""),
+    "the pins": ("requirements.txt", "AB"),
+    "a new page": ("README.md", ""),
+}
+
+
+def test_only_what_depends_on_a_change_is_executed_again(clone):
+    execute(notebooks(clone), clone)
+    assert runs(clone) == "AB"
+    for what, (name, expected) in CHANGES.items():
         with (clone / name).open("a") as file:
-            file.write("# changed\n")
-        assert key(clone) != before
-        before = key(clone)
+            file.write("\n" if name.startswith("data") else "x = 3\n")
+        execute(notebooks(clone), clone)
+        assert runs(clone) == expected, what
+    write(clone, "alpha", ALPHA, "# Another title")
+    write(clone, "beta", BETA + " # edited")
+    execute(notebooks(clone), clone)
+    assert runs(clone) == "B"
+    write(clone, "beta", BETA)
+    execute(notebooks(clone), clone)
+    assert runs(clone) == "", "going back to what was executed before costs nothing"
 
 
-def test_executed_again_only_when_something_it_depends_on_changed(clone):
-    executed = "Executing notebook"
-    count = "import pathlib; p = pathlib.Path('../runs'); p.write_text((p.read_text() if p.exists() else '') + 'x')"
-    write(clone, count)
-
-    def runs():
-        code, log = build(clone)
-        assert code == 0, log
-        return len((clone / "runs").read_text()), executed in log
-
-    assert runs() == (1, True)
-    assert runs() == (1, False)
-    write(clone, count, "# Another title")
-    assert runs() == (1, False)
-    assert "Another title" in (clone / "_build/html/chapters/page.html").read_text()
-    for n, name in enumerate(("src/helpers/a.py", "data/a.csv"), start=2):
-        with (clone / name).open("a") as file:
-            file.write("# changed\n")
-        assert runs() == (n, True)
-    write(clone, count + " # edited")
-    assert runs() == (4, True)
+def test_a_change_of_HELPERS_STILL_or_of_a_tag_that_allows_errors_counts(clone, monkeypatch):
+    path = clone / "chapters/alpha.ipynb"
+    monkeypatch.delenv("HELPERS_STILL", raising=False)
+    before = key(path, clone)
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    assert key(path, clone) == before, "a build by hand gives what `make book` gives"
+    monkeypatch.setenv("HELPERS_STILL", "0")
+    assert key(path, clone) != before
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    write(clone, "alpha", ALPHA, tags=["raises-exception"])
+    assert key(path, clone) != before
 
 
-@pytest.mark.parametrize(
-    ("code", "text"), [("1 / 0", "# Page"), ("1", "# Page\n\n[gone](nowhere.md)")], ids=["cell", "link"]
-)
-def test_an_error_or_a_warning_fails_the_build(clone, code, text):
-    write(clone, code, text)
+def test_comments_beside_the_pins_do_not_count(clone):
+    before = key(clone / "chapters/alpha.ipynb", clone)
+    with (clone / "requirements.txt").open("a") as file:
+        file.write("# a comment\n")
+    assert key(clone / "chapters/alpha.ipynb", clone) == before
+
+
+def test_a_page_shows_the_new_outputs_and_the_new_text_and_the_measured_times(clone):
+    code, log = build(clone)
+    assert code == 0, log
+    assert runs(clone) == "AB"
+    page = clone / "_build/html/chapters/alpha.html"
+    assert ">2\n" in page.read_text()
+    assert "<td>beta</td>" in (clone / "_build/html/chapters/about.html").read_text()
+    assert (clone / "_build/times.csv").read_text().count("\n") == 3
+
+    (clone / "src/helpers/base.py").write_text("x = 12345\n")
+    code, log = build(clone)
+    assert code == 0, log
+    assert runs(clone) == "A"
+    assert "12345" in page.read_text()
+
+    write(clone, "alpha", ALPHA, "# Another title")
+    code, log = build(clone)
+    assert code == 0, log
+    assert runs(clone) == ""
+    assert "Another title" in page.read_text()
+    assert "12345" in page.read_text()
+
+
+def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores(clone, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr("execution.joblib.cpu_count", lambda: 2)
+    meet = "import os, pathlib, time\npathlib.Path('%s').touch()\nwhile not pathlib.Path('%s').exists(): time.sleep(0.05)\n"
+    write(clone, "alpha", meet % ("a", "b") + "print(os.environ['OMP_NUM_THREADS'], os.environ['HELPERS_STILL'])")
+    write(clone, "beta", meet % ("b", "a"))
+    assert at_once() == 2
+    start = time.time()
+    execute(notebooks(clone), clone)  # each waits for the other: one after another, they would wait for ever
+    assert time.time() - start < 100
+    assert executed(clone / "chapters/alpha.ipynb", clone).cells[1].outputs[0].text == "1 1\n"
+    assert [name for name, _, _ in times(notebooks(clone), clone)] == ["alpha", "beta"]
+    monkeypatch.setattr("execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9}))
+    assert at_once() == 1
+    assert environment(clone)["OMP_NUM_THREADS"] == "2"
+
+
+def test_a_failing_cell_fails_the_build_with_its_traceback(clone):
+    write(clone, "beta", "def inner():\n    return 1 / 0\ninner()")
+    code, log = build(clone)
+    assert code != 0
+    assert "ZeroDivisionError: division by zero" in log
+    assert "return 1 / 0" in log
+    assert "chapters/beta failed" in log
+    assert build(clone)[0] != 0, "and again, until it is mended"
+    write(clone, "beta", BETA)
+    code, log = build(clone)
+    assert code == 0, log
+
+
+def test_a_kernel_that_dies_fails_the_build(clone):
+    write(clone, "beta", "import os; os._exit(1)")
+    with pytest.raises(Exception, match=r"chapters/beta failed after .* DeadKernelError"):
+        execute(notebooks(clone), clone)
+
+
+def test_a_warning_fails_the_build(clone):
+    write(clone, "beta", "1", "# Page\n\n[gone](nowhere.md)")
     assert build(clone)[0] != 0
 
 
