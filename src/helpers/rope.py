@@ -1,0 +1,437 @@
+"""Rotary position encoding: the rotation, its frequencies and their sums, the bound of its base, heads made of it.
+
+Su et al. (2021) is RoFormer, Men et al. (2024) "Base of RoPE Bounds Context Length", Barbero et al. (2025) "Round and
+Round We Go!". Closed forms run in float64. All angles are in radians a token.
+"""
+
+import math
+from collections.abc import Iterator
+
+import mpmath
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+LAYOUTS = ("half", "interleaved")
+METHODS = ("linear", "ntk", "yarn", "yarn-paper", "llama3")
+TURNS = {
+    "yarn": (1.0, 32.0),
+    "yarn-paper": (1.0, 32.0),
+    "llama3": (1.0, 4.0),
+}  # the published number of turns at which a ramp starts and ends
+BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
+
+
+# Frequencies -------------------------------------------------------------------------------------------
+
+
+def frequencies(width: int, base: float) -> Float[Tensor, " half"]:
+    """The angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
+
+    Args:
+        width: width of a query or key, even.
+        base: above 1; 10 000 in RoFormer.
+
+    Raises:
+        ValueError: an odd width or one below 2, or a base that is not above 1 and finite.
+
+    Example:
+        >>> frequencies(8, 10_000).tolist()
+        [1.0, 0.1, 0.01, 0.001]
+    """
+    _width(width)
+    _base(base)
+    return float(base) ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+
+
+def partial_frequencies(width: int, base: float, fraction: float) -> Float[Tensor, " half"]:
+    """p-RoPE of Barbero et al. (2025), section 6.1: the fastest `fraction` of the pairs turn, the others do not.
+
+    A fraction of 0 is no position encoding, 1 is RoPE. The number of turning pairs is rounded down.
+
+    Raises:
+        ValueError: as `frequencies`, or a fraction outside [0, 1].
+
+    Example:
+        >>> partial_frequencies(8, 10_000, 0.5).tolist()
+        [1.0, 0.1, 0.0, 0.0]
+    """
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"fraction must be between 0 and 1, not {fraction}")
+    theta = frequencies(width, base)
+    theta[math.floor(fraction * len(theta) + 1e-9) :] = 0.0
+    return theta
+
+
+def scaled_frequencies(
+    method: str,
+    width: int,
+    base: float,
+    factor: float,
+    length: int | None = None,
+    turns: tuple[float, float] | None = None,
+) -> Float[Tensor, " half"]:
+    """The frequencies after a method that stretches the context `factor` times.
+
+    "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base factor^(d/(d-2)), which
+    divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3" (Llama 3.1) divide those that make few turns
+    over the original context, keep those that make many, and mix in between. The share kept is linear in the turns in
+    "llama3" and "yarn-paper" (Peng et al., Eq. 18), and linear in the pair's number in "yarn", which is what the released
+    code does.
+
+    Args:
+        method: one of `METHODS`.
+        width, base: as in `frequencies`.
+        factor: how many times longer the context gets, at least 1.
+        length: the original context, for all but "linear" and "ntk".
+        turns: where these start and stop to mix; their published values when None.
+
+    Raises:
+        ValueError: unknown method, bad width, base, factor or turns, or no length where one is needed.
+
+    Example:
+        >>> scaled_frequencies("linear", 4, 10_000, 8).tolist()
+        [0.125, 0.00125]
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    if not (math.isfinite(factor) and factor >= 1):
+        raise ValueError(f"factor must be at least 1 and finite, not {factor}")
+    theta = frequencies(width, base)
+    if method == "linear":
+        return theta / factor
+    if method == "ntk":
+        if width < 4:
+            raise ValueError(f"width must be at least 4 for the method 'ntk', not {width}")
+        return frequencies(width, base * factor ** (width / (width - 2)))
+    if length is None:
+        raise ValueError(f"length must be given for the method {method!r}: the context of the original training")
+    _length(length)
+    few, many = TURNS[method] if turns is None else turns
+    if not 0 < few < many < math.inf:
+        raise ValueError(f"turns must be two numbers with 0 < first < second, not {turns}")
+    if method != "yarn":
+        kept = ((theta * length / math.tau - few) / (many - few)).clamp(0, 1)
+    else:
+        place = [width * math.log(length / (t * math.tau)) / (2 * math.log(base)) for t in (many, few)]
+        first, last = max(math.floor(place[0]), 0), min(math.ceil(place[1]), width - 1)
+        kept = 1 - ((torch.arange(len(theta)).double() - first) / max(last - first, 1e-3)).clamp(0, 1)
+    return theta * kept + theta / factor * (1 - kept)
+
+
+def yarn_scale(factor: float) -> float:
+    """What YaRN multiplies queries and keys with: sqrt(1/t) = 0.1 ln(factor) + 1, Peng et al. (2024), Eq. 22.
+
+    Raises:
+        ValueError: a factor below 1 or not finite.
+
+    Example:
+        >>> round(yarn_scale(8), 6)
+        1.207944
+    """
+    if not (math.isfinite(factor) and factor >= 1):
+        raise ValueError(f"factor must be at least 1 and finite, not {factor}")
+    return 0.1 * math.log(factor) + 1
+
+
+# The rotation ------------------------------------------------------------------------------------------
+
+
+def rotate(
+    x: Float[Tensor, "... n d"],
+    positions: Float[Tensor, " n"],
+    frequencies: Float[Tensor, " half"],
+    layout: str = "half",
+) -> Float[Tensor, "... n d"]:
+    """Turn pair i of each vector by position times frequency: Su et al. (2021), Eq. 34.
+
+    Angles are made in float64, whatever the type of `x`.
+
+    Args:
+        x: vectors of even width d, one for each position.
+        positions: of any sign; whole or not.
+        frequencies: d/2 angles a token, see `frequencies`; 0 leaves a pair as it is.
+        layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1 (RoFormer, GPT-J).
+
+    Raises:
+        ValueError: unknown layout, or shapes that do not fit.
+
+    Example:
+        >>> quarter = torch.tensor([math.pi / 2])
+        >>> rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half").round().abs().tolist()
+        [[0.0, 1.0]]
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, not {layout!r}")
+    if x.ndim < 2 or not x.is_floating_point():
+        raise ValueError(
+            f"x must hold vectors of floating point numbers, (n, d) or more, not {tuple(x.shape)} {x.dtype}"
+        )
+    if positions.shape != x.shape[-2:-1]:
+        raise ValueError(
+            f"positions must hold one number for each of {x.shape[-2]} vectors, not {tuple(positions.shape)}"
+        )
+    if frequencies.ndim != 1 or 2 * len(frequencies) != x.shape[-1]:
+        raise ValueError(f"frequencies must be half as many as the width {x.shape[-1]}, not {tuple(frequencies.shape)}")
+    angles = (positions[:, None].double() * frequencies.to(positions.device).double()).to(x.device)
+    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
+    turned = first * cos - second * sin, first * sin + second * cos
+    return torch.stack(turned, dim=-1).flatten(-2) if layout == "interleaved" else torch.cat(turned, dim=-1)
+
+
+def layout_order(width: int) -> Tensor:
+    """The order p of entries with half(x[p]) = interleaved(x)[p]: all even ones, then all odd ones.
+
+    Raises:
+        ValueError: an odd width or one below 2.
+
+    Example:
+        >>> layout_order(6).tolist()
+        [0, 2, 4, 1, 3, 5]
+    """
+    _width(width)
+    return torch.arange(width).view(-1, 2).T.flatten()
+
+
+# Sums of cosines ---------------------------------------------------------------------------------------
+
+
+def cosine_sum(distance: float | Float[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+    """B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
+
+    Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
+
+    Raises:
+        ValueError: as `frequencies`, or a distance that is not finite.
+
+    Example:
+        >>> cosine_sum(0, 128, 10_000).item()
+        64.0
+    """
+    distance = _distance(distance)
+    return (distance[..., None] * frequencies(width, base)).cos().sum(-1)
+
+
+def decay_bound(distance: float | Float[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+    """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
+
+    S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
+
+    Raises:
+        ValueError: as `frequencies`, or a distance that is not finite.
+
+    Example:
+        >>> decay_bound(0, 128, 10_000).item()
+        32.5
+    """
+    angles = _distance(distance)[..., None] * frequencies(width, base)
+    return torch.polar(torch.ones_like(angles), angles).cumsum(-1).abs().mean(-1)
+
+
+def first_negative(width: int, base: float, limit: int) -> int | None:
+    """The first distance m < `limit` at which `cosine_sum` is negative; None where there is none.
+
+    Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a matrix product; a sum
+    too near 0 for float64 is decided with 50 digits.
+
+    Raises:
+        ValueError: as `frequencies`, or a limit below 1.
+
+    Example:
+        >>> first_negative(128, 10_000, 4096)
+        1707
+    """
+    _length(limit, "limit")
+    theta = frequencies(width, base)
+    for start, sums in _sums(theta, limit):
+        found = _first(start, sums, theta, base, limit)
+        if found is not None:
+            return found
+    return None
+
+
+def smallest_base(length: int, width: int, step: float, start: float, tries: int = 1_000_000) -> float:
+    """The smallest start + k step (k = 0, 1, 2, …) whose sums of cosines are not negative at any distance below `length`.
+
+    Men et al. (2024), Theorem 1. The bases that pass are no interval, so the answer belongs to its grid. A base that
+    fails nearly always fails near a distance at which one before it failed: such places are tried first, and only where
+    they pass are all distances computed.
+
+    Args:
+        length: the context.
+        width: width of a head.
+        step: above 0.
+        start: above 1.
+        tries: how many bases to try at most.
+
+    Raises:
+        ValueError: bad arguments, or no base passes within `tries`.
+
+    Example:
+        >>> smallest_base(1024, 128, 1, 2)
+        4294.0
+    """
+    _length(length)
+    _width(width)
+    _base(start, "start")
+    for name, value in (("step", step), ("tries", tries)):
+        if not (math.isfinite(value) and value > 0):
+            raise ValueError(f"{name} must be above 0 and finite, not {value}")
+    witnesses: list[int] = []
+    for k in range(tries):
+        base = float(start + k * step)
+        theta = frequencies(width, base)
+        reach = 32 + min(int(length * step / base), 500)
+        found = next((m for place in witnesses if (m := _near(theta, place, reach, length)) is not None), None)
+        found = first_negative(width, base, length) if found is None else found
+        if found is None:
+            return base
+        witnesses = [found, *(m for m in witnesses if abs(m - found) > reach)][:2]
+    raise ValueError(f"no base of {start} + k x {step} passes for length {length} and width {width} in {tries} tries")
+
+
+def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
+    """The sums of cosines at 0 … limit - 1, in growing stretches: (first distance, sums)."""
+    offsets = torch.arange(min(BLOCK, limit), dtype=torch.float64) * theta[:, None]
+    offsets = torch.cat([offsets.cos(), -offsets.sin()])
+    start, blocks = 0, 1
+    while start < limit:
+        starts = torch.arange(start, min(start + blocks * BLOCK, limit), BLOCK, dtype=torch.float64)[:, None] * theta
+        sums = (torch.cat([starts.cos(), starts.sin()], dim=1) @ offsets).flatten()
+        yield start, sums[: limit - start]
+        start, blocks = start + blocks * BLOCK, min(2 * blocks, 64)
+
+
+def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> int | None:
+    doubt = _doubt(len(theta), limit)
+    for place in (sums < doubt).nonzero().flatten().tolist():
+        if sums[place] < -doubt or _exact(start + place, 2 * len(theta), base) < 0:
+            return start + place
+    return None
+
+
+def _near(theta: Tensor, witness: int, reach: int, limit: int) -> int | None:
+    """The most negative distance within `reach` of `witness`, if one there is negative beyond doubt."""
+    first = max(0, witness - reach)
+    distances = torch.arange(first, min(limit, witness + reach + 1), dtype=torch.float64)
+    sums = (distances[:, None] * theta).cos().sum(-1)
+    lowest = int(sums.argmin())
+    return first + lowest if sums[lowest] < -_doubt(len(theta), limit) else None
+
+
+def _doubt(pairs: int, limit: int) -> float:
+    """More than the rounding error of a sum: each angle is right to a few parts in 10^16 of the distance."""
+    return 1e-14 * (pairs + 10.0 * limit)
+
+
+def _exact(distance: int, width: int, base: float) -> float:
+    with mpmath.workdps(50):
+        root = mpmath.mpf(base) ** (mpmath.mpf(-2) / width)
+        return float(mpmath.fsum(mpmath.cos(distance * root**i) for i in range(width // 2)))
+
+
+# Heads made of rotations -------------------------------------------------------------------------------
+
+
+def slash_attention(
+    frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
+) -> Float[Tensor, "n n"]:
+    """The causal attention of a head whose queries all are one vector, and whose keys are that vector turned by `offset`.
+
+    Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025), Theorem 5.3, with
+    `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a previous-token head.
+
+    Raises:
+        ValueError: a length below 1, an offset outside [0, length), a scale or frequencies that are not finite.
+
+    Example:
+        >>> slash_attention(torch.tensor([1.0, 0.1]), 3, 1, 20.0).argmax(-1).tolist()
+        [0, 0, 1]
+    """
+    logits = _slash_logits(frequencies, length, offset)
+    if not math.isfinite(scale):
+        raise ValueError(f"scale must be finite, not {scale}")
+    gap = torch.arange(length)[:, None] - torch.arange(length)
+    return (scale * logits[gap.clamp(min=0)]).masked_fill(gap < 0, -math.inf).softmax(-1)
+
+
+def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0) -> float:
+    """The smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
+
+    Infinite where another distance has the same logit, as without rotation.
+
+    Raises:
+        ValueError: as `slash_attention`, or a weight outside (0, 1).
+
+    Example:
+        >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)
+        2.4105
+    """
+    if not 0 < weight < 1:
+        raise ValueError(f"weight must be between 0 and 1, not {weight}")
+    logits = _slash_logits(frequencies, length, offset)
+    lead = logits[offset] - torch.cat([logits[:offset], logits[offset + 1 :]])
+    if len(lead) == 0:
+        return 0.0
+    if float(lead.min()) <= 1e-15 * len(frequencies):
+        return math.inf
+    # the last token sees all distances: its weight is the smallest
+    target = math.log1p(-weight) - math.log(weight)
+    low, high = 0.0, (math.log(len(lead)) - target) / float(lead.min())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((-middle * lead).logsumexp(0)) > target else (low, middle)
+    return max(high, 0.0)
+
+
+def slash_score(attention: Float[Tensor, "... n n"], offset: int) -> Float[Tensor, "..."]:
+    """Mean weight on the token `offset` places back, over the rows that have one.
+
+    Raises:
+        ValueError: maps that are not square, or an offset outside [0, n).
+
+    Example:
+        >>> slash_score(torch.eye(4), 0).item()
+        1.0
+    """
+    if attention.ndim < 2 or attention.shape[-1] != attention.shape[-2]:
+        raise ValueError(f"attention must hold square maps, not {tuple(attention.shape)}")
+    if not 0 <= offset < attention.shape[-1]:
+        raise ValueError(f"offset must be between 0 and {attention.shape[-1] - 1}, not {offset}")
+    return attention.diagonal(-offset, -2, -1).mean(-1)
+
+
+def _slash_logits(theta: Tensor, length: int, offset: int) -> Tensor:
+    _length(length)
+    if theta.ndim != 1 or len(theta) == 0 or not torch.isfinite(theta).all():
+        raise ValueError(f"frequencies must be a row of finite numbers, not of shape {tuple(theta.shape)}")
+    if not 0 <= offset < length:
+        raise ValueError(f"offset must be between 0 and {length - 1}, not {offset}")
+    distance = torch.arange(length, dtype=torch.float64) - offset
+    return (distance[:, None] * theta.double()).cos().sum(-1)
+
+
+# Arguments ---------------------------------------------------------------------------------------------
+
+
+def _width(width: int) -> None:
+    if isinstance(width, bool) or not isinstance(width, int) or width < 2 or width % 2:
+        raise ValueError(f"width must be an even whole number from 2 on, not {width!r}")
+
+
+def _base(base: float, name: str = "base") -> None:
+    if not (math.isfinite(base) and base > 1):
+        raise ValueError(f"{name} must be above 1 and finite, not {base}")
+
+
+def _length(length: int, name: str = "length") -> None:
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise ValueError(f"{name} must be a whole number from 1 on, not {length!r}")
+
+
+def _distance(distance: float | Tensor) -> Tensor:
+    distance = torch.as_tensor(distance).double()
+    if not torch.isfinite(distance).all():
+        raise ValueError("distance must be finite")
+    return distance
