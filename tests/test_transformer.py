@@ -1,26 +1,33 @@
-"""The course's decoder against transformers' RoPE and plain formulas."""
+"""The course's decoder: its encodings, its window, and what it may not see."""
 
 import pytest
 import torch
-from transformers import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from helpers.transformer import ENCODINGS, Decoder, alibi_slopes, rotate, sinusoidal
+from helpers.transformer import ENCODINGS, Decoder, alibi_slopes, sinusoidal
 
 
-def test_rotate_agrees_with_transformers():
-    x = torch.randn(1, 2, 12, 16, generator=torch.Generator().manual_seed(0))
-    config = LlamaConfig(hidden_size=32, num_attention_heads=2, head_dim=16, rope_theta=1e4)
-    cos, sin = LlamaRotaryEmbedding(config)(x, torch.arange(12)[None])
-    expected, _ = apply_rotary_pos_emb(x, x, cos, sin)
-    torch.testing.assert_close(rotate(x, torch.arange(12)), expected, rtol=1e-5, atol=1e-5)
+def test_turning_share_lies_between_rope_and_no_encoding():
+    """All weights equal: with no pair turning RoPE is NoPE, with all it is itself, in between it is neither."""
+    ids = torch.randint(0, 10, (1, 20), generator=torch.Generator().manual_seed(0))
+    found = {}
+    for name, settings in {
+        "NoPE": {"encoding": "NoPE"},
+        "all": {},
+        "half": {"turning": 0.5},
+        "none": {"turning": 0.0},
+    }.items():
+        torch.manual_seed(0)
+        found[name] = Decoder(10, **settings).double()(ids)
+    torch.testing.assert_close(found["none"], found["NoPE"])
+    assert (found["half"] - found["NoPE"]).abs().max() > 1e-3
+    assert (found["half"] - found["all"]).abs().max() > 1e-3
 
 
-def test_rotation_depends_on_relative_position_alone():
-    q, k = torch.randn(2, 1, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    product = [rotate(q, torch.tensor([m + 5.0])) @ rotate(k, torch.tensor([m + 2.0])).T for m in (0, 7, 100)]
-    torch.testing.assert_close(product[0], product[1])
-    torch.testing.assert_close(product[0], product[2])
+def test_a_larger_base_turns_less():
+    torch.manual_seed(0)
+    small, large = (Decoder(10, base=base).blocks[0].frequencies for base in (1e2, 1e6))
+    assert small[0] == large[0] == 1
+    assert (large[1:] < small[1:]).all()
 
 
 def test_sinusoidal_and_slopes_by_their_formulas():

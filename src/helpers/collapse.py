@@ -7,9 +7,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import compute, probe
+from helpers import compute, probe, rope
 from helpers.models import LanguageModel
-from helpers.transformer import rotate, sinusoidal
+from helpers.transformer import sinusoidal
 
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
 VALUES = ("rotation", "random", "constant")
@@ -180,7 +180,8 @@ def one_layer_distance(
         positions = torch.arange(n, dtype=torch.float64)
         query, keys, values = q[tokens[-1:]], k[tokens], v[tokens]
         if encoding == "RoPE":
-            query, keys = rotate(query, positions[-1:]), rotate(keys, positions)
+            theta = rope.frequencies(width, 1e4)
+            query, keys = rope.rotate(query, positions[-1:], theta), rope.rotate(keys, positions, theta)
         elif encoding.startswith("APE"):
             absolute = sinusoidal(positions, width)
             query, keys = query + absolute[-1:], keys + absolute

@@ -6,20 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from helpers import rope
+
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
-
-
-def rotate(x: Float[Tensor, "... n d"], positions: Float[Tensor, " n"], base: float = 1e4) -> Float[Tensor, "... n d"]:
-    """Rotate pair i of each vector (entries i and i + d/2) by position times base^(-2i/d).
-
-    Su et al. (2021), RoFormer, Eq. 34, in the half-split layout that Llama uses.
-    """
-    half = x.shape[-1] // 2
-    theta = base ** (-torch.arange(half, dtype=torch.float64) / half)
-    angles = (positions[:, None].double() * theta).to(x.device)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    first, second = x[..., :half], x[..., half:]
-    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1)
 
 
 def sinusoidal(positions: Float[Tensor, " n"], width: int) -> Float[Tensor, "n d"]:
@@ -37,9 +26,12 @@ def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
 class Block(nn.Module):
     """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection."""
 
-    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool):
+    def __init__(
+        self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float
+    ):
         super().__init__()
         self.heads, self.encoding, self.window = heads, encoding, window
+        self.frequencies = rope.partial_frequencies(width // heads, base, turning) if encoding == "RoPE" else None
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
@@ -59,7 +51,7 @@ class Block(nn.Module):
         q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.encoding == "RoPE":
             positions = torch.arange(n)
-            q, k = rotate(q, positions), rotate(k, positions)
+            q, k = (rope.rotate(t, positions, self.frequencies, "half") for t in (q, k))
         z = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias(n, q))
         x = x + self.out(z.transpose(1, 2).reshape(batch, n, width))
         return x + self.mlp(self.norm2(x))
@@ -74,9 +66,12 @@ class Decoder(nn.Module):
         encoding: "NoPE", "RoPE", "ALiBi" or "APE" (sinusoidal, added to the embedding).
         window: each token sees itself and the `window` - 1 tokens before it; None sees all.
         norm: LayerNorm before each sublayer and at the end.
+        base: RoPE's base.
+        turning: the share of RoPE's pairs that turn, fastest first: below 1 it is p-RoPE.
 
     Raises:
-        ValueError: unknown encoding, a window below 1, or a width that the heads (and RoPE's pairs) do not divide.
+        ValueError: unknown encoding, a window below 1, a width that the heads (and RoPE's pairs) do not divide, a base
+            that is not above 1, or `turning` outside [0, 1].
     """
 
     def __init__(
@@ -88,6 +83,8 @@ class Decoder(nn.Module):
         encoding: str = "RoPE",
         window: int | None = None,
         norm: bool = True,
+        base: float = 1e4,
+        turning: float = 1.0,
     ):
         if encoding not in ENCODINGS:
             raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
@@ -98,7 +95,7 @@ class Decoder(nn.Module):
         super().__init__()
         self.encoding = encoding
         self.embedding = nn.Embedding(vocabulary, width)
-        self.blocks = nn.ModuleList(Block(width, heads, encoding, window, norm) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, heads, encoding, window, norm, base, turning) for _ in range(layers))
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, vocabulary, bias=False)
 

@@ -5,10 +5,9 @@ from functools import cache
 
 import torch
 
-from helpers import collapse, models
+from helpers import collapse, models, rope
 from helpers.claims import Found, claim, verdict
 from helpers.sources import AREFIN, BARBERO, COURSE, VELICKOVIC
-from helpers.transformer import rotate
 
 
 @claim(
@@ -90,9 +89,10 @@ def bounded_logits_suffice() -> Found:
 def rope_decays() -> Found:
     query = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     distance = 5000
-    key = rotate(query, torch.tensor([-float(distance)]))
+    theta = rope.frequencies(64, 1e4)
+    key = rope.rotate(query, torch.tensor([-float(distance)]), theta)
     positions = torch.arange(10_000, dtype=torch.float64)
-    logits = (rotate(key.expand(len(positions), -1), positions) @ query[0]) / 8
+    logits = (rope.rotate(key.expand(len(positions), -1), positions, theta) @ query[0]) / 8
     best = int(logits.argmax())
     return Found(f"a key exists whose largest logit is at distance {best:,}", verdict(best != distance))
 
