@@ -6,8 +6,12 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
+import warnings
 from pathlib import Path
 
 import ipywidgets
@@ -110,6 +114,11 @@ def test_a_table_is_a_frame_too():
         (lambda: explore(lambda n: (line(n)[0], 3), caption="x", n=[1]), "must be a sentence"),
         (lambda: explore(lambda m: line(m), caption="x", n=[1]), "draw must take the controls n"),
         (lambda: explore(5, caption="x", n=[1]), "draw must be a function"),
+        (lambda: explore(line, caption="x", n=[1], draw=[1]), "a control cannot be called draw"),
+        (lambda: explore(line, caption=[1, 2], n=[1]), "caption must be a sentence.*cannot be called caption"),
+        (lambda: explore(line, caption="x", start=[1, 2], n=[1]), r"start must be a mapping.*\[1, 2\].*called start"),
+        (lambda: explore(line, caption="x", labels=["a"], n=[1]), "labels must be a mapping.*cannot be called labels"),
+        (lambda: explore(line, caption=" ", n=[1]), "caption must be a sentence"),
     ],
 )
 def test_bad_use_is_named(call, message):
@@ -132,6 +141,19 @@ def test_the_view_needs_nothing_that_only_ipywidgets_8_has(monkeypatch):
     assert "application/vnd.jupyter.widget-view+json" in widget()._repr_mimebundle_()
 
 
+class Live:
+    """A panel by its parts, in the order that a reader meets them."""
+
+    def __init__(self, draw, **controls):
+        self.panel = explore(draw, caption="A line", **(controls or {"n": [1, 2, 3]})).live()
+        *self.rows, self.status, self.body, self.printed, _ = self.panel.children
+        self.slider, self.button = self.rows[0].children if hasattr(self.rows[0], "children") else (self.rows[0], None)
+
+    @property
+    def said(self):
+        return re.sub("<[^>]+>", "", self.status.value)
+
+
 def test_live_redraws_remembers_and_waits():
     drawn = []
 
@@ -140,42 +162,138 @@ def test_live_redraws_remembers_and_waits():
         return line(n)
 
     async def scene():
-        panel = explore(draw, caption="A line", n=[1, 2, 3]).live()
-        slider, body, status, _ = panel.children
-        first = body.value
+        live = Live(draw)
+        first = live.body.value
         for value in (2, 3):  # two quick moves: one frame
-            slider.value = value
-        assert "computing" in status.value
+            live.slider.value = value
+        assert "computing" in live.status.value
         await asyncio.sleep(0.5)
-        assert status.value == "It ends at 3."
-        assert body.value != first
+        assert live.said == "n: 3. It ends at 3."
+        assert live.body.value != first
         assert drawn == [1, 3]
-        slider.value = 1
+        live.slider.value = 1
         await asyncio.sleep(0.3)
         assert drawn == [1, 3]
-        assert body.value == first
+        assert live.body.value == first
 
     asyncio.run(scene())
 
 
-def test_live_shows_an_error_as_text_and_recovers():
+@pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit, asyncio.CancelledError])
+def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
     def draw(n):
         if n == 2:
-            raise RuntimeError("no <two>")
+            raise kind("no <two>")
         return line(n)
 
-    panel = explore(draw, caption="A line", n=[1, 2, 3]).live()
-    slider, body, status, _ = panel.children
-    slider.value = 2
-    assert status.value == '<b role="alert">RuntimeError: no &lt;two&gt;</b>'
-    assert body.value == ""
-    slider.value = 3
-    assert status.value == "It ends at 3."
+    async def scene():
+        live = Live(draw)
+        before = live.body.value
+        live.slider.value = 2
+        await asyncio.sleep(0.3)
+        assert 'role="alert"' in live.status.value
+        says = "Stopped." if kind is KeyboardInterrupt else f"{kind.__name__}: no &lt;two&gt;"
+        assert live.said == f"{says} The picture still shows n: 1."
+        assert live.body.value == before
+        assert ("Where it happened" in live.printed.value) == (kind is not KeyboardInterrupt)
+        live.slider.value = 3
+        await asyncio.sleep(0.5)
+        assert live.said == "n: 3. It ends at 3."
+        assert live.printed.value == ""
+
+    asyncio.run(scene())
+
+
+def test_the_stop_button_ends_a_draw_that_never_ends():
+    """Jupyter's stop button sends SIGINT, which a kernel ignores between two cells, as here."""
+
+    def draw(n):
+        while n == 2:
+            time.sleep(0.01)
+        return line(n)
+
+    async def scene():
+        live = Live(draw)
+        live.slider.value = 2
+        threading.Timer(0.6, signal.raise_signal, [signal.SIGINT]).start()
+        await asyncio.sleep(0.8)
+        assert live.said == "Stopped. The picture still shows n: 1."
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        asyncio.run(scene())
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_live_shows_what_draw_prints_and_warns():
+    def draw(n):
+        if n == 2:
+            print("<two>")
+            print("10 %\r20 %")
+            warnings.warn("careful", stacklevel=1)
+        return line(n)
+
+    live = Live(draw)
+    live.slider.value = 2
+    assert live.printed.value.startswith("<pre>&lt;two&gt;\n20 %\n")
+    assert "UserWarning: careful" in live.printed.value
+    live.slider.value = 3
+    assert live.printed.value == ""
+
+
+def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(monkeypatch):
+    monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
+    monkeypatch.setattr("helpers.widget.live.DEBOUNCE", 0.01)
+    seen = []
+
+    async def scene():
+        live = Live(line)
+        live.body.observe(lambda change: seen.append(live.slider.value), "value")
+        live.button.click()
+        assert (live.button.description, live.button.tooltip) == ("■ Stop", "Stop: n")
+        for _ in range(2):
+            for _ in range(100):
+                await asyncio.sleep(0.05)
+                if "Play" in live.button.description:
+                    break
+            assert (live.button.description, live.button.tooltip) == ("▶ Play", "Play: n")
+            assert live.slider.value == 3
+            live.button.click()
+        live.slider.value = 2  # a hand on the slider stops it
+        assert live.button.description == "▶ Play"
+        live.button.click()
+        live.button.click()
+        await asyncio.sleep(0.3)
+        assert live.slider.value == 3
+        assert live.button.description == "▶ Play"
+
+    asyncio.run(scene())
+    assert seen[:4] == [2, 3, 1, 2]
+
+
+def test_play_stops_where_draw_fails(monkeypatch):
+    monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
+
+    def draw(n):
+        return line(n) if n == 1 else 1 / 0
+
+    async def scene():
+        live = Live(draw)
+        live.button.click()
+        await asyncio.sleep(0.5)
+        assert live.said.startswith("ZeroDivisionError")
+        assert live.button.description == "▶ Play"
+        assert live.slider.value == 2
+
+    asyncio.run(scene())
 
 
 def test_live_uses_widgets_that_both_major_versions_have():
-    kinds = [type(child) for child in widget().live().children[:3]]
-    assert kinds == [ipywidgets.SelectionSlider, ipywidgets.Dropdown, ipywidgets.Checkbox]
+    (slider, play), choice, switch = widget().live().children[0].children, *widget().live().children[1:3]
+    kinds = [type(box) for box in (slider, play, choice, switch)]
+    assert kinds == [ipywidgets.SelectionSlider, ipywidgets.Button, ipywidgets.Dropdown, ipywidgets.Checkbox]
 
 
 def test_show_needs_alt_text_and_closes_the_figure(tmp_path):

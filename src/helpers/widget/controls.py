@@ -1,0 +1,44 @@
+"""One input of a widget: its values and what they are called."""
+
+import numbers
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+
+class Control(NamedTuple):
+    """One input: the values it may have, how each is written, and the index it starts at."""
+
+    kind: str  # "range", "choice" or "switch"
+    label: str
+    names: list[str]
+    values: list[Any]
+    start: int
+
+
+def control(name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]) -> Control:
+    """Numbers make a slider, strings or a mapping from label to value a choice, `[False, True]` a switch.
+
+    Raises:
+        ValueError: there are no values, or the start is not among them.
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"{name} must be a list of values, not {values!r}")
+    names, values = (list(values), list(values.values())) if isinstance(values, Mapping) else (None, list(values))
+    if not values:
+        raise ValueError(f"{name} has no values")
+    kind = "choice"
+    if all(isinstance(value, bool) for value in values):
+        if values != [False, True]:
+            raise ValueError(f"an on/off switch is [False, True]; {name} is {values}")
+        kind, names = "switch", ["off", "on"]
+    elif names is None and all(isinstance(value, numbers.Real) for value in values):
+        kind, names = "range", [_number(value) for value in values]
+    initial = start.get(name, values[0])
+    if initial not in values:
+        raise ValueError(f"start for {name} must be one of {values}, not {initial!r}")
+    names = [str(text) for text in names or values]
+    return Control(kind, labels.get(name, name), names, values, values.index(initial))
+
+
+def _number(value: numbers.Real) -> str:
+    return f"{value:,}" if isinstance(value, numbers.Integral) else f"{float(value):.4g}"

@@ -1,0 +1,178 @@
+"""The panel that draws on demand, where there is a kernel: ipywidgets 7.7, which Colab has, and 8."""
+
+import asyncio
+import contextlib
+import html
+import io
+import re
+import signal
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+
+import ipywidgets as widgets
+
+from helpers.widget import picture, still
+from helpers.widget.controls import Control
+
+DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
+PACE = 0.9  # seconds that Play shows a frame
+PLAY, STOP = "▶ Play", "■ Stop"
+
+
+class Panel:
+    """Inputs, the state of the drawing, the picture, what was printed meanwhile, the caption.
+
+    `frame` draws the state with these indices; `controls` name the inputs.
+    """
+
+    def __init__(self, controls: list[Control], frame: Callable[[tuple[int, ...]], tuple[str, str]], caption: str):
+        self.controls, self.frame = controls, frame
+        self.inputs = [_input(control) for control in controls]
+        self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.body.add_class("explore-frame")
+        self._waiting: asyncio.TimerHandle | None = None  # the next drawing
+        self._pause: asyncio.TimerHandle | None = None  # the next step of Play
+        self._playing: tuple[widgets.Button, widgets.SelectionSlider] | None = None
+        self._stepping = False
+        self._shown: tuple[int, ...] = ()
+        for box in self.inputs:
+            box.observe(self._changed, names="index" if hasattr(box, "index") else "value")
+        self._update()
+        self.box = widgets.VBox(
+            [
+                *map(self._row, self.inputs, controls),
+                self.status,
+                self.body,
+                self.printed,
+                widgets.HTML(
+                    f"<style>{still.STYLE}{picture.STYLE}</style><small>{html.escape(caption)}</small>",
+                ),
+            ]
+        )
+        self.box.add_class("explore")
+
+    def _row(self, box: widgets.Widget, control: Control) -> widgets.Widget:
+        if control.kind != "range" or len(control.values) == 1:
+            return box
+        button = widgets.Button(description=PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"})
+        button.add_class("explore-play")
+        button.on_click(lambda _: self._toggle(button, box))
+        return widgets.HBox([box, button], layout={"flex_flow": "row wrap"})
+
+    def _state(self) -> tuple[int, ...]:
+        return tuple(box.index if hasattr(box, "index") else int(box.value) for box in self.inputs)
+
+    def _say(self, text: str, role: str = "status") -> None:
+        self.status.value = f'<div class="explore-finding" role="{role}">{text}</div>'
+
+    def _values(self, state: tuple[int, ...]) -> str:
+        return html.escape(", ".join(f"{c.label}: {c.names[i]}" for c, i in zip(self.controls, state, strict=True)))
+
+    def _changed(self, _: object) -> None:
+        if not self._stepping:
+            self._stop()
+        self._say("<em>computing…</em>")
+        self._waiting = _later(DEBOUNCE, self._update, self._waiting)
+
+    def _update(self) -> None:
+        """Draw the present state. Whatever draw does, the state says how it ended, and the last picture stays."""
+        state, heard = self._state(), io.StringIO()
+        old = f" The picture still shows {self._values(self._shown)}." if self._shown else ""
+        details = ""
+        try:
+            with _stoppable(), _listening(heard):
+                body, finding = self.frame(state)
+            self.body.value, self._shown = body, state
+            self.body.remove_class("explore-old")
+            # the values are for who hears the page: ipywidgets' sliders tell their index alone
+            self._say(f'<span class="explore-heard">{self._values(state)}. </span>{html.escape(finding)}')
+        except KeyboardInterrupt:
+            self._fail(f"<b>Stopped.</b>{old}")
+        except BaseException as error:  # SystemExit and its kind too: the panel outlives what draw does
+            self._fail(f"<b>{type(error).__name__}: {html.escape(str(error))}</b>{old}")
+            trace = html.escape("".join(traceback.format_exception(error)))
+            details = f"<details><summary>Where it happened</summary><pre>{trace}</pre></details>"
+        printed = re.sub(r"[^\n]*\r(?!\n)", "", heard.getvalue())  # of a progress bar its last state
+        self.printed.value = (f"<pre>{html.escape(printed)}</pre>" if printed else "") + details
+        if self._playing and _at_end(self._playing[1]):
+            self._stop()
+        elif self._playing:
+            self._pause = _later(PACE, self._step, self._pause)
+
+    def _fail(self, text: str) -> None:
+        self._stop()
+        self.body.add_class("explore-old")
+        self._say(text, role="alert")
+
+    def _toggle(self, button: widgets.Button, slider: widgets.SelectionSlider) -> None:
+        playing = self._playing
+        self._stop()
+        if playing and playing[0] is button:
+            return
+        self._playing = button, slider
+        button.description, button.tooltip = STOP, button.tooltip.replace("Play", "Stop", 1)
+        self._step()
+
+    def _step(self) -> None:
+        slider = self._playing[1]
+        self._stepping = True
+        slider.index = 0 if _at_end(slider) else slider.index + 1
+        self._stepping = False
+
+    def _stop(self) -> None:
+        if self._pause:
+            self._pause.cancel()
+        if self._playing:
+            button = self._playing[0]
+            button.description, button.tooltip = PLAY, button.tooltip.replace("Stop", "Play", 1)
+        self._playing = None
+
+
+def _at_end(slider: widgets.SelectionSlider) -> bool:
+    return slider.index == len(slider.options) - 1
+
+
+def _later(seconds: float, call: Callable[[], None], instead: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
+    """Call it when that time has passed, in place of what was to come; at once where no event loop runs."""
+    if instead:
+        instead.cancel()
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return call()
+    return loop.call_later(seconds, call)
+
+
+@contextlib.contextmanager
+def _stoppable() -> Iterator[None]:
+    """Let the notebook's stop button end the block: between two cells a kernel does not hear it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before or signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _listening(heard: io.StringIO) -> Iterator[None]:
+    """Collect what is printed and warned of: between two cells it would appear nowhere."""
+    with warnings.catch_warnings(record=True) as caught:
+        try:
+            with contextlib.redirect_stdout(heard), contextlib.redirect_stderr(heard):
+                yield
+        finally:
+            heard.writelines(f"{warning.category.__name__}: {warning.message}\n" for warning in caught)
+
+
+def _input(control: Control) -> widgets.Widget:
+    look = {"description": control.label, "style": {"description_width": "initial"}}
+    if control.kind == "switch":
+        return widgets.Checkbox(value=bool(control.start), indent=False, **look)
+    options = list(zip(control.names, control.values, strict=True))
+    kind = widgets.SelectionSlider if control.kind == "range" else widgets.Dropdown
+    return kind(options=options, index=control.start, layout=widgets.Layout(width="32em", max_width="100%"), **look)

@@ -1,0 +1,54 @@
+"""The player for a page without a kernel: native inputs, every frame drawn beforehand, and a short script."""
+
+import html
+import json
+from pathlib import Path
+
+from helpers.widget import picture
+from helpers.widget.controls import Control
+
+STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
+
+
+def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
+    """The player's HTML. `frames` are (body, finding), the last control's values running fastest; `first` is shown.
+
+    It carries no id and nothing drawn by chance: two builds are equal, and two equal widgets fit on one page.
+    """
+    body, finding = frames[first]
+    data = {"names": [c.names for c in controls], "frames": [[body, html.escape(text)] for body, text in frames]}
+    payload = json.dumps(data).replace("</", "<\\/")
+    inputs = "".join(_native(k, control) for k, control in enumerate(controls))
+    return (
+        f'<figure class="explore" data-prevent-swipe><style>{STYLE}{picture.STYLE}</style>'
+        f'<div class="explore-controls" role="group" aria-label="{html.escape(caption, quote=True)}">{inputs}</div>'
+        f'<div class="explore-frame">{body}</div>'
+        f'<p class="explore-finding" aria-live="polite">{html.escape(finding)}</p>'
+        f"<figcaption>{html.escape(caption)}</figcaption>"
+        f'<script type="application/json">{payload}</script>'
+        f"<script>{SCRIPT}</script></figure>"
+    )
+
+
+def _native(k: int, control: Control) -> str:
+    label, last = html.escape(control.label, quote=True), len(control.values) - 1
+    beside = ""
+    if control.kind == "switch":
+        box = f'<input type="checkbox" autocomplete="off"{" checked" if control.start else ""}>'
+    elif control.kind == "choice":
+        options = "".join(
+            f"<option{' selected' if i == control.start else ''}>{html.escape(text)}</option>"
+            for i, text in enumerate(control.names)
+        )
+        box = f'<select autocomplete="off">{options}</select>'
+    else:
+        now = control.names[control.start]
+        box = (
+            f'<input type="range" autocomplete="off" min="0" max="{last}" step="1" value="{control.start}"'
+            f' aria-valuetext="{now}">'
+        )
+        beside = (
+            f'<output aria-live="off">{now}</output>'
+            f'<button type="button" data-plays="{k}" data-label="{label}" aria-label="Play: {label}">▶ Play</button>'
+        )
+    return f'<div class="explore-control"><label><span>{label}</span>{box}</label>{beside}</div>'
