@@ -1,6 +1,8 @@
 """The widget, live and still."""
 
 import asyncio
+import base64
+import io
 import itertools
 import json
 import os
@@ -16,6 +18,7 @@ from pathlib import Path
 
 import ipywidgets
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 import pytest
 from conftest import ROOT
@@ -151,7 +154,7 @@ class Live:
 
     @property
     def said(self):
-        return re.sub("<[^>]+>", "", self.status.value)
+        return re.sub("<details>.*</details>|<[^>]+>", "", self.status.value, flags=re.S)
 
 
 def test_live_redraws_remembers_and_waits():
@@ -195,7 +198,7 @@ def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
         says = "Stopped." if kind is KeyboardInterrupt else f"{kind.__name__}: no &lt;two&gt;"
         assert live.said == f"{says} The picture still shows n: 1."
         assert live.body.value == before
-        assert ("Where it happened" in live.printed.value) == (kind is not KeyboardInterrupt)
+        assert ("Where it happened" in live.status.value) == (kind is not KeyboardInterrupt)
         live.slider.value = 3
         await asyncio.sleep(0.5)
         assert live.said == "n: 3. It ends at 3."
@@ -312,10 +315,8 @@ def test_colours_can_be_read_on_white_and_told_apart_without_hue():
     from helpers import style
 
     for colour in style.COLOURS.values():
-        channels = [c / 255 for c in Image.new("RGB", (1, 1), colour).getpixel((0, 0))]
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
-        luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-        assert 1.05 / (luminance + 0.05) >= 3
+        channels = np.array(Image.new("RGB", (1, 1), colour).getpixel((0, 0))) / 255
+        assert contrast(channels, np.ones(3)) >= 3
 
 
 def test_labels_stay_apart():
@@ -332,9 +333,6 @@ def test_labels_stay_apart():
 
 def test_a_single_dot_keeps_its_colour():
     """A frame has few colours to be small; the rare ones, such as a marker's, must survive."""
-    import base64
-    import io
-
     from helpers import style
 
     ax = style.axes("t", "x", "y")
@@ -347,3 +345,62 @@ def test_a_single_dot_keeps_its_colour():
         wanted = Image.new("RGB", (1, 1), style.COLOURS[name]).getpixel((0, 0))
         assert min(max(abs(a - b) for a, b in zip(wanted, got, strict=True)) for got in colours) <= 8
     assert (255, 255, 255) in colours
+
+
+def contrast(one, other):
+    """WCAG's contrast of two colours, from 1 to 21."""
+    linear = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour] for colour in (one, other)]
+    dark, light = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def apart(colours):
+    """The least distance of two of the colours in Oklab (Ottosson, 2020), as they are and to a red-green blind eye.
+
+    The deficiency is full deuteranopia by Machado et al. (2009).
+    """
+    cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
+    mixed = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
+    blind = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
+    colours = np.array(colours)
+    linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
+    seen = []
+    for eye in (np.eye(3), np.array(blind)):
+        places = np.cbrt(np.clip(linear @ eye.T, 0, 1) @ np.array(cones).T) @ np.array(mixed).T
+        seen.append(min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)))
+    return np.array(seen)
+
+
+@pytest.mark.site
+@pytest.mark.parametrize(
+    ("dark", "ground"),
+    [
+        ("", "#ffffff"),
+        ('data-theme="dark"', "#121212"),  # the site
+        ('data-jp-theme-light="false"', "#111111"),  # JupyterLab
+        ('theme="dark"', "#383838"),  # Colab
+    ],
+)
+def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
+    """In the dark white becomes the page's own ground; each colour keeps a contrast of 3:1 and its distance to others."""
+    from helpers import style
+
+    figure = plt.figure(figsize=(6, 1))
+    for k, colour in enumerate(style.COLOURS.values()):
+        figure.add_artist(plt.Rectangle((k / 6, 0), 1 / 6, 0.5, color=colour))
+    page = chromium.new_page()
+    page.set_content(
+        f"<html><body {dark} style='margin:0;background:{ground}'>{show(figure, alt='colours').data}</body></html>"
+    )
+    picture = Image.open(io.BytesIO(page.locator("img").screenshot())).convert("RGB")
+    page.close()
+
+    def at(x, y):
+        return np.array(picture.getpixel((int(x * picture.width), int(y * picture.height)))) / 255
+
+    around = at(0.5, 0.2)
+    assert np.abs(around - np.array(Image.new("RGB", (1, 1), ground).getpixel((0, 0))) / 255).max() < 0.02
+    seen = [at((k + 0.5) / 6, 0.75) for k in range(6)]
+    drawn = [np.array(Image.new("RGB", (1, 1), colour).getpixel((0, 0))) / 255 for colour in style.COLOURS.values()]
+    assert min(contrast(colour, around) for colour in seen) >= 3
+    assert (apart(seen) >= 0.95 * apart(drawn)).all()

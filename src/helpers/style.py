@@ -1,6 +1,6 @@
 """Figures made to be projected: one style, colours that colour-blind readers can tell apart.
 
-Importing this module sets Matplotlib's defaults. Figures are drawn on white, in dark pages too.
+Importing this module sets Matplotlib's defaults. Figures are drawn on white; on a dark page `widget/picture.css` turns them.
 """
 
 import math

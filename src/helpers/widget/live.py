@@ -18,6 +18,7 @@ from helpers.widget.controls import Control
 
 DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
 PACE = 0.9  # seconds that Play shows a frame
+COMPUTING = "<em>computing…</em>"
 PLAY, STOP = "▶ Play", "■ Stop"
 
 
@@ -32,6 +33,8 @@ class Panel:
         self.inputs = [_input(control) for control in controls]
         self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.body.add_class("explore-frame")
+        # drawing stays in the main thread, where the stop button reaches it; JupyterLab may report a change in another
+        self._loop = _loop()
         self._waiting: asyncio.TimerHandle | None = None  # the next drawing
         self._pause: asyncio.TimerHandle | None = None  # the next step of Play
         self._playing: tuple[widgets.Button, widgets.SelectionSlider] | None = None
@@ -73,14 +76,22 @@ class Panel:
     def _changed(self, _: object) -> None:
         if not self._stepping:
             self._stop()
-        self._say("<em>computing…</em>")
-        self._waiting = _later(DEBOUNCE, self._update, self._waiting)
+        self._say(COMPUTING)
+        if self._loop:
+            self._loop.call_soon_threadsafe(self._schedule)
+        else:
+            self._update()
+
+    def _schedule(self) -> None:
+        self._say(COMPUTING)  # again: a frame may have been finished meanwhile
+        if self._waiting:
+            self._waiting.cancel()
+        self._waiting = self._loop.call_later(DEBOUNCE, self._update)
 
     def _update(self) -> None:
         """Draw the present state. Whatever draw does, the state says how it ended, and the last picture stays."""
         state, heard = self._state(), io.StringIO()
         old = f" The picture still shows {self._values(self._shown)}." if self._shown else ""
-        details = ""
         try:
             with _stoppable(), _listening(heard):
                 body, finding = self.frame(state)
@@ -91,15 +102,15 @@ class Panel:
         except KeyboardInterrupt:
             self._fail(f"<b>Stopped.</b>{old}")
         except BaseException as error:  # SystemExit and its kind too: the panel outlives what draw does
-            self._fail(f"<b>{type(error).__name__}: {html.escape(str(error))}</b>{old}")
             trace = html.escape("".join(traceback.format_exception(error)))
             details = f"<details><summary>Where it happened</summary><pre>{trace}</pre></details>"
+            self._fail(f"<b>{type(error).__name__}: {html.escape(str(error))}</b>{old}{details}")
         printed = re.sub(r"[^\n]*\r(?!\n)", "", heard.getvalue())  # of a progress bar its last state
-        self.printed.value = (f"<pre>{html.escape(printed)}</pre>" if printed else "") + details
+        self.printed.value = f"<pre>{html.escape(printed)}</pre>" if printed else ""
         if self._playing and _at_end(self._playing[1]):
             self._stop()
         elif self._playing:
-            self._pause = _later(PACE, self._step, self._pause)
+            self._pause = self._loop.call_later(PACE, self._step) if self._loop else self._step()
 
     def _fail(self, text: str) -> None:
         self._stop()
@@ -116,6 +127,8 @@ class Panel:
         self._step()
 
     def _step(self) -> None:
+        if not self._playing:
+            return
         slider = self._playing[1]
         self._stepping = True
         slider.index = 0 if _at_end(slider) else slider.index + 1
@@ -134,15 +147,12 @@ def _at_end(slider: widgets.SelectionSlider) -> bool:
     return slider.index == len(slider.options) - 1
 
 
-def _later(seconds: float, call: Callable[[], None], instead: asyncio.TimerHandle | None) -> asyncio.TimerHandle | None:
-    """Call it when that time has passed, in place of what was to come; at once where no event loop runs."""
-    if instead:
-        instead.cancel()
+def _loop() -> asyncio.AbstractEventLoop | None:
+    """The event loop that runs here; none in plain Python, where a change is drawn at once."""
     try:
-        loop = asyncio.get_running_loop()
+        return asyncio.get_running_loop()
     except RuntimeError:
-        return call()
-    return loop.call_later(seconds, call)
+        return None
 
 
 @contextlib.contextmanager
