@@ -4,13 +4,16 @@ Nothing here holds attention maps of n x n, and logits are computed for the last
 later tokens cannot change what a causal model computed for earlier ones, so one pass serves every length.
 """
 
+import contextlib
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
+import transformers
 from jaxtyping import Float, Int
 from torch import Tensor
+from transformers import masking_utils
 
 from helpers import compute
 from helpers.models import LanguageModel
@@ -121,12 +124,8 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     if len(ids) < 2:
         raise ValueError(f"attention_rows needs at least two tokens, not {len(ids)}")
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
-    before = model.model.config._attn_implementation
-    model.model.set_attn_implementation("eager")
-    try:
+    with _attention(model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
-    finally:
-        model.model.set_attn_implementation(before)
     rows = [torch.nn.functional.pad(a[0, :, -1], (len(ids) - a.shape[-1], 0)) for a in out.attentions]
     return torch.stack(rows)
 
@@ -167,3 +166,129 @@ def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, att
 def _check(ids: Tensor) -> None:
     if ids.ndim != 1 or len(ids) == 0:
         raise ValueError(f"ids must be one sequence of at least one token, not of shape {tuple(ids.shape)}")
+
+
+# Heads: scores without maps ---------------------------------------------------------------------------
+
+
+class HeadScores(NamedTuple):
+    """What every head looks at, in fp32 on the CPU: one row a layer, one column a head."""
+
+    sink: Float[Tensor, "layers heads"]
+    slash: Float[Tensor, "layers heads offsets"]
+
+
+class _Streamed(NamedTuple):
+    """What the attention function reads while one pass runs, and where it leaves what it found."""
+
+    position: int
+    offsets: tuple[int, ...]
+    rows: int
+    sink: list[Tensor]
+    slash: list[Tensor]
+
+
+STREAMING = "helpers_streaming"  # the name under which transformers knows the attention below
+BLOCK = 256  # rows of a map that exist at one time
+_streamed: list[_Streamed] = []
+
+
+@torch.inference_mode()
+def head_scores(
+    model: LanguageModel, tokens: Int[Tensor, " n"], position: int = 0, offsets: Sequence[int] = (0, 1)
+) -> HeadScores:
+    """Sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
+
+    The attention of a layer is computed a block of rows at a time and added up: no layer's maps ever exist as a
+    whole. Memory grows with n, where the maps of `output_attentions` grow with n squared in every head and layer.
+
+    Args:
+        position: the token whose received attention is scored.
+        offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a previous-token head.
+
+    Raises:
+        ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
+            cannot be replaced.
+    """
+    _check(tokens)
+    n, offsets = len(tokens), tuple(offsets)
+    for name, value in (("position", position), *(("offsets", offset) for offset in offsets)):
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < n:
+            raise ValueError(f"{name} must be integers between 0 and {n - 1}, not {value!r}")
+
+    def read(rows: int) -> HeadScores:
+        task = _Streamed(position, offsets, rows, [], [])
+        with _attention(model, STREAMING):
+            _streamed.append(task)
+            try:
+                model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
+            finally:
+                _streamed.pop()
+        if len(task.sink) != model.model.config.get_text_config().num_hidden_layers:
+            raise ValueError(f"{model.name} does not let its attention be replaced in every layer")
+        return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
+
+    return compute.shrink(read, BLOCK)
+
+
+def _stream(
+    module: torch.nn.Module,
+    query: Float[Tensor, "1 heads n d"],
+    key: Float[Tensor, "1 groups n d"],
+    value: Float[Tensor, "1 groups n e"],
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    s_aux: Tensor | None = None,
+    **_,
+) -> tuple[Tensor, None]:
+    """Attention by blocks of rows, in transformers' signature; adds each block's scores to the task that runs."""
+    if s_aux is not None:
+        raise ValueError("the model has learned sinks beside its tokens, which the scores do not cover")
+    task = _streamed[-1]
+    query, keys, values = query[0], key[0].transpose(-1, -2), value[0]
+    heads, n, _ = query.shape
+    groups = len(keys)
+    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    received = torch.zeros(heads, device=query.device)
+    slashes = torch.zeros(heads, len(task.offsets), device=query.device)
+    output = query.new_empty(n, heads, values.shape[-1])
+    for start in range(0, n, task.rows):
+        stop = min(start + task.rows, n)
+        # the heads of a group share their keys: one product for all of them
+        part = (query[:, start:stop] * scaling).reshape(groups, -1, query.shape[-1])
+        logits = (part @ keys[..., :stop]).view(heads, stop - start, stop)
+        if softcap is not None:
+            logits = softcap * torch.tanh(logits / softcap)
+        if attention_mask is None:
+            later = torch.ones(stop - start, stop - start, dtype=torch.bool, device=query.device).triu(1)
+            logits[..., start:].masked_fill_(later, -torch.inf)
+        else:
+            logits.masked_fill_(~attention_mask[0, :, start:stop, :stop], -torch.inf)
+        weights = logits.softmax(-1, dtype=torch.float32)
+        first = max(task.position - start, 0)
+        if task.position < stop:
+            received += weights[:, first:, task.position].sum(-1)
+        for k, offset in enumerate(task.offsets):
+            slashes[:, k] += weights.diagonal(start - offset, -2, -1).sum(-1)
+        mixed = weights.to(values.dtype).view(groups, -1, stop) @ values[:, :stop]
+        output[start:stop] = mixed.view(heads, stop - start, -1).transpose(0, 1)
+    counts = torch.tensor([n - offset for offset in task.offsets], device=query.device)
+    task.sink.append(received / (n - task.position))
+    task.slash.append(slashes / counts)
+    return output[None], None
+
+
+transformers.AttentionInterface.register(STREAMING, _stream)
+transformers.AttentionMaskInterface.register(STREAMING, masking_utils.sdpa_mask)
+
+
+@contextlib.contextmanager
+def _attention(model: LanguageModel, name: str) -> Iterator[None]:
+    """Run a block with another implementation of the model's attention."""
+    before = model.model.config._attn_implementation
+    try:
+        model.model.set_attn_implementation(name)
+        yield
+    finally:
+        model.model.set_attn_implementation(before)

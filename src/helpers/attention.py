@@ -1,0 +1,388 @@
+"""Causal attention as a weighted, directed graph: masks, influence of one token on another, and scores of heads.
+
+A mask holds True where row i (the token that looks) may see column j (the token looked at). An attention
+matrix is row-stochastic: row i says how token i shares its attention out. Positions count from 0 and
+results are float64.
+"""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
+
+
+def causal_mask(n: int) -> Bool[Tensor, "n n"]:
+    """Each token sees itself and all earlier ones.
+
+    >>> causal_mask(3).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+
+    Raises:
+        ValueError: n is below 1.
+    """
+    _check_count("n", n, 1)
+    return torch.ones(n, n, dtype=torch.bool).tril()
+
+
+def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
+    """Each token sees itself and the `width` - 1 tokens before it.
+
+    >>> window_mask(3, 2).int().tolist()
+    [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
+
+    Raises:
+        ValueError: n or width is below 1.
+    """
+    _check_count("n", n, 1)
+    _check_count("width", width, 1)
+    return causal_mask(n).triu(1 - width)
+
+
+def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
+    """The first `prefix` tokens see one another, the others themselves and all earlier ones.
+
+    The prefix mask of Wu et al. (2025), Theorem 4.3; it is not causal.
+
+    >>> prefix_mask(3, 2).int().tolist()
+    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+
+    Raises:
+        ValueError: n is below 1, or prefix is not between 1 and n.
+    """
+    mask = causal_mask(n)
+    _check_count("prefix", prefix, 1)
+    if prefix > n:
+        raise ValueError(f"prefix must be at most n = {n}, not {prefix}")
+    mask[:prefix, :prefix] = True
+    return mask
+
+
+def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    """Attention that is shared out equally among what the mask allows.
+
+    >>> uniform(causal_mask(2)).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+
+    Raises:
+        ValueError: the mask is not square, holds something else than true and false, or hides all tokens from one.
+    """
+    _check_square("mask", mask)
+    if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
+        raise ValueError("mask must hold true and false (or 1 and 0) alone")
+    allowed = mask.double()
+    count = allowed.sum(1, keepdim=True)
+    if (count == 0).any():
+        raise ValueError(f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty")
+    return allowed / count
+
+
+def decay(n: int, rate: float) -> Float[Tensor, "n n"]:
+    """Causal attention that falls like exp(-rate * distance): the decay mask of Wu et al. (2025), section 4.2.
+
+    >>> decay(2, 0.0).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+
+    Raises:
+        ValueError: n is below 1, or rate is negative or not finite.
+    """
+    mask = causal_mask(n)
+    _check_number("rate", rate, 0.0)
+    position = torch.arange(n, dtype=torch.float64)
+    logits = -rate * (position[:, None] - position)
+    return logits.masked_fill(~mask, -math.inf).softmax(-1)
+
+
+def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
+    """Uniform causal attention that gives the share `weight` to token 0 first.
+
+    >>> sink(2, 0.5).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
+
+    Raises:
+        ValueError: n is below 1, or weight is not in [0, 1].
+    """
+    _check_number("weight", weight, 0.0, 1.0)
+    matrix = (1 - weight) * uniform(causal_mask(n))
+    matrix[:, 0] += weight
+    return matrix
+
+
+def influence(
+    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
+) -> Float[Tensor, "n n"]:
+    """Every token's influence on every other through the layers: row i holds the influence of all on token i.
+
+    The product of (1 - residual) A + residual I over the layers, the first layer applied first. Without a
+    residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention rollout of Abnar & Zuidema (2020).
+
+    >>> influence([uniform(causal_mask(2))] * 2).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
+
+    Args:
+        attentions: one row-stochastic matrix a layer.
+        residual: the share of a token's own state in its next one, in [0, 1].
+
+    Raises:
+        ValueError: no layers, matrices of different sizes, one that is not row-stochastic, or a residual out of range.
+    """
+    matrices = _layers(attentions)
+    _check_number("residual", residual, 0.0, 1.0)
+    own = torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    product = own
+    for matrix in matrices:
+        product = ((1 - residual) * matrix + residual * own) @ product
+    return product
+
+
+def influence_bound(
+    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"],
+    norm1: float | Sequence[float] = 1.0,
+    norm2: float | Sequence[float] = 1.0,
+    norm3: float = 1.0,
+    slope: float | Sequence[float] = 1.0,
+) -> Float[Tensor, "n n"]:
+    """A bound on the Jacobian of token i's output by token j's input, attention held fixed: entry (i, j).
+
+    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
+    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_j A_ij v_j / norm1 + v_i,
+    v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is not in it, so that the true Jacobian may
+    be larger.
+
+    >>> influence_bound([uniform(causal_mask(2))], slope=0.0).tolist()
+    [[2.0, 0.0], [0.5, 1.5]]
+
+    Args:
+        attentions: one causal, row-stochastic matrix a layer.
+        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers or one a layer.
+        norm3: beta_3, what the final norm divides by.
+        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a layer.
+
+    Raises:
+        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not above 0, a
+            negative slope, or another number of them than layers.
+    """
+    matrices = _layers(attentions, causal=True)
+    depth, own = len(matrices), torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    first, second = _each("norm1", norm1, depth), _each("norm2", norm2, depth)
+    steep = _each("slope", slope, depth, positive=False)
+    product = own
+    for matrix, beta in zip(matrices, first, strict=True):
+        product = (matrix / beta + own) @ product
+    constant = math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True)) / _each("norm3", norm3, 1)[0]
+    return constant * product
+
+
+def printed_path_sum(
+    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"],
+) -> Float[Tensor, " n"]:
+    """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
+
+    It runs over one index too many: k_L is tied to the last token, but not to k_(L-1). The product of the
+    A + I, which the proof uses, is `influence_bound` with `slope=0`.
+
+    >>> [round(x, 4) for x in printed_path_sum([uniform(causal_mask(5))] * 3).tolist()]
+    [15.6516, 7.4283, 4.4166, 2.7755, 1.728]
+
+    Raises:
+        ValueError: fewer than two layers, or a matrix that is not row-stochastic or not causal.
+    """
+    matrices = _layers(attentions, causal=True)
+    if len(matrices) < 2:
+        raise ValueError(f"attentions must hold at least 2 layers, not {len(matrices)}")
+    weights = matrices + torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    product = weights[0]
+    for matrix in weights[1:-1]:
+        product = matrix @ product
+    into_last = weights[-1, -1].flip(0).cumsum(0).flip(0)  # the free index runs over all tokens from i on
+    return into_last * product.sum(0)
+
+
+def path_count(n: int, layers: int) -> list[int]:
+    """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
+
+    From token j they are C(n - 1 - j + layers - 1, layers - 1).
+
+    >>> path_count(5, 3)
+    [15, 10, 6, 3, 1]
+
+    Raises:
+        ValueError: n or layers is below 1.
+    """
+    _check_count("n", n, 1)
+    _check_count("layers", layers, 1)
+    return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
+
+
+def uniform_influence(i: int, j: int, layers: int) -> Fraction:
+    """Token j's influence on token i through layers of uniform causal attention, exactly.
+
+    C(i, j) sum_k (-1)^k C(i - j, k) / (j + k + 1)^layers; 0 for j > i.
+
+    >>> uniform_influence(1, 0, 2)
+    Fraction(3, 4)
+
+    Raises:
+        ValueError: a position is negative, or layers is below 0.
+    """
+    for name, value in (("i", i), ("j", j), ("layers", layers)):
+        _check_count(name, value, 0)
+    terms = (Fraction((-1) ** k * math.comb(i - j, k), (j + k + 1) ** layers) for k in range(i - j + 1))
+    return math.comb(i, j) * sum(terms, Fraction(0))
+
+
+def critical_distance(layers: int, rate: float) -> float:
+    """The distance x at which C(layers + x, x) exp(-rate x) is largest: layers / (exp(rate) - 1).
+
+    Theorem 4.5 of Wu et al. (2025): under a decay mask, what lies there has the most influence.
+
+    >>> round(critical_distance(12, 0.5), 2)
+    18.5
+
+    Raises:
+        ValueError: layers is below 1, or rate is not a finite number above 0.
+    """
+    _check_count("layers", layers, 1)
+    _check_number("rate", rate, 0.0)
+    if rate == 0 or math.expm1(rate) == 0 or math.isinf(layers / math.expm1(rate)):
+        raise ValueError(f"rate must be above 0, not {rate}")
+    return layers / math.expm1(rate)
+
+
+def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Float[Tensor, "*heads"]:
+    """The mean attention that a position receives from itself and all later tokens.
+
+    Gu et al. (2025), section 3. Beware of short sequences: uniform attention scores H_n / n, more than 0.3 up to n = 9.
+
+    >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
+    0.074123
+
+    Raises:
+        ValueError: a matrix that is not row-stochastic or not causal, or a position that is not in the sequence.
+    """
+    matrices = _stochastic("attention", attention, causal=True)
+    n = matrices.shape[-1]
+    _check_count("position", position, 0)
+    if position >= n:
+        raise ValueError(f"position must be between 0 and {n - 1}, not {position}")
+    return matrices[..., position:, position].mean(-1)
+
+
+def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Tensor, "*heads"]:
+    """The mean attention to the token `offset` places back, over all tokens that have one.
+
+    Offset 0 is a diagonal head, 1 a previous-token head.
+
+    >>> float(slash_score(uniform(window_mask(4, 2)), 1))
+    0.5
+
+    Raises:
+        ValueError: a matrix that is not row-stochastic or not causal, or an offset that is not in the sequence.
+    """
+    matrices = _stochastic("attention", attention, causal=True)
+    n = matrices.shape[-1]
+    _check_count("offset", offset, 0)
+    if offset >= n:
+        raise ValueError(f"offset must be between 0 and {n - 1}, not {offset}")
+    return matrices.diagonal(-offset, -2, -1).mean(-1)
+
+
+def sink_logit(n: int, score: float) -> float:
+    """By how much token 0's logit must lead, all others equal, for this `sink_score` in a sequence of n tokens.
+
+    >>> round(sink_logit(64, 0.3), 5)
+    2.18926
+
+    Raises:
+        ValueError: n is below 2, or the score is not above 1/n (its limit as the lead falls) and below 1.
+    """
+    _check_count("n", n, 2)
+    _check_number("score", score, 0.0, 1.0)
+    if not 1 / n < score < 1:
+        raise ValueError(f"score must be above 1/n = {1 / n:.4g} and below 1, not {score}")
+    others = torch.arange(n, dtype=torch.float64)
+
+    def reached(lead: float) -> float:
+        return float((1 / (1 + others * math.exp(-lead))).mean())
+
+    low, high = -100.0, 100.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if reached(middle) < score else (low, middle)
+    return (low + high) / 2
+
+
+def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
+    """All layers as one tensor (layers, n, n), checked."""
+    if isinstance(attentions, Tensor):
+        if attentions.ndim != 3:
+            raise ValueError(f"attentions must be one matrix a layer, not a tensor of shape {tuple(attentions.shape)}")
+        matrices = attentions
+    else:
+        if not isinstance(attentions, Sequence) or not all(isinstance(matrix, Tensor) for matrix in attentions):
+            raise TypeError(f"attentions must be a list of tensors, one a layer, not {type(attentions).__name__}")
+        if len({matrix.shape for matrix in attentions}) > 1:
+            shapes = ", ".join(str(tuple(matrix.shape)) for matrix in attentions)
+            raise ValueError(f"attentions must all have the same shape, not {shapes}")
+        if any(matrix.ndim != 2 for matrix in attentions):
+            raise ValueError(f"attentions must be one matrix a layer, not of shape {tuple(attentions[0].shape)}")
+        matrices = torch.stack(list(attentions)) if len(attentions) else torch.empty(0, 0, 0)
+    if len(matrices) == 0:
+        raise ValueError("attentions must hold at least one layer")
+    return _stochastic("attentions", matrices, causal)
+
+
+def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
+    """The matrices in float64, after a look at every row."""
+    _check_square(name, matrices)
+    matrices = matrices.double()
+    if not torch.isfinite(matrices).all():
+        raise ValueError(f"{name} must hold finite numbers")
+    if (matrices < 0).any():
+        raise ValueError(f"{name} must be row-stochastic: no weight below 0, but there is {float(matrices.min()):.4g}")
+    sums = matrices.sum(-1)
+    if ((sums - 1).abs() > TOLERANCE).any():
+        worst = sums.flatten()[(sums - 1).abs().flatten().argmax()]
+        raise ValueError(f"{name} must be row-stochastic: rows that sum to 1, but one sums to {float(worst):.4g}")
+    if causal and (matrices.triu(1) != 0).any():
+        row, column = (matrices.flatten(0, -3).sum(0) if matrices.ndim > 2 else matrices).triu(1).nonzero()[0].tolist()
+        raise ValueError(f"{name} must be causal: no token looks at a later one, but token {row} looks at {column}")
+    return matrices
+
+
+def _check_square(name: str, matrix: Tensor) -> None:
+    if not isinstance(matrix, Tensor):
+        raise TypeError(f"{name} must be a tensor, not {type(matrix).__name__}")
+    if matrix.is_complex():
+        raise ValueError(f"{name} must hold real numbers, not complex ones")
+    if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.numel() == 0:
+        raise ValueError(f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}")
+
+
+def _check_count(name: str, value: int, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
+
+
+def _check_number(name: str, value: float, least: float, most: float = math.inf) -> None:
+    wrong = isinstance(value, bool) or not isinstance(value, int | float)
+    if wrong or not math.isfinite(value) or not least <= value <= most:
+        allowed = f"a finite number of at least {least:g}" if math.isinf(most) else f"between {least:g} and {most:g}"
+        raise ValueError(f"{name} must be {allowed}, not {value!r}")
+
+
+def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
+    """One value for each layer."""
+    values = list(value) if isinstance(value, Sequence | Tensor) else [value] * count
+    if len(values) != count:
+        raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
+    values = [v.item() if isinstance(v, Tensor) else v for v in values]
+    for v in values:
+        _check_number(name, v, 0.0)
+        if positive and v == 0:
+            raise ValueError(f"{name} must be above 0, not {v!r}")
+    return values
