@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from helpers import probe
+from helpers import attention, probe
 
 KINDS = ["llama", "qwen2", "gemma", "gemma2", "gpt2"]
 
@@ -113,3 +113,149 @@ def test_probes_agree_between_gpu_and_cpu(ids):
     cpu, gpu = models.load(device="cpu"), models.load(device="cuda")
     expected, found = probe.last_representations(cpu, ids), probe.last_representations(gpu, ids).cpu()
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
+
+
+# Heads ------------------------------------------------------------------------------------------------
+
+
+OFFSETS = (0, 1, 5, 39)
+
+
+@torch.inference_mode()
+def full_maps(kind, ids):
+    """All maps as transformers returns them: (layers, heads, n, n)."""
+    maps = tiny(kind, attention="eager").model(ids[None], output_attentions=True).attentions
+    return torch.stack([each[0] for each in maps])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("position", [0, 3, 39])
+def test_streamed_scores_equal_those_of_full_maps(kind, position, ids, monkeypatch):
+    """Blocks of 16 rows do not divide 40 tokens; "gemma2" has windows of 8 in every second layer."""
+    monkeypatch.setattr(probe, "BLOCK", 16)
+    model, maps = tiny(kind), full_maps(kind, ids)
+    before = model.model.config._attn_implementation
+    found = probe.head_scores(model, ids, position, OFFSETS)
+    assert model.model.config._attn_implementation == before
+    torch.testing.assert_close(found.sink.double(), attention.sink_score(maps, position), rtol=0, atol=1e-5)
+    slashes = torch.stack([attention.slash_score(maps, offset) for offset in OFFSETS], -1)
+    torch.testing.assert_close(found.slash.double(), slashes, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_streaming_computes_what_the_model_computes(kind, ids):
+    model = tiny(kind)
+    states, losses = probe.with_hidden(model, ids)
+    expected = plain(model, ids)
+    torch.testing.assert_close(states, torch.cat(expected.hidden_states), rtol=1e-4, atol=1e-5)
+    likely = expected.logits[0].log_softmax(-1)
+    torch.testing.assert_close(losses, -likely[:-1].gather(1, ids[1:, None])[:, 0], rtol=1e-4, atol=1e-5)
+
+
+def test_no_pass_holds_a_whole_map(ids, monkeypatch):
+    """The largest tensor that softmax sees has BLOCK rows."""
+    seen = []
+    softmax = torch.Tensor.softmax
+    monkeypatch.setattr(torch.Tensor, "softmax", lambda x, *a, **k: seen.append(x.shape) or softmax(x, *a, **k))
+    monkeypatch.setattr(probe, "BLOCK", 8)
+    probe.head_scores(tiny("llama"), ids)
+    assert {rows for _, rows, _ in seen} == {8}
+
+
+def test_scores_that_do_not_fit_are_read_in_smaller_blocks(ids, monkeypatch):
+    expected = probe.head_scores(tiny("llama"), ids)
+    unseen = probe._unseen
+
+    def small(task, mask, start, stop, device):
+        if stop - start > 10:
+            raise torch.OutOfMemoryError("too large")
+        return unseen(task, mask, start, stop, device)
+
+    monkeypatch.setattr(probe, "_unseen", small)
+    torch.testing.assert_close(probe.head_scores(tiny("llama"), ids).sink, expected.sink)
+
+
+def test_maps_of_a_short_sequence(model, ids):
+    found = probe.attention_maps(model, ids[:12])
+    assert found.shape == (3, 4, 12, 12)
+    torch.testing.assert_close(found.sum(-1), torch.ones(3, 4, 12))
+    torch.testing.assert_close(found[:, :, -1], probe.attention_rows(model, ids[:12]))
+
+
+def test_a_hidden_token_is_not_seen_by_later_ones(model, ids):
+    """Changing what is hidden changes its own state and no other."""
+    changed = ids.clone()
+    changed[4] = (ids[4] + 1) % 100
+    before, _ = probe.with_hidden(model, ids, hide=4)
+    after, _ = probe.with_hidden(model, changed, hide=4)
+    others = torch.arange(len(ids)) != 4
+    torch.testing.assert_close(after[:, others], before[:, others])
+    assert not torch.allclose(after[:, 4], before[:, 4])
+    seen, _ = probe.with_hidden(model, ids)
+    assert not torch.allclose(seen[-1, 5:], before[-1, 5:], atol=1e-4)
+
+
+def test_an_attention_that_cannot_be_replaced_is_named(ids, monkeypatch):
+    model = tiny("llama")
+    monkeypatch.setattr(type(model.model), "set_attn_implementation", lambda *a: None)
+    with pytest.raises(ValueError, match="does not let its attention be replaced"):
+        probe.head_scores(model, ids)
+
+
+# Sensitivity ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_exact_sensitivity_is_the_norm_of_the_jacobian(kind, ids):
+    model, short = tiny(kind), ids[:6]
+    embedded = model.model.get_input_embeddings()(short[None])
+
+    def last(x):
+        return model.model.base_model(inputs_embeds=x, use_cache=False).last_hidden_state[0, -1]
+
+    jacobian = torch.autograd.functional.jacobian(last, embedded)[:, 0]  # (d, n, d)
+    found = probe.sensitivity(model, short)
+    torch.testing.assert_close(
+        found.norms.float(), torch.linalg.vector_norm(jacobian, dim=(0, 2)), rtol=1e-4, atol=1e-5
+    )
+    assert (found.errors == 0).all()
+
+
+def test_random_directions_are_right_on_average_and_say_how_far_off_they_are(ids):
+    model, short = tiny("llama"), ids[:10]
+    exact = probe.sensitivity(model, short).norms
+    runs = [probe.sensitivity(model, short, probes=8, seed=seed) for seed in range(60)]
+    squares = torch.stack([run.norms.square() for run in runs])
+    torch.testing.assert_close(squares.mean(0), exact.square(), rtol=0.08, atol=0)  # the norm's square is unbiased
+    told = torch.stack([run.errors for run in runs]).square().mean(0).sqrt()
+    seen = torch.stack([run.norms - exact for run in runs]).square().mean(0).sqrt()
+    assert ((told / seen) > 0.7).all()
+    assert ((told / seen) < 1.4).all()
+
+
+def test_all_directions_are_exact(ids):
+    model, short = tiny("gpt2"), ids[:5]
+    found = probe.sensitivity(model, short, probes=64)
+    torch.testing.assert_close(found.norms, probe.sensitivity(model, short).norms, rtol=1e-4, atol=1e-6)
+    assert (found.errors < 1e-6).all()
+
+
+def test_later_layers_do_not_hear_what_the_mask_hides(ids):
+    """gemma2's windows of 8 in two of three layers, full attention in one: all is heard; sensitivity is never negative."""
+    assert (probe.sensitivity(tiny("gemma2"), ids, probes=4).norms > 0).all()
+
+
+def test_bad_arguments_of_heads_and_sensitivity_are_named(model, ids):
+    for call, message in (
+        (lambda: probe.head_scores(model, ids[:0]), "at least one token"),
+        (lambda: probe.head_scores(model, ids, position=40), "position must be an integer between 0 and 39"),
+        (lambda: probe.head_scores(model, ids, offsets=(0, 40)), "offsets must be an integer between 0 and 39"),
+        (lambda: probe.attention_maps(model, ids.repeat(20)), "at most 512, not 800"),
+        (lambda: probe.with_hidden(model, ids, hide=-1), "hide must be"),
+        (lambda: probe.with_hidden(model, ids[:1]), "tokens must be 2 to 512"),
+        (lambda: probe.sensitivity(model, ids, probes=1), "probes must be an integer between 2 and 64"),
+        (lambda: probe.sensitivity(model, ids, probes=65), "probes must be an integer between 2 and 64"),
+        (lambda: probe.sensitivity(model, ids[:0]), "at least one token"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

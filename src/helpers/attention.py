@@ -182,8 +182,9 @@ def printed_path_sum(
 ) -> Float[Tensor, " n"]:
     """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
 
-    It runs over one index too many: k_L is tied to the last token, but not to k_(L-1). The product of the
-    A + I, which the proof uses, is `influence_bound` with `slope=0`.
+    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
+    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist. The product
+    of the A + I, which the proof uses, is `influence_bound` with `slope=0`.
 
     >>> [round(x, 4) for x in printed_path_sum([uniform(causal_mask(5))] * 3).tolist()]
     [15.6516, 7.4283, 4.4166, 2.7755, 1.728]
@@ -198,8 +199,8 @@ def printed_path_sum(
     product = weights[0]
     for matrix in weights[1:-1]:
         product = matrix @ product
-    into_last = weights[-1, -1].flip(0).cumsum(0).flip(0)  # the free index runs over all tokens from i on
-    return into_last * product.sum(0)
+    free = weights[-1, -1].flip(0).cumsum(0).flip(0)  # over all k_L from k_(L-1) on
+    return free @ product
 
 
 def path_count(n: int, layers: int) -> list[int]:

@@ -1,11 +1,12 @@
 """What the lessons read inside a Hugging Face decoder: representations, logits and attention rows.
 
-Nothing here holds attention maps of n x n, and logits are computed for the last token alone. Prefixes are read once:
-later tokens cannot change what a causal model computed for earlier ones, so one pass serves every length.
+What serves long sequences holds no attention maps of n x n, and computes logits for the last token alone. Prefixes
+are read once: later tokens cannot change what a causal model computed for earlier ones, so one pass serves every length.
 """
 
 import contextlib
 import copy
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -172,24 +173,28 @@ def _check(ids: Tensor) -> None:
 
 
 class HeadScores(NamedTuple):
-    """What every head looks at, in fp32 on the CPU: one row a layer, one column a head."""
+    """What every head looks at, in fp32 on the CPU."""
 
     sink: Float[Tensor, "layers heads"]
     slash: Float[Tensor, "layers heads offsets"]
 
 
-class _Streamed(NamedTuple):
-    """What the attention function reads while one pass runs, and where it leaves what it found."""
+@dataclasses.dataclass
+class _Streamed:
+    """What one pass with `_stream` is asked for, and where each layer leaves what it found."""
 
-    position: int
-    offsets: tuple[int, ...]
-    rows: int
-    sink: list[Tensor]
-    slash: list[Tensor]
+    position: int = 0
+    offsets: tuple[int, ...] = ()
+    rows: int = 256
+    hide: int | None = None
+    sink: list[Tensor] = dataclasses.field(default_factory=list)
+    slash: list[Tensor] = dataclasses.field(default_factory=list)
 
 
 STREAMING = "helpers_streaming"  # the name under which transformers knows the attention below
 BLOCK = 256  # rows of a map that exist at one time
+PROBES = 8  # directions that go backward together
+MOST = 512  # tokens of which whole maps are returned
 _streamed: list[_Streamed] = []
 
 
@@ -211,24 +216,63 @@ def head_scores(
             cannot be replaced.
     """
     _check(tokens)
-    n, offsets = len(tokens), tuple(offsets)
+    offsets = tuple(offsets)
     for name, value in (("position", position), *(("offsets", offset) for offset in offsets)):
-        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < n:
-            raise ValueError(f"{name} must be integers between 0 and {n - 1}, not {value!r}")
+        _check_position(name, value, len(tokens))
 
     def read(rows: int) -> HeadScores:
-        task = _Streamed(position, offsets, rows, [], [])
-        with _attention(model, STREAMING):
-            _streamed.append(task)
-            try:
-                model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
-            finally:
-                _streamed.pop()
-        if len(task.sink) != model.model.config.get_text_config().num_hidden_layers:
-            raise ValueError(f"{model.name} does not let its attention be replaced in every layer")
+        with _streaming(model, position=position, offsets=offsets, rows=rows) as task:
+            model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
         return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
     return compute.shrink(read, BLOCK)
+
+
+@torch.inference_mode()
+def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n n"]:
+    """Every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
+
+    Raises:
+        ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a small computer.
+    """
+    _check(tokens)
+    if len(tokens) > MOST:
+        raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
+    with _attention(model, "eager"):
+        out = model.model(
+            tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
+        )
+    return torch.stack([each[0].float().cpu() for each in out.attentions])
+
+
+@torch.inference_mode()
+def with_hidden(
+    model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None
+) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
+    """Representations after the embedding and each layer, and the loss of each next token, with one token hidden.
+
+    No later token can look at the hidden one, in any layer and head; it still sees itself.
+
+    Args:
+        hide: the position of the hidden token; None hides none.
+
+    Returns:
+        States (layers + 1, n, d), the last one after the final norm, and n - 1 losses in nats.
+
+    Raises:
+        ValueError: fewer than two tokens or more than `MOST`, a position that is not in the sequence, or an
+            architecture whose attention cannot be replaced.
+    """
+    _check(tokens)
+    if not 2 <= len(tokens) <= MOST:
+        raise ValueError(f"tokens must be 2 to {MOST}, not {len(tokens)}")
+    if hide is not None:
+        _check_position("hide", hide, len(tokens))
+    ids = tokens.to(model.model.device)
+    with _streaming(model, hide=hide):
+        out = model.model(ids[None], use_cache=False, output_hidden_states=True)
+    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[1:], reduction="none")
+    return torch.cat(out.hidden_states).float().cpu(), losses.cpu()
 
 
 def _stream(
@@ -244,43 +288,62 @@ def _stream(
 ) -> tuple[Tensor, None]:
     """Attention by blocks of rows, in transformers' signature; adds each block's scores to the task that runs."""
     if s_aux is not None:
-        raise ValueError("the model has learned sinks beside its tokens, which the scores do not cover")
+        raise ValueError("the model has learned sinks beside its tokens, which these scores do not cover")
     task = _streamed[-1]
     query, keys, values = query[0], key[0].transpose(-1, -2), value[0]
-    heads, n, _ = query.shape
-    groups = len(keys)
-    scaling = query.shape[-1] ** -0.5 if scaling is None else scaling
+    heads, n, width = query.shape
+    scaling = width**-0.5 if scaling is None else scaling
     received = torch.zeros(heads, device=query.device)
     slashes = torch.zeros(heads, len(task.offsets), device=query.device)
     output = query.new_empty(n, heads, values.shape[-1])
     for start in range(0, n, task.rows):
         stop = min(start + task.rows, n)
         # the heads of a group share their keys: one product for all of them
-        part = (query[:, start:stop] * scaling).reshape(groups, -1, query.shape[-1])
+        part = (query[:, start:stop] * scaling).reshape(len(values), -1, width)
         logits = (part @ keys[..., :stop]).view(heads, stop - start, stop)
         if softcap is not None:
             logits = softcap * torch.tanh(logits / softcap)
-        if attention_mask is None:
-            later = torch.ones(stop - start, stop - start, dtype=torch.bool, device=query.device).triu(1)
-            logits[..., start:].masked_fill_(later, -torch.inf)
-        else:
-            logits.masked_fill_(~attention_mask[0, :, start:stop, :stop], -torch.inf)
+        logits.masked_fill_(_unseen(task, attention_mask, start, stop, query.device), -torch.inf)
         weights = logits.softmax(-1, dtype=torch.float32)
-        first = max(task.position - start, 0)
         if task.position < stop:
-            received += weights[:, first:, task.position].sum(-1)
+            received += weights[:, max(task.position - start, 0) :, task.position].sum(-1)
         for k, offset in enumerate(task.offsets):
-            slashes[:, k] += weights.diagonal(start - offset, -2, -1).sum(-1)
-        mixed = weights.to(values.dtype).view(groups, -1, stop) @ values[:, :stop]
+            if offset < stop:
+                slashes[:, k] += weights.diagonal(start - offset, -2, -1).sum(-1)
+        mixed = weights.to(values.dtype).view(len(values), -1, stop) @ values[:, :stop]
         output[start:stop] = mixed.view(heads, stop - start, -1).transpose(0, 1)
-    counts = torch.tensor([n - offset for offset in task.offsets], device=query.device)
     task.sink.append(received / (n - task.position))
-    task.slash.append(slashes / counts)
+    task.slash.append(slashes / torch.tensor([n - offset for offset in task.offsets], device=query.device))
     return output[None], None
+
+
+def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device: torch.device) -> Tensor:
+    """What rows `start` to `stop` must not look at; `mask` is None where all earlier tokens are seen."""
+    if mask is None:
+        unseen = torch.ones(stop - start, stop, dtype=torch.bool, device=device).triu(start + 1)
+    else:
+        unseen = ~mask[0, 0, start:stop, :stop]
+    if task.hide is not None and task.hide < stop:
+        unseen[max(task.hide + 1 - start, 0) :, task.hide] = True
+    return unseen
 
 
 transformers.AttentionInterface.register(STREAMING, _stream)
 transformers.AttentionMaskInterface.register(STREAMING, masking_utils.sdpa_mask)
+
+
+@contextlib.contextmanager
+def _streaming(model: LanguageModel, **options) -> Iterator[_Streamed]:
+    """Run a block with the attention above in every layer."""
+    task = _Streamed(**options)
+    _streamed.append(task)
+    try:
+        with _attention(model, STREAMING):
+            yield task
+    finally:
+        _streamed.pop()
+    if len(task.sink) != model.model.config.get_text_config().num_hidden_layers:
+        raise ValueError(f"{model.name} does not let its attention be replaced in every layer: choose another model")
 
 
 @contextlib.contextmanager
@@ -292,3 +355,68 @@ def _attention(model: LanguageModel, name: str) -> Iterator[None]:
         yield
     finally:
         model.model.set_attn_implementation(before)
+
+
+# What the last state feels of each token ----------------------------------------------------------------
+
+
+class Sensitivity(NamedTuple):
+    """Norms of the Jacobian of the last state by each input, and their standard errors (0 where exact)."""
+
+    norms: Float[Tensor, " n"]
+    errors: Float[Tensor, " n"]
+
+
+def sensitivity(
+    model: LanguageModel, tokens: Int[Tensor, " n"], probes: int | None = None, seed: int = 0
+) -> Sensitivity:
+    """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
+
+    Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes `probes` of
+    them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are orthogonal, so the error falls
+    faster than their number grows, and with d of them the result is exact.
+
+    Args:
+        probes: how many random directions, 2 to d; None is the exact norm.
+        seed: of the directions.
+
+    Raises:
+        ValueError: no tokens, or probes out of range.
+    """
+    _check(tokens)
+    network = model.model.base_model
+    d = model.model.config.get_text_config().hidden_size
+    if probes is not None and (isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d):
+        raise ValueError(f"probes must be an integer between 2 and {d} (the width of the state), not {probes!r}")
+    directions = torch.eye(d) if probes is None else _frame(d, probes, seed)
+    directions = directions.to(model.model.device, next(model.model.parameters()).dtype)
+    with torch.enable_grad():
+        embedded = model.model.get_input_embeddings()(tokens[None].to(model.model.device))
+        inputs = embedded.detach().clone().requires_grad_()
+        state = network(inputs_embeds=inputs, use_cache=False).last_hidden_state[0, -1]
+
+        def squares(chunk: int) -> Float[Tensor, "probes n"]:
+            found = []
+            for part in directions.split(chunk):
+                (gradient,) = torch.autograd.grad(state, inputs, part, retain_graph=True, is_grads_batched=True)
+                found.append(gradient[:, 0].double().square().sum(-1).cpu())
+            return torch.cat(found)
+
+        found = compute.shrink(squares, PROBES)
+    if probes is None:
+        return Sensitivity(found.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
+    norms = (d * found.mean(0)).sqrt()
+    # without replacement: with d directions nothing is left to chance
+    errors = d * found.std(0) * ((1 - probes / d) / probes) ** 0.5
+    return Sensitivity(norms, torch.where(norms > 0, errors / (2 * norms), 0.0))
+
+
+def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
+    """Orthonormal rows, uniformly distributed."""
+    normal = torch.randn(d, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    return torch.linalg.qr(normal).Q.T.contiguous()
+
+
+def _check_position(name: str, value: int, n: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < n:
+        raise ValueError(f"{name} must be an integer between 0 and {n - 1}, not {value!r}")
