@@ -48,7 +48,7 @@ bench: .venv/.ready
 	test -d .venv-colab || $(PYTHON) -m venv .venv-colab
 	.venv-colab/bin/python -m pip install -qq --upgrade pip
 	.venv-colab/bin/python -m pip install -qq $$(grep '^torch==' requirements.txt)
-	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt nbclient ipykernel .
+	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt nbclient ipykernel notebook .
 	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt --no-deps --force-reinstall .
 	touch $@
 
