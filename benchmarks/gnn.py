@@ -23,6 +23,8 @@ class Reference(nn.Module):
         self.kind, self.fully_adjacent = kind, network.fully_adjacent
         self.keys = nn.Embedding.from_pretrained(network.keys.weight.detach().clone(), freeze=False)
         self.values = nn.Embedding.from_pretrained(network.values.weight.detach().clone(), freeze=False)
+        if network.questions:
+            self.questions = nn.Embedding.from_pretrained(network.questions.weight.detach().clone(), freeze=False)
         width = self.keys.embedding_dim
         self.convolutions = nn.ModuleList(convolution(kind, width, layer) for layer in network.layers)
         self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in network.norms)
@@ -32,8 +34,9 @@ class Reference(nn.Module):
         self.readout.load_state_dict(network.readout.state_dict())
 
     def forward(self, features: Tensor, edges: Tensor) -> Tensor:
-        trees, nodes, _ = features.shape
-        x = self.keys(features[..., 0].flatten()) + self.values(features[..., 1].flatten())
+        trees, nodes, parts = features.shape
+        tables = (self.keys, self.values, self.questions) if parts == 3 else (self.keys, self.values)
+        x = sum(table(part.flatten()) for table, part in zip(tables, features.unbind(-1), strict=True))
         for number, layer in enumerate(self.convolutions, 1):
             if self.fully_adjacent and number == len(self.convolutions):
                 edges = torch.stack([torch.arange(trees * nodes), torch.arange(trees).repeat_interleave(nodes) * nodes])

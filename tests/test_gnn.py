@@ -84,9 +84,9 @@ def test_the_split_is_disjoint_complete_and_stratified_and_repeats(depth):
         assert counts.eq(counts[0]).all()
 
 
-def _perturbed(kind, depth, fully_adjacent, dtype):
+def _perturbed(kind, depth, fully_adjacent, key, dtype):
     torch.manual_seed(depth)
-    network = gnn.build(kind, depth, 16, fully_adjacent).to(dtype)
+    network = gnn.build(kind, depth, 16, fully_adjacent, key).to(dtype)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(0.2 * torch.randn_like(parameter))
@@ -99,18 +99,19 @@ def _grads(model):
     return sorted((tuple(sorted(g.squeeze().shape)), g.norm().item()) for g in found.values())
 
 
+@pytest.mark.parametrize("key", gnn.KEYS)
 @pytest.mark.parametrize("fully_adjacent", [False, True])
 @pytest.mark.parametrize("depth", [2, 3, 4, 5])
 @pytest.mark.parametrize("kind", MESSAGE_PASSING)
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float64, 1e-10), (torch.float32, 1e-5)])
-def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully_adjacent, dtype, tolerance):
+def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully_adjacent, key, dtype, tolerance):
     """Outputs, gradients and batch statistics, in training and evaluation; with gcn_norm and loops."""
-    network = _perturbed(kind, depth, fully_adjacent, dtype)
+    network = _perturbed(kind, depth, fully_adjacent, key, dtype)
     reference = pyg["Reference"](network, kind)
     task = gnn.TreeNeighborsMatch(depth)
     for size in (3, 60):
         examples = task.train[torch.randperm(len(task.train))[:size]]
-        batch, inputs = task.batch(examples), (task.features(examples), pyg["edges"](task, size))
+        batch, inputs = task.batch(examples), (task.features(examples, key), pyg["edges"](task, size))
         for training in (True, False):
             for model in (network, reference):
                 model.train(training)
@@ -119,7 +120,7 @@ def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully
             F.cross_entropy(ours, batch.label).backward()
             F.cross_entropy(theirs, batch.label).backward()
             torch.testing.assert_close(ours, theirs, rtol=tolerance, atol=10 * tolerance)
-            for name in ("keys", "values", "readout"):
+            for name in ("keys", "values", "readout", *(["questions"] if key == "everywhere" else [])):
                 pair = (getattr(model, name).weight.grad for model in (network, reference))
                 torch.testing.assert_close(*pair, rtol=tolerance, atol=tolerance)
             for layer, convolution in zip(network.layers, reference.convolutions, strict=True):

@@ -1,0 +1,3 @@
+from helpers.gnn.training import main
+
+main()

@@ -1,0 +1,145 @@
+"""Tree-NeighborsMatch: its trees, its examples, and how wide a state must be to hold them."""
+
+import itertools
+import math
+import random
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+DEPTHS = range(2, 9)
+KEYS = ("root", "everywhere")
+
+
+def _check_depth(depth: int, allowed: range) -> None:
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth not in allowed:
+        raise ValueError(f"depth must be an integer from {allowed[0]} to {allowed[-1]}, not {depth!r}")
+
+
+def _check_key(key: str) -> None:
+    if key not in KEYS:
+        raise ValueError(f"key must be one of {', '.join(KEYS)}, not {key!r}")
+
+
+def orderings(depth: int) -> int:
+    """How many messages the root must tell apart: (2^r)! / 2^(2^r - 1), r the depth. It is odd.
+
+    The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
+
+    Raises:
+        ValueError: depth is not an integer from 1 to 16.
+    """
+    _check_depth(depth, range(1, 17))
+    leaves = 2**depth
+    return math.factorial(leaves) >> (leaves - 1)
+
+
+def minimum_width(depth: int, bits: int = 32) -> int:
+    """Smallest width d with 2^(bits d) > (2^depth)! / 2^(2^depth - 1), in exact integers.
+
+    Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It
+    counts every order of the leaves; the released training sets hold at most 1000, so it does not bind on
+    training accuracy.
+
+    Raises:
+        ValueError: depth is not an integer from 1 to 16, or bits is not a positive integer.
+    """
+    if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
+        raise ValueError(f"bits must be a positive integer, not {bits!r}")
+    return -(-orderings(depth).bit_length() // bits)
+
+
+class Batch(NamedTuple):
+    """Examples, with the leaves they share written once: example b asks `key[b]` of `values[row[b]]`."""
+
+    key: Int[Tensor, " examples"]
+    values: Int[Tensor, "orders leaves"]
+    row: Int[Tensor, " examples"]
+    label: Int[Tensor, " examples"]
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(*(part.to(device) for part in self))
+
+
+class TreeNeighborsMatch:
+    """The dataset of Alon & Yahav (2021), section 4.1, as their code generates it.
+
+    A complete binary tree of `depth` levels below the root. The i-th leaf (from 1) carries (i, a value);
+    the root carries (key, 0), inner nodes (0, 0). The label is the value of the leaf whose number is the
+    key. Example e is order `e // leaves` of the leaves, asked for key `e % leaves + 1`. Chance is 1 /
+    leaves.
+
+    The orders are those of the released code at its seed, 11; the 80/20 split is stratified by label like
+    theirs but drawn by another generator.
+
+    Attributes:
+        nodes, leaves: 2^(depth + 1) - 1 and 2^depth.
+        edges: (2, 2 nodes - 1), child to parent, then one loop a node; numbers in depth-first pre-order,
+        root 0.
+        leaf_nodes: (leaves,), the numbers of the leaves from left to right.
+        orders: (orders, leaves), values 1..leaves.
+        train, test: example numbers.
+
+    Raises:
+        ValueError: depth is not an integer from 2 to 8.
+    """
+
+    def __init__(self, depth: int, seed: int = 11):
+        _check_depth(depth, DEPTHS)
+        self.depth, self.leaves, self.nodes = depth, 2**depth, 2 ** (depth + 1) - 1
+        self.edges, self.leaf_nodes = _tree(depth)
+        count = min(1000, math.factorial(self.leaves), 32000 // self.leaves if depth > 3 else 1000)
+        if depth > 3:
+            state = np.random.RandomState(seed)
+            orders = [state.permutation(range(1, self.leaves + 1)) for _ in range(count)]
+        else:
+            orders = random.Random(seed).sample([*itertools.permutations(range(1, self.leaves + 1))], count)
+        self.orders = torch.as_tensor(np.array(orders))
+        examples = torch.arange(count * self.leaves)
+        by_label = examples[self.batch(examples).label.argsort(stable=True)].view(self.leaves, count)
+        generator = torch.Generator().manual_seed(seed)
+        by_label = torch.stack([row[torch.randperm(count, generator=generator)] for row in by_label])
+        self.train, self.test = (part.flatten() for part in by_label.tensor_split([count * 4 // 5], dim=1))
+
+    def batch(self, examples: Int[Tensor, " examples"]) -> Batch:
+        """The examples with these numbers, each order of the leaves written once."""
+        key, order = examples % self.leaves + 1, examples // self.leaves
+        used, row = order.unique(return_inverse=True)
+        return Batch(key, self.orders[used], row, self.orders[order, key - 1])
+
+    def features(self, examples: Int[Tensor, " examples"], key: str = "root") -> Int[Tensor, "examples nodes parts"]:
+        """What every node carries, for a general graph library: (number, value), the key as the root's number.
+
+        With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner nodes
+        and the root are (0, 0, key).
+
+        Raises:
+            ValueError: `key` is neither "root" nor "everywhere".
+        """
+        _check_key(key)
+        batch = self.batch(examples)
+        features = torch.zeros(len(examples), self.nodes, 2 if key == "root" else 3, dtype=torch.long)
+        features[:, self.leaf_nodes, 0] = torch.arange(1, self.leaves + 1)
+        features[:, self.leaf_nodes, 1] = batch.values[batch.row]
+        if key == "root":
+            features[:, 0, 0] = batch.key
+        else:
+            features[:, :, 2] = batch.key[:, None]
+        return features
+
+
+def _tree(depth: int) -> tuple[Int[Tensor, "2 edges"], Int[Tensor, " leaves"]]:
+    edges, leaves, stack = [], [], [(0, depth)]
+    while stack:
+        node, height = stack.pop()
+        if height == 0:
+            leaves.append(node)
+            continue
+        left, right = node + 1, node + 2**height
+        edges += [(left, node), (right, node)]
+        stack += [(right, height - 1), (left, height - 1)]
+    loops = [(node, node) for node in range(2 ** (depth + 1) - 1)]
+    return torch.tensor(edges + loops).T.contiguous(), torch.tensor(leaves)

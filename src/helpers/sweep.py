@@ -1,0 +1,353 @@
+"""Runs over a table of settings: one row a run, appended whole or not at all, never run twice.
+
+The results are a CSV file whose head (lines that begin with `# `) states the commands that made it, their
+seeds, versions, machines and times. A run that was killed is started again by the same call: rows that are
+there stay, and the table ends the same. Budgets belong into the settings, in steps or epochs; every row
+also says how many seconds it took.
+"""
+
+import argparse
+import csv
+import datetime
+import errno
+import functools
+import io
+import itertools
+import math
+import os
+import platform
+import shlex
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+import numpy as np
+import pandas as pd
+import torch
+
+from helpers import compute, data
+
+Value = str | int | float | bool | None
+Setting = dict[str, Value]
+
+
+class Table(NamedTuple):
+    """A table on disk: the lines of its head without `# `, and its rows as they are written."""
+
+    head: list[str]
+    rows: list[dict[str, str]]
+
+
+class _Run(NamedTuple):
+    """One finished run: its setting, and what it gave or why it failed."""
+
+    setting: dict[str, str]
+    result: Setting | None
+    seconds: float
+    machine: str
+    error: BaseException | None
+
+
+def grid(**values: Iterable[Value]) -> list[Setting]:
+    """All combinations of the values of each name, the last name fastest.
+
+    >>> grid(depth=[2, 3], seed=[0, 1])[:3]
+    [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
+    """
+    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+
+
+def run(
+    function: Callable[..., Setting],
+    settings: Sequence[Setting],
+    out: str | Path,
+    *,
+    command: str | None = None,
+    notes: Sequence[str] = (),
+    jobs: int = 1,
+    dask: str | None = None,
+    threads: int = 1,
+) -> pd.DataFrame:
+    """Call `function(**setting)` for each setting that has no row in the table `out` yet, and return the table.
+
+    A row holds the setting, what the function returned and the seconds it took. Rows stand in the order of
+    the settings, whatever the order in which they end. A run that fails does not stop the others: its error
+    is raised after them. Several commands may fill one table, one after another or side by side.
+
+    Args:
+        settings: names and values of the function's arguments, all with the same names.
+        command: what to type to run this again, for the head; as typed, if it is not given.
+        notes: lines for the top of the head.
+        jobs: processes on this machine.
+        dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a worker
+            runs one row at a time, so give each one thread.
+        threads: CPU threads of torch for each run.
+
+    Raises:
+        ValueError: no settings, unequal or repeated ones, a value that is no text or finite number, a table
+            with other columns, or an argument out of range.
+        OSError: the disk is full, or the processes are killed again and again; finished rows are kept.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run(lambda n: {"square": n * n}, grid(n=[2, 3]), folder + "/squares.csv", command="none")
+    >>> table[["n", "square"]].values.tolist()
+    [[2, 4], [3, 9]]
+    """
+    _check(function, settings, jobs, dask, threads)
+    out = _place(out)
+    command = f"command: {command or _typed()}"
+    keys = [_as_text(setting) for setting in settings]
+    if len({tuple(key.items()) for key in keys}) < len(keys):
+        raise ValueError("settings must differ from each other, but two of them are equal")
+    there = read(out)
+    _check_columns(there, list(keys[0]), out)
+    missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there.rows, key)]
+    call, failed = functools.partial(_call, function, threads), []
+    for done in compute.progress(_runs(call, missing, jobs, dask), "runs", total=len(missing)):
+        if done.error is None:
+            _append(out, done, keys, command, notes)
+        else:
+            failed.append(done)
+    if failed:
+        failed[0].error.add_note(f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}")
+        raise failed[0].error
+    return pd.read_csv(out, comment="#")
+
+
+def read(out: str | Path) -> Table:
+    """The table as it is on disk, every value as text; empty if there is none.
+
+    Raises:
+        ValueError: a row has more or fewer values than there are columns.
+    """
+    lines = Path(out).read_text().splitlines() if Path(out).is_file() else []
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    for number, row in enumerate(rows, 1):
+        if None in row or None in row.values():
+            raise ValueError(f"out must be a whole table, but row {number} of {out} has too many or too few values")
+    return Table([line[2:] for line in lines if line.startswith("#")], rows)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    """Give a command line the options of `run`: --out, --jobs, --dask and --threads."""
+    parser.add_argument("--out", type=Path, required=True, help="the table; rows that are there are not run again")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
+
+
+def run_line(
+    parser: argparse.ArgumentParser,
+    arguments: Sequence[str] | None,
+    function: Callable[..., Setting],
+    settings: Sequence[Setting],
+    notes: Sequence[str] = (),
+) -> pd.DataFrame:
+    """`run` with the options of a command line, named after its parser; bad input ends it with a sentence."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    chosen = parser.parse_args(arguments)
+    places = {"jobs": chosen.jobs, "dask": chosen.dask, "threads": chosen.threads}
+    command = f"{parser.prog} {shlex.join(arguments)}"
+    try:
+        return run(function, settings, chosen.out, command=command, notes=notes, **places)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def _check(function: Callable, settings: Sequence[Setting], jobs: int, dask: str | None, threads: int) -> None:
+    if not callable(function):
+        raise TypeError(f"function must be callable, not {function!r}")
+    for name, value in (("jobs", jobs), ("threads", threads)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError(f"{name} must be a positive integer, not {value!r}")
+    if dask is not None and not isinstance(dask, str):
+        raise TypeError(f"dask must be the address of a scheduler or None, not {dask!r}")
+    if dask and jobs > 1:
+        raise ValueError(f"jobs must be 1 with dask, whose workers decide how many runs there are, not {jobs}")
+    settings = list(settings)
+    if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
+        raise ValueError("settings must hold at least one row, each a dictionary of arguments")
+    for setting in settings:
+        if list(setting) != list(settings[0]):
+            raise ValueError(f"settings must all have the names {list(settings[0])}, not {list(setting)}")
+
+
+def _place(out: str | Path) -> Path:
+    if not isinstance(out, str | Path):
+        raise TypeError(f"out must be a path, not {out!r}")
+    out = Path(out)
+    if out.is_dir() or not out.parent.is_dir():
+        raise ValueError(f"out must be a file in a folder that is there, not {str(out)!r}")
+    return out
+
+
+def _check_columns(table: Table, names: list[str], out: Path) -> None:
+    if table.rows and list(table.rows[0])[: len(names)] != names:
+        raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(table.rows[0])}")
+
+
+def _as_text(values: Setting) -> dict[str, str]:
+    """The values as they stand in the table.
+
+    Raises:
+        ValueError: a value is no text of one line, no finite number and no truth value.
+    """
+    for name, value in values.items():
+        fine = value is None or isinstance(value, str | bool | int)
+        fine = fine or (isinstance(value, float) and math.isfinite(value))
+        if not fine or (isinstance(value, str) and (set(value) & set("#\r\n"))):
+            raise ValueError(f"{name} must be one line of text without '#', or a finite number, not {value!r}")
+    return {name: "" if value is None else str(value) for name, value in values.items()}
+
+
+def _find(rows: list[dict[str, str]], key: dict[str, str]) -> dict[str, str] | None:
+    return next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
+
+
+def _typed() -> str:
+    program, *rest = sys.orig_argv
+    return shlex.join([Path(program).name, *rest])
+
+
+_ONE_AT_A_TIME = threading.Lock()  # seeds and threads belong to the process: a Dask worker may have several threads
+
+
+def _call(function: Callable[..., Setting], threads: int, setting: Setting) -> _Run:
+    """One run, in whatever process it is; its error comes back as a value."""
+    key = _as_text(setting)
+    with _ONE_AT_A_TIME, compute.threads(threads):
+        start = time.perf_counter()
+        try:
+            result, error = function(**setting), None
+            if not isinstance(result, dict) or not result:
+                raise TypeError(f"function must return a dictionary of results, not {result!r}")
+            if same := sorted({*result, "seconds"} & {*setting}):
+                raise ValueError(f"settings must not have the names of results, {same}")
+            _as_text(result)
+        except Exception as caught:
+            caught.add_note("".join(traceback.format_tb(caught.__traceback__)))  # a process keeps the text only
+            result, error = None, caught.with_traceback(None)
+        return _Run(key, result, time.perf_counter() - start, _machine(), error)
+
+
+def _machine() -> str:
+    names = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
+    names.append(f"{os.cpu_count()} CPU cores ({platform.machine()})")
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}"
+    return f"{', '.join(names)}, {versions}"
+
+
+def _runs(call: Callable[[Setting], _Run], settings: list[Setting], jobs: int, dask: str | None) -> Iterator[_Run]:
+    """The runs, as they end."""
+    if not settings:
+        return iter(())
+    if dask:
+        return _on_cluster(call, settings, dask)
+    return _in_processes(call, settings, jobs) if jobs > 1 else map(call, settings)
+
+
+def _in_processes(call: Callable[[Setting], _Run], settings: list[Setting], jobs: int) -> Iterator[_Run]:
+    """In processes; if one is killed, what is missing starts again, unless nothing ended in between."""
+    try:
+        import joblib
+        from joblib.externals.loky.process_executor import TerminatedWorkerError
+    except ImportError as error:
+        raise ValueError(f"jobs must be 1 without joblib: {_INSTALL}") from error
+    waiting = {tuple(_as_text(setting).items()): setting for setting in settings}
+    while waiting:
+        before = len(waiting)
+        try:
+            parallel = joblib.Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
+            for done in parallel(joblib.delayed(call)(setting) for setting in list(waiting.values())):
+                del waiting[tuple(done.setting.items())]
+                yield done
+        except TerminatedWorkerError as error:
+            if len(waiting) == before:
+                advice = "use fewer jobs if memory ran out, or start the same command again"
+                raise OSError(f"the processes were killed before any run ended: {advice}") from error
+
+
+def _on_cluster(call: Callable[[Setting], _Run], settings: list[Setting], address: str) -> Iterator[_Run]:
+    """On a Dask cluster; what a lost worker was running is given to another one."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise ValueError(f"dask must be None without Dask: {_INSTALL}") from error
+    try:
+        client = distributed.Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"dask must be the address of a running scheduler, not {address!r}") from error
+    with client:
+        futures = client.map(call, settings, pure=False, batch_size=None)
+        try:
+            for future in distributed.as_completed(futures):
+                try:
+                    yield future.result()
+                except distributed.KilledWorker as error:
+                    raise OSError(
+                        "one run killed every worker that it was given to: is there enough memory?"
+                    ) from error
+        finally:
+            client.cancel(futures)
+
+
+_INSTALL = "pip install 'connection-bottlenecks[cluster]'"
+
+
+def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]) -> None:
+    """Write the table with one more row, in the place of the old one, by one rename."""
+    row = done.setting | _as_text(done.result | {"seconds": round(done.seconds, 1)})
+    name = f"sweep-{zlib.crc32(os.fsencode(out.resolve())):08x}.lock"
+    with filelock.FileLock(Path(tempfile.gettempdir()) / name):
+        head, rows = read(out)
+        if rows and list(rows[0]) != list(row):
+            raise ValueError(f"out must be a table of {list(row)}, but the columns of {out} are {list(rows[0])}")
+        wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
+        rows = [old for old in rows if not _find([old], done.setting)] + [row]
+        rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
+        _replace(out, _with_source(head, command, done.machine, keys, notes), rows)
+
+
+def _with_source(head: list[str], command: str, machine: str, keys: list[dict], notes: Sequence[str]) -> list[str]:
+    """The head, with this command and this machine if they are new to it."""
+    head = [*(note for note in notes if note not in head), *head]
+    if command not in head:
+        head.append(command)
+    end = head.index(command) + 1
+    while end < len(head) and head[end].startswith("  "):
+        if head[end].endswith(machine):
+            return head
+        end += 1
+    seeds = list(dict.fromkeys(key["seed"] for key in keys)) if "seed" in keys[0] else ["none"]
+    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    head.insert(end, f"  {now}, seed {' '.join(seeds)}, {machine}")
+    return head
+
+
+def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in head)
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    part = out.with_name(f".{out.name}.part")
+    try:
+        with part.open("w") as file:
+            file.write(text.getvalue())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(part, out)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        if error.errno in data.FULL:
+            advice = "free some and start the same command again, finished rows are kept"
+            raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(out)) from error
+        raise
