@@ -187,6 +187,9 @@ def test_examples_do_not_leak_into_each_other(kind):
         (lambda: gnn.build("gcn", 3, width=0), "width must be a positive multiple of 1"),
         (lambda: gnn.build("gat", 3, width=30), "width must be a positive multiple of 4 for 'gat', not 30"),
         (lambda: gnn.build("attention", 3, fully_adjacent=True), "fully_adjacent must be False"),
+        (lambda: gnn.build("gcn", 3, key="leaves"), "key must be one of root, everywhere, not 'leaves'"),
+        (lambda: gnn.build("attention", 3, key="everywhere"), "key must be 'root' for kind 'attention'"),
+        (lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"), "key must be one of root"),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)), "built for depth 3"),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), epochs=0), "epochs must be pos"),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), seconds=-1), "seconds must be"),
@@ -220,7 +223,7 @@ def test_training_repeats_with_the_same_seed():
 
 def test_the_script_resumes_and_keeps_its_header(tmp_path):
     out = tmp_path / "runs.csv"
-    few = ["--depths", "2", "--kinds", "attention", "--minutes-per-run", "0.01", "--device", "cpu"]
+    few = ["--depths", "2", "--kinds", "attention", "--epochs", "25", "--device", "cpu"]
     gnn.main([*few, "--out", str(out)])
     first = out.read_text()
     gnn.main([*few, "--out", str(out)])
@@ -232,6 +235,47 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
     assert [(row["kind"], row["seed"]) for row in rows] == [("attention", "0"), ("attention", "1")]
     assert sum(line.startswith("# command: python -m helpers.gnn") for line in lines) == 2
     assert list(tmp_path.iterdir()) == [out]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (["--epochs", "0"], "epochs must be positive"),
+        (["--kinds", "attention", "--key", "everywhere"], "'attention' takes no fully adjacent layer"),
+        (["--jobs", "0"], "jobs must be a positive integer"),
+    ],
+)
+def test_the_script_refuses_bad_input_in_a_sentence(tmp_path, capsys, line, message):
+    with pytest.raises(SystemExit, match="2"):
+        gnn.main(["--depths", "2", *line, "--out", str(tmp_path / "runs.csv")])
+    assert message in capsys.readouterr().err
+
+
+def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
+    """At depth 2 a pass over 76 examples is two batches; the curve has a value for every ten epochs."""
+    short = gnn.fit("gcn", 2, 0, 32, False, "root", epochs_allowed=25)
+    assert (short["epochs"], short["steps"], short["ended"]) == (25, 50, "epochs")
+    fitted = gnn.fit("gin", 2, 0, 32, True, "everywhere", epochs_allowed=500)
+    assert (fitted["ended"], fitted["best_train_accuracy"]) == ("fitted", "1.0000")
+    assert fitted["steps"] == 2 * fitted["epochs"] < 1000
+    task = gnn.TreeNeighborsMatch(2)
+    torch.manual_seed(0)
+    seen = [epoch.train_accuracy for epoch in gnn.train(gnn.build("gcn", 2), task, epochs=25)]
+    curve = [float(value) for value in short["curve"].split()]
+    assert curve == pytest.approx([sum(seen[:10]) / 10, sum(seen[10:20]) / 10, sum(seen[20:]) / 5], abs=6e-4)
+    assert float(short["best_train_accuracy"]) == pytest.approx(max(seen), abs=6e-5)
+
+
+def test_with_the_key_everywhere_every_node_knows_it_and_with_the_key_at_the_root_only_the_root():
+    task = gnn.TreeNeighborsMatch(3)
+    root, everywhere = (task.features(task.train[:20], key) for key in gnn.KEYS)
+    key = task.batch(task.train[:20]).key
+    assert everywhere[:, :, 2].eq(key[:, None]).all()
+    inner = [node for node in range(task.nodes) if node not in task.leaf_nodes.tolist()]
+    assert not everywhere[:, inner, :2].any()
+    assert not root[:, inner[1:]].any()
+    assert torch.equal(root[:, task.leaf_nodes], everywhere[:, task.leaf_nodes, :2])
+    assert torch.equal(root[:, 0, 0], key)
 
 
 def test_the_benchmark_times_both_and_gives_their_ratio(pyg):

@@ -15,6 +15,7 @@ import io
 import itertools
 import math
 import os
+import pickle
 import platform
 import shlex
 import sys
@@ -233,9 +234,18 @@ def _call(function: Callable[..., Setting], threads: int, setting: Setting) -> _
                 raise ValueError(f"settings must not have the names of results, {same}")
             _as_text(result)
         except Exception as caught:
-            caught.add_note("".join(traceback.format_tb(caught.__traceback__)))  # a process keeps the text only
-            result, error = None, caught.with_traceback(None)
+            result, error = None, _portable(caught)
         return _Run(key, result, time.perf_counter() - start, _machine(), error)
+
+
+def _portable(error: Exception) -> Exception:
+    """The error as it passes between processes: its traceback as text."""
+    error.add_note("".join(traceback.format_tb(error.__traceback__)))
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error.with_traceback(None)
+    except Exception:  # one that cannot be built again from its arguments
+        return RuntimeError(f"{type(error).__name__}: {error}")
 
 
 def _machine() -> str:
@@ -288,7 +298,7 @@ def _on_cluster(call: Callable[[Setting], _Run], settings: list[Setting], addres
     with client:
         futures = client.map(call, settings, pure=False, batch_size=None)
         try:
-            for future in distributed.as_completed(futures):
+            for future in distributed.as_completed(futures, loop=client.loop):
                 try:
                     yield future.result()
                 except distributed.KilledWorker as error:
