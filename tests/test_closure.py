@@ -115,5 +115,5 @@ def test_the_key_follows_what_is_reached_and_nothing_else(package):
 
 def test_the_course_own_package_is_read():
     found = {path.name for path in closure.files("from helpers import gnn")}
-    assert {"gnn.py", "compute.py"} <= found
+    assert {"networks.py", "compute.py"} <= found
     assert "collapse.py" not in found

@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from helpers import compute, data
+from helpers import compute
 
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
@@ -357,7 +357,7 @@ def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
         os.replace(part, out)
     except OSError as error:
         part.unlink(missing_ok=True)
-        if error.errno in data.FULL:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = "free some and start the same command again, finished rows are kept"
             raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(out)) from error
         raise
