@@ -1,110 +1,358 @@
-"""The checks behind the exercises: they run the learner's function beside ours and say what is wrong.
+"""What the checks behind the exercises share: run the learner's function, compare, name the mistake, show a verdict.
 
-A check prints one sentence when all is right, and raises `Wrong` with one that says what is not.
+A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the learner sees a `Verdict`,
+which is an output and no error, so that "Run all" goes to the end.
 """
 
-import inspect
+import _thread
+import contextlib
+import copy
+import html
 import numbers
-from collections.abc import Callable
-from typing import Any
+import threading
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import networkx as nx
 import torch
+from IPython.display import HTML
+from torch import Tensor
+
+LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
+SECONDS = 20.0  # a check that takes longer is stopped: a loop that does not end
+MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 
 
-class Wrong(AssertionError):
-    """What the learner's function does not do yet; displayed without a traceback."""
-
-    def _render_traceback_(self) -> list[str]:
-        return [f"Not yet: {self}"]
+class Wrong(Exception):
+    """What the learner's answer does not do yet, in a sentence."""
 
 
-def same(name: str, answer: Callable, solution: Callable, cases: list[tuple], tolerance: float = 1e-6) -> None:
-    """Compare the learner's function with the solution on each case.
+class Right(NamedTuple):
+    """What the learner's answer does, in a sentence, and what to draw with it (called once the check is through)."""
+
+    sentence: str
+    picture: Callable[[], HTML] | None = None
+
+
+class Trap(NamedTuple):
+    """A mistake that is often made: the function that makes it, and the sentence that names it."""
+
+    sentence: str
+    function: Callable
+
+
+class Case(NamedTuple):
+    """Arguments of one call, and the text from which a learner can build them again."""
+
+    text: str
+    arguments: tuple
+
+
+class Verdict:
+    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right."""
+
+    def __init__(self, right: bool, sentence: str, picture: HTML | None = None):
+        self.right, self.sentence, self.picture = right, sentence, picture
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        return f"✓ Right: {self.sentence}" if self.right else f"✗ Not yet: {self.sentence}"
+
+    def _repr_html_(self) -> str:
+        colour = "#00805c" if self.right else "#d55e00"
+        sign, word = ("✓", "Right") if self.right else ("✗", "Not yet")
+        box = f"border-left:.3em solid {colour};padding:.4em .8em;margin:.3em 0"
+        shown = f'<div style="{box}" role="status"><strong>{sign} {word}:</strong> {html.escape(self.sentence)}</div>'
+        return shown + (self.picture.data if self.picture else "")
+
+
+class Exercise:
+    """One check. Call it with the learner's answer; `solution` runs it on the book's and leaves no mark in `progress`."""
+
+    def __init__(self, number: str, title: str, check: Callable[[Any], Right]):
+        self.number, self.title, self.check = number, title, check
+        self.last: Verdict | None = None
+        self.__doc__ = check.__doc__
+
+    def __call__(self, answer: Any) -> Verdict:
+        self.last = self.solution(answer)
+        return self.last
+
+    def solution(self, answer: Any) -> Verdict:
+        """The verdict on an answer, without a mark in `progress`."""
+        try:
+            with _limited(SECONDS):
+                right = self.check(answer)
+            return Verdict(True, right.sentence, right.picture() if right.picture else None)
+        except Wrong as wrong:
+            return Verdict(False, str(wrong))
+
+
+def exercise(number: str, title: str) -> Callable[[Callable[[Any], Right]], Exercise]:
+    """Make an exercise of a check, under its number and the title that it has in the notebook."""
+    return lambda check: Exercise(number, title, check)
+
+
+def progress(exercises: Iterable[Exercise]) -> HTML:
+    """The exercises of a chapter, which of them are right, and the next one to do."""
+    exercises = list(exercises)
+    done = sum(bool(each.last) for each in exercises)
+    after = next((each for each in exercises if not each.last), None)
+    rows = "".join(
+        f"<li>{'✓ right' if each.last else '✗ not yet' if each.last is not None else '○ not tried'}: "
+        f"{html.escape(f'{each.number} {each.title}')}</li>"
+        for each in exercises
+    )
+    following = f"Next: {after.number} {after.title}." if after else "All done."
+    return HTML(
+        f"<p><strong>{done} of {len(exercises)} right.</strong> {html.escape(following)}</p>"
+        f'<ul style="list-style:none">{rows}</ul>'
+    )
+
+
+def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
+    """Build the arguments of each call from the text that the learner is shown.
+
+    >>> cases({"torch": torch}, "torch.ones(2), 3")[0].text
+    'torch.ones(2), 3'
+    """
+    return [Case(text, eval(f"({text},)", dict(names))) for text in texts]
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    """Standard normal numbers in float64, the same at every call: what checks feed to an answer.
+
+    >>> normal(2, 3, seed=0).shape
+    torch.Size([2, 3])
+    """
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def compare(
+    name: str,
+    answer: Any,
+    solution: Callable,
+    given: Sequence[Case],
+    traps: Sequence[Trap] = (),
+    tolerance: float = 1e-6,
+    picture: Callable[[], HTML] | None = None,
+) -> Right:
+    """Compare the learner's function with the solution case by case; where they differ, look for a known mistake.
+
+    Args:
+        tolerance: relative to the largest entry, at least absolute; float32 answers get 1e-5.
 
     Raises:
-        Wrong: the first case that differs, with its arguments, both results, and what kind of difference it is.
+        Wrong: the first case that differs, with its arguments, both results, and the trap that it fell into.
     """
+    for k, case in enumerate(given):
+        call = f"{name}({case.text})"
+        got, wanted = run(call, answer, *case.arguments), solution(*_copied(case.arguments))
+        value, target = _numbers(call, got), _numbers(call, wanted)
+        if _equal(value, target, max(tolerance, 1e-5 if _single(got) else 0.0)):
+            continue
+        if bool(torch.isnan(value).any()):
+            difference = f"{call} contains NaN: {shown(got)}; expected {shown(wanted)}."
+        elif value.shape != target.shape:
+            shapes = " and ".join(str(tuple(x.shape)) for x in (value, target))
+            difference = f"{call} has the wrong shape: yours and the expected one are {shapes}."
+        else:
+            difference = f"{call} is {shown(got)}; expected {shown(wanted)}."
+        raise Wrong(f"{difference} {_mistake(answer, solution, given, k, traps)}".strip())
+    return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
+
+
+def run(call: str, answer: Any, *arguments: Any) -> Any:
+    """The answer's result on copies of the arguments; `call` is how the learner would write it.
+
+    Raises:
+        Wrong: the answer is no function, is empty, raises, returns nothing, or changes an argument.
+    """
+    name = call.partition("(")[0]
+    if answer is ...:
+        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
     if not callable(answer):
         raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
-    for case in cases:
-        call = f"{name}({', '.join(shown(value) for value in case)})"
-        try:
-            got = answer(*(_copy(value) for value in case))
-        except NotImplementedError:
-            raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
-        except Exception as error:
-            raise Wrong(f"{call} raised {type(error).__name__}: {error}") from None
-        _compare(call, got, solution(*case), tolerance)
-    print(f"Right: {name} agrees with the solution on {len(cases)} cases.")
-
-
-def _compare(call: str, got: Any, wanted: Any, tolerance: float) -> None:
-    if got is None:
-        raise Wrong(f"{call} returned nothing. Is there a return statement?")
+    mine = _copied(arguments)
     try:
-        got, wanted = (float(x) if isinstance(x, numbers.Real) else x for x in (got, wanted))
-        value, target = (torch.as_tensor(x).detach().double() for x in (got, wanted))
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise Wrong(f"{call} must return a number or a tensor, not {type(got).__name__}.") from None
-    if value.shape != target.shape:
-        raise Wrong(f"{call} has shape {tuple(value.shape)}; expected {tuple(target.shape)}.")
-    if torch.isnan(value).any():
-        raise Wrong(f"{call} contains NaN.")
-    gap = float((value - target).abs().max()) if value.numel() else 0.0
-    if gap <= tolerance * max(1.0, float(target.abs().max())):
-        return
-    for factor, reason in ((2.0, "twice"), (0.5, "half")):
-        if torch.allclose(value, factor * target, rtol=1e-6):
-            raise Wrong(f"{call} is {reason} what is expected: {shown(value)} instead of {shown(target)}.")
-    if torch.allclose(value, -target, rtol=1e-6):
-        raise Wrong(f"{call} has the wrong sign: {shown(value)} instead of {shown(target)}.")
-    raise Wrong(f"{call} is {shown(value)}; expected {shown(target)} (largest difference {gap:.2g}).")
-
-
-def _copy(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.clone()
-    return value.copy() if isinstance(value, nx.Graph) else value
-
-
-def shown(value: Any) -> str:
-    if isinstance(value, torch.Tensor):
-        return (
-            f"{float(value):.6g}"
-            if value.ndim == 0
-            else f"tensor of shape {tuple(value.shape)}"
-            if value.numel() > 6
-            else str([round(x, 6) for x in value.flatten().tolist()])
-        )
-    if isinstance(value, nx.Graph):
-        return f"graph of {len(value)} nodes, {value.number_of_edges()} edges"
-    if callable(value):
-        return getattr(value, "__name__", "function")
-    return repr(value)
-
-
-def number(name: str, answer: Any, accept: Callable[[float], bool], otherwise: str) -> None:
-    if isinstance(answer, type(...)):
-        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
-    try:
-        value = float(answer)
-    except (TypeError, ValueError):
-        raise Wrong(f"{name} must be a number, not {answer!r}.") from None
-    if not accept(value):
-        raise Wrong(f"{name} = {value:g} is not right. {otherwise}")
-    print(f"Right: {name} = {value:g}.")
-
-
-def function(name: str, answer: Any) -> None:
-    if not inspect.isfunction(answer):
-        raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
-
-
-def run(name: str, answer: Callable, *arguments: Any) -> Any:
-    try:
-        return answer(*arguments)
+        result = answer(*mine)
     except NotImplementedError:
         raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
     except Exception as error:
-        raise Wrong(f"{name} raised {type(error).__name__}: {error}") from None
+        raise Wrong(f"{call} raised {type(error).__name__}: {error}{_own_line(answer, error)}") from None
+    if result is None:
+        raise Wrong(f"{call} returned nothing. Is there a return statement?")
+    for before, after in zip(arguments, mine, strict=True):
+        if not _unchanged(before, after):
+            raise Wrong(
+                f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs."
+            )
+    return result
+
+
+def number(name: str, answer: Any) -> float:
+    """The answer as a finite number.
+
+    Raises:
+        Wrong: it is empty or no number.
+    """
+    if answer is ...:
+        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+    try:
+        value = float(answer)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise Wrong(f"{name} must be a number, not {shown(answer)}.") from None
+    if not abs(value) < float("inf"):
+        raise Wrong(f"{name} must be finite, not {value}.")
+    return value
+
+
+def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Right:
+    """A prediction: the answer is one of `reasons`, each with the sentence that says why it is right or wrong.
+
+    Raises:
+        Wrong: it is empty, none of these, or not the right one.
+    """
+    if answer is ...:
+        raise Wrong(f"{name} is still empty: predict first, then compute.")
+    if answer not in reasons:
+        raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
+    if answer != right:
+        raise Wrong(reasons[answer])
+    return Right(reasons[right])
+
+
+def edges(name: str, answer: Any, count: int) -> list[tuple]:
+    """The answer as `count` pairs of nodes, from whatever container it comes in.
+
+    Raises:
+        Wrong: it is empty or not so many pairs.
+    """
+    if answer is ...:
+        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+    what = "a pair of nodes" if count == 1 else f"{count} pairs of nodes"
+    try:
+        pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]
+    except TypeError:
+        raise Wrong(f"{name} must be {what}, not {shown(answer)}.") from None
+    pairs = [pair[:2] if len(pair) == 3 and isinstance(pair[2], dict) else pair for pair in pairs]
+    if len(pairs) != count or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
+        raise Wrong(f"{name} must be {what}, each of two different nodes, not {shown(answer)}.")
+    return pairs
+
+
+def edge(name: str, answer: Any) -> tuple:
+    """The answer as one pair of nodes, from whatever container it comes in.
+
+    Raises:
+        Wrong: it is empty or no pair.
+    """
+    return edges(name, answer if answer is ... else [answer], 1)[0]
+
+
+def shown(value: Any) -> str:
+    """A value as a learner can read it: numbers to six digits, small tensors whole."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
+        return f"{float(value):.6g}"
+    if isinstance(value, Tensor) or hasattr(value, "tolist"):
+        tensor = torch.as_tensor(value).detach()
+        if tensor.ndim == 0:
+            return f"{tensor.item():.6g}"
+        if tensor.numel() > MOST_NUMBERS:
+            return f"a tensor of shape {tuple(tensor.shape)} that starts {shown(tensor.flatten()[:4])}"
+        return str(_rounded(tensor.tolist()))
+    if isinstance(value, nx.Graph):
+        return f"a graph of {len(value)} nodes and {value.number_of_edges()} edges"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _rounded(value: Any) -> Any:
+    return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
+
+
+def _mistake(answer: Any, solution: Callable, given: Sequence[Case], first: int, traps: Sequence[Trap]) -> str:
+    """The sentence of the trap that gives what the answer gives, on every case on which both run; or nothing."""
+    known = [
+        Trap("On every case it is twice what is expected.", lambda *x: 2 * _numbers("", solution(*x))),
+        Trap("On every case it is half of what is expected.", lambda *x: _numbers("", solution(*x)) / 2),
+        Trap("On every case it has the wrong sign.", lambda *x: -_numbers("", solution(*x))),
+    ]
+    for trap in (*traps, *known):
+        alike = [_agree(answer, trap.function, case) for case in given]
+        if alike[first] and False not in alike:
+            return trap.sentence
+    return ""
+
+
+def _agree(answer: Callable, trap: Callable, case: Case) -> bool | None:
+    """Whether both give the same on a case; None where one of them does not run."""
+    try:
+        ours, theirs = (_numbers("", f(*_copied(case.arguments))) for f in (answer, trap))
+    except Exception:
+        return None
+    return _equal(ours, theirs, 1e-5)
+
+
+def _numbers(call: str, value: Any) -> Tensor:
+    try:
+        if isinstance(value, numbers.Real):
+            value = float(value)
+        return torch.as_tensor(value).detach().double()
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise Wrong(f"{call} must return a number or a tensor, not {shown(value)}.") from None
+
+
+def _equal(value: Tensor, target: Tensor, tolerance: float) -> bool:
+    scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
+    allowed = tolerance * max(1.0, scale)
+    return value.shape == target.shape and torch.allclose(value, target, rtol=0, atol=allowed, equal_nan=True)
+
+
+def _single(value: Any) -> bool:
+    return "float32" in str(getattr(value, "dtype", ""))
+
+
+def _copied(arguments: tuple) -> tuple:
+    return tuple(x if callable(x) else x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for x in arguments)
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor):
+        return before.shape == after.shape and torch.allclose(before, after, rtol=0, atol=0, equal_nan=True)
+    return nx.utils.graphs_equal(before, after) if isinstance(before, nx.Graph) else callable(before) or before == after
+
+
+def _own_line(answer: Callable, error: Exception) -> str:
+    """Where in the learner's own code it happened."""
+    code = getattr(answer, "__code__", None)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code and frame.filename == code.co_filename]
+    return f" — in your line “{own[-1].line}”." if own and own[-1].line else "."
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Stop what takes longer, with a sentence; works where the block runs in the main thread."""
+    fired = threading.Event()
+
+    def stop() -> None:
+        fired.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, stop)
+    timer.start()
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not fired.is_set():
+            raise
+        raise Wrong(
+            f"your code ran for {seconds:.0f} seconds and was stopped: does a loop in it never end? "
+            "Look at the condition that should end it, and at what changes in each round."
+        ) from None
+    finally:
+        timer.cancel()
