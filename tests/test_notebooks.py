@@ -80,17 +80,6 @@ def test_lecture_has_length_notes_and_an_answer(path):
     assert "> **Answer.**" in "\n".join(source for source, _ in cells(path))
 
 
-@pytest.mark.parametrize("path", [p for p in CHAPTERS if p.stem == "exercises"], ids=lambda p: p.parent.name)
-def test_ten_exercises_with_check_hint_and_solution(path):
-    text = prose(path)
-    assert len(re.findall(r"^## \d\.\d+ ", text, re.M)) == 10
-    assert len(re.findall(r"^●+ .*\d+ minutes", text, re.M)) == 10
-    assert text.count("<summary>Hint</summary>") == 10
-    tags = [tag for _, c in cells(path, "code") for tag in c["metadata"].get("tags", [])]
-    assert tags.count("raises-exception") == 10
-    assert tags.count("hide-cell") == 10
-
-
 @every
 def test_cells_are_short_and_figures_described(path):
     code = [source for source, _ in cells(path, "code")]

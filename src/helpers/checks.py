@@ -70,28 +70,28 @@ class Verdict:
 
 
 class Exercise:
-    """One check. Call it with the learner's answer; `solution` runs it on the book's and leaves no mark in `progress`."""
+    """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`."""
 
-    def __init__(self, number: str, title: str, check: Callable[[Any], Right]):
+    def __init__(self, number: str, title: str, check: Callable[..., Right]):
         self.number, self.title, self.check = number, title, check
         self.last: Verdict | None = None
         self.__doc__ = check.__doc__
 
-    def __call__(self, answer: Any) -> Verdict:
-        self.last = self.solution(answer)
+    def __call__(self, *answers: Any) -> Verdict:
+        self.last = self.solution(*answers)
         return self.last
 
-    def solution(self, answer: Any) -> Verdict:
+    def solution(self, *answers: Any) -> Verdict:
         """The verdict on an answer, without a mark in `progress`."""
         try:
             with _limited(SECONDS):
-                right = self.check(answer)
+                right = self.check(*answers)
             return Verdict(True, right.sentence, right.picture() if right.picture else None)
         except Wrong as wrong:
             return Verdict(False, str(wrong))
 
 
-def exercise(number: str, title: str) -> Callable[[Callable[[Any], Right]], Exercise]:
+def exercise(number: str, title: str) -> Callable[[Callable[..., Right]], Exercise]:
     """Make an exercise of a check, under its number and the title that it has in the notebook."""
     return lambda check: Exercise(number, title, check)
 
@@ -179,6 +179,8 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
     mine = _copied(arguments)
     try:
         result = answer(*mine)
+    except Wrong:  # from a function that the check handed over
+        raise
     except NotImplementedError:
         raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
     except Exception as error:

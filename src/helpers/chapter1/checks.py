@@ -1,159 +1,433 @@
 """What is behind the exercises of chapter 1."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import networkx as nx
 import torch
+from IPython.display import HTML
+from torch import Tensor
 
-from helpers import gnn, graphs
-from helpers.checks import Wrong, function, run, same, shown
+from helpers import checks, gnn, graphs, show
+from helpers.chapter1 import figures
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, number, run
 
-
-def walks(answer: Callable) -> None:
-    """Exercise 1.1: how many walks of this many steps lead from u to v."""
-
-    def solution(graph, u, v, steps):
-        place = list(graph).index
-        return torch.linalg.matrix_power(graphs.adjacency(graph), steps)[place(u), place(v)]
-
-    karate = graphs.family("karate")
-    cases = [(nx.path_graph(4), 0, 2, 2), (nx.cycle_graph(5), 0, 1, 5), (nx.complete_graph(4), 1, 1, 3)]
-    same("walks", answer, solution, [*cases, (nx.path_graph(4), 3, 0, 2), (karate, 0, 33, 4), (karate, 5, 5, 0)])
+LETTERS = 'nx.Graph([("c", "a"), ("a", "b"), ("b", "d")])'
 
 
-def heard(answer: Callable) -> None:
-    """Exercise 1.2: how many nodes a node has heard from, itself included."""
-    tree, grid = graphs.family("tree", 15), graphs.family("grid", 25)
-    cases = [(tree, 0, 2), (tree, 7, 3), (grid, 12, 1), (grid, 0, 4), (graphs.family("karate"), 16, 2), (grid, 3, 0)]
-    same("heard", answer, lambda *case: graphs.receptive_field(*case)[-1], cases)
+def progress() -> HTML:
+    """Which of the ten are right, and which is next."""
+    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
 
 
-def least_width(answer: Callable) -> None:
-    """Exercise 1.3: Eq. 5 of Alon & Yahav (2021)."""
-    cases = [(depth, bits) for depth in (1, 2, 5, 7, 8, 11) for bits in (32, 16)]
-    same("least_width", answer, gnn.minimum_width, cases)
+def _cases(*texts: str) -> list[Case]:
+    return checks.cases({"nx": nx, "graphs": graphs}, *texts)
 
 
-def tree_entry(answer: Callable) -> None:
-    """Exercise 1.4: from the root of a binary tree to an inner node at this depth, in (D^-1 A)^depth."""
-
-    def solution(depth):
-        return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "row", 0.0)[2**depth - 1]
-
-    same("tree_entry", answer, solution, [(depth,) for depth in (1, 2, 3, 5, 7)], 1e-7)
+def _places(graph: nx.Graph, *nodes: Any) -> list[int]:
+    return [list(graph).index(node) for node in nodes]
 
 
-def resistance(answer: Callable) -> None:
-    """Exercise 1.5: effective resistance between two nodes."""
-    cases = [(nx.path_graph(5), 0, 4), (nx.cycle_graph(6), 0, 3), (nx.complete_graph(7), 1, 4)]
-    cases += [(graphs.family("karate"), 0, 33), (graphs.family("barbell", 10), 0, 9)]
-    same("resistance", answer, lambda graph, u, v: graphs.effective_resistance(graph)[u, v], cases)
+@exercise("1.1", "Count the walks")
+def walks(answer: Any) -> Right:
+    """How many walks of this many steps lead from u to v."""
+    given = _cases(
+        "nx.path_graph(4), 0, 2, 2",
+        "nx.path_graph(4), 3, 0, 2",
+        "nx.cycle_graph(5), 0, 1, 5",
+        "nx.complete_graph(4), 1, 1, 3",
+        f'{LETTERS}, "c", "b", 2',
+        'graphs.family("karate"), 0, 33, 4',
+        'graphs.family("karate"), 5, 5, 0',
+    )
+    traps = [
+        Trap("Those are paths: a walk may use a node and an edge again.", _paths),
+        Trap("You count walks of up to that many steps: asked is exactly that many.", _up_to),
+        Trap("You let a walk stay where it is: without loops, every step uses an edge.", _staying),
+        Trap("The karate club has edge weights: count edges, with weight=None.", _weighted),
+        Trap("Nodes are names, not places: where is u in list(graph)?", _labels_as_places),
+    ]
+    return compare("walks", answer, _walks, given, traps)
 
 
-def sensitivity(answer: Callable) -> None:
-    """Exercise 1.6: the spectral norm of the derivative of one node's state by another node's input."""
-
-    def solution(network, features, target, source):
-        jacobian = torch.autograd.functional.jacobian(lambda x: network(x)[target], features)
-        return torch.linalg.matrix_norm(jacobian[:, source], ord=2)
-
-    def network_on(name, layers):
-        matrix, weights = graphs.adjacency(graphs.family(name, 9), "symmetric"), graphs.orthogonal_weights(layers, 4)
-
-        def network(x):
-            return graphs.propagate(x, matrix, weights, activation=torch.tanh)
-
-        return network
-
-    x = torch.randn(9, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    cases = [(network_on("path", 3), x, 0, 2), (network_on("path", 3), x, 0, 5), (network_on("grid", 4), x, 4, 8)]
-    same("sensitivity", answer, solution, [*cases, (lambda x: x**2, x, 3, 3)])
+def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
+    i, j = _places(graph, u, v)
+    return torch.linalg.matrix_power(graphs.adjacency(graph), steps)[i, j]
 
 
-def forman(answer: Callable) -> None:
-    """Exercise 1.7: balanced Forman curvature of one edge, by the definition."""
-    cases = [
-        (nx.cycle_graph(3), 0, 1), (nx.cycle_graph(4), 0, 1), (nx.cycle_graph(5), 0, 1), (nx.path_graph(3), 0, 1),
-        (nx.complete_graph(4), 0, 1), (nx.complete_bipartite_graph(2, 3), 0, 2), (nx.barbell_graph(5, 0), 4, 5),
-        (nx.petersen_graph(), 0, 1), *((nx.karate_club_graph(), *edge) for edge in ((0, 1), (0, 31), (4, 10), (2, 32))),
-    ]  # fmt: skip
-    function("forman", answer)
-    copies = 0
-    for graph, i, j in cases:
-        copied, right = graphs.balanced_forman_as_copied(graph)[i, j], graphs.balanced_forman(graph)[i, j]
-        try:
-            got = float(run("forman", answer, graph, i, j))
-        except (TypeError, ValueError, RuntimeError):
-            break  # `same` says what is wrong with it
-        copies += abs(got - copied) < 1e-6 < abs(right - copied)
-        if copies == 3:
-            raise Wrong(
-                f"forman({shown(graph)}, {i}, {j}) = {got:g} is what the most copied public code gives; the definition "
-                f"gives {right:g}. A 4-cycle must have no diagonal, and its nodes are neither i nor j."
-            )
-    same("forman", answer, lambda graph, i, j: graphs.balanced_forman(graph)[i, j], cases)
+def _paths(graph: nx.Graph, u: Any, v: Any, steps: int) -> int:
+    return len([path for path in nx.all_simple_paths(graph, u, v, steps) if len(path) == steps + 1])
 
 
-def best_edge(answer: Callable) -> None:
-    """Exercise 1.8: the new edge that lowers total resistance most; of equally good ones any will do."""
-    function("best_edge", answer)
-    for name in ("path", "tree", "barbell", "grid"):
-        graph = graphs.family(name, 12)
-        edge = run("best_edge", answer, graph.copy())
-        total = graphs.total_resistance(_with_edges("best_edge", graph, [edge]))
+def _up_to(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
+    return sum(_walks(graph, u, v, k) for k in range(steps + 1))
+
+
+def _staying(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
+    i, j = _places(graph, u, v)
+    loops = graphs.adjacency(graph) + torch.eye(len(graph), dtype=torch.float64)
+    return torch.linalg.matrix_power(loops, steps)[i, j]
+
+
+def _weighted(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
+    i, j = _places(graph, u, v)
+    return torch.linalg.matrix_power(torch.tensor(nx.to_numpy_array(graph)), steps)[i, j]
+
+
+def _labels_as_places(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
+    sorted_nodes = sorted(graph)
+    i, j = (sorted_nodes.index(node) for node in (u, v))
+    return torch.linalg.matrix_power(graphs.adjacency(graph), steps)[i, j]
+
+
+@exercise("1.2", "Who has been heard?")
+def heard(answer: Any) -> Right:
+    """How many nodes a node has heard from, itself included."""
+    given = _cases(
+        'graphs.family("tree", 15), 0, 2',
+        'graphs.family("tree", 15), 7, 3',
+        'graphs.family("grid", 25), 12, 1',
+        'graphs.family("grid", 25), 0, 4',
+        'graphs.family("grid", 25), 3, 0',
+        f'{LETTERS}, "c", 2',
+        'graphs.family("karate"), 16, 2',
+    )
+    traps = [
+        Trap("The node hears itself, too.", lambda g, u, n: graphs.receptive_field(g, u, n)[-1] - 1),
+        Trap("You count walks, not nodes: a node that is reached twice is one node.", _walked),
+        Trap("You count the nodes at that very distance: nearer ones were heard before.", _ring),
+        Trap("One layer more than asked.", lambda g, u, n: graphs.receptive_field(g, u, n + 1)[-1]),
+        Trap("One layer less than asked.", lambda g, u, n: graphs.receptive_field(g, u, max(n - 1, 0))[-1]),
+        Trap("That is one layer: hear what the neighbours have heard.", lambda g, u, n: g.degree[u] + 1),
+    ]
+    return compare("heard", answer, lambda g, u, n: graphs.receptive_field(g, u, n)[-1], given, traps)
+
+
+def _walked(graph: nx.Graph, node: Any, layers: int) -> int:
+    return sum(graphs.computation_tree(graph, node, layers))
+
+
+def _ring(graph: nx.Graph, node: Any, layers: int) -> int:
+    return list(nx.single_source_shortest_path_length(graph, node).values()).count(layers)
+
+
+@exercise("1.3", "The width that is needed")
+def least_width(answer: Any) -> Right:
+    """Eq. 5 of Alon & Yahav (2021)."""
+    given = _cases("5, 32", "2, 32", "3, 1", "5, 1", "7, 32", "8, 16", "11, 32")
+    traps = [
+        Trap("You rounded down: that many numbers are not enough.", lambda r, b: gnn.orderings(r).bit_length() // b),
+        Trap("You added one after rounding down: exact multiples get one too many.", _one_more),
+        Trap("Siblings may be swapped: divide by 2 for each of the 2^r - 1 inner nodes.", _without_symmetry),
+        Trap("There are 2^r - 1 inner nodes, not 2^r.", lambda r, b: _needed(gnn.orderings(r) / 2, b)),
+        Trap("There are 2^r - 1 inner nodes, not 2^r - 2.", lambda r, b: _needed(gnn.orderings(r) * 2, b)),
+        Trap(
+            "That is the number of bits: each number holds `bits` of them.", lambda r, b: _needed(gnn.orderings(r), 1)
+        ),
+    ]
+    return compare("least_width", answer, gnn.minimum_width, given, traps)
+
+
+def _needed(orders: float, bits: int) -> int:
+    return math.ceil(int(orders).bit_length() / bits)
+
+
+def _one_more(depth: int, bits: int) -> int:
+    return gnn.orderings(depth).bit_length() // bits + 1
+
+
+def _without_symmetry(depth: int, bits: int) -> int:
+    return _needed(math.factorial(2**depth), bits)
+
+
+@exercise("1.4", "A closed form on the binary tree")
+def tree_entry(answer: Any) -> Right:
+    """From the root of a binary tree to an inner node at this depth, symmetric normalisation, no loops."""
+    traps = [
+        Trap("That is the row normalisation, D^-1 A: here each edge counts 1 / sqrt(d_i d_j).", _row_entry),
+        Trap("The root has degree 2, not 3.", lambda depth: 3.0**-depth),
+        Trap(
+            "The last node has degree 3, too: it is not a leaf.", lambda depth: 2**-0.5 * 3.0 ** (0.5 - depth) * 3**0.5
+        ),
+        Trap("A leaf has degree 1: asked is an inner node.", lambda depth: 2**-0.5 * 3.0 ** (1 - depth)),
+        Trap("With loops the degrees are 3 and 4: asked is the tree without.", lambda d: 3**-0.5 * 4.0 ** (0.5 - d)),
+    ]
+    return compare("tree_entry", answer, _tree_entry, _cases("1", "2", "3", "5", "7"), traps, 1e-7)
+
+
+def _tree_entry(depth: int) -> Tensor:
+    return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "symmetric", 0.0)[2**depth - 1]
+
+
+def _row_entry(depth: int) -> float:
+    return 0.5 * 3.0 ** (1 - depth)
+
+
+@exercise("1.5", "Effective resistance")
+def resistance(answer: Any) -> Right:
+    """Effective resistance between two nodes."""
+    given = _cases(
+        "nx.path_graph(5), 0, 4",
+        "nx.path_graph(4), 2, 2",
+        "nx.cycle_graph(6), 0, 3",
+        "nx.complete_graph(7), 1, 4",
+        'graphs.family("barbell", 10), 0, 9',
+        'graphs.family("karate"), 0, 33',
+    )
+    traps = [
+        Trap("Those are hops: two ways in parallel have less resistance than one.", nx.shortest_path_length),
+        Trap("That is the commute time, 2 |E| R.", _commute),
+        Trap("You took the normalised Laplacian: use D - A.", _normalised),
+        Trap("The karate club has edge weights: every edge is one ohm here, weight=None.", _weighted_resistance),
+        Trap("The mixed term counts twice: (e_u - e_v) stands on both sides.", _mixed_once),
+        Trap("You added the mixed term: e_u and e_v have opposite signs.", _mixed_added),
+    ]
+    return compare("resistance", answer, _resistance, given, traps, 1e-5)
+
+
+def _resistance(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    i, j = _places(graph, u, v)
+    return graphs.effective_resistance(graph)[i, j]
+
+
+def _commute(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    return 2 * graph.number_of_edges() * _resistance(graph, u, v)
+
+
+def _quadratic(laplacian: Tensor, i: int, j: int, mixed: float = 2.0) -> Tensor:
+    inverse = torch.linalg.pinv(laplacian, hermitian=True)
+    return inverse[i, i] + inverse[j, j] - mixed * inverse[i, j]
+
+
+def _laplacian(graph: nx.Graph, weight: str | None = None) -> Tensor:
+    return torch.tensor(nx.laplacian_matrix(graph, weight=weight).toarray()).double()
+
+
+def _normalised(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    laplacian = torch.tensor(nx.normalized_laplacian_matrix(graph, weight=None).toarray())
+    return _quadratic(laplacian, *_places(graph, u, v))
+
+
+def _weighted_resistance(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    return _quadratic(_laplacian(graph, "weight"), *_places(graph, u, v))
+
+
+def _mixed_once(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    return _quadratic(_laplacian(graph), *_places(graph, u, v), mixed=1.0)
+
+
+def _mixed_added(graph: nx.Graph, u: Any, v: Any) -> Tensor:
+    return _quadratic(_laplacian(graph), *_places(graph, u, v), mixed=-2.0)
+
+
+@exercise("1.6", "The best single edge")
+def best_edge(answer: Any) -> Right:
+    """The new edge that lowers total resistance most; of equally good ones any will do."""
+    for text in (
+        'graphs.family("path", 12)', 'graphs.family("tree", 15)', 'graphs.family("barbell", 12)',
+        'graphs.family("grid", 16)', LETTERS,
+    ):  # fmt: skip
+        (case,) = _cases(text)
+        graph = case.arguments[0]
+        call = f"best_edge({text})"
+        edge = checks.edge(call, run(call, answer, graph))
+        before, total = graphs.total_resistance(graph), graphs.total_resistance(_with_edges(call, graph, [edge]))
         best = graphs.total_resistance(graphs.rewire(graph, "gtr", 1))
         if total > best * (1 + 1e-9):
-            raise Wrong(f"on the {name}, edge {edge} gives a total resistance of {total:.3f}; {best:.3f} is possible.")
-    print("Right: on path, tree, barbell and grid no other edge lowers total resistance more.")
+            u, v = edge
+            why = f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
+            if math.isclose(
+                float(_resistance(graph, u, v)), float(graphs.effective_resistance(graph).max()), rel_tol=1e-9
+            ):
+                why += " You joined the pair with the largest resistance: that helps this pair most, not all pairs."
+            elif nx.shortest_path_length(graph, u, v) == nx.diameter(graph):
+                why += " You joined the ends of the longest way: try all pairs, and add up over all pairs."
+            raise Wrong(why)
+    return Right("on all five graphs no other edge lowers total resistance more.")
 
 
-def slower(answer: Callable) -> None:
-    """Exercise 1.9: a graph and a new edge that raises its largest commute time."""
-    function("slower", answer)
-    result = run("slower", answer)
+@exercise("1.7", "An edge that slows everybody down")
+def slower(prediction: Any, answer: Any) -> Right:
+    """A graph whose largest commute time rises when the pair with the largest resistance is joined."""
+    reasons = {
+        "always falls": "Resistance always falls; commute time is 2 |E| R, and |E| grows by one.",
+        "can rise": "Predicted: the new edge lowers R for some pairs, and raises 2 |E| for all.",
+    }
+    choice("prediction", prediction, reasons, "can rise")
+    result = run("slower()", answer)
     if not (isinstance(result, tuple | list) and len(result) == 2 and isinstance(result[0], nx.Graph)):
         raise Wrong("slower must return a pair: a networkx graph, and an edge (u, v) that it does not have yet.")
-    graph, edge = result
+    graph, edge = result[0], checks.edge("the edge", result[1])
     if not 2 <= len(graph) <= 12:
         raise Wrong(f"the graph must be connected and have 2 to 12 nodes; it has {len(graph)}.")
     try:
+        largest = float(graphs.effective_resistance(graph).max())
         before, after = (graphs.commute_time(g).max().item() for g in (graph, _with_edges("slower", graph, [edge])))
     except (ValueError, nx.NetworkXException) as error:
         raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
+    here = float(_resistance(graph, *edge))
+    if here < largest - 1e-9:
+        raise Wrong(f"the edge must join a pair with the largest resistance, {largest:.3f}; this pair has {here:.3f}.")
     if after <= before + 1e-9:
-        raise Wrong(f"with the edge the largest commute time is {after:.3f}, and it was {before:.3f}: it must go up.")
-    print(f"Right: one more edge, and the largest commute time rises from {before:.2f} to {after:.2f}.")
+        raise Wrong(
+            f"with the edge the largest commute time is {after:.3f}, and it was {before:.3f}: it must go up. Some other pair "
+            "must stay as far apart as before."
+        )
+    return Right(
+        f"joining the pair that is furthest apart raises the largest commute time by {after / before - 1:.0%}, from "
+        f"{before:.2f} to {after:.2f}. Ours: 25 %."
+    )
 
 
-def rewiring(answer: Any) -> None:
-    """Exercise 1.10: three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
-    if isinstance(answer, type(...)):
-        raise Wrong("edges is still empty: fill it in, then run the check again.")
+@exercise("1.8", "Sensitivity by autograd")
+def sensitivity(answer: Any) -> Right:
+    """The spectral norm of the derivative of one node's state by another node's input."""
+    features = checks.normal(9, 4, seed=0)
+
+    def network(name: str, layers: int) -> Callable[[Tensor], Tensor]:
+        matrix, weights = graphs.adjacency(graphs.family(name, 9), "symmetric"), graphs.orthogonal_weights(layers, 4)
+        return lambda x: graphs.propagate(x, matrix, weights, activation=torch.tanh)
+
+    given = [
+        Case(f"{layers} tanh layers on a {name} of 9 nodes, x, {target}, {source}", (f, features, target, source))
+        for name, layers, target, source in (("path", 3, 0, 2), ("path", 3, 0, 5), ("grid", 4, 4, 8), ("grid", 4, 8, 1))
+        for f in [network(name, layers)]
+    ]
+    given.append(Case("lambda x: x**2, x, 3, 3", (lambda x: x**2, features, 3, 3)))
+    traps = [
+        Trap("That is the Frobenius norm: asked is the spectral norm, the largest singular value.", _norm_of("fro")),
+        Trap("That is the sum of singular values: asked is the largest.", _norm_of("nuc")),
+        Trap("That is the largest entry: asked is the spectral norm.", _norm_of("entry")),
+        Trap(
+            "Target and source are exchanged: whose state, by whose input?", lambda f, x, t, s: _sensitivity(f, x, s, t)
+        ),
+        Trap("You differentiated the sum of the state's entries: that is one row, not the whole Jacobian.", _of_sum),
+        Trap("That is the norm by all inputs: asked is one node's.", _by_all),
+    ]
+    return compare("sensitivity", answer, _sensitivity, given, traps, 1e-5)
+
+
+def _jacobian(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
+    return torch.autograd.functional.jacobian(lambda y: f(y)[target], x)[:, source]
+
+
+def _sensitivity(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
+    return torch.linalg.matrix_norm(_jacobian(f, x, target, source), ord=2)
+
+
+def _norm_of(kind: str) -> Callable:
+    def norm(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
+        jacobian = _jacobian(f, x, target, source)
+        return jacobian.abs().max() if kind == "entry" else torch.linalg.matrix_norm(jacobian, ord=kind)
+
+    return norm
+
+
+def _of_sum(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
+    return _jacobian(f, x, target, source).sum(0).norm()
+
+
+def _by_all(f: Callable, x: Tensor, target: int, source: int) -> Tensor:
+    whole = torch.autograd.functional.jacobian(lambda y: f(y)[target], x)
+    return torch.linalg.matrix_norm(whole.flatten(1), ord=2)
+
+
+@exercise("1.9", "Balanced Forman curvature")
+def forman(answer: Any) -> Right:
+    """Balanced Forman curvature of one edge, by the definition."""
+    given = _cases(
+        "nx.cycle_graph(3), 0, 1", "nx.cycle_graph(4), 0, 1", "nx.cycle_graph(5), 0, 1", "nx.path_graph(3), 0, 1",
+        "nx.complete_graph(4), 0, 1", "nx.complete_bipartite_graph(2, 3), 0, 2", "nx.barbell_graph(5, 0), 4, 5",
+        "nx.petersen_graph(), 0, 1", *(f'graphs.family("karate"), {i}, {j}' for i, j in ((0, 1), (0, 31), (4, 10), (2, 32))),
+    )  # fmt: skip
+    traps = [
+        Trap(
+            "That is what the most copied public code gives: a 4-cycle must have no diagonal, and its nodes are neither i "
+            "nor j.",
+            lambda g, i, j: graphs.balanced_forman_as_copied(g)[i, j],
+        ),
+        Trap("The 4-cycles are missing.", _without_four_cycles),
+        Trap("Triangles count 2 / max + 1 / min, not 2 / max + 2 / min.", _two_over_min),
+        Trap("The triangles are missing.", _without_triangles),
+        Trap("An edge with a leaf has curvature 0, by definition.", _leaf_not_zero),
+        Trap("The two constants are missing: 2 / d_i + 2 / d_j - 2.", lambda g, i, j: _forman(g, i, j) + 2),
+    ]
+    return compare("forman", answer, _forman, given, traps)
+
+
+def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
+    return graphs.balanced_forman(graph)[i, j]
+
+
+def _degrees(graph: nx.Graph, i: Any, j: Any) -> tuple[int, int, int]:
+    """The smaller degree, the larger one, and the triangles."""
+    small, large = sorted((graph.degree[i], graph.degree[j]))
+    return small, large, len(list(nx.common_neighbors(graph, i, j)))
+
+
+def _without_four_cycles(graph: nx.Graph, i: Any, j: Any) -> float:
+    small, large, triangles = _degrees(graph, i, j)
+    return 0.0 if small == 1 else 2 / small + 2 / large - 2 + 2 * triangles / large + triangles / small
+
+
+def _two_over_min(graph: nx.Graph, i: Any, j: Any) -> float:
+    small, _, triangles = _degrees(graph, i, j)
+    return _forman(graph, i, j) + triangles / small
+
+
+def _without_triangles(graph: nx.Graph, i: Any, j: Any) -> float:
+    small, large, triangles = _degrees(graph, i, j)
+    return _forman(graph, i, j) - 2 * triangles / large - triangles / small
+
+
+def _leaf_not_zero(graph: nx.Graph, i: Any, j: Any) -> float:
+    small, large, _ = _degrees(graph, i, j)
+    return 2 / small + 2 / large - 2 if small == 1 else _forman(graph, i, j)
+
+
+@exercise("1.10", "Less resistance, worse hearing")
+def rewiring(prediction: Any, edges: Any) -> Right:
+    """Three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
     tree = graphs.family("tree", 15)
-    if not isinstance(answer, list | tuple | set) or len(answer) != 3:
-        raise Wrong("edges must be a list of three pairs of nodes.")
-    wired = _with_edges("edges", tree, list(answer))
+    if prediction is ...:
+        raise Wrong("prediction is still empty: predict first, by what factor the walk bound of the pair falls.")
+    guess = number("prediction", prediction)
+    if not 0 <= guess <= 1:
+        raise Wrong(
+            f"prediction must be a factor from 0 to 1, not {guess:g}: new edges raise degrees, so the bound falls."
+        )
+    wired = _with_edges("edges", tree, checks.edges("edges", edges, 3))
     resistance = graphs.total_resistance(wired) / graphs.total_resistance(tree)
     before, after = (
         sum(graphs.jacobian_norms(graph, 11, 6, seed=seed)[7].item() for seed in range(5)) for graph in (tree, wired)
     )
+    bound = float(graphs.walk_bound(wired, 11, 6)[7] / graphs.walk_bound(tree, 11, 6)[7])
     found = (
         f"total resistance is {resistance:.0%} and the Jacobian between 7 and 11 {after / before:.0%} of what it was"
     )
     if resistance > 0.7:
         raise Wrong(f"{found}: the resistance must fall to 70% or less.")
     if after > 0.5 * before:
-        raise Wrong(f"{found}: the Jacobian must fall to 50% or less.")
-    print(f"Right: {found}.")
+        raise Wrong(f"{found}: the Jacobian must fall to 50% or less. Which degrees stand on the way from 7 to 11?")
+    return Right(
+        f"{found}. You predicted that the walk bound falls to {guess:.0%}; it falls to {bound:.0%}. Ours: 63% and 31%.",
+        lambda: _drawn(*figures.wired(tree, wired, (7, 11))),
+    )
 
 
-def _with_edges(name: str, graph: nx.Graph, edges: list) -> nx.Graph:
+def _drawn(figure: Any, finding: str) -> HTML:
+    return show(figure, alt=finding, caption=f"With your answer. {finding}")
+
+
+def _with_edges(name: str, graph: nx.Graph, edges: list[tuple]) -> nx.Graph:
     wired = graph.copy()
     for edge in edges:
-        if not isinstance(edge, tuple | list) or len(edge) != 2 or edge[0] == edge[1]:
-            raise Wrong(f"{name}: an edge is a pair of two different nodes, not {edge!r}.")
-        if not set(edge) <= set(graph) or wired.has_edge(*edge):
-            raise Wrong(f"{name}: {tuple(edge)} must join two nodes of the graph that have no edge yet.")
+        try:
+            new = set(edge) <= set(graph) and not wired.has_edge(*edge)
+        except TypeError:
+            new = False
+        if not new:
+            raise Wrong(f"{name}: {edge} must join two nodes of the graph that have no edge yet.")
         wired.add_edge(*edge)
     return wired

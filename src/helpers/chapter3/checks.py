@@ -1,129 +1,360 @@
 """What is behind the exercises of chapter 3."""
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
+from IPython.display import HTML
+from torch import Tensor
 
-from helpers import collapse
-from helpers.checks import Wrong, function, number, run, same
+from helpers import checks, collapse, show
+from helpers.chapter3 import figures
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, number, run
 
-
-def _rows(count: int, n: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(count, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).softmax(-1)
-
-
-def total_variation(answer: Callable) -> None:
-    """Exercise 3.1: the paper's total variation, without the factor 1/2."""
-    cases = [tuple(_rows(2, n, seed)) for seed, n in enumerate((2, 5, 50))]
-    batch = _rows(6, 4, seed=3).view(2, 3, 4)
-    same("total_variation", answer, collapse.total_variation, [*cases, (batch[0], batch[1])])
+MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
 
 
-def mean_change(answer: Callable) -> None:
-    """Exercise 3.2: how far a mean moves when its last value is repeated."""
-    draws = [torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (1, 2, 7, 100)]
-    same("mean_change", answer, lambda v: (v.mean() - v[-1]).abs() / (len(v) + 1), [(v,) for v in draws])
+def progress() -> HTML:
+    """Which of the ten are right, and which is next."""
+    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
 
 
-def half_length(answer: Callable) -> None:
-    """Exercise 3.3: the length from which a lead of `gap` gives less than half of the attention."""
-    same("half_length", answer, collapse.length_for_half, [(0.5,), (2.0,), (5.0,), (10.0,)])
+def probabilities(*shape: int, seed: int) -> Tensor:
+    """Random rows that sum to one."""
+    return normal(*shape, seed=seed).softmax(-1)
 
 
-def alternating(answer: Any) -> None:
-    """Exercise 3.4: the limit of Proposition B.4 with logits 0 and t, at t = 3."""
-    target = 2 * math.tanh(1.5)
-    number(
-        "limit", answer, lambda x: abs(x - target) < 5e-5,
-        "With logits 0 and t each pair of entries contributes |e^t - 1| twice, over a partition function of 1 + e^t a pair.",
-    )  # fmt: skip
+def _cases(*texts: str) -> list[Case]:
+    return checks.cases({"checks": sys.modules[__name__], "torch": torch}, *texts)
 
 
-def collision(answer: Callable) -> None:
-    """Exercise 3.5: the first length at which a number type cannot tell f(n) from f(n + 1)."""
+@exercise("3.1", "Total variation")
+def total_variation(answer: Any) -> Right:
+    """The paper's total variation, without the factor 1/2."""
+    given = _cases(
+        "torch.tensor([0.5, 0.5]), torch.tensor([0.9, 0.1])",
+        "checks.probabilities(5, seed=0), checks.probabilities(5, seed=1)",
+        "checks.probabilities(3, 4, seed=2), checks.probabilities(3, 4, seed=3)",
+    )
+    traps = [
+        Trap("You halved it: the usual definition has a factor 1/2, the paper's has not.", _halved),
+        Trap("You summed over all axes: each row has a total variation of its own.", lambda p, q: (p - q).abs().sum()),
+        Trap("You took the mean: the definition adds up.", lambda p, q: (p - q).abs().mean(-1)),
+        Trap("You took the largest difference: the definition adds all up.", lambda p, q: (p - q).abs().amax(-1)),
+        Trap("You squared the differences: the definition takes their size.", lambda p, q: (p - q).square().sum(-1)),
+        Trap("Without absolute values the differences cancel: both rows sum to one.", lambda p, q: (p - q).sum(-1)),
+    ]
+    return compare("total_variation", answer, collapse.total_variation, given, traps)
 
-    def harmonic(n):
-        return 1 / n
 
-    def shifted(n):
-        return 2 + 1 / n
-
-    cases = [(f, kind) for f in (harmonic, shifted) for kind in (torch.bfloat16, torch.float16)]
-    same("first_collision", answer, collapse.first_collision, cases)
+def _halved(p: Tensor, q: Tensor) -> Tensor:
+    return (p - q).abs().sum(-1) / 2
 
 
-def kernel(answer: Callable) -> None:
-    """Exercise 3.6: bounded logits, a function of distance, whose head keeps changing by at least 1."""
-    function("kernel", answer)
+@exercise("3.2", "A window on equal tokens")
+def first_zero(prediction: Any, answer: Any) -> Right:
+    """From which length on a window makes the distance exactly zero, on a first token and equal tokens."""
+    reasons = {
+        "the distance stays": "That holds for varied tokens. Here all tokens in the window are equal: what can differ?",
+        "it falls like 1/n": "Without a window it would. Ask what the last token can see, after all layers, of a long one.",
+        "exactly 0 from some n": "Predicted: once the first token is out of reach, all that is left is equal.",
+    }
+    choice("prediction", prediction, reasons, "exactly 0 from some n")
+    traps = [
+        Trap("A window of w tokens reaches w - 1 back: the token itself is one of them.", lambda n, w: n * w + 2),
+        Trap("A window of w tokens reaches w - 1 back: the token itself is one of them.", lambda n, w: n * w + 1),
+        Trap("A window of w tokens reaches w - 1 back: the token itself is one of them.", lambda n, w: n * w),
+        Trap("One too short: of this many tokens, the last still hears of the first.", lambda n, w: n * (w - 1) + 1),
+        Trap("Two too short: count the tokens, not the steps between them.", lambda n, w: n * (w - 1)),
+        Trap("That is one layer: the states that a layer reads have heard from further back.", lambda n, w: w + 1),
+    ]
+    given = _cases("1, 4", "2, 4", "3, 8", "3, 16", "5, 2", "4, 1")
+    compare("first_zero", answer, _first_zero, given, traps)
+    return Right(
+        f"{choice('prediction', prediction, reasons, prediction).sentence} First at layers x (window - 1) + 2."
+    )
+
+
+def _first_zero(layers: int, window: int) -> int:
+    """By walking: the first length of which the last token has not heard of the first."""
+    n = 1
+    while True:
+        reach = {n - 1}
+        for _ in range(layers):
+            reach = {j for i in reach for j in range(max(0, i - window + 1), i + 1)}
+        if 0 not in reach:
+            return n
+        n += 1
+
+
+@exercise("3.3", "ALiBi at its most sensitive")
+def slope(answer: Any) -> Right:
+    """The slope at which one more token changes the output most."""
+    value = number("slope", answer)
+    if not value > 0:
+        raise Wrong(f"slope must be positive, not {value:g}: then the head prefers near tokens.")
+    change = 2 * math.exp(-value) * (1 - math.exp(-value))
+    if abs(value - math.log(2)) > 1e-3:
+        found = f"slope = {value:g} gives a change of {change:.4f} for long sequences; a little more is possible."
+        if abs(value - 0.5) < 1e-3:
+            found += " 1/2 is the largest slope of ALiBi's usual set, not the most sensitive one."
+        elif abs(value - 1) < 1e-3:
+            found += " It is not where the last two weights are in the ratio e: write the change as a function of e^-m."
+        else:
+            found += " Write x = e^-m: the change is a parabola in x."
+        raise Wrong(found)
+    return Right(
+        f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; change {change:.3f}."
+    )
+
+
+@exercise("3.4", "Predict: what do commas do?")
+def commas(prediction: Any) -> Right:
+    """Whether commas slow the collapse when equal numbers of tokens are repeated."""
+    reasons = {
+        "commas fall more slowly": "That is what one sees when a period of commas is held against a single repeated 1: "
+        "unequal numbers of tokens. Repeat as many ones as the period is long.",
+        "ones fall more slowly": "The share of new tokens is the same for both. Why should ones keep more?",
+        "no difference": "In phase, and with as many tokens repeated, both mean the same kind of values over n: the "
+        "distance falls alike. What commas do change is the phase, when less than a period is repeated.",
+    }
+    return choice("prediction", prediction, reasons, "no difference")
+
+
+@exercise("3.5", "The first collision")
+def first_collision(answer: Any) -> Right:
+    """The first length at which a number type cannot tell f(n) from f(n + 1)."""
+    functions = {
+        "lambda n: 1 / n": lambda n: 1 / n,
+        "lambda n: 2 + 1 / n": lambda n: 2 + 1 / n,
+        "lambda n: 1000 + 1 / n": lambda n: 1000 + 1 / n,
+    }
+    kinds = {"torch.bfloat16": torch.bfloat16, "torch.float16": torch.float16}
+    given = [
+        Case(f"{text}, {kind}", (_guarded(f), dtype)) for text, f in functions.items() for kind, dtype in kinds.items()
+    ]
+    given.append(
+        Case("lambda n: 2 + 1 / n, torch.float32", (_guarded(functions["lambda n: 2 + 1 / n"]), torch.float32))
+    )
+    traps = [
+        Trap("You started at n = 2: n = 1 is a length, too.", lambda f, d: _collision(f, d, start=2)),
+        Trap("You returned n + 1: asked is the smaller of the two lengths.", lambda f, d: _collision(f, d) + 1),
+        Trap("`isclose` allows differences that the type can tell: ask for equality.", _close),
+        Trap("You rounded to bfloat16 whatever the type.", lambda f, d: _collision(f, torch.bfloat16)),
+    ]
+    return compare("first_collision", answer, _collision, given, traps)
+
+
+def _guarded(function: Callable) -> Callable:
+    """The function, with a sentence for a loop that walks past the answer."""
+
+    def guarded(n):
+        if float(torch.as_tensor(n).max()) > MOST_STEPS:
+            raise Wrong(
+                f"first_collision called its function with n > {MOST_STEPS:,}, and the first equal pair is earlier: do you "
+                "round both values to the type, and compare the rounded ones?"
+            )
+        return function(n)
+
+    return guarded
+
+
+def _collision(function: Callable, dtype: torch.dtype, start: int = 1) -> int:
+    n = start
+    while collapse.round_to(_float64(function(n)), dtype) != collapse.round_to(_float64(function(n + 1)), dtype):
+        n += 1
+    return n
+
+
+def _close(function: Callable, dtype: torch.dtype) -> int:
+    n = 1
+    while not torch.isclose(torch.tensor(function(n), dtype=dtype), torch.tensor(function(n + 1), dtype=dtype)):
+        n += 1
+    return n
+
+
+def _float64(value: float) -> Tensor:
+    return torch.tensor(value, dtype=torch.float64)
+
+
+@exercise("3.6", "A sliding window")
+def window_attention(answer: Any) -> Right:
+    """Attention of the last token when it sees the last tokens only."""
+    given = _cases(
+        "torch.tensor([0.0, 1.0, 2.0, 3.0]), 2",
+        "checks.normal(9, seed=1), 4",
+        "checks.normal(4, seed=2), 4",
+        "checks.normal(5, seed=3), 8",
+    )
+    traps = [
+        Trap("That is the softmax over all tokens: nothing is hidden.", lambda x, w: x.softmax(0)),
+        Trap(
+            "The weights in the window must sum to 1: hide logits before the softmax, not weights after.", _unnormalised
+        ),
+        Trap("Your window is one token too wide: the token itself counts.", lambda x, w: _window(x, w + 1)),
+        Trap("Your window is one token too narrow: the token itself counts.", lambda x, w: _window(x, max(w - 1, 1))),
+        Trap(
+            "You kept the first tokens: the last token sees the last ones.", lambda x, w: _window(x.flip(0), w).flip(0)
+        ),
+        Trap("Give every token of the sequence an entry: 0 outside the window.", lambda x, w: x[-w:].softmax(0)),
+    ]
+    return compare("window_attention", answer, _window, given, traps)
+
+
+def _window(logits: Tensor, width: int) -> Tensor:
+    return torch.cat([torch.zeros_like(logits[:-width]), logits[-width:].softmax(0)])
+
+
+def _unnormalised(logits: Tensor, width: int) -> Tensor:
+    return torch.cat([torch.zeros_like(logits[:-width]), logits.softmax(0)[-width:]])
+
+
+@exercise("3.7", "Build a head that does not collapse")
+def kernel(answer: Any) -> Right:
+    """Bounded logits, a function of distance, whose head keeps changing by at least 1."""
     distance = torch.arange(10_001, dtype=torch.float64)
-    logits = run("kernel", answer, distance)
-    if not isinstance(logits, torch.Tensor) or logits.shape != distance.shape:
+    logits = run("kernel(torch.arange(10_001).double())", answer, distance)
+    try:
+        logits = torch.as_tensor(logits).double()
+    except (TypeError, ValueError, RuntimeError):
+        logits = torch.tensor(math.nan)
+    if logits.shape != distance.shape:
         raise Wrong("kernel must take a tensor of distances and return logits of the same shape.")
     if not torch.isfinite(logits).all() or logits.abs().max() > 3:
-        raise Wrong(f"the logits must stay within [-3, 3]; the largest size is {float(logits.abs().max()):.3g}.")
-    if not logits.any():
-        raise Wrong("all logits are 0: then the head takes the mean, which collapses.")
-    values = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500)
-    change = float(collapse.repeat_last(answer, values)[0])
+        raise Wrong(f"the logits must stay within [-3, 3]; the largest size is {float(logits.abs().max()):.4g}.")
+    if bool((logits == logits[0]).all()):
+        raise Wrong("all logits are equal: then the head takes the mean, which collapses.")
+    change = float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
     if change < 1:
-        raise Wrong(
-            f"with values + + - - ... and 10,000 tokens the output changes by {change:.3g}; it must be at least 1."
-        )
-    print(f"Right: bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.")
+        why = "the far logits hardly vary, so the head is a mean there" if float(logits[5000:].std()) < 0.1 else ""
+        why = why or "after a shift by one the head should read values of the other sign; yours reads too many of both"
+        raise Wrong(f"repeating the last of 10,000 tokens changes the output by {change:.3g}, less than 1: {why}.")
+    bound = float(logits.abs().max())
+    return Right(
+        f"bounded by {bound:.2f}, and one token changes the output by {change:.3f}.",
+        lambda: _drawn(*figures.head(logits)),
+    )
 
 
-def window(answer: Callable) -> None:
-    """Exercise 3.7: attention of the last token with a sliding window."""
-
-    def solution(logits, width):
-        return torch.cat([torch.zeros_like(logits[:-width]), logits[-width:].softmax(0)])
-
-    draws = [torch.randn(n, generator=torch.Generator().manual_seed(n), dtype=torch.float64) for n in (5, 9, 4)]
-    same("window_attention", answer, solution, [(draws[0], 2), (draws[1], 4), (draws[2], 4), (draws[0], 8)])
+def _drawn(figure: Any, finding: str) -> HTML:
+    return show(figure, alt=finding, caption=f"With your function. {finding}")
 
 
-def adaptive(answer: Callable) -> None:
-    """Exercise 3.8: adaptive temperature."""
-    draws = [
-        torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0]),
-        torch.tensor([9.0, 0, 0]),
-        torch.cat([torch.tensor([3.0]), torch.zeros(599)]),
+@exercise("3.8", "Adaptive temperature")
+def adaptive_temperature(answer: Any) -> Right:
+    """Adaptive temperature, as Veličković et al. (2024) define it."""
+    given = _cases(
+        "torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])",
+        "torch.tensor([9.0, 0, 0])",
+        "torch.cat([torch.tensor([3.0]), torch.zeros(599)])",
+        "checks.normal(3, 12, seed=0)",
+        "torch.tensor([2.0, 1, 0, 0, 0, -2000])",
+    )
+    traps = [
+        Trap("That is the plain softmax.", lambda x: x.softmax(-1)),
+        Trap("The coefficients are the wrong way round: the highest power comes first.", _adaptive(reverse=True)),
+        Trap("Your entropy is in bits: the polynomial was fitted to nats.", _adaptive(unit=math.log(2))),
+        Trap("The factor must not fall below 1: take max(1, polynomial).", _adaptive(least=-math.inf)),
+        Trap("You divided by the factor: it is an inverse temperature, so multiply.", _adaptive(power=-1)),
+        Trap("One entropy for the whole tensor: every row has its own.", _adaptive(rows=False)),
+        Trap(
+            "0 log 0 is NaN in floating point, and the row falls back to a factor of 1: use entr.",
+            _adaptive(naive=True),
+        ),
     ]
-    batch = torch.randn(3, 12, generator=torch.Generator().manual_seed(0))
-    same("adaptive_temperature", answer, collapse.adaptive_temperature, [(x.double(),) for x in (*draws, batch)])
+
+    def picture() -> HTML:
+        return _drawn(*figures.sharpening(3, answer))
+
+    return compare("adaptive_temperature", answer, collapse.adaptive_temperature, given, traps, picture=picture)
 
 
-def seq_vcr(answer: Callable) -> None:
-    """Exercise 3.9: the Seq-VCR loss."""
-    draws = [
-        torch.randn(b, n, d, generator=torch.Generator().manual_seed(b), dtype=torch.float64)
-        for b, n, d in ((4, 1, 2), (8, 3, 5))
+def _adaptive(reverse=False, unit=1.0, least=1.0, power=1, rows=True, naive=False) -> Callable:
+    def adaptive(x: Tensor) -> Tensor:
+        p = x.softmax(-1)
+        terms = -p * p.log() if naive else torch.special.entr(p)
+        entropy = (terms.sum(-1, keepdim=True) if rows else terms.sum()) / unit
+        factor = torch.zeros_like(entropy)
+        coefficients = (-0.037, 0.481, -2.3, 4.917, -1.791)
+        for coefficient in reversed(coefficients) if reverse else coefficients:
+            factor = factor * entropy + coefficient
+        factor = torch.where(entropy > 0.5, factor.clamp(min=least), 1.0)
+        return (factor**power * x).softmax(-1)
+
+    return adaptive
+
+
+@exercise("3.9", "Seq-VCR")
+def seq_vcr_loss(answer: Any) -> Right:
+    """The Seq-VCR loss."""
+    given = _cases(
+        "checks.normal(4, 1, 3, seed=4)", "checks.normal(8, 3, 5, seed=8)", "0.1 * checks.normal(8, 3, 5, seed=8)"
+    )
+    traps = [
+        Trap("Your covariance is biased: divide by batch - 1, not by batch.", _seq_vcr(biased=True)),
+        Trap("You counted each pair of coordinates once: the sum runs over k and l, both orders.", _seq_vcr(pairs=0.5)),
+        Trap("The diagonal is in your second sum: it runs over l other than k.", _seq_vcr(diagonal=True)),
+        Trap("You pooled the positions: each has a covariance of its own.", _seq_vcr(pooled=True)),
+        Trap("You did not divide by n d.", lambda x: _seq_vcr()(x) * x.shape[1] * x.shape[2]),
+        Trap("You divided by n only: d is missing.", lambda x: _seq_vcr()(x) * x.shape[2]),
+        Trap("You divided by d only: n is missing.", lambda x: _seq_vcr()(x) * x.shape[1]),
+        Trap("The square root is missing: standard deviation, not variance.", _seq_vcr(root=1.0)),
+        Trap("eta is missing under the root.", _seq_vcr(eta=0.0)),
+        Trap("The two weights are exchanged.", _seq_vcr(weights=(0.004, 1.0))),
     ]
-    same("seq_vcr_loss", answer, collapse.seq_vcr_loss, [(x,) for x in (*draws, 0.1 * draws[1])])
+    return compare("seq_vcr_loss", answer, collapse.seq_vcr_loss, given, traps)
 
 
-def uniform_bound(answer: Callable) -> None:
-    """Exercise 3.10: a length after which Theorem B.3's total variation stays below a bound, from n0, B and delta.
+def _seq_vcr(
+    biased=False, pairs=1.0, diagonal=False, pooled=False, root=0.5, eta=0.001, weights=(1.0, 0.004)
+) -> Callable:
+    def loss(x: Tensor) -> Tensor:
+        positions, width = x.shape[1], x.shape[2]
+        total = torch.zeros((), dtype=x.dtype)
+        for i in range(positions):
+            rows = x.flatten(0, 1) if pooled else x[:, i]
+            c = torch.cov(rows.T, correction=0 if biased else 1)
+            variance = c.diagonal()
+            off = c.square().sum() - (0 if diagonal else variance.square().sum())
+            total += weights[0] * (1 - (variance + eta) ** root).clamp(min=0).sum() + weights[1] * pairs * off
+        return total / (positions * width)
 
-    Any correct bound passes; it is held against heads whose logits agree up to `delta` from distance `n0` on.
-    """
-    function("enough_tokens", answer)
-    for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001)):
+    return loss
+
+
+@exercise("3.10", "Repair the theorem")
+def enough_tokens(answer: Any) -> Right:
+    """A length after which the total variation stays below epsilon, from n0 and B; within a factor of 8 of the least."""
+    for n0, bound, epsilon in ((5, 0.5, 0.1), (20, 1.0, 0.05), (1, 6.0, 0.001), (300, 1.0, 0.1)):
         call = f"enough_tokens({n0}, {bound}, {epsilon})"
-        try:
-            n = float(run("enough_tokens", answer, n0, bound, epsilon))
-        except (TypeError, ValueError):
-            raise Wrong(f"{call} must return a number.") from None
-        if not n0 <= n < math.inf:
+        n = number(call, run(call, answer, n0, bound, epsilon))
+        least = _least_length(n0, bound, epsilon)
+        if not n >= n0:
             raise Wrong(f"{call} must be a length of at least n0, not {n:g}.")
-        near = n0 * math.exp(2 * bound)  # near logits B against -B, all far logits -B
-        variation = 2 * (near / (near + n - n0) - n0 / n)
-        if n < 2 * n0 or variation > epsilon:
+        if n < least:
             raise Wrong(
-                f"{call} = {n:,.0f} is too few: near logits of +-B can still give a total variation above {epsilon}."
+                f"{call} = {n:,.0f} is too few: near logits of +B against -B still differ by "
+                f"{_variation(n, n0, bound):.4g}, more than {epsilon}."
             )
-        if n > 100 * near / epsilon:
-            raise Wrong(f"{call} = {n:,.0f} is wasteful: stay within 100 n0 e^(2B) / epsilon.")
-    print("Right: your length is enough, and not wasteful.")
+        if n > 8 * least:
+            raise Wrong(
+                f"{call} = {n:,.0f} is wasteful: {least:,} tokens are enough for these rows, and yours are "
+                f"{n / least:,.0f} times as many. How does your length depend on n0, on B, on epsilon?"
+            )
+    return Right("your length is enough for the worst rows that are tried, and within a factor of 8 of the least.")
+
+
+def _variation(n: float, n0: int, bound: float) -> float:
+    near = n0 * math.exp(2 * bound)  # near logits B against -B, all far logits -B
+    return 2 * (near / (near + n - n0) - n0 / n)
+
+
+def _least_length(n0: int, bound: float, epsilon: float) -> int:
+    """The first length beyond the peak of `_variation` with at most epsilon, by bisection."""
+    low, high = 2 * n0, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _variation(middle, n0, bound) <= epsilon else (middle, high)
+    return high

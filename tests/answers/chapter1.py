@@ -1,0 +1,293 @@
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import networkx as nx
+import numpy as np
+import torch
+
+from answers import empty, several
+from helpers import gnn, graphs
+from helpers.chapter1 import checks as own
+
+CAN, ALWAYS = "can rise", "always falls"
+GOOD = [(0, 6), (2, 10), (5, 14)]
+
+
+def _walks_by_recursion(graph, u, v, steps):
+    return int(u == v) if steps == 0 else sum(_walks_by_recursion(graph, u, w, steps - 1) for w in graph[v])
+
+
+def _walks_in_numpy(graph, u, v, steps):
+    order = list(graph)
+    power = np.linalg.matrix_power(nx.to_numpy_array(graph, weight=None), steps)
+    return power[order.index(u), order.index(v)]
+
+
+def _removes_a_node(graph, u, v, steps):
+    found = own._walks(graph, u, v, steps)
+    graph.remove_node(u)
+    return found
+
+
+def _resistance_with_numpy(graph, u, v):
+    inverse = np.linalg.pinv(nx.laplacian_matrix(graph, weight=None).toarray())
+    step = np.array([float(node == u) - float(node == v) for node in graph])
+    return step @ inverse @ step
+
+
+def _resistance_in_float32(graph, u, v):
+    laplacian = own._laplacian(graph).float()
+    inverse = torch.linalg.pinv(laplacian, hermitian=True)
+    i, j = own._places(graph, u, v)
+    return inverse[i, i] + inverse[j, j] - 2 * inverse[i, j]
+
+
+def _resistance_by_solving(graph, u, v):
+    laplacian = own._laplacian(graph) + 1 / len(graph)
+    i, j = own._places(graph, u, v)
+    step = torch.zeros(len(graph), dtype=torch.float64)
+    step[i] += 1
+    step[j] -= 1
+    return step @ torch.linalg.solve(laplacian, step)
+
+
+def _best_edge(graph):
+    def total(edge):
+        wired = graph.copy()
+        wired.add_edge(*edge)
+        return graphs.total_resistance(wired)
+
+    return min(nx.non_edges(graph), key=total)
+
+
+def _best_by_formula(graph):
+    order, laplacian = list(graph), own._laplacian(graph)
+    inverse = torch.linalg.pinv(laplacian, hermitian=True)
+
+    def gain(edge):
+        i, j = (order.index(node) for node in edge)
+        step = inverse[i] - inverse[j]
+        return float(step @ step / (1 + step[i] - step[j]))
+
+    return max(nx.non_edges(graph), key=gain)
+
+
+def _furthest(graph):
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    return max(itertools.combinations(graph, 2), key=lambda edge: lengths[edge[0]][edge[1]])
+
+
+def _first_missing(graph):
+    return next(iter(nx.non_edges(graph)))
+
+
+def _by_backward(network, x, target, source):
+    x = x.clone().requires_grad_()
+    out = network(x)[target]
+    rows = [torch.autograd.grad(out[k], x, retain_graph=True)[0][source] for k in range(len(out))]
+    return torch.linalg.svdvals(torch.stack(rows))[0]
+
+
+def _by_finite_differences(network, x, target, source):
+    columns = []
+    for k in range(x.shape[1]):
+        step = torch.zeros_like(x)
+        step[source, k] = 1e-6
+        columns.append((network(x + step)[target] - network(x - step)[target]) / 2e-6)
+    return float(torch.linalg.matrix_norm(torch.stack(columns, 1), ord=2))
+
+
+def _forman(graph, i, j):
+    around_i, around_j = set(graph[i]), set(graph[j])
+    small, large = sorted((len(around_i), len(around_j)))
+    if small == 1:
+        return Fraction(0)
+    t = len(around_i & around_j)
+    near, far = around_i - around_j - {j}, around_j - around_i - {i}
+    counts = [len(set(graph[k]) & far) for k in near] + [len(set(graph[w]) & near) for w in far]
+    counts = [count for count in counts if count]
+    squares = Fraction(len(counts), max(counts) * large) if counts else 0
+    return Fraction(2, small) + Fraction(2, large) - 2 + Fraction(2 * t, large) + Fraction(t, small) + squares
+
+
+def _star(form=tuple, leaves=4):
+    return lambda: form([nx.star_graph(leaves), (1, 2)])
+
+
+WRONG = {
+    "1.1": [
+        (empty, "still empty"),
+        (own._paths, "Those are paths"),
+        (own._up_to, "exactly that many"),
+        (own._staying, "without loops"),
+        (own._weighted, "edge weights"),
+        (own._labels_as_places, "names, not places"),
+        (_removes_a_node, "changes its argument"),
+        (lambda g, u, v, n: g[u][v], "raised KeyError: .*your line"),
+        (lambda g, u, v, n: own._walks(g, u, v, n) / 2, "On every case it is half"),
+        (lambda g, u, v, n: None, "returned nothing"),
+    ],
+    "1.2": [
+        (empty, "still empty"),
+        (own._walked, "walks, not nodes"),
+        (own._ring, "that very distance"),
+        (lambda g, u, n: graphs.receptive_field(g, u, n)[-1] - 1, "hears itself"),
+        (lambda g, u, n: graphs.receptive_field(g, u, n + 1)[-1], "One layer more"),
+        (lambda g, u, n: graphs.receptive_field(g, u, max(n - 1, 0))[-1], "One layer less"),
+        (lambda g, u, n: g.degree[u] + 1, "That is one layer"),
+        (lambda g, u, n: g.remove_node(u), "returned nothing"),
+        (lambda g, u, n: set(g), "must return a number"),
+        (lambda g, u, n: len(g), "expected"),
+    ],
+    "1.3": [
+        (empty, "still empty"),
+        (lambda r, b: gnn.orderings(r).bit_length() // b, "rounded down"),
+        (lambda r, b: gnn.orderings(r).bit_length() // b + 1, "exact multiples"),
+        (own._without_symmetry, "Siblings may be swapped"),
+        (lambda r, b: own._needed(gnn.orderings(r), 1), "number of bits"),
+        (lambda r, b: 2**r, "expected"),
+        (lambda r, b: math.ceil(math.log2(math.factorial(2**r) / 2 ** (2**r - 1)) / b), "raised OverflowError"),
+        (lambda r, b: 0, "expected"),
+        ("3", "must be a function"),
+    ],
+    "1.4": [
+        (empty, "still empty"),
+        (lambda k: 0.5 * 3.0 ** (1 - k), "row normalisation"),
+        (lambda k: 3.0**-k, "degree 2, not 3"),
+        (lambda k: 2**-0.5 * 3.0 ** (1 - k), "A leaf has degree 1"),
+        (lambda k: 3**-0.5 * 4.0 ** (0.5 - k), "With loops"),
+        (lambda k: 2 * 6**-0.5 * 3.0 ** (1 - k), "On every case it is twice"),
+        (lambda k: 6**-0.5 * 3.0**-k, "expected"),
+        (lambda k: math.nan, "NaN"),
+    ],
+    "1.5": [
+        (empty, "still empty"),
+        (nx.shortest_path_length, "Those are hops"),
+        (own._commute, "commute time"),
+        (own._normalised, "normalised Laplacian"),
+        (own._weighted_resistance, "edge weights"),
+        (own._mixed_once, "counts twice"),
+        (own._mixed_added, "opposite signs"),
+        (lambda g, u, v: 1 / nx.shortest_path_length(g, u, v), "expected|ZeroDivisionError"),
+        (lambda g, u, v: graphs.effective_resistance(g), "wrong shape"),
+    ],
+    "1.6": [
+        (empty, "still empty"),
+        (lambda g: (0, 0), "two different nodes"),
+        (lambda g: 5, "a pair of nodes"),
+        (lambda g: next(iter(g.edges)), "no edge yet"),
+        (lambda g: (99, 100), "no edge yet"),
+        (_first_missing, "is possible"),
+        (_furthest, "ends of the longest way|largest resistance"),
+        (lambda g: ([0], [1]), "no edge yet"),
+        (lambda g: None, "returned nothing"),
+    ],
+    "1.7": [
+        (several(..., empty), "predict first"),
+        (several(ALWAYS, empty), r"\|E\| grows by one"),
+        (several(CAN, empty), "still empty"),
+        (several(CAN, lambda: nx.path_graph(3)), "must return a pair"),
+        (several(CAN, lambda: (nx.path_graph(4), (0, 3))), "must go up"),
+        (several(CAN, lambda: (nx.path_graph(20), (0, 3))), "2 to 12 nodes"),
+        (several(CAN, lambda: (nx.cycle_graph(6), (0, 2))), "largest resistance"),
+        (several(CAN, lambda: (nx.path_graph(4, nx.DiGraph), (0, 3))), "undirected"),
+        (several(CAN, lambda: (nx.path_graph(4, nx.MultiGraph), (0, 3))), "undirected"),
+        (several(CAN, lambda: (nx.Graph([(0, 1), (1, 2), (2, 2)]), (0, 2))), "undirected"),
+        (several(CAN, lambda: (nx.Graph([(0, 1), (2, 3)]), (0, 2))), "connected"),
+        (several(CAN, lambda: (nx.star_graph(4), ({1}, {2}))), "pair of nodes|no edge yet"),
+    ],
+    "1.8": [
+        (empty, "still empty"),
+        (own._norm_of("fro"), "Frobenius"),
+        (own._norm_of("nuc"), "sum of singular values"),
+        (own._norm_of("entry"), "largest entry"),
+        (lambda f, x, t, s: own._sensitivity(f, x, s, t), "exchanged"),
+        (own._of_sum, "sum of the state's entries"),
+        (own._by_all, "by all inputs"),
+        (lambda f, x, t, s: own._jacobian(f, x, t, s), "wrong shape"),
+        (lambda f, x, t, s: f(x)[99], "raised IndexError"),
+    ],
+    "1.9": [
+        (empty, "still empty"),
+        (lambda g, i, j: graphs.balanced_forman_as_copied(g)[i, j], "most copied public code"),
+        (lambda g, i, j: torch.tensor(graphs.balanced_forman_as_copied(g)[i, j]), "most copied public code"),
+        (own._without_four_cycles, "4-cycles are missing"),
+        (own._two_over_min, r"not 2 / max \+ 2 / min"),
+        (own._without_triangles, "triangles are missing"),
+        (own._leaf_not_zero, "with a leaf"),
+        (lambda g, i, j: own._forman(g, i, j) + 2, "two constants"),
+        (lambda g, i, j: -own._forman(g, i, j), "wrong sign"),
+        (lambda g, i, j: None, "returned nothing"),
+        (lambda g, i, j: g.remove_edge(i, j) or 1.5, "changes its argument"),
+    ],
+    "1.10": [
+        (several(..., ...), "predict first"),
+        (several(2, ...), "factor from 0 to 1"),
+        (several("half", ...), "must be a number"),
+        (several(0.5, ...), "still empty"),
+        (several(0.5, [(0, 6)]), "3 pairs"),
+        (several(0.5, [(0, 1), (2, 10), (5, 14)]), "no edge yet"),
+        (several(0.5, [(7, 11), (2, 10), (5, 14)]), "Jacobian must fall"),
+        (several(0.5, [(7, 8), (11, 12), (13, 14)]), "resistance must fall"),
+        (several(0.5, 7), "3 pairs"),
+        (several(0.5, [(0, 0), (2, 10), (5, 14)]), "two different nodes"),
+        (several(0.5, [([0], [6]), (2, 10), (5, 14)]), "no edge yet"),
+    ],
+}
+
+RIGHT = {
+    "1.1": [_walks_in_numpy, own._walks, _walks_by_recursion, lambda *x: int(_walks_in_numpy(*x))],
+    "1.2": [
+        lambda g, u, n: len(nx.single_source_shortest_path_length(g, u, n)),
+        lambda g, u, n: len(nx.ego_graph(g, u, n)),
+        functools.partial(lambda g, u, n: torch.tensor(graphs.receptive_field(g, u, n)[-1])),
+        lambda g, u, n: np.int64(len(nx.single_source_shortest_path_length(g, u, n))),
+    ],
+    "1.3": [
+        lambda r, b: -(-(math.factorial(2**r) >> (2**r - 1)).bit_length() // b),
+        functools.lru_cache(gnn.minimum_width),
+        lambda r, b: next(d for d in itertools.count() if 2 ** (b * d) > math.factorial(2**r) // 2 ** (2**r - 1)),
+        lambda r, b: torch.tensor(gnn.minimum_width(r, b)),
+    ],
+    "1.4": [
+        lambda k: 1 / (math.sqrt(6) * 3 ** (k - 1)),
+        lambda k: Fraction(1, 3 ** (k - 1)) / math.sqrt(6),
+        lambda k: np.float32(6**-0.5 * 3.0 ** (1 - k)),
+        lambda k: torch.tensor(6.0).rsqrt().double() * 3.0 ** (1 - k),
+        own._tree_entry,
+    ],
+    "1.5": [
+        _resistance_with_numpy,
+        _resistance_in_float32,
+        _resistance_by_solving,
+        lambda g, u, v: 0.0 if u == v else nx.resistance_distance(g, u, v),
+        functools.lru_cache(_resistance_with_numpy),
+    ],
+    "1.6": [
+        _best_edge,
+        _best_by_formula,
+        lambda g: list(_best_edge(g)),
+        lambda g: frozenset(_best_edge(g)),
+        functools.lru_cache(_best_edge),
+    ],
+    "1.7": [
+        several(CAN, _star()),
+        several(CAN, _star(list)),
+        several(CAN, lambda: (nx.star_graph(5), {1, 2})),
+        several(CAN, lambda: (nx.star_graph(4), np.array([1, 2]))),
+        several(CAN, lambda: (nx.star_graph(4), torch.tensor([3, 2]))),
+    ],
+    "1.8": [_by_backward, _by_finite_differences, own._sensitivity, lambda *x: np.float64(own._sensitivity(*x))],
+    "1.9": [_forman, own._forman, functools.partial(_forman), lambda *x: torch.tensor(float(_forman(*x)))],
+    "1.10": [
+        several(0.375, GOOD),
+        several(0, np.array(GOOD)),
+        several(1, torch.tensor(GOOD)),
+        several(Fraction(3, 8), {frozenset(edge) for edge in GOOD}),
+        several(0.4, nx.Graph(GOOD).edges),
+        several(0.4, (edge for edge in [*GOOD])),
+        several(0.4, nx.Graph(GOOD).edges(data=True)),
+    ],
+}

@@ -1,0 +1,285 @@
+import functools
+import math
+
+import numpy as np
+import torch
+
+from answers import empty, several
+from helpers import collapse
+from helpers.chapter3 import checks as own
+
+ZERO, FALLS, STAYS = "exactly 0 from some n", "it falls like 1/n", "the distance stays"
+
+
+def _starts_at_two(function, dtype):
+    n = 2
+    while torch.tensor(function(n), dtype=dtype) != torch.tensor(function(n + 1), dtype=dtype):
+        n += 1
+    return n
+
+
+def _no_rounding(function, dtype):
+    n = 1
+    while function(n) != function(n + 1):
+        n += 1
+    return n
+
+
+def _rounds_the_difference(function, dtype):
+    n = 1
+    while torch.tensor(function(n) - function(n + 1), dtype=dtype) != 0:
+        n += 1
+    return n
+
+
+def _default_type(function, dtype):
+    n = 1
+    while torch.tensor(function(n)) != torch.tensor(function(n + 1)):
+        n += 1
+    return n
+
+
+def _collision(function, dtype):
+    n = 1
+    while torch.tensor(function(n), dtype=dtype) != torch.tensor(function(n + 1), dtype=dtype):
+        n += 1
+    return n
+
+
+def _by_lengths(function, dtype):
+    values = torch.tensor([function(n) for n in range(1, 5000)], dtype=torch.float64).to(dtype)
+    return 1 + int((values[1:] == values[:-1]).nonzero()[0])
+
+
+def _in_place(p, q):
+    p -= q
+    return p.abs().sum(-1)
+
+
+def _zero_outside(logits, width):
+    weights = logits.softmax(0)
+    weights[:-width] = 0
+    return weights
+
+
+def _numpy_window(logits, width):
+    x = np.array(logits)[-width:]
+    weights = np.exp(x - x.max())
+    return np.concatenate([np.zeros(max(len(logits) - width, 0)), weights / weights.sum()])
+
+
+def _plain_window(logits, width):
+    kept = [math.exp(float(x)) for x in logits[-width:]]
+    return [0.0] * (len(logits) - len(kept)) + [x / sum(kept) for x in kept]
+
+
+def _adaptive(x):
+    h = torch.special.entr(x.softmax(-1)).sum(-1, keepdim=True)
+    factor = -0.037 * h**4 + 0.481 * h**3 - 2.3 * h**2 + 4.917 * h - 1.791
+    return (factor.clamp(min=1) * x).softmax(-1)
+
+
+def _numpy_adaptive(x):
+    x = np.array(x, dtype=np.float64)
+    p = np.exp(x - x.max(-1, keepdims=True))
+    p /= p.sum(-1, keepdims=True)
+    h = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum(-1, keepdims=True)
+    y = np.maximum(1, np.polyval([-0.037, 0.481, -2.3, 4.917, -1.791], h)) * x
+    y = np.exp(y - y.max(-1, keepdims=True))
+    return y / y.sum(-1, keepdims=True)
+
+
+def _numpy_vcr(x):
+    x = np.array(x)
+    total = 0.0
+    for i in range(x.shape[1]):
+        c = np.cov(x[:, i].T)
+        v = np.diag(c)
+        total += np.maximum(0, 1 - np.sqrt(v + 0.001)).sum() + 0.004 * ((c**2).sum() - (v**2).sum())
+    return total / (x.shape[1] * x.shape[2])
+
+
+def _vcr_by_einsum(x):
+    y = x - x.mean(0)
+    c = torch.einsum("bnk,bnl->nkl", y, y) / (len(x) - 1)
+    v = c.diagonal(dim1=1, dim2=2)
+    off = (c - torch.diag_embed(v)).square().sum((1, 2))
+    return ((1 - (v + 0.001).sqrt()).clamp(min=0).sum(1) + 0.004 * off).mean() / x.shape[2]
+
+
+WRONG = {
+    "3.1": [
+        (empty, "still empty"),
+        (5, "must be a function"),
+        (lambda p, q: (p - q).abs().sum(-1) / 2, "You halved it"),
+        (lambda p, q: (p - q).abs().sum(), "You summed over all axes"),
+        (lambda p, q: (p - q).abs().mean(-1), "You took the mean"),
+        (lambda p, q: (p - q).abs().max(-1).values, "largest difference"),
+        (lambda p, q: ((p - q) ** 2).sum(-1), "You squared"),
+        (lambda p, q: (p - q).sum(-1), "Without absolute values"),
+        (lambda p, q: None, "returned nothing"),
+        (lambda p: p, "raised TypeError"),
+        (_in_place, "changes its argument"),
+        (lambda p, q: 2 * (p - q).abs().sum(-1), "On every case it is twice"),
+        (lambda p, q: "much", "must return a number or a tensor"),
+    ],
+    "3.2": [
+        (several(..., empty), "predict first"),
+        (several(STAYS, empty), "varied tokens"),
+        (several(FALLS, empty), "Without a window"),
+        (several("grows", empty), "must be one of"),
+        (several(ZERO, empty), "still empty"),
+        (several(ZERO, lambda n, w: n * w), "reaches w - 1 back"),
+        (several(ZERO, lambda n, w: n * w + 2), "reaches w - 1 back"),
+        (several(ZERO, lambda n, w: n * (w - 1) + 1), "One too short"),
+        (several(ZERO, lambda n, w: n * (w - 1)), "Two too short"),
+        (several(ZERO, lambda n, w: w + 1), "That is one layer"),
+        (several(ZERO, lambda n, w: math.inf), "expected"),
+    ],
+    "3.3": [
+        (..., "still empty"),
+        ("steep", "must be a number"),
+        (None, "must be a number"),
+        (0.5, "largest slope of ALiBi's usual set"),
+        (1.0, "in the ratio e"),
+        (-math.log(2), "must be positive"),
+        (math.nan, "must be finite"),
+        (2.0, "parabola"),
+        (0.69, "parabola"),
+        (10**400, "must be a number"),
+    ],
+    "3.4": [
+        (..., "predict first"),
+        ("commas fall more slowly", "unequal numbers of tokens"),
+        ("ones fall more slowly", "share of new tokens"),
+        ("commas", "must be one of"),
+        (1, "must be one of"),
+        (None, "must be one of"),
+        ("No difference", "must be one of"),
+        ("", "must be one of"),
+    ],
+    "3.5": [
+        (empty, "still empty"),
+        (256, "must be a function"),
+        (lambda f, d: 256, "expected"),
+        (_starts_at_two, "started at n = 2"),
+        (lambda f, d: _collision(f, d) + 1, r"returned n \+ 1"),
+        (_no_rounding, "do you round both values"),
+        (_rounds_the_difference, "do you round both values"),
+        (_default_type, "do you round both values|expected"),
+        (own._close, "isclose"),
+        (lambda f, d: _collision(f, torch.bfloat16), "whatever the type"),
+        (lambda f, d: [1, 2], "wrong shape"),
+    ],
+    "3.6": [
+        (empty, "still empty"),
+        (lambda x, w: x.softmax(0), "nothing is hidden"),
+        (lambda x, w: x[-w:].softmax(0), "Give every token of the sequence an entry"),
+        (lambda x, w: torch.cat([torch.zeros(max(len(x) - w, 0)), x.softmax(0)[-w:]]), "must sum to 1"),
+        (lambda x, w: own._window(x, w + 1), "one token too wide"),
+        (lambda x, w: own._window(x, max(w - 1, 1)), "one token too narrow"),
+        (lambda x, w: own._window(x.flip(0), w).flip(0), "kept the first tokens"),
+        (lambda x, w: x * math.nan, "NaN"),
+        (_zero_outside, "must sum to 1"),
+        (lambda x, w: x.masked_fill(torch.arange(len(x)) < len(x) - w, -1).softmax(0), "expected"),
+    ],
+    "3.7": [
+        (empty, "still empty"),
+        (3.0, "must be a function"),
+        (lambda r: 3.0, "same shape"),
+        (lambda r: r[:5], "same shape"),
+        (lambda r: 10 * torch.cos(math.pi / 2 * r), r"stay within \[-3, 3\]"),
+        (lambda r: 0 * r, "all logits are equal"),
+        (lambda r: 0 * r + 3, "all logits are equal"),
+        (lambda r: 3 * torch.exp(-r / 10), "a mean there"),
+        (lambda r: 3 * torch.cos(math.pi * r), "less than 1"),
+        (lambda r: 0.3 * torch.cos(math.pi / 2 * r), "less than 1"),
+        (lambda r: "cos", "same shape"),
+    ],
+    "3.8": [
+        (empty, "still empty"),
+        (lambda x: x.softmax(-1), "plain softmax"),
+        (own._adaptive(reverse=True), "wrong way round"),
+        (own._adaptive(unit=math.log(2)), "in bits"),
+        (own._adaptive(least=-math.inf), "must not fall below 1"),
+        (own._adaptive(power=-1), "You divided"),
+        (own._adaptive(rows=False), "One entropy for the whole tensor"),
+        (own._adaptive(naive=True), "use entr"),
+        (lambda x: x * math.nan, "NaN"),
+        (lambda x: x, "expected"),
+    ],
+    "3.9": [
+        (empty, "still empty"),
+        (own._seq_vcr(biased=True), "biased"),
+        (own._seq_vcr(pairs=0.5), "each pair of coordinates once"),
+        (own._seq_vcr(diagonal=True), "diagonal"),
+        (own._seq_vcr(pooled=True), "pooled"),
+        (lambda x: own._seq_vcr()(x) * x.shape[1] * x.shape[2], "did not divide by n d"),
+        (lambda x: own._seq_vcr()(x) * x.shape[2], "divided by n only"),
+        (lambda x: own._seq_vcr()(x) * x.shape[1], "divided by d only"),
+        (own._seq_vcr(root=1.0), "square root is missing"),
+        (own._seq_vcr(eta=0.0), "eta is missing"),
+        (own._seq_vcr(weights=(0.004, 1.0)), "exchanged"),
+        (lambda x: x.new_tensor(math.nan), "NaN"),
+        (lambda x: collapse.seq_vcr_loss(x.sub_(x.mean(0))), "changes its argument"),
+    ],
+    "3.10": [
+        (empty, "still empty"),
+        (100, "must be a function"),
+        (lambda n0, b, e: n0, "too few"),
+        (lambda n0, b, e: 0, "at least n0"),
+        (lambda n0, b, e: math.nan, "finite"),
+        (lambda n0, b, e: 10**400, "must be a number"),
+        (lambda n0, b, e: 10**9, "wasteful"),
+        (lambda n0, b, e: 10 * n0 * math.exp(2 * b) / e, "wasteful"),
+        (lambda n0, b, e: 50 * n0 * math.exp(2 * b) / e, "wasteful"),
+        (lambda n0, b, e: 2 * n0**2 * math.exp(2 * b) / e, "wasteful|too few"),
+        (lambda n0, b, e: 2 * n0 * math.exp(b) / e, "too few"),
+        (lambda n0, b, e: "many", "must be a number"),
+    ],
+}
+
+RIGHT = {
+    "3.1": [
+        lambda p, q: torch.linalg.vector_norm(p - q, ord=1, dim=-1),
+        lambda p, q: np.abs(np.array(p) - np.array(q)).sum(-1),
+        lambda p, q: torch.maximum(p, q).sum(-1) - torch.minimum(p, q).sum(-1),
+        lambda p, q: (p - q).float().abs().sum(-1),
+        functools.partial(lambda axis, p, q: (p - q).abs().sum(axis), -1),
+    ],
+    "3.2": [
+        several(ZERO, lambda n, w: n * (w - 1) + 2),
+        several(ZERO, lambda n, w: sum([w - 1] * n) + 2),
+        several(ZERO, functools.lru_cache(lambda n, w: n * w - n + 2)),
+        several(ZERO, lambda n, w: torch.tensor(n * (w - 1) + 2)),
+        several(ZERO, own._first_zero),
+    ],
+    "3.3": [math.log(2), 0.6931, torch.tensor(2.0).log(), np.log(2)],
+    "3.4": ["no difference", "no" + " difference", str(np.str_("no difference")), np.str_("no difference")],
+    "3.5": [
+        _collision,
+        _by_lengths,
+        lambda f, d: collapse.first_collision(_vectorised(f), d),
+        functools.lru_cache(_collision),
+    ],
+    "3.6": [_numpy_window, _plain_window, own._window, lambda x, w: own._window(x.float(), w)],
+    "3.7": [
+        lambda r: 3 * torch.cos(math.pi / 2 * r),
+        lambda r: torch.where(r % 4 == 0, 3.0, -3.0),
+        lambda r: 3 * np.cos(np.pi / 2 * np.array(r)),
+        lambda r: [3.0 if x % 4 == 0 else -3.0 for x in r.tolist()],
+    ],
+    "3.8": [_adaptive, _numpy_adaptive, own._adaptive(), lambda x: _adaptive(x.float())],
+    "3.9": [_numpy_vcr, _vcr_by_einsum, own._seq_vcr(), lambda x: float(own._seq_vcr()(x))],
+    "3.10": [
+        lambda n0, b, e: n0 + math.ceil(2 * n0 * math.exp(2 * b) / e),
+        lambda n0, b, e: own._least_length(n0, b, e),
+        lambda n0, b, e: 4 * n0 * math.exp(2 * b) / e,
+        lambda n0, b, e: torch.tensor(n0 + 2 * n0 * math.exp(2 * b) / e),
+        lambda n0, b, e: np.float64(n0 + 2 * n0 * np.exp(2 * b) / e),
+    ],
+}
+
+
+def _vectorised(function):
+    return lambda n: torch.stack([torch.as_tensor(function(float(x)), dtype=torch.float64) for x in n[:6000]])

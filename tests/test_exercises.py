@@ -1,0 +1,196 @@
+"""The checks accept right answers of any form, and say of wrong ones what is wrong."""
+
+import importlib
+import json
+import re
+import time
+
+import pytest
+from answers import Several, empty, several
+from conftest import ROOT
+
+from helpers import checks
+from helpers.checks import LEVELS, Case, Exercise, Right, Trap, Wrong, compare
+
+CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
+MODULES = {n: importlib.import_module(f"helpers.chapter{n}.checks") for n in CHAPTERS}
+TABLES = {n: importlib.import_module(f"answers.chapter{n}") for n in CHAPTERS}
+EXERCISES = {
+    each.number: each for module in MODULES.values() for each in vars(module).values() if isinstance(each, Exercise)
+}
+NAMES = [name for module in MODULES.values() for name, each in vars(module).items() if isinstance(each, Exercise)]
+
+
+def verdict(number, answer):
+    return EXERCISES[number].solution(*(answer.answers if isinstance(answer, Several) else (answer,)))
+
+
+def rows(kind):
+    for table in TABLES.values():
+        for number, answers in getattr(table, kind).items():
+            for k, row in enumerate(answers):
+                yield pytest.param(number, row, id=f"{number}-{k}")
+
+
+@pytest.mark.parametrize(("number", "row"), rows("WRONG"))
+def test_a_wrong_answer_is_told_what_is_wrong(number, row):
+    answer, words = row
+    found = verdict(number, answer)
+    assert not found
+    assert re.search(words, found.sentence), found.sentence
+
+
+@pytest.mark.parametrize(("number", "answer"), rows("RIGHT"))
+def test_a_right_answer_of_another_form_is_right(number, answer):
+    start = time.perf_counter()
+    found = verdict(number, answer)
+    assert found, found.sentence
+    assert "✓" in repr(found)
+    assert time.perf_counter() - start < checks.SECONDS
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_every_exercise_is_tried_with_enough_answers(number):
+    table = TABLES[int(number.split(".")[0])]
+    assert len(table.WRONG[number]) >= 8, "at least eight wrong answers, with the words that the check must say"
+    assert len(table.RIGHT[number]) >= 4, "at least four right answers in other forms"
+
+
+def cells(chapter, kind=None):
+    found = json.loads(CHAPTERS[chapter].read_text())["cells"]
+    return [("".join(c["source"]), c["metadata"]) for c in found if kind in (None, c["cell_type"])]
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_ten_exercises_have_what_a_learner_needs(chapter):
+    """CONTRIBUTING, Exercises: level and minutes, stub with an example, three hints, words, hidden solution."""
+    text = "\n".join(source for source, _ in cells(chapter, "markdown"))
+    titles = dict(re.findall(r"^## (\d\.\d+) (.+)$", text, re.M))
+    assert titles == {n: e.title for n, e in EXERCISES.items() if n.startswith(f"{chapter}.")}
+    assert len(titles) == 10
+    levels = re.findall(r"^(●+) (\w+), \d+ minutes$", text, re.M)
+    assert len(levels) == 10
+    assert all(LEVELS[dots] == word for dots, word in levels)
+    assert [len(dots) for dots, _ in levels] == sorted(len(dots) for dots, _ in levels), "from easy to hard"
+    for summary in ("Hint 1: ", "Hint 2: ", "Hint 3: ", "Solution in words"):
+        assert text.count(f"<summary>{summary}") == 10, f"each exercise has {summary!r}"
+    assert "checks.progress()" in [source for source, _ in cells(chapter, "code")]
+    assert text.count("redict") >= 2, "two exercises ask for a prediction"
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_solutions_are_hidden_everywhere_and_bind_no_name_of_the_learner(chapter):
+    code = cells(chapter, "code")
+    solutions = [(source, metadata) for source, metadata in code if source.startswith("# @title Solution")]
+    assert len(solutions) == 10
+    for _, metadata in solutions:
+        assert metadata["tags"] == ["hide-cell"], "folded on the site"
+        assert metadata["cellView"] == "form", "folded on Colab"
+        assert metadata["jupyter"] == {"source_hidden": True}, "folded in JupyterLab"
+        assert metadata["mystnb"]["code_prompt_show"] == "Show the solution"
+    bound = {name for source, _ in solutions for name in re.findall(r"^(?:def )?(\w+)(?: =|\()", source, re.M)}
+    assert bound <= {"solution"}, "a solution under the learner's name would make an empty stub right"
+    for name in NAMES:
+        if name in MODULES[chapter].__dict__ and name in "".join(source for source, _ in code):
+            assert sum(f"checks.{name}(" in source for source, _ in code) == 1, f"one check of {name}"
+            assert sum(f"checks.{name}.solution(" in source for source, _ in solutions) == 1
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_solutions_are_right_and_stubs_are_not_yet(chapter, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "src"))
+    names, found = {}, {}
+    for source, _ in cells(chapter, "code"):
+        if "google.colab" in source:
+            continue
+        *body, last = source.rstrip().splitlines() or [""]
+        if last.startswith("checks.") and "progress" not in last:
+            exec("\n".join(body), names)
+            found[last] = eval(last, names)
+        else:
+            exec(source, names)
+    assert len(found) == 20
+    for call, each in found.items():
+        assert bool(each) == (".solution(" in call), f"{call}: {each}"
+        if not each:
+            assert "still empty" in each.sentence
+    assert not any(each.last for each in EXERCISES.values()), "a solution leaves no mark in the learner's progress"
+
+
+# the harness itself
+
+
+def double(x):
+    return 2 * x
+
+
+def add(name="add", answer=None, **more):
+    return compare(name, answer, lambda x: x + 1, checks.cases({}, "1", "2", "3"), **more)
+
+
+def test_twice_is_said_only_where_it_is_true_on_every_case():
+    with pytest.raises(Wrong) as wrong:
+        add(answer=double)  # twice 1 is 1 + 1; on the others it is not
+    assert "twice" not in str(wrong.value)
+    with pytest.raises(Wrong, match="On every case it is twice what is expected"):
+        add(answer=lambda x: 2 * (x + 1))
+    with pytest.raises(Wrong, match=r"add\(1\) is 0; expected 2\. You subtracted\."):
+        add(answer=lambda x: x - 1, traps=[Trap("You subtracted.", lambda x: x - 1)])
+
+
+def test_an_error_tells_the_learners_own_line():
+    def answer(x):
+        empty_list = []
+        return empty_list[x]
+
+    with pytest.raises(Wrong, match=r"add\(1\) raised IndexError: .*in your line “return empty_list\[x\]”"):
+        add(answer=answer)
+
+
+def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
+    monkeypatch.setattr(checks, "SECONDS", 0.3)
+
+    def answer(x):
+        while True:
+            x += 1
+
+    found = Exercise("0.0", "", lambda a: add(answer=a)).solution(answer)
+    assert "was stopped: does a loop in it never end" in found.sentence
+
+
+def test_a_changed_argument_is_noticed_and_later_cases_are_whole():
+    def answer(x):
+        x.append(1)
+        return len(x)
+
+    with pytest.raises(Wrong, match="changes its argument"):
+        compare("count", answer, lambda x: len(x) + 1, [Case("[0]", ([0],))])
+
+
+def test_a_verdict_is_an_output_that_says_so_in_words():
+    check = Exercise("0.0", "Add", lambda a: add(answer=a))
+    wrong, right = check(empty), check.solution(lambda x: x + 1)
+    assert repr(wrong).startswith("✗ Not yet: ")
+    assert "Not yet" in wrong._repr_html_()
+    assert "<strong>✓ Right:" in right._repr_html_()
+    assert check.last is wrong
+    assert "✗ not yet: 0.0 Add" in checks.progress([check]).data
+    check(lambda x: x + 1)
+    assert "1 of 1 right" in checks.progress([check]).data
+
+
+def test_progress_and_predictions():
+    reasons = {"up": "It goes down.", "down": "It does."}
+    assert checks.choice("prediction", "down", reasons, "down") == Right("It does.")
+    for answer, words in (("up", "It goes down"), (..., "predict first"), ("left", "one of 'up', 'down'")):
+        with pytest.raises(Wrong, match=words):
+            checks.choice("prediction", answer, reasons, "down")
+
+
+@pytest.mark.parametrize("form", [list, tuple, frozenset, set])
+def test_every_container_of_an_edge_is_read(form):
+    assert set(checks.edge("edge", form([3, 5]))) == {3, 5}
+
+
+def test_several_is_a_table_entry():
+    assert several(1, 2).answers == (1, 2)
