@@ -63,7 +63,7 @@ def _zero_outside(logits, width):
 
 
 def _numpy_window(logits, width):
-    x = np.array(logits)[-width:]
+    x = logits.numpy()[-width:]
     weights = np.exp(x - x.max())
     return np.concatenate([np.zeros(max(len(logits) - width, 0)), weights / weights.sum()])
 
@@ -80,7 +80,7 @@ def _adaptive(x):
 
 
 def _numpy_adaptive(x):
-    x = np.array(x, dtype=np.float64)
+    x = x.double().numpy()
     p = np.exp(x - x.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     h = -np.where(p > 0, p * np.log(np.where(p > 0, p, 1)), 0).sum(-1, keepdims=True)
@@ -90,7 +90,7 @@ def _numpy_adaptive(x):
 
 
 def _numpy_vcr(x):
-    x = np.array(x)
+    x = x.numpy()
     total = 0.0
     for i in range(x.shape[1]):
         c = np.cov(x[:, i].T)
@@ -242,7 +242,7 @@ WRONG = {
 RIGHT = {
     "3.1": [
         lambda p, q: torch.linalg.vector_norm(p - q, ord=1, dim=-1),
-        lambda p, q: np.abs(np.array(p) - np.array(q)).sum(-1),
+        lambda p, q: np.abs(p.numpy() - q.numpy()).sum(-1),
         lambda p, q: torch.maximum(p, q).sum(-1) - torch.minimum(p, q).sum(-1),
         lambda p, q: (p - q).float().abs().sum(-1),
         functools.partial(lambda axis, p, q: (p - q).abs().sum(axis), -1),
@@ -266,7 +266,7 @@ RIGHT = {
     "3.7": [
         lambda r: 3 * torch.cos(math.pi / 2 * r),
         lambda r: torch.where(r % 4 == 0, 3.0, -3.0),
-        lambda r: 3 * np.cos(np.pi / 2 * np.array(r)),
+        lambda r: 3 * np.cos(np.pi / 2 * r.numpy()),
         lambda r: [3.0 if x % 4 == 0 else -3.0 for x in r.tolist()],
     ],
     "3.8": [_adaptive, _numpy_adaptive, own._adaptive(), lambda x: _adaptive(x.float())],

@@ -147,9 +147,6 @@ def tree_entry(answer: Any) -> Right:
     traps = [
         Trap("That is the row normalisation, D^-1 A: here each edge counts 1 / sqrt(d_i d_j).", _row_entry),
         Trap("The root has degree 2, not 3.", lambda depth: 3.0**-depth),
-        Trap(
-            "The last node has degree 3, too: it is not a leaf.", lambda depth: 2**-0.5 * 3.0 ** (0.5 - depth) * 3**0.5
-        ),
         Trap("A leaf has degree 1: asked is an inner node.", lambda depth: 2**-0.5 * 3.0 ** (1 - depth)),
         Trap("With loops the degrees are 3 and 4: asked is the tree without.", lambda d: 3**-0.5 * 4.0 ** (0.5 - d)),
     ]
