@@ -1,7 +1,11 @@
 """What chapter 1 adds: the whole-graph baseline, the chain control and its measurements."""
 
+import math
+
 import networkx as nx
+import pandas as pd
 import pytest
+import scipy.stats
 import torch
 
 from helpers import gnn, graphs
@@ -70,9 +74,82 @@ def test_hops_and_far_numbers_follow_the_order_of_the_nodes():
 
 
 def test_no_edges_gain_nothing():
-    gains = measures.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2)
-    assert gains.pop("s.e.") == pytest.approx(0)
-    assert all(gain == pytest.approx(1, rel=1e-6) for gain in gains.values())
+    gains = measures.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2, draws=1)
+    assert gains.to_numpy() == pytest.approx(1, rel=1e-6)
+    assert not measures.against_random(gains)["beats random"].any()
+
+
+def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
+    """By hand: a path of six, four edges of GTR, one target at a time."""
+    path = nx.path_graph(6)
+    wired = graphs.rewire(path, "gtr", 4)
+
+    def heard(graph, seed):
+        rows = {v: graphs.jacobian_norms(graph, v, 5, seed=seed) for v in path}
+        far = [rows[v][u].item() for u in path for v in path if abs(u - v) > 2.5]
+        return sum(far) / len(far)
+
+    gains = measures.rewiring_gains(path, seeds=2, draws=1)
+    for seed in (0, 1):
+        assert gains["GTR"][seed] == pytest.approx(heard(wired, seed) / heard(path, seed))
+        random = graphs.rewire(path, "random", 4, seed)
+        assert gains["random"][seed] == pytest.approx(heard(random, seed) / heard(path, seed))
+
+
+def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_difference():
+    """Against scipy's paired t: the weights' spread, which both share, does not count."""
+    shared = pd.Series([1.0, 5.0, 9.0, 13.0])
+    noise = pd.Series([0.1, -0.1, 0.1, -0.1])
+    gains = pd.DataFrame({"SDRF": shared - 1, "FoSR": shared + 0.1 + noise, "GTR": shared + 1 + noise})
+    found = measures.against_random(gains.assign(random=shared))
+    for method in ("FoSR", "GTR"):
+        t = scipy.stats.ttest_rel(gains[method], shared).statistic
+        assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
+    assert found["beats random"].to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
+    assert found["gain"]["GTR"] == pytest.approx(8)
+
+
+@pytest.mark.parametrize("name", ["path", "cycle", "tree"])
+def test_where_resistance_is_hops_the_two_tie(name):
+    """On trees resistance is the distance, on a cycle d (n - d) / n rises with it: equal ranks, so equal correlation."""
+    graph = graphs.family(name, 9)
+    assert not measures.resistance_can_differ(graph)
+    found = measures.predictors(graph, seeds=2)
+    assert found["R - hops"] == found["s.e."] == 0
+
+
+def test_ranks_are_scipys_after_rounding():
+    graph = graphs.family("grid", 9)
+    found = measures.predictors(graph, seeds=1)
+    pairs = ~torch.eye(9, dtype=torch.bool)
+    heard = measures.all_jacobians(graph, 6)[pairs].numpy().round(9)
+    rank = scipy.stats.spearmanr(-graphs.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
+    assert found["resistance"] == pytest.approx(rank)
+    assert measures.resistance_can_differ(graph)
+
+
+def test_wider_and_deeper_are_ratios_of_jacobians():
+    graph = nx.path_graph(3)
+
+    def heard(layers, width, source):
+        return sum(graphs.jacobian_norms(graph, 2, layers, width, seed=s)[source].item() for s in range(measures.SEEDS))
+
+    assert measures.wider(graph, 2, 4, 3)["far"] == pytest.approx(heard(3, 4, 0) / heard(3, 2, 0))
+    assert measures.deeper(graph, 2, 4)["own"] == pytest.approx(heard(4, 4, 2) / heard(2, 4, 2))
+
+
+def test_averages_are_those_of_a_walk():
+    """Two layers by hand: on a path of three the ends meet in the middle; the last of three tokens hears 1/3 of each."""
+    found = measures.averages(2, 3)
+    assert found["path"] == pytest.approx(1 / 2 * 1 / 3)
+    assert found["causal attention"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+
+
+def test_what_a_message_asks_for_in_exact_integers():
+    row = measures.message(5)
+    assert row["least d (32 bits)"] == 3
+    assert row["bits in the weights"] == pytest.approx(1000 * math.log2(math.factorial(32)))
+    assert row["GCN parameters"] == 2 * 33 * 32 + 6 * (32 * 32 + 32 + 64) + 33 * 32
 
 
 def test_commute_times_rise_where_the_best_edge_does_not_serve():
@@ -84,6 +161,41 @@ def test_hops_rank_what_is_heard_on_a_path():
     found = measures.predictors(nx.path_graph(7))
     assert found["hops"] > 0.9
     assert found["bound / measured"] > 1
+
+
+def test_figures_say_what_the_numbers_say():
+    assert figures.names([]) == "none"
+    assert figures.names(["a", "b", "c"]) == "a, b and c"
+    row = {"resistance": 0.9, "walks (bound)": 0.8, "bound / measured": 2, "R - hops": 0.3, "s.e.": 0.1}
+    ranks = {"path": row, "grid": row, "karate": row | {"R - hops": -0.3}, "barbell": row | {"s.e.": 0.2}}
+    found = figures.what_predicts(ranks)
+    assert "**1** (grid) and worse on **1** (karate)" in found
+    assert "Of the other 3 graphs" in found
+
+
+def test_random_edges_are_compared_in_the_title():
+    gains = pd.DataFrame({"SDRF": [0.5, 0.6], "FoSR": [3.0, 3.1], "GTR": [3.0, 3.1], "random": [1.0, 1.0]})
+    ax, _ = figures.beside_random({"path": gains, "tree": gains})
+    assert ax.get_title(loc="left") == "More than random edges: SDRF on 0, FoSR on 2, GTR on 2 of 2"
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        lambda: figures.field("path", 2),
+        lambda: figures.capacity(),
+        lambda: figures.sensitivity("path", 8, 4),
+        lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
+        lambda: figures.rewired("barbell", "fosr", 1),
+        lambda: figures.leading_score(),
+        lambda: figures.same_word(8),
+    ],
+)
+def test_a_figure_comes_with_its_finding_in_numbers(drawn):
+    ax, found = drawn()
+    assert ax.figure
+    assert any(character.isdigit() for character in found)
+    assert "nan" not in found
 
 
 def test_every_example_has_a_place_for_every_node():

@@ -21,5 +21,7 @@ COPIED_CODE = Source("jctops/understanding-oversquashing", "https://github.com/j
 BARBERO = Source("Barbero et al. (2024)", "https://arxiv.org/abs/2406.04267")
 VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01104")
 AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
+# the talk that this course grew from
+TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/MTandHJ/blog_source")
 # what has no source but this course
 COURSE = Source("This course", "https://github.com/connection-bottlenecks/course")

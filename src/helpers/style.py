@@ -20,6 +20,15 @@ COLOURS = {
     "grey": "#767676",
 }
 
+# What keeps its colour in all chapters.
+NETWORKS = {
+    "gcn": COLOURS["blue"],
+    "gin": COLOURS["green"],
+    "gat": COLOURS["purple"],
+    "ggnn": COLOURS["vermillion"],
+    "attention": COLOURS["black"],
+}
+
 plt.rcParams.update(
     {
         "figure.figsize": (9.0, 5.0),
@@ -61,6 +70,13 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
     ax.set_xscale("log" if "x" in log else "linear")
     ax.set_yscale("log" if "y" in log else "linear")
     return ax
+
+
+def counted(ax: Axes, x: bool = True, y: bool = False) -> None:
+    """Ticks at whole numbers only, where a linear axis counts things."""
+    for axis, chosen in ((ax.xaxis, x), (ax.yaxis, y)):
+        if chosen:
+            axis.get_major_locator().set_params(integer=True)
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> None:

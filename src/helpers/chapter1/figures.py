@@ -1,9 +1,91 @@
-"""What chapter 1 draws: functions that return a figure and the sentence that states its finding."""
+"""What chapter 1 draws: functions that return a figure, or a table, and the sentence that states its finding."""
 
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+
+import matplotlib.pyplot as plt
 import networkx as nx
+import pandas as pd
+import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
 
-from helpers import style
+from helpers import gnn, graphs, style
+from helpers.chapter1 import measures
+
+FORMULAS = {"definition": graphs.balanced_forman, "most copied public code": graphs.balanced_forman_as_copied}
+FORMATS = {
+    "R": "{:.4f}", "R - hops": "{:+.3f}", "R total": "{:.0f}", "ahead": "{:+.2f}", "bits in the weights": "{:,.0f}",
+    "bits needed": "{:,.1f}", "bits to name one": "{:.1f}", "bound / measured": "{:,.0f}", "commute time": "{:.1f}",
+    "edges": "{:.0f}", "far": "{:.2g}", "far / own": "{:.2g}", "far Jacobian": "{:.1e}", "gain": "{:.2f}",
+    "GCN parameters": "{:,}", "gap": "{:.4f}", "gap / 2": "{:.3f}", "hops": "{:.2f}", "largest R": "{:.2f}",
+    "own": "{:.2g}", "pairs with longer commute": "{:.0%}", "resistance": "{:.2f}", "s.e.": "{:.2g}",
+    "sqrt(2 gap)": "{:.3f}", "total resistance": "{:+.0%}", "walks (bound)": "{:.2f}",
+}  # fmt: skip
+
+
+def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph", **formats: str) -> Styler:
+    """Rows as a table, each column in its usual format; a mapping's keys become the column `first`."""
+    if isinstance(rows, Mapping):
+        rows = [{first: name} | dict(row) for name, row in rows.items()]
+    frame = pd.DataFrame(rows)
+    known = {name: text for name, text in (FORMATS | formats).items() if name in frame}
+    return frame.style.hide().format(known, na_rep="-")
+
+
+def side_by_side(tables: Mapping[str, Mapping[str, Mapping[str, float]]]) -> Styler:
+    """Tables with the same rows beside each other, their names before those of the columns."""
+    rows, formats = {}, {}
+    for name, part in tables.items():
+        for graph, row in part.items():
+            rows.setdefault(graph, {}).update({f"{name}: {column}": value for column, value in row.items()})
+            formats |= {f"{name}: {column}": FORMATS.get(column, "{}") for column in row}
+    return table(rows, **formats)
+
+
+def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
+    """`measures.geometry` by graph, a sign before the cut that is an upper bound only."""
+    bound = {name: "≤ " if len(_family()[name][0]) > 20 else "" for name in geometry}
+    return table({name: row | {"h": f"{bound[name]}{row['h']:.3f}"} for name, row in geometry.items()})
+
+
+def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
+    """Curvature of an edge of each case, by hand and by both formulas."""
+    rows = {
+        name: {"by hand": exact} | {key: round(formula(graph)[edge], 9) + 0.0 for key, formula in FORMULAS.items()}
+        for name, (graph, edge, exact) in cases.items()
+    }
+    return table(rows, first="edge", **dict.fromkeys(FORMULAS, "{:.4f}"))
+
+
+def luck(factors: torch.Tensor) -> str:
+    """The sentence about draws of random edges."""
+    low, high = factors.min(), factors.max()
+    return (
+        f"Random edges on the barbell, {len(factors)} draws of four: the Jacobian of the blue pair × {low:.1f} to "
+        f"× {high:.0f}, median × {factors.median():.0f}."
+    )
+
+
+def one_number() -> str:
+    """What one edge does on the tree, and what Eq. 5 allows where the paper's networks fail."""
+    before, after = measures.trace("tree", "gtr")[1]["far Jacobian"][:2]
+    reported = measures.reported()
+    first = min(depth for depth in reported.columns if reported[depth].max() < 1)
+    return (
+        f"One number: on a binary tree of 15 nodes, with 6 layers, the Jacobian between the far ends is "
+        f"**{before:.1e}**. One well-placed edge makes it {after:.2f}, {after / before:,.0f} times as much. Eq. 5 asks "
+        f"for {gnn.minimum_width(first)} floats at r = {first}, where the best of the paper's networks, of width 32, "
+        f"fits {reported[first].max():.0%} of its training set."
+    )
+
+
+def names(words: Sequence[str]) -> str:
+    """The words as in a sentence: a, b and c; "none" if there are no words."""
+    *others, last = words or ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def places(name: str, graph: nx.Graph) -> dict:
@@ -15,6 +97,11 @@ def places(name: str, graph: nx.Graph) -> dict:
     if name in ("path", "grid"):
         return {node: divmod(node, 4 if name == "grid" else 1) for node in graph}
     return nx.kamada_kawai_layout(graph)
+
+
+@cache
+def _family() -> dict[str, tuple[nx.Graph, dict]]:
+    return {name: (graph, places(name, graph)) for name, graph in measures.examples().items()}
 
 
 def draw(ax: Axes, graph: nx.Graph, positions: dict, nodes="#dddddd", edges="#999999", width=2, size=160) -> None:
@@ -34,3 +121,195 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     draw(ax, rewired, places("tree", graph), nodes, colours)
     names = ", ".join(f"{u}-{v}" for u, v in new)
     return ax, f"New edges {names}, on the tree of {len(graph)} nodes; the pair {pair[0]} and {pair[1]} is marked."
+
+
+def _pair(height: float) -> tuple[Axes, Axes]:
+    left, right = Figure(figsize=(8, height)).subplots(1, 2)
+    return left, right
+
+
+def field(name: str, layers: int) -> tuple[Axes, str]:
+    """What one node has heard after so many layers, beside the growth of field and computation tree."""
+    graph, where = _family()[name]
+    red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
+    hops = nx.single_source_shortest_path_length(graph, 0)
+    nodes, walks = graphs.receptive_field(graph, 0, 8), graphs.computation_tree(graph, 0, 8, loops=True)
+    left, right = _pair(3.6)
+    draw(left, graph, where, [red if node == 0 else blue if hops[node] <= layers else white for node in graph])
+    right.semilogy(walks, "o-", color=style.COLOURS["green"], label="walks")
+    right.semilogy(nodes, "o-", color=style.COLOURS["blue"], label="nodes")
+    right.axvline(layers, color=style.COLOURS["grey"], lw=1)
+    right.set(xlabel="layers", ylim=(0.7, 1e8))
+    right.set_title(f"{walks[layers]:,} walks from {nodes[layers]} nodes", size=16)
+    style.counted(right)
+    style.label(right)
+    return left, f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector."
+
+
+def capacity() -> tuple[Axes, str]:
+    """Bits that Eq. 5 asks for against the bits of 32 floats, where the paper's networks stop to fit."""
+    count = pd.DataFrame([measures.message(r) for r in gnn.DEPTHS])
+    r, needed, named = count["r"], count["bits needed"], count["bits to name one"]
+    reported = measures.reported()
+    first = min(depth for depth in reported.columns if reported[depth].max() < 1)
+    last = int(r[needed < 32 * 32].max())
+    allowed = "not reached" if first <= last else "reached"
+    title = f"At r = {first}, where all networks fail, the bound is {allowed}"
+    ax = style.axes(title, "r (depth of the tree)", "bits", log="y")
+    ax.plot(r, needed, "o-", label="Eq. 5: all orders")
+    ax.plot(r, [32 * 32] * len(r), "--", color=style.COLOURS["grey"], label="32 floats")
+    ax.plot(r, named, "o-", color=style.COLOURS["green"], label="name one of the\nreleased orders")
+    ax.axvspan(first - 0.5, 8.2, color=style.COLOURS["vermillion"], alpha=0.12, lw=0)
+    ax.text(first - 0.4, 0.9, "no network fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
+    ax.set_ylim(0.7, 5000)
+    style.counted(ax)
+    style.label(ax)
+    return ax, (
+        f"Bits on a logarithmic axis against r. Eq. 5 rises from {needed.iloc[0]:.1f} to {needed.iloc[-1]:,.0f} and "
+        f"passes the 1,024 bits of 32 floats after r = {last}. To name one of the released orders takes at most "
+        f"{named.max():.1f} bits. From r = {first} on, where no network of the paper fits, the figure is shaded."
+    )
+
+
+def sensitivity(name: str, layers: int, width: int) -> tuple[Axes, str]:
+    """The Jacobian of one end with respect to every node, against distance, with its two bounds."""
+    graph, _ = _family()[name]
+    target = graphs.far_pair(graph)[1]
+    distance = measures.hops(graph)[list(graph).index(target)]
+    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=seed) for seed in range(3)]
+    norms = torch.stack(runs).mean(0)
+    far, own = norms[distance == distance.max()].mean(), norms[distance == 0].item()
+    title = f"Farthest input: {far / own:.1g} times the own" if far > 0 else "The farthest input is out of reach"
+    ax = style.axes(title, "distance (hops)", "norm of the Jacobian", log="y", height=4.2)
+    bound, walks = graphs.resistance_bound(graph, target, layers), graphs.walk_bound(graph, target, layers)
+    ax.plot(distance, bound, "_", ms=14, color=style.COLOURS["grey"], label="resistance bound")
+    ax.plot(distance, walks, "^", color=style.COLOURS["vermillion"], label="walk bound")
+    ax.plot(distance, norms, "o", color=style.COLOURS["blue"], label="autograd")
+    ax.set(ylim=(1e-9, 1e9), xlim=(-0.4, distance.max() + 0.4))
+    style.counted(ax)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    heard = f"{far:.1e}" if far > 0 else "exactly 0, it is out of reach"
+    return ax, f"Sensitivity to itself {own:.2f}, to the farthest node ({int(distance.max())} hops): {heard}."
+
+
+def what_predicts(ranks: Mapping[str, Mapping[str, float]]) -> str:
+    """The sentence under the table of `measures.predictors`."""
+    differ = [name for name in ranks if measures.resistance_can_differ(_family()[name][0])]
+    ahead = [name for name in differ if ranks[name]["R - hops"] > 2 * ranks[name]["s.e."]]
+    behind = [name for name in differ if ranks[name]["R - hops"] < -2 * ranks[name]["s.e."]]
+    off = [row["bound / measured"] for row in ranks.values()]
+    return (
+        f"Resistance orders the pairs with a rank correlation of {min(r['resistance'] for r in ranks.values()):.2f} or "
+        f"more, the walk bound of {min(r['walks (bound)'] for r in ranks.values()):.2f} or more, although its value is "
+        f"off by a factor of {min(off):.0f} to {max(off):,.0f}. On trees and cycles resistance orders as hops do. Of "
+        f"the other {len(differ)} graphs it does better than hops on **{len(ahead)}** ({names(ahead)}) and worse on "
+        f"**{len(behind)}** ({names(behind)}), by two standard errors over the weights."
+    )
+
+
+def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
+    """Every edge in the colour of its curvature."""
+    graph, where = _family()[name]
+    ric, right, shades = formula(graph), graphs.balanced_forman(graph), plt.get_cmap("coolwarm_r")
+    figure = Figure(figsize=(9, 3.8))
+    ax = figure.subplots()
+    draw(ax, graph, where, edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges], width=5, size=60)
+    bar = figure.colorbar(plt.cm.ScalarMappable(plt.Normalize(-2, 2), shades), ax=ax, shrink=0.8)
+    bar.set_label("curvature")
+    least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
+    found = (
+        f"From {round(ric[least], 9) + 0.0:.3f} (edge {least[0]}-{least[1]}) to {max(ric.values()):.3f}, "
+        f"{negative} of {len(ric)} edges negative."
+    )
+    wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)
+    return ax, found + (f" It is wrong on {wrong} of {len(right)} edges." if wrong else "")
+
+
+def rewired(name: str, method: str, edges: int) -> tuple[Axes, str]:
+    """A graph with so many edges of a method, and what they did to resistance, gap and Jacobian of the far pair."""
+    steps, numbers = measures.trace(name, method)
+    graph, where = _family()[name]
+    red, blue = style.COLOURS["vermillion"], style.COLOURS["blue"]
+    left, right = _pair(3.4)
+    pair = graphs.far_pair(graph)
+    new = [red if mark else "#bbbbbb" for *_, mark in steps[edges].edges(data="added")]
+    draw(left, steps[edges], where, [blue if node in pair else "#dddddd" for node in graph], new)
+    shown = {"R": ("blue", "resistance"), "gap": ("green", "gap"), "far Jacobian": ("vermillion", "Jacobian")}
+    for key, (colour, text) in shown.items():
+        line = numbers[key] / numbers[key][0]
+        right.plot(line, "o-", markevery=[edges], color=style.COLOURS[colour], label=text)
+    right.set(xlabel="edges added", xticks=range(5), yscale="log", ylim=(0.1, 500), ylabel="relative to the start")
+    change, row = numbers.iloc[edges] / numbers.iloc[0], numbers.iloc[edges]
+    right.set_title(f"Jacobian × {change['far Jacobian']:.2g}, resistance × {change['R']:.1g}", size=16)
+    style.label(right)
+    return left, (
+        f"Blue pair: resistance {row['R']:.2f}, commute time {row['commute time']:.0f}, gap {row['gap']:.3f}, "
+        f"far Jacobian {row['far Jacobian']:.1e}."
+    )
+
+
+def beside_random(gains: Mapping[str, pd.DataFrame]) -> tuple[Axes, str]:
+    """How much more (or less) a method's edges gain than random ones, with two standard errors."""
+    tables = {name: measures.against_random(runs) for name, runs in gains.items()}
+    won = {m: [name for name, rows in tables.items() if rows["beats random"][m]] for m in measures.METHODS}
+    title = "More than random edges: " + ", ".join(f"{m} on {len(found)}" for m, found in won.items())
+    ax = style.axes(f"{title} of {len(gains)}", "", "gain, random edges = 1")
+    colours = dict(zip(measures.METHODS, ("purple", "blue", "green"), strict=True))
+    spread, span = {}, range(len(gains))
+    for k, method in enumerate(measures.METHODS):
+        chance = [runs["random"].mean() for runs in gains.values()]
+        middle = [rows["gain"][method] / by_chance for rows, by_chance in zip(tables.values(), chance, strict=True)]
+        error = [2 * rows["s.e."][method] / by for rows, by in zip(tables.values(), chance, strict=True)]
+        at = [x + 0.2 * (k - 1) for x in span]
+        spread[method] = middle
+        ax.errorbar(at, middle, error, fmt="o", color=style.COLOURS[colours[method]], label=method, capsize=4, lw=2)
+    ax.axhline(1, color=style.COLOURS["grey"], lw=1.5)
+    ax.set_ylim(0, None)
+    ax.set_xticks([*span], [*gains])
+    ax.grid(visible=False, axis="x")
+    ax.legend(loc="lower right", ncols=3)
+    return ax, "Mean gain in the far Jacobian, random edges = 1. " + "; ".join(
+        f"{method}: {', '.join(f'{name} {x:.2f}' for name, x in zip(gains, middle, strict=True))}"
+        for method, middle in spread.items()
+    )
+
+
+def leading_score() -> tuple[Axes, str]:
+    """The share of the node that leads by so many logits, against the number of nodes."""
+    leaves = [2**k for k in range(2, 9)]
+    shares = {lead: [math.exp(lead) / (n - 1 + math.exp(lead)) for n in leaves] for lead in (0, 2, 5, 10)}
+    title = f"A lead of 10 logits passes on {shares[10][-1]:.0%} of one node among {leaves[-1]}"
+    ax = style.axes(title, "n (nodes joined to the root)", "share passed on", log="xy", height=3.6)
+    for (lead, share), colour in zip(shares.items(), ("grey", "blue", "green", "vermillion"), strict=True):
+        ax.plot(leaves, share, "o-", color=style.COLOURS[colour], label=f"lead {lead}" if lead else "mean")
+    ax.set_xticks(leaves, map(str, leaves))
+    ax.minorticks_off()
+    style.label(ax)
+    return ax, (
+        f"Share of the asked-for node against n on logarithmic axes, {leaves[0]} to {leaves[-1]} nodes. The mean falls "
+        f"as 1/n to {shares[0][-1]:.4f}; with a lead of 10 logits the share stays above {shares[10][-1]:.2f}."
+    )
+
+
+def same_word(nodes: int = 64) -> tuple[Axes, str]:
+    """The first input's share in the last output: averaging along a path, and in causal attention."""
+    layers = [1, 2, 4, 8, 16, 32, 64, 128, 256]
+    shares = pd.DataFrame([measures.averages(count, nodes) for count in layers], index=layers)
+    at = shares.loc[8]
+    title = f"First of {nodes}, 8 layers: causal {at['causal attention']:.0%}, path {at['path']:.0%}"
+    ax = style.axes(title, "layers", "share of the first input", log="x", height=3.8)
+    ax.plot(shares["causal attention"], "o-", color=style.NETWORKS["attention"], label="causal attention")
+    ax.plot(shares["path"], "o-", color=style.COLOURS["blue"], label="path")
+    ax.axhline(1 / nodes, ls=":", color=style.COLOURS["grey"])
+    ax.text(24, 1 / nodes + 0.03, "an equal share", size=13, color=style.COLOURS["grey"])
+    ax.set_xticks(layers, map(str, layers))
+    ax.minorticks_off()
+    ax.set_ylim(-0.03, 1.05)
+    style.label(ax)
+    return ax, (
+        f"The share of the first of {nodes} inputs in the last output against the number of layers. Causal attention: "
+        + ", ".join(f"{shares['causal attention'][n]:.3f} at {n}" for n in (1, 8, 256))
+        + "; on a path: "
+        + ", ".join(f"{shares['path'][n]:.3f} at {n}" for n in (1, 8, 256))
+        + "."
+    )

@@ -3,11 +3,12 @@
 import math
 import time
 from collections.abc import Callable, Hashable
+from functools import cache
 
 import networkx as nx
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -15,6 +16,8 @@ from helpers import compute, data, gnn, graphs
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 REWIRED = ("path", "tree", "barbell", "grid", "karate")
+NETWORKS = ("gcn", "gin", "gat", "ggnn")
+SEEDS = 8
 
 
 def examples() -> dict[str, nx.Graph]:
@@ -28,10 +31,11 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
 
-def all_jacobians(graph: nx.Graph, layers: int, width: int = 16) -> Float[Tensor, "n n"]:
+def all_jacobians(graph: nx.Graph, layers: int, width: int = 16, seed: int = 0) -> Float[Tensor, "n n"]:
     """`graphs.jacobian_norms` of every target, as rows, by one call of autograd."""
-    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width)
-    features = torch.randn(len(graph), width, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(
         lambda x: graphs.propagate(x, matrix, weights), features, vectorize=True
     )
@@ -51,19 +55,36 @@ def geometry(graph: nx.Graph) -> dict[str, float]:
     }
 
 
-def predictors(graph: nx.Graph) -> dict[str, float]:
-    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; and bound / measured.
+def standard_error(values: pd.DataFrame | pd.Series) -> pd.Series | float:
+    """Of the mean over the rows."""
+    return values.std() / math.sqrt(len(values))
+
+
+def predictors(graph: nx.Graph, seeds: int = SEEDS) -> dict[str, float]:
+    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
     Spearman's; layers = diameter + 2, symmetric normalisation, residual 1. More hops, or more resistance,
-    count as less.
+    count as less. Values are rounded to nine decimals first: what is equal up to rounding ties. "R - hops"
+    is how much better resistance ranks, with its standard error over the seeds.
     """
     layers, pairs = nx.diameter(graph) + 2, ~torch.eye(len(graph), dtype=torch.bool)
-    measured = all_jacobians(graph, layers)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
-    columns = {"walks (bound)": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
-    table = pd.DataFrame({name: values[pairs].double() for name, values in (columns | {"measured": measured}).items()})
-    ranks = table.corr("spearman")["measured"].iloc[:3].to_dict()
-    return {"L": layers} | ranks | {"bound / measured": (walks / measured)[pairs].median().item()}
+    known = {"walks (bound)": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
+    ranks, off = [], []
+    for seed in range(seeds):
+        columns = known | {"measured": all_jacobians(graph, layers, seed=seed)}
+        table = pd.DataFrame({name: values[pairs].double() for name, values in columns.items()})
+        ranks.append(table.round(9).corr("spearman")["measured"].iloc[:3])
+        off.append((walks / columns["measured"])[pairs].median().item())
+    ranks = pd.DataFrame(ranks).reset_index(drop=True)
+    ahead = ranks["resistance"] - ranks["hops"]
+    error = {"R - hops": ahead.mean(), "s.e.": standard_error(ahead), "bound / measured": sum(off) / seeds}
+    return {"L": layers} | ranks.mean().to_dict() | error
+
+
+def resistance_can_differ(graph: nx.Graph) -> bool:
+    """Whether resistance can order pairs in another way than hops: not on trees and cycles."""
+    return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
 def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = 5) -> dict[str, float]:
@@ -87,32 +108,110 @@ def far_jacobian(
     return torch.stack(runs).mean().item()
 
 
-def rewiring_gains(graph: nx.Graph, edges: int = 4, seeds: int | None = None) -> dict[str, float]:
-    """Factor by which a method's edges multiply the mean Jacobian of all far pairs; random edges as the control.
+def far_and_own(graph: nx.Graph, layers: int, width: int, seeds: int = SEEDS) -> tuple[float, float]:
+    """What one end of the longest way hears of the other end, and of itself; means over seeds."""
+    source, target = graphs.far_pair(graph)
+    places = [list(graph).index(node) for node in (source, target)]
+    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=seed)[places] for seed in range(seeds)]
+    far, own = torch.stack(runs).mean(0).tolist()
+    return far, own
 
-    Far: more than half the diameter apart, before. Layers: the diameter. `seeds` draws of random edges (40,
-    or 12 beyond 20 nodes), with the standard error of their mean.
+
+def wider(graph: nx.Graph, narrow: int = 4, wide: int = 32, layers: int = 16) -> dict[str, float]:
+    """Factors from `narrow` to `wide` vectors: on the far Jacobian, on the own, and on their ratio."""
+    (far, own), (far_wide, own_wide) = (far_and_own(graph, layers, width) for width in (narrow, wide))
+    return _factors(far_wide / far, own_wide / own)
+
+
+def deeper(graph: nx.Graph, times: int = 4, width: int = 16) -> dict[str, float]:
+    """Factors from as many layers as the diameter to so many times as many."""
+    layers = nx.diameter(graph)
+    (far, own), (far_deep, own_deep) = (far_and_own(graph, count, width) for count in (layers, times * layers))
+    return _factors(far_deep / far, own_deep / own)
+
+
+def _factors(far: float, own: float) -> dict[str, float]:
+    return {"far": far, "own": own, "far / own": far / own}
+
+
+def rewiring_gains(graph: nx.Graph, edges: int = 4, seeds: int = SEEDS, draws: int | None = None) -> pd.DataFrame:
+    """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each weight seed.
+
+    Far: more than half the diameter apart, before. Layers: the diameter. "random" is the control: the mean of
+    so many draws of random edges (8, or 3 beyond 20 nodes), other ones for every seed.
     """
-    seeds = seeds or (40 if len(graph) <= 20 else 12)
+    draws = draws or (8 if len(graph) <= 20 else 3)
     layers, far = nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
+    wired = {name: graphs.rewire(graph, method, edges) for name, method in METHODS.items()}
 
-    def gain(method: str, seed: int = 0) -> float:
-        return _mean_over(far, graphs.rewire(graph, method, edges, seed), layers) / start
+    def heard(graph: nx.Graph, seed: int) -> float:
+        return all_jacobians(graph, layers, seed=seed)[far].mean().item()
 
-    start = _mean_over(far, graph, layers)
-    random = torch.tensor([gain("random", seed) for seed in range(seeds)])
-    gains = {name: gain(method) for name, method in METHODS.items()}
-    error = random.std().item() / math.sqrt(seeds)
-    return gains | {"random (mean)": random.mean().item(), "s.e.": error, "random (best)": random.max().item()}
+    def gains(seed: int) -> dict[str, float]:
+        start = heard(graph, seed)
+        other = [graphs.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
+        chosen = {name: heard(graph, seed) / start for name, graph in wired.items()}
+        return chosen | {"random": sum(heard(graph, seed) for graph in other) / draws / start}
 
-
-def beats_random(gains: pd.DataFrame, method: str) -> pd.Series:
-    """Whether a method gains more than the mean of random edges, beyond two standard errors."""
-    return gains[method] > gains["random (mean)"] + 2 * gains["s.e."]
+    return pd.DataFrame([gains(seed) for seed in range(seeds)])
 
 
-def _mean_over(pairs: Bool[Tensor, "n n"], graph: nx.Graph, layers: int) -> float:
-    return all_jacobians(graph, layers)[pairs].mean().item()
+def against_random(gains: pd.DataFrame) -> pd.DataFrame:
+    """For each method: its mean gain, how much more than random edges gain, and the standard error of that.
+
+    Paired: every row of `gains` is one draw of the weights, which the method and its control share.
+    """
+    ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
+    table = pd.DataFrame({"gain": gains[[*METHODS]].mean(), "ahead": ahead.mean(), "s.e.": standard_error(ahead)})
+    table["beats random"] = table["ahead"] > 2 * table["s.e."]
+    return table
+
+
+@cache
+def trace(name: str, method: str, most: int = 4) -> tuple[list[nx.Graph], pd.DataFrame]:
+    """An example with 0 to `most` edges of a method, and `far_numbers` of its farthest pair, edge by edge."""
+    graph = examples()[name]
+    steps = [graphs.rewire(graph, method, edges) for edges in range(most + 1)]
+    pair, layers = graphs.far_pair(graph), nx.diameter(graph)
+    return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
+
+
+def random_draws(graph: nx.Graph, edges: int = 4, draws: int = 30) -> Float[Tensor, " draws"]:
+    """The factor by which each draw of random edges multiplies the Jacobian of the farthest pair."""
+    pair, layers = graphs.far_pair(graph), nx.diameter(graph)
+    wired = [graphs.rewire(graph, "random", edges, seed) for seed in range(draws)]
+    return torch.tensor([far_jacobian(each, pair, layers) for each in wired]) / far_jacobian(graph, pair, layers)
+
+
+def message(depth: int) -> dict[str, float]:
+    """What Eq. 5 asks for at this depth, what the released data ask for, and what writing them down would take.
+
+    "bits in the weights": to keep every released order of the leaves, log2((2^r)!) bits each; beside it, the
+    parameters of a GCN of width 32.
+    """
+    orders, leaves = len(gnn.TreeNeighborsMatch(depth).orders), 2**depth
+    return {
+        "r": depth,
+        "leaves": leaves,
+        "bits needed": math.log2(gnn.orderings(depth)),
+        "least d (32 bits)": gnn.minimum_width(depth),
+        "orders released": orders,
+        "bits to name one": math.log2(orders),
+        "bits in the weights": orders * math.log2(math.factorial(leaves)),
+        "GCN parameters": sum(p.numel() for p in gnn.build("gcn", depth).parameters()),
+    }
+
+
+def averages(layers: int, nodes: int = 64) -> dict[str, float]:
+    """The share of the first of `nodes` inputs in the last, after so many layers of plain averaging.
+
+    On a path with self-loops, and in causal attention that weights all earlier tokens alike.
+    """
+    causal = torch.ones(nodes, nodes, dtype=torch.float64).tril()
+    causal /= causal.sum(1, keepdim=True)
+    path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
+    power = torch.linalg.matrix_power
+    return {"path": power(path, layers)[-1, 0].item(), "causal attention": power(causal, layers)[-1, 0].item()}
 
 
 def longer_commutes(graph: nx.Graph) -> dict[str, float]:
@@ -161,6 +260,12 @@ def fit_on_a_chain(length: int, most: int = 1500) -> dict[str, float]:
         optimizer.step()
         best, steps = max(best, (logits.argmax(1) == label).double().mean().item()), steps + 1
     return {"distance": 2 + length, "chain: steps": steps, "seconds": time.perf_counter() - start, "accuracy": best}
+
+
+def reported() -> pd.DataFrame:
+    """Figure 3 of Alon & Yahav (2021): training accuracy by network (rows) and depth (columns)."""
+    table = data.table("reported/tree_neighbors_match").rename(columns=str.lower).set_index("model")
+    return table.rename(index=str.lower, columns=int)
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False) -> pd.DataFrame:
