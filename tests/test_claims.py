@@ -16,7 +16,7 @@ CLAIMS = {each.name: each for each in scorecard.claims()}
 def test_claim_measures_and_has_a_verdict_that_is_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"
     allowed, why = EXPECTED[name]
-    found = CLAIMS[name].measure()
+    found = scorecard.found(CLAIMS[name])
     assert any(character.isdigit() for character in found.measured)
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
     for reported, measured in found.numbers.values():
@@ -67,3 +67,43 @@ def test_a_claim_says_where_it_is_shown_and_has_a_name_of_its_own():
 def test_unknown_chapter_is_named():
     with pytest.raises(ValueError, match="chapter must be one of"):
         scorecard.claims(99)
+
+
+def test_a_claim_is_measured_once_until_what_it_depends_on_changes(tmp_path, monkeypatch):
+    calls = []
+
+    def measure():
+        calls.append(1)
+        return claims.Found("1 < 2", HOLDS, {"a number": (None, 0.5)})
+
+    claim = next(iter(CLAIMS.values()))._replace(measure=measure)
+    monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/x.json")
+    assert scorecard.found(claim) == scorecard.found(claim) == measure()
+    assert len(calls) == 2
+    monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/y.json")
+    scorecard.found(claim)
+    assert len(calls) == 3
+    assert [p.name for p in (tmp_path / "claims").glob("*.json")] == ["y.json"]
+
+
+def test_a_row_shows_text_as_text_and_numbers_side_by_side():
+    claim = next(iter(CLAIMS.values()))._replace(statement="a < b", reported="x & y")
+    row = scorecard._row(claim, claims.Found("1 <n", UNABLE, {"r = 2": (1.0, 0.25)}))
+    for shown in (
+        "a &lt; b",
+        "x &amp; y",
+        "1 &lt;n",
+        "? this model cannot decide",
+        "<td>1</td><td>0.25</td>",
+        f'id="{claim.name}"',
+    ):
+        assert shown in row
+
+
+@pytest.mark.site
+def test_the_scorecard_leads_to_sections_that_exist(root):
+    pages = {}
+    for each in CLAIMS.values():
+        page, _, heading = each.shown.partition("#")
+        text = pages.setdefault(page, (root / f"_build/html/chapters/{page}.html").read_text())
+        assert f'id="{scorecard.slug(heading)}"' in text, f"{page}.html has no section for {heading!r}"

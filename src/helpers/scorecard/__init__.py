@@ -1,0 +1,170 @@
+"""The scorecard gathers the claims of all chapters, measures each once, and shows them with their verdicts."""
+
+import html
+import json
+import os
+import re
+import unicodedata
+from collections import Counter
+from pathlib import Path
+
+import filelock
+from IPython.display import HTML
+
+from helpers import closure, compute
+from helpers.chapter1 import claims as chapter1
+from helpers.chapter3 import claims as chapter3
+from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, OPEN, UNABLE, VERDICTS, Claim, Found
+
+CHAPTERS = (chapter1, chapter3)
+LOOKS = {  # sign and colour of each verdict, told apart without either by its words
+    HOLDS: ("✓", "#00805c"),
+    CORRECTED: ("≈", "#0072b2"),
+    FAILS: ("✗", "#d55e00"),
+    OPEN: ("…", "#767676"),
+    UNABLE: ("?", "#b0518d"),
+}
+STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("card.css", "card.js"))
+
+
+def claims(chapter: int | None = None) -> list[Claim]:
+    """The claims of a chapter, or all.
+
+    Raises:
+        ValueError: no claim belongs to the chapter.
+    """
+    gathered = {module.__name__ for module in CHAPTERS}
+    known = [each for each in CLAIMS.values() if each.measure.__module__ in gathered]
+    chosen = [each for each in known if chapter in (None, each.chapter)]
+    if not chosen:
+        raise ValueError(f"chapter must be one of {sorted({each.chapter for each in known})}, not {chapter!r}")
+    return chosen
+
+
+def found(claim: Claim) -> Found:
+    """What the claim's function gives; in the source tree measured once, and again when what it depends on changes."""
+    place = _kept(claim)
+    if place is None:
+        return claim.measure()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(place.with_suffix(".lock")):
+        if place.exists():
+            stored = json.loads(place.read_text())
+            return Found(stored["measured"], stored["verdict"], {k: tuple(v) for k, v in stored["numbers"].items()})
+        new = claim.measure()
+        for old in place.parent.glob("*.json"):
+            old.unlink()
+        part = place.with_suffix(".part")
+        part.write_text(json.dumps({**new._asdict(), "numbers": {k: [*v] for k, v in new.numbers.items()}}))
+        os.replace(part, place)
+        return new
+
+
+def _kept(claim: Claim) -> Path | None:
+    """Where the measurement of a claim is kept: in the source tree only."""
+    root = closure.tables().parent
+    if not (root / "pyproject.toml").is_file():
+        return None
+    pins = (root / "requirements.txt").read_text()
+    key = closure.key(f"from {claim.measure.__module__.rpartition('.')[0]} import claims", pins)
+    return root / "_build/claims" / claim.name / f"{key}.json"
+
+
+def summary() -> HTML:
+    """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
+    rows = [(each, found(each).verdict) for each in claims()]
+    sources = Counter(verdict for each, verdict in rows if not each.own)
+    own = Counter(verdict for each, verdict in rows if each.own)
+    bars = "".join(
+        _bar(name, count) for name, count in (("claims of the sources", sources), ("findings of this course", own))
+    )
+    verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", sources[v] + own[v], LOOKS[v][1]) for v in VERDICTS)
+    numbers = Counter(each.chapter for each, _ in rows)
+    chapters = "".join(_chip("chapter", str(k), f"chapter {k}", n, "currentColor") for k, n in sorted(numbers.items()))
+    return HTML(
+        f'<div class="card-summary"><style>{STYLE}</style>{bars}'
+        f'<div class="card-chips" role="group" aria-label="Show only these verdicts">{verdicts}</div>'
+        f'<div class="card-chips" role="group" aria-label="Show only these chapters">{chapters}</div>'
+        f'<p class="card-shown" aria-live="polite">All {len(rows)} are shown. Choose a verdict or a chapter to see fewer.</p>'
+        f"<script>{SCRIPT}</script></div>"
+    )
+
+
+def _bar(name: str, count: Counter) -> str:
+    total = count.total()
+    if not total:
+        return ""
+    words = ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
+    parts = "".join(
+        f'<span style="flex:{count[v]};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {count[v]}</span>'
+        for v in VERDICTS
+        if count[v]
+    )
+    label = f"{total} {name}: {words}"
+    return f'<div class="card-bar" role="img" aria-label="{label}">{parts}</div><p class="card-words">{label}.</p>'
+
+
+def _chip(kind: str, value: str, words: str, count: int, colour: str) -> str:
+    return (
+        f'<button type="button" aria-pressed="false" data-kind="{kind}" data-value="{value}" style="--tone:{colour}">'
+        f"{words} <b>{count}</b></button>"
+    )
+
+
+def table(chapter: int) -> HTML:
+    """The claims of a chapter, a row each: verdict, claim with its source, reported, measured.
+
+    Raises:
+        ValueError: no claim belongs to the chapter.
+    """
+    rows = "".join(_row(each, found(each)) for each in compute.progress(claims(chapter), "claims"))
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Verdict", "Claim", "Reported", "Measured"))
+    return HTML(f'<table class="card-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
+
+
+def _row(claim: Claim, found: Found) -> str:
+    text = html.escape
+    sign, colour = LOOKS[found.verdict]
+    source = f'<a href="{text(claim.source.url)}">{text(claim.source.name)}</a>{text(f", {claim.where}" if claim.where else "")}'
+    if claim.own:
+        source = f"A finding of this course{text(f', {claim.where}' if claim.where else '')}"
+    reported, measured = text(claim.reported), text(found.measured)
+    if found.numbers:
+        measured = f"{_numbers(found)}<details><summary>in words</summary>{measured}</details>"
+    return (
+        f'<tr id="{claim.name}" data-verdict="{found.verdict}" data-chapter="{claim.chapter}">'
+        f'<td data-name="Verdict"><strong style="--tone:{colour}" class="card-verdict">{sign} {found.verdict}</strong></td>'
+        f'<td data-name="Claim">{text(claim.statement)} <a class="card-link" href="#{claim.name}" '
+        f'aria-label="Link to this claim">#</a><br><small>{source}; <a href="{shown(claim)}">shown here</a></small></td>'
+        f'<td data-name="Reported">{reported}</td><td data-name="Measured">{measured}</td></tr>'
+    )
+
+
+def _numbers(found: Found) -> str:
+    """Reported and measured side by side."""
+
+    def cell(value: float | None) -> str:
+        return "–" if value is None else f"{value:,.4g}"
+
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td>{cell(a)}</td><td>{cell(b)}</td></tr>'
+        for name, (a, b) in found.numbers.items()
+    )
+    head = '<tr><td></td><th scope="col">reported</th><th scope="col">measured</th></tr>'
+    return f'<table class="card-numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+
+def shown(claim: Claim) -> str:
+    """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
+    page, _, heading = claim.shown.partition("#")
+    return f"{page}.html#{slug(heading)}" if compute.building() else f"{page}.ipynb#{heading.replace(' ', '-')}"
+
+
+def slug(heading: str) -> str:
+    """The id that the site gives to a heading, as docutils does.
+
+    >>> slug("What predicts the sensitivity?")
+    'what-predicts-the-sensitivity'
+    """
+    plain = unicodedata.normalize("NFKD", heading.replace("$", "")).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", plain))
