@@ -4,14 +4,11 @@ import importlib.metadata
 import json
 import os
 import re
-import socket
 import subprocess
-import time
 import tomllib
 
 import pytest
 from conftest import ROOT
-from playwright.sync_api import Error
 
 PYTHON = ROOT / ".venv-colab/bin/python"
 NOTEBOOKS = sorted(p for p in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
@@ -111,64 +108,3 @@ def test_an_error_that_the_run_hides_is_found(tmp_path):
     assert problems(json.loads((tmp_path / "executed.ipynb").read_text())["cells"]) == [
         "class Bad:: RuntimeError: hidden", "def explore(n): pass: no widget",
     ]  # fmt: skip
-
-
-WIDGET = """from helpers import explore, style
-def draw(n):
-    ax = style.axes(f"A line to {n}", "x", "y")
-    ax.plot([0, 1], [0, n])
-    return ax, f"It ends at {n}."
-explore(draw, caption="A line", n=[1, 2, 3])"""
-
-
-@pytest.fixture
-def classic(chromium, tmp_path):
-    """A page of the classic Notebook 6.5, with ipywidgets 7.7, on a notebook of one widget."""
-    cell = {"cell_type": "code", "metadata": {}, "source": WIDGET, "outputs": [], "execution_count": None}
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    notebook = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
-    (tmp_path / "widget.ipynb").write_text(json.dumps(notebook))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = {"token": "''", "password": "''", "port": port, "open_browser": False, "allow_root": True}
-    environment = {k: v for k, v in os.environ.items() if k not in ("HELPERS_STILL", "PYTHONPATH")}
-    environment |= {"JUPYTER_CONFIG_DIR": str(tmp_path / "config"), "PATH": f"{PYTHON.parent}:{environment['PATH']}"}
-    server = subprocess.Popen(
-        [PYTHON, "-m", "notebook", *(f"--NotebookApp.{name}={value}" for name, value in options.items())],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    page = chromium.new_page(viewport={"width": 1280, "height": 1000})
-    try:
-        for _ in range(120):
-            try:
-                page.goto(f"http://127.0.0.1:{port}/notebooks/widget.ipynb")
-                break
-            except Error:
-                time.sleep(0.5)
-        page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=90_000)
-        page.evaluate("Jupyter.notebook.execute_all_cells()")
-        page.wait_for_selector(".explore img", timeout=90_000)
-        yield page
-    finally:
-        page.close()
-        server.terminate()
-        server.wait(timeout=30)
-
-
-def test_a_slider_moves_the_picture_in_the_classic_notebook(classic):
-    """Colab's own page cannot be had here; this is the other one that speaks to ipywidgets 7.7.1."""
-    assert classic.locator(".explore img").get_attribute("alt") == "A line. n: 1. It ends at 1."
-    classic.locator(".ui-slider-handle").focus()
-    for n in (2, 3):
-        classic.keyboard.press("ArrowRight")
-        classic.wait_for_selector(f'.explore img[alt="A line. n: {n}. It ends at {n}."]')
-        assert f"It ends at {n}." in classic.locator(".explore-finding").inner_text()
-    classic.locator(".explore-play").click()
-    classic.wait_for_selector('.explore-play:has-text("Stop")')
-    classic.wait_for_selector('.explore img[alt="A line. n: 2. It ends at 2."]')
-    classic.locator(".explore-play").click()
-    classic.wait_for_selector('.explore-play:has-text("Play")')

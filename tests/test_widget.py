@@ -171,7 +171,7 @@ def test_live_redraws_remembers_and_waits():
             live.slider.value = value
         assert "computing" in live.status.value
         await asyncio.sleep(0.5)
-        assert live.said == "n: 3. It ends at 3."
+        assert live.said == "It ends at 3."
         assert live.body.value != first
         assert drawn == [1, 3]
         live.slider.value = 1
@@ -201,7 +201,7 @@ def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
         assert ("Where it happened" in live.status.value) == (kind is not KeyboardInterrupt)
         live.slider.value = 3
         await asyncio.sleep(0.5)
-        assert live.said == "n: 3. It ends at 3."
+        assert live.said == "It ends at 3."
         assert live.printed.value == ""
 
     asyncio.run(scene())

@@ -10,6 +10,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import ipywidgets as widgets
 
@@ -18,6 +19,9 @@ from helpers.widget.controls import Control
 
 DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
 PACE = 0.9  # seconds that Play shows a frame
+SCRIPT = (Path(__file__).parent / "live.js").read_text()
+# ipywidgets lets no script in, but tells a style when it has arrived
+STYLE = f'<style onload="{html.escape(SCRIPT, quote=True)}">{still.STYLE}{picture.STYLE}</style>'
 COMPUTING = "<em>computing…</em>"
 PLAY, STOP = "▶ Play", "■ Stop"
 
@@ -32,6 +36,7 @@ class Panel:
         self.controls, self.frame = controls, frame
         self.inputs = [_input(control) for control in controls]
         self.status, self.body, self.printed = widgets.HTML(), widgets.HTML(), widgets.HTML()
+        self.status.add_class("explore-state")
         self.body.add_class("explore-frame")
         # drawing stays in the main thread, where the stop button reaches it; JupyterLab may report a change in another
         self._loop = _loop()
@@ -49,9 +54,7 @@ class Panel:
                 self.status,
                 self.body,
                 self.printed,
-                widgets.HTML(
-                    f"<style>{still.STYLE}{picture.STYLE}</style><small>{html.escape(caption)}</small>",
-                ),
+                widgets.HTML(f"{STYLE}<small>{html.escape(caption)}</small>"),
             ]
         )
         self.box.add_class("explore")
@@ -67,8 +70,8 @@ class Panel:
     def _state(self) -> tuple[int, ...]:
         return tuple(box.index if hasattr(box, "index") else int(box.value) for box in self.inputs)
 
-    def _say(self, text: str, role: str = "status") -> None:
-        self.status.value = f'<div class="explore-finding" role="{role}">{text}</div>'
+    def _say(self, text: str) -> None:
+        self.status.value = f'<div class="explore-finding">{text}</div>'
 
     def _values(self, state: tuple[int, ...]) -> str:
         return html.escape(", ".join(f"{c.label}: {c.names[i]}" for c, i in zip(self.controls, state, strict=True)))
@@ -97,8 +100,7 @@ class Panel:
                 body, finding = self.frame(state)
             self.body.value, self._shown = body, state
             self.body.remove_class("explore-old")
-            # the values are for who hears the page: ipywidgets' sliders tell their index alone
-            self._say(f'<span class="explore-heard">{self._values(state)}. </span>{html.escape(finding)}')
+            self._say(html.escape(finding))
         except KeyboardInterrupt:
             self._fail(f"<b>Stopped.</b>{old}")
         except BaseException as error:  # SystemExit and its kind too: the panel outlives what draw does
@@ -115,7 +117,7 @@ class Panel:
     def _fail(self, text: str) -> None:
         self._stop()
         self.body.add_class("explore-old")
-        self._say(text, role="alert")
+        self._say(f'<span role="alert">{text}</span>')
 
     def _toggle(self, button: widgets.Button, slider: widgets.SelectionSlider) -> None:
         playing = self._playing

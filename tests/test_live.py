@@ -1,0 +1,140 @@
+"""The live panel as a reader meets it: in JupyterLab, and in the classic Notebook with what Colab has, in Chromium."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from playwright.sync_api import Error
+
+CLASSIC, LAB = ROOT / ".venv-colab/bin/python", Path(sys.executable)
+WIDGET = """from helpers import explore, style
+def draw(n, kind):
+    if n == 64:
+        raise RuntimeError("no <64>")
+    while n == 128:
+        pass
+    if n == 32:
+        print("printed")
+    ax = style.axes(f"A line to {n}", "x", "y")
+    ax.plot([0, 1], [0, n])
+    return ax, f"It ends at {n}, {kind}."
+explore(draw, caption="A line", labels={"n": "length"}, n=[8, 16, 32, 64, 128], kind=["a", "b"])"""
+
+
+@pytest.fixture
+def serve(chromium, tmp_path):
+    """Start a notebook server and open a notebook of one widget in it; other hosts are blocked."""
+    (tmp_path / "pages").mkdir()
+    cell = {"cell_type": "code", "metadata": {}, "source": WIDGET, "outputs": [], "execution_count": None}
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    notebook = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
+    (tmp_path / "pages/widget.ipynb").write_text(json.dumps(notebook))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    started = []
+
+    def start(python, *command, path, environment):
+        hidden = ("HELPERS_STILL", "PYTHONPATH", "JUPYTER_CONFIG_PATH", "JUPYTER_PATH")
+        environment = {k: v for k, v in os.environ.items() if k not in hidden} | environment
+        for name in ("CONFIG_DIR", "DATA_DIR", "RUNTIME_DIR"):
+            environment[f"JUPYTER_{name}"] = str(tmp_path / name)
+        environment["IPYTHONDIR"] = str(tmp_path / "ipython")
+        log = (tmp_path / "log").open("w")
+        server = subprocess.Popen(
+            [python, *command, "--no-browser", "--allow-root", f"--port={port}"],
+            cwd=tmp_path / "pages",
+            env=environment | {"PATH": f"{python.parent}:{environment['PATH']}"},
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        page = chromium.new_page(viewport={"width": 1280, "height": 1000})
+        started.append((server, page, log))
+        page.route(re.compile(rf"^https?://(?!127\.0\.0\.1:{port}/)"), lambda route: route.abort())
+        for _ in range(180):
+            try:
+                page.goto(f"http://127.0.0.1:{port}/{path}")
+                return page
+            except Error:
+                assert server.poll() is None, (tmp_path / "log").read_text()[-2000:]
+                time.sleep(0.5)
+        pytest.fail((tmp_path / "log").read_text()[-2000:])
+
+    yield start
+    for server, page, log in started:
+        page.close()
+        server.terminate()
+        server.wait(timeout=60)
+        log.close()
+
+
+def shows(page, n, kind="a"):
+    page.wait_for_selector(f'.explore img[alt="A line. length: {n}, kind: {kind}. It ends at {n}, {kind}."]')
+    page.wait_for_selector(f'.explore-finding:has-text("It ends at {n}, {kind}.")')
+
+
+def assert_the_panel_works(page, handle):
+    """By keyboard, with names and values told, the printed seen, an error that keeps the picture, Play and Stop."""
+    page.wait_for_selector(".explore img", timeout=180_000)
+    shows(page, 8)
+    slider = page.locator(handle)
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    shows(page, 16)
+    page.wait_for_selector(f'{handle}[aria-label="length"][aria-valuetext="16"][role="slider"]')
+    assert page.get_by_label("kind").count() == 1
+    page.keyboard.press("ArrowRight")
+    shows(page, 32)
+    page.wait_for_selector('.explore pre:has-text("printed")')
+    page.keyboard.press("x")  # a shortcut that cuts the cell
+    height = page.locator(".explore").first.bounding_box()["height"]
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector('[role=status] [role=alert]:has-text("RuntimeError: no <64>")')
+    assert "length: 32" in page.locator(".explore img").get_attribute("alt")
+    assert abs(page.locator(".explore").first.bounding_box()["height"] - height) < 60
+    slider.focus()
+    page.keyboard.press("Home")
+    shows(page, 8)
+    play = page.locator(".explore-play")
+    play.click()
+    page.wait_for_selector('.explore-play:has-text("Stop")')
+    shows(page, 16)
+    play.click()
+    page.wait_for_selector('.explore-play:has-text("Play")')
+    page.get_by_label("kind").select_option("b")
+    page.wait_for_selector('.explore img[alt$=", b."]')
+    slider.focus()
+    page.keyboard.press("End")  # never ends
+    page.wait_for_selector('.explore-finding:has-text("computing")')
+    page.wait_for_timeout(1000)
+
+
+@pytest.mark.colab
+def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
+    """Colab's own page cannot be had here; this is the other one that speaks to ipywidgets 7.7.1."""
+    options = [f"--NotebookApp.{name}=''" for name in ("token", "password")]
+    page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/widget.ipynb", environment={})
+    page.wait_for_function("window.Jupyter?.notebook?.kernel?.widget_manager", timeout=180_000)
+    page.evaluate("Jupyter.notebook.execute_all_cells()")
+    assert_the_panel_works(page, ".ui-slider-handle")
+    page.evaluate("Jupyter.notebook.kernel.interrupt()")
+    page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
+
+
+@pytest.mark.site
+def test_the_panel_works_in_jupyterlab(serve):
+    source = {"PYTHONPATH": str(ROOT / "src")}
+    page = serve(LAB, "-m", "jupyterlab", "--IdentityProvider.token=", path="lab/tree/widget.ipynb", environment=source)
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    assert_the_panel_works(page, ".noUi-handle")
+    page.locator('[data-command="notebook:interrupt-kernel"]').click()
+    page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
