@@ -5,7 +5,7 @@ SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -no
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: book slides test lab sync bench clean
+.PHONY: book slides check test lab sync bench clean
 
 book: _build/html/.ready
 
@@ -19,11 +19,17 @@ slides: .venv/.ready frontend/dist/.ready
 	cp -r frontend/dist/mathjax frontend/dist/reveal _build/html/
 	$(BIN)/python tools/slides.py
 
+# lint and numerics, without a book
+check: .venv/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab"
+
 test: book .venv-colab/.ready
 	$(BIN)/python tools/browser.py
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lab: .venv/.ready
 	$(BIN)/jupyter lab chapters
@@ -34,22 +40,14 @@ sync: .venv/.ready
 bench: .venv/.ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file; done
 
-# torch first: on a machine without a GPU its own requirement would otherwise be met with a CUDA build
-.venv/.ready: requirements.txt pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -qq --upgrade pip
-	$(BIN)/python -m pip install -qq $$(grep '^torch==' requirements.txt)
-	$(BIN)/python -m pip install -qq -r requirements.txt
-	$(BIN)/python -m pip install -qq --no-deps --editable .
+.venv/.ready: requirements.txt pyproject.toml tools/environment.py
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
+	  echo "This needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is $$(command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there): name one, as in 'make PYTHON=python3.12 book'."; exit 1; }
+	$(PYTHON) tools/environment.py book
 	touch $@
 
-# What Colab has, with the course's package installed from a wheel and nothing else of the source tree
-.venv-colab/.ready: tests/colab-constraints.txt pyproject.toml $(shell find src/helpers data -type f -not -name '*.pyc')
-	test -d .venv-colab || $(PYTHON) -m venv .venv-colab
-	.venv-colab/bin/python -m pip install -qq --upgrade pip
-	.venv-colab/bin/python -m pip install -qq $$(grep '^torch==' requirements.txt)
-	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt nbclient ipykernel notebook .
-	.venv-colab/bin/python -m pip install -qq -c tests/colab-constraints.txt --no-deps --force-reinstall .
+.venv-colab/.ready: .venv/.ready tests/colab-constraints.txt $(shell find src/helpers data -type f -not -name '*.pyc')
+	$(BIN)/python tools/environment.py colab
 	touch $@
 
 frontend/dist/.ready: .venv/.ready frontend/package.json frontend/package-lock.json tools/frontend.sh

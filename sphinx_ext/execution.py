@@ -130,6 +130,7 @@ async def _run(path: Path, root: Path) -> None:
     client = NotebookClient(
         notebook, timeout=CELL_SECONDS, record_timing=False, resources={"metadata": {"path": str(path.parent)}}
     )
+    client.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # else each says that TCP is not encrypted
     await client.async_execute(env=environment(root))
     notebook.metadata["executed"] = {"seconds": round(time.time() - start, 1), "on": time.strftime("%Y-%m-%d")}
     target.parent.mkdir(parents=True, exist_ok=True)

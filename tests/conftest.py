@@ -1,15 +1,30 @@
-"""What several test files share: the repository's root, the real model, a web server and a browser."""
+"""What several test files share: the repository's root, the real model, a web server and a browser.
+
+`make test` runs them in as many processes as there are cores (pytest-xdist), each on one thread.
+"""
 
 import functools
 import http.server
+import os
 import sys
 import threading
 from pathlib import Path
 
+# before torch is imported; a process with two threads on a shared core can be many times slower than with one
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TQDM_DISABLE", "1")
+
+import joblib
+import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
+
+
+def pytest_xdist_auto_num_workers(config) -> int:
+    """What `-n auto` means: a process a core, as long as each has the memory that a language model takes."""
+    return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // 2.5e9)))
 
 
 @pytest.fixture(scope="session")

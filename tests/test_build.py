@@ -13,6 +13,7 @@ import yaml
 from conftest import ROOT
 from execution import at_once, environment, execute, executed, key, times
 
+pytestmark = pytest.mark.slow
 COUNT = """\
 import pathlib
 p = pathlib.Path("../runs-" + NAME)

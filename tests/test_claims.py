@@ -12,6 +12,7 @@ from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN, UNABLE, verdict
 CLAIMS = {each.name: each for each in scorecard.claims()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claim_measures_and_has_a_verdict_that_is_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"

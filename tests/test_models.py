@@ -25,6 +25,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from helpers import compute, data, models
 
+pytestmark = pytest.mark.slow
 REQUIREMENT, WHEEL = "tiny-decoder==1.0", "tiny_decoder-1.0-py3-none-any.whl"
 PATH = f"/files/{WHEEL}"
 

@@ -1,0 +1,128 @@
+"""Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has what Colab has.
+
+    python tools/environment.py book|colab
+
+uv installs, several times faster than pip, from where pip is set to install from; where uv cannot, pip does. Without
+an NVIDIA GPU torch comes as PyTorch's own build for CPUs (0.2 GB in place of 3), where that index can be reached.
+"""
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
+COLAB_PYTHON = "3.13"
+UV_NAMES = {"index-url": "UV_DEFAULT_INDEX", "extra-index-url": "UV_INDEX", "find-links": "UV_FIND_LINKS",
+            "trusted-host": "UV_INSECURE_HOST", "cert": "SSL_CERT_FILE"}  # fmt: skip
+
+
+def says(*command: str | Path) -> str:
+    """What a command prints, or nothing where it fails."""
+    environment = {"PYENV_VERSION": COLAB_PYTHON, **os.environ}  # pyenv hides versions that are not asked for
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, env=environment)
+    except OSError:
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def prepared(folder: Path, python: str) -> str:
+    """Make the environment afresh, unless it is finished and has this very Python; returns its Python."""
+    own = folder / "bin/python"
+    version = "import sys; print(sys.version)"
+    if not (folder / ".ready").exists() or says(own, "-c", version) != says(python, "-c", version):
+        subprocess.run([python, "-m", "venv", "--clear", folder], check=True)
+    return str(own)
+
+
+def uv_settings(pip_config: str) -> dict[str, str]:
+    """pip's settings under the names that uv knows: uv reads none of pip's."""
+    found = {}
+    for section in ("global", "install", ":env:"):  # the later ones win
+        for line in pip_config.splitlines():
+            match = re.match(rf"{re.escape(section)}\.([\w-]+)=(.*)", line)
+            if match and match[1] in UV_NAMES:
+                found[UV_NAMES[match[1]]] = " ".join(ast.literal_eval(match[2]).split())
+    if "UV_FIND_LINKS" in found:
+        found["UV_FIND_LINKS"] = found["UV_FIND_LINKS"].replace(" ", ",")
+    return {**found, "UV_INDEX_STRATEGY": "unsafe-best-match", "UV_HTTP_TIMEOUT": "180", "UV_PYTHON_DOWNLOADS": "never"}
+
+
+def reached(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/torch/", timeout=5) as answer:
+            return answer.status == 200
+    except OSError:
+        return False
+
+
+def install(python: str, backend: str, *wanted: str) -> None:
+    """Install with uv, or else with pip.
+
+    Raises:
+        SystemExit: neither can; what pip said is printed.
+    """
+    uv = str(ROOT / ".venv/bin/uv")
+    cpu = backend != "" and not shutil.which("nvidia-smi")
+    command = [
+        uv,
+        "pip",
+        "install",
+        "-q",
+        "--python",
+        python,
+        *(["--torch-backend", backend] if backend else []),
+        *wanted,
+    ]
+    environment = {**uv_settings(says(python, "-m", "pip", "config", "list")), **os.environ}
+    if os.path.exists(uv):
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return
+        print(f"uv cannot ({done.stderr.strip().splitlines()[-1:]}); pip tries", flush=True)
+    extra = ["--extra-index-url", CPU_BUILDS] if cpu else []
+    wanted = [word.replace("--reinstall-package=connection-bottlenecks", "--force-reinstall") for word in wanted]
+    done = subprocess.run([python, "-m", "pip", "install", "-qq", *extra, *wanted], cwd=ROOT, check=False)
+    if done.returncode:
+        raise SystemExit("The environment cannot be installed: pip says why above.")
+
+
+def book(backend: str) -> None:
+    pins = (ROOT / "requirements.txt").read_text()
+    python = prepared(ROOT / ".venv", sys.executable)
+    says(python, "-m", "pip", "install", "-qq", *re.findall(r"^uv==\S+", pins, re.M))
+    install(python, backend, *re.findall(r"^torch==\S+", pins, re.M))  # first: else pip meets it with a CUDA build
+    install(python, backend, "-r", "requirements.txt")
+    install(python, "", "--no-deps", "--editable", ".")
+
+
+def colab(backend: str) -> None:
+    """Colab's Python where there is one, its torch and its versions; the package from a wheel, nothing of the tree."""
+    candidates = [f"python{COLAB_PYTHON}", says(ROOT / ".venv/bin/uv", "python", "find", COLAB_PYTHON), sys.executable]
+    found = [says(name, "-c", "import sys; print(sys.executable)") for name in candidates if name]
+    for name in filter(None, found):
+        try:
+            python = prepared(ROOT / ".venv-colab", name)
+            break
+        except subprocess.CalledProcessError:  # a Python without the module that makes environments
+            print(f"{name} cannot make an environment", flush=True)
+    else:
+        raise SystemExit("No Python here can make an environment for the Colab tests.")
+    pins = ("-c", "tests/colab-constraints.txt")
+    install(python, "cpu" if backend else "", *pins, "torch")
+    install(python, "", *pins, "nbclient", "ipykernel", "notebook", ".")
+    install(python, "", "--no-deps", "--reinstall-package=connection-bottlenecks", ".")
+
+
+if __name__ == "__main__":
+    start = time.time()
+    backend = "auto" if reached(CPU_BUILDS) else ""
+    {"book": book, "colab": colab}[sys.argv[1]](backend)
+    print(f"set up in {time.time() - start:.0f} s", flush=True)
