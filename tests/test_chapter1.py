@@ -37,7 +37,7 @@ def test_a_chain_moves_the_question_away_from_the_leaves():
         assert len(leaves) == (4 if hops == 5 else 0)
     plain, _ = gnn.on_a_chain(task, 0)
     assert torch.equal(plain, task.features(torch.arange(96)))
-    with pytest.raises(ValueError, match="length must not be negative"):
+    with pytest.raises(ValueError, match="length must be an integer of at least 0"):
         gnn.on_a_chain(task, -1)
 
 

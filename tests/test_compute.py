@@ -24,7 +24,7 @@ def test_threads_are_put_back_even_after_an_error():
     with pytest.raises(RuntimeError, match="inside"):
         fail_inside()
     assert torch.get_num_threads() == before
-    with pytest.raises(ValueError, match="threads"), compute.threads(0):
+    with pytest.raises(ValueError, match="count"), compute.threads(0):
         pass
 
 
@@ -47,7 +47,7 @@ def test_what_never_fits_is_an_error():
 
     with pytest.raises(torch.OutOfMemoryError):
         compute.shrink(never, 4)
-    with pytest.raises(ValueError, match="chunk must be at least 1"):
+    with pytest.raises(ValueError, match="chunk must be an integer of at least 1"):
         compute.shrink(never, 0)
 
 

@@ -20,7 +20,7 @@ def test_reported_accuracies_are_read_as_printed():
 
 
 def test_an_unknown_table_is_named_beside_those_there_are():
-    with pytest.raises(ValueError, match=r"no table .accuracy. in data/; there are: .*reported/rope_models"):
+    with pytest.raises(ValueError, match=r"name must be one of .*reported/rope_models.*, not .accuracy."):
         data.table("accuracy")
 
 

@@ -191,7 +191,10 @@ def test_examples_do_not_leak_into_each_other(kind):
         (lambda: gnn.build("attention", 3, key="everywhere"), "key must be 'root' for kind 'attention'"),
         (lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"), "key must be one of root"),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)), "built for depth 3"),
-        (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), epochs=0), "epochs must be pos"),
+        (
+            lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), epochs=0),
+            "epochs must be an integer of at least 1",
+        ),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), seconds=-1), "seconds must be"),
     ],
 )

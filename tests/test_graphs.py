@@ -34,7 +34,6 @@ BAD = {
 FUNCTIONS = [
     graphs.effective_resistance,
     graphs.commute_time,
-    graphs.hitting_time,
     graphs.total_resistance,
     graphs.balanced_forman,
     graphs.balanced_forman_as_copied,
@@ -136,18 +135,6 @@ def test_commute_time_rises_where_an_edge_does_not_help():
     more = nx.Graph([*path.edges, (0, 2)])
     assert graphs.commute_time(more)[4, 5].item() == pytest.approx(12)
     assert graphs.commute_time(path)[4, 5].item() == pytest.approx(10)
-
-
-@settings(max_examples=40, deadline=None)
-@given(connected())
-def test_hitting_times_solve_their_equations_and_add_to_commute_time(graph):
-    hitting, walk = graphs.hitting_time(graph), graphs.adjacency(graph, "row")
-    for target in range(len(graph)):
-        others = [node for node in range(len(graph)) if node != target]
-        system = torch.eye(len(others)) - walk[others][:, others]
-        solution = torch.linalg.solve(system, torch.ones(len(others), dtype=torch.float64))
-        torch.testing.assert_close(hitting[others, target], solution, rtol=1e-8, atol=1e-9)
-    torch.testing.assert_close(hitting + hitting.T, graphs.commute_time(graph), rtol=1e-8, atol=1e-9)
 
 
 def test_spectral_gap_of_graphs_with_known_spectra():
@@ -361,13 +348,10 @@ def test_every_method_can_fill_the_graph():
         assert full.number_of_edges() == 15
 
 
-def test_sdrf_supports_the_bridge_and_can_remove_what_is_most_curved():
+def test_sdrf_supports_the_bridge():
     barbell = nx.barbell_graph(5, 0)
     wired = graphs.rewire(barbell, "sdrf", 1)
     assert graphs.balanced_forman(wired)[4, 5] > graphs.balanced_forman(barbell)[4, 5]
-    both = graphs.rewire(barbell, "sdrf", 3, tau=5.0, remove_above=1.0)
-    assert both.number_of_edges() < barbell.number_of_edges() + 3
-    assert nx.is_connected(both)
 
 
 def test_fosr_raises_the_gap_of_a_barbell_more_than_random_edges_do():

@@ -96,8 +96,8 @@ def test_margin_is_the_difference_of_two_logits(model):
 def test_bad_input_is_named(model, ids):
     for call, message in (
         (lambda: probe.last_representations(model, ids[:0]), "at least one token"),
-        (lambda: probe.after(model, ids, []), "lengths must be between"),
-        (lambda: probe.after(model, ids, [(41, ids[:1])]), "between 1 and 40"),
+        (lambda: probe.after(model, ids, []), "continuations must be one pair or more"),
+        (lambda: probe.after(model, ids, [(41, ids[:1])]), "from 1 to 40"),
         (lambda: probe.attention_rows(model, ids[:1]), "at least two tokens"),
         (lambda: probe.margin(model, torch.zeros(300), "00", "1"), "right must be one token"),
     ):
@@ -248,8 +248,8 @@ def test_later_layers_do_not_hear_what_the_mask_hides(ids):
 def test_bad_arguments_of_heads_and_sensitivity_are_named(model, ids):
     for call, message in (
         (lambda: probe.head_scores(model, ids[:0]), "at least one token"),
-        (lambda: probe.head_scores(model, ids, position=40), "position must be an integer between 0 and 39"),
-        (lambda: probe.head_scores(model, ids, offsets=(0, 40)), "offsets must be an integer between 0 and 39"),
+        (lambda: probe.head_scores(model, ids, position=40), "position must be an integer from 0 to 39"),
+        (lambda: probe.head_scores(model, ids, offsets=(0, 40)), "offsets must be an integer from 0 to 39"),
         (lambda: probe.attention_maps(model, ids.repeat(20)), "at most 512, not 800"),
         (lambda: probe.with_hidden(model, ids, hide=-1), "hide must be"),
         (lambda: probe.with_hidden(model, ids[:1]), "tokens must be 2 to 512"),

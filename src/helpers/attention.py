@@ -13,6 +13,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from helpers import require
+
 TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
@@ -174,7 +176,7 @@ def influence_bound(
     for matrix, beta in zip(matrices, first, strict=True):
         product = (matrix / beta + own) @ product
     constant = math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True)) / _each("norm3", norm3, 1)[0]
-    return constant * product
+    return require.finite("slope, norm1, norm2 or norm3", constant * product)
 
 
 def printed_path_sum(
@@ -249,9 +251,9 @@ def critical_distance(layers: int, rate: float) -> float:
     """
     _check_count("layers", layers, 1)
     _check_number("rate", rate, 0.0)
-    if rate == 0 or math.expm1(rate) == 0 or math.isinf(layers / math.expm1(rate)):
+    if rate == 0 or math.expm1(-rate) == 0 or math.isinf(layers / math.expm1(-rate)):
         raise ValueError(f"rate must be above 0, not {rate}")
-    return layers / math.expm1(rate)
+    return layers * math.exp(-rate) / -math.expm1(-rate)
 
 
 def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Float[Tensor, "*heads"]:
@@ -378,7 +380,8 @@ def _check_number(name: str, value: float, least: float, most: float = math.inf)
 
 def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
     """One value for each layer."""
-    values = list(value) if isinstance(value, Sequence | Tensor) else [value] * count
+    many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim > 0)
+    values = list(value) if many else [value] * count
     if len(values) != count:
         raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
     values = [v.item() if isinstance(v, Tensor) else v for v in values]

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import compute, probe, rope
+from helpers import compute, probe, require, rope
 from helpers.models import LanguageModel
 from helpers.transformer import sinusoidal
 
@@ -23,15 +23,13 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
     Raises:
         ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
     """
-    p, q = torch.as_tensor(p).double(), torch.as_tensor(q).double()
-    if p.shape != q.shape or p.ndim == 0:
-        raise ValueError(
-            f"p and q must have the same shape with at least one axis, not {tuple(p.shape)} and {tuple(q.shape)}"
-        )
     for name, row in (("p", p), ("q", q)):
-        if not torch.isfinite(row).all() or (row < 0).any() or (row.sum(-1) > 1.01).any():
-            raise ValueError(f"{name} must hold probabilities: finite, not negative, rows with a sum of at most 1")
-    return (p - q).abs().sum(-1)
+        require.tensor(name, row, "... n", "real")
+        if (row < 0).any() or (row.double().sum(-1) > 1.01).any():
+            raise ValueError(f"{name} must hold probabilities: not negative, rows with a sum of at most 1")
+    if p.shape != q.shape:
+        raise ValueError(f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}")
+    return (p.double() - q.double()).abs().sum(-1)
 
 
 # Lemma B.2 and Figure 9 ---------------------------------------------------------------------------
@@ -43,7 +41,14 @@ def perturbed_total_variation(
     """Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
 
     x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
+
+    Raises:
+        ValueError: no lengths, one below 1, fewer than one seed, a negative number of entries or negative noise.
     """
+    lengths = require.integers("lengths", lengths, 1)
+    require.integer("seeds", seeds, 1)
+    require.integer("disturbed", disturbed, 0)
+    require.number("noise", noise, 0)
     rows = []
     for seed in range(seeds):
         generator = torch.Generator().manual_seed(seed)
@@ -55,7 +60,15 @@ def perturbed_total_variation(
 
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise."""
+    """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
+
+    Raises:
+        ValueError: a negative number of disturbed entries, or noise that is not from 0 to 700.
+    """
+    require.integer("disturbed", disturbed, 0)
+    require.number("noise", noise, 0, 700)
+    if noise == 0:
+        return 0.0
     return 2 * disturbed * (math.expm1(noise) / noise - 1)
 
 
@@ -73,10 +86,16 @@ def repeat_last(
 
     Returns:
         |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's two quantities).
+
+    Raises:
+        ValueError: values that are no row of finite numbers, or a kernel that does not give one a distance.
     """
+    require.function("kernel", kernel)
+    values = require.tensor("values", values, "n").double()
     n = len(values)
     distance = torch.arange(n, -1, -1, dtype=torch.float64)
-    before, after = (kernel(gap).double().softmax(0) for gap in (distance[1:], distance))
+    logits = [require.tensor("what kernel returns", kernel(gap), "n", n=len(gap)) for gap in (distance[1:], distance)]
+    before, after = (row.double().softmax(0) for row in logits)
     longer = torch.cat([values, values[-1:]])
     return (before @ values - after @ longer).abs(), total_variation(before, after[:-1])
 
@@ -85,16 +104,18 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
     """Values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
 
     Raises:
-        ValueError: the kind is none of these.
+        ValueError: the kind is none of these, n is below 1, or the frequency is not finite.
     """
+    require.choice("kind", kind, VALUES)
+    require.integer("n", n, 1)
+    require.number("frequency", frequency)
+    seed = require.seed(seed)
     if kind == "rotation":
-        signs = torch.cos(frequency * torch.arange(1, n + 1, dtype=torch.float64))
+        signs = torch.cos(require.finite("frequency", frequency * torch.arange(1, n + 1, dtype=torch.float64)))
         return torch.where(signs < 0, -1.0, 1.0).double()
     if kind == "random":
         return torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
-    if kind == "constant":
-        return torch.ones(n, dtype=torch.float64)
-    raise ValueError(f"kind must be one of {', '.join(VALUES)}, not {kind!r}")
+    return torch.ones(n, dtype=torch.float64)
 
 
 def rotating_counterexample(
@@ -106,9 +127,14 @@ def rotating_counterexample(
 
     Returns:
         |z_n - z*_{n+1}| and the total variation.
+
+    Raises:
+        ValueError: n is below 1, a number is not finite, or `values` is none of `VALUES`.
     """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
+    require.integer("n", n, 1)
+    require.finite("frequency", require.number("frequency", frequency) * n)
+    require.number("scale", scale)
+    require.choice("values", values, VALUES)
     change, variation = repeat_last(
         lambda distance: scale * torch.cos(frequency * distance), rotating_values(values, n, frequency, seed)
     )
@@ -116,25 +142,47 @@ def rotating_counterexample(
 
 
 def alibi_change(n: int, slope: float) -> float:
-    """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n."""
+    """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
+
+    Raises:
+        ValueError: n is below 1, or the slope is not finite.
+    """
+    require.integer("n", n, 1)
+    require.finite("slope", require.number("slope", slope) * n)
     values = -torch.ones(n, dtype=torch.float64)
     values[-1] = 1.0
     return float(repeat_last(lambda distance: -slope * distance, values)[0])
 
 
 def alternating_total_variation(n: int) -> float:
-    """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n."""
+    """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n.
+
+    Raises:
+        ValueError: n is below 1.
+    """
+    require.integer("n", n, 1)
     x = torch.arange(n, dtype=torch.float64) % 2
     return float(total_variation(x.softmax(0), (1 - x).softmax(0)))
 
 
 def largest_weight(gap: float, n: int) -> float:
-    """The most that one of n tokens can get when no logit leads by more than `gap`: e^gap / (n - 1 + e^gap)."""
+    """The most that one of n tokens can get when no logit leads by more than `gap`: e^gap / (n - 1 + e^gap).
+
+    Raises:
+        ValueError: gap is negative, or n is below 1.
+    """
+    require.number("gap", gap, 0)
+    require.integer("n", n, 1)
     return 1 / (1 + (n - 1) * math.exp(-gap))
 
 
 def length_for_half(gap: float) -> int:
-    """The longest sequence in which a token that leads all others by `gap` still gets half of the attention."""
+    """The longest sequence in which a token that leads all others by `gap` still gets half of the attention.
+
+    Raises:
+        ValueError: gap is not from 0 to 700.
+    """
+    require.number("gap", gap, 0, 700)
     return math.floor(math.exp(gap)) + 1
 
 
@@ -164,15 +212,20 @@ def one_layer_distance(
         window: the query sees the last `window` tokens; None sees all.
 
     Raises:
-        ValueError: unknown encoding, or a length or window below 1.
+        ValueError: unknown encoding, a length, width or window below 1, an odd width with RoPE or APE, a negative
+            deviation, or a number that is not finite.
     """
-    if encoding not in ENCODINGS:
-        raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
-    if min(lengths) < 1:
-        raise ValueError(f"lengths must be at least 1, not {min(lengths)}")
-    if window is not None and window < 1:
-        raise ValueError(f"window must be at least 1 (or None), not {window}")
-    generator = torch.Generator().manual_seed(seed)
+    require.choice("encoding", encoding, ENCODINGS)
+    lengths = require.integers("lengths", lengths, 1)
+    require.integer("width", width, 1)
+    if width % 2 and encoding not in ("NoPE", "ALiBi"):
+        raise ValueError(f"width must be even for {encoding}, not {width}")
+    require.number("deviation", deviation, 0)
+    require.number("slope", slope)
+    require.flag("residual", residual)
+    if window is not None:
+        require.integer("window", window, 1)
+    generator = torch.Generator().manual_seed(require.seed(seed))
     q, k, v = deviation * torch.randn(3, max(lengths), width, generator=generator, dtype=torch.float64)
 
     def output(tokens: Tensor) -> Tensor:
@@ -197,7 +250,7 @@ def one_layer_distance(
     for n in lengths:
         tokens = torch.arange(n)
         distances.append((output(tokens) - output(torch.cat([tokens, tokens[-1:]]))).abs().sum())
-    return torch.stack(distances)
+    return require.finite("deviation, or slope,", torch.stack(distances))
 
 
 # Precision ---------------------------------------------------------------------------------------------
@@ -206,8 +259,12 @@ def one_layer_distance(
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
     """Round float64 numbers once, to nearest even, to the values a number type can hold (still stored as float64).
 
-    A cast to bfloat16 may round twice, through float32; this does not.
+    A cast to bfloat16 may round twice, through float32; this does not. Beyond the largest value there is infinity.
+
+    Raises:
+        ValueError: an unknown type, or numbers that are not finite.
     """
+    x = require.tensor("x", x, "...").double()
     kind = torch.finfo(compute.dtype(dtype))
     _, exponent = torch.frexp(x)
     spacing = torch.ldexp(torch.full_like(x, kind.eps), exponent - 1)
@@ -226,12 +283,16 @@ def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dty
     Raises:
         ValueError: there is none up to `limit`, or the function does not return one number a length.
     """
+    require.function("function", function)
+    require.integer("limit", limit, 1)
+    compute.dtype(dtype)
     start, size = 1, 1024
     while start <= limit:
         n = torch.arange(start, min(start + size, limit) + 1, dtype=torch.float64)
         values = function(n)
         if not isinstance(values, Tensor) or values.shape != n.shape:
             raise ValueError("function must take a tensor of lengths and return a tensor of the same shape")
+        require.tensor("what function returns", values, "n", "real")
         rounded = round_to(values.double(), dtype)
         equal = (rounded[1:] == rounded[:-1]).nonzero()
         if len(equal):
@@ -251,14 +312,17 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
     Raises:
         ValueError: logits are empty or not finite.
     """
-    logits = torch.as_tensor(logits)
-    if logits.ndim == 0 or logits.shape[-1] == 0 or not torch.isfinite(logits).all():
-        raise ValueError("logits must be finite numbers, at least one in the last axis")
-    return (inverse_temperature(logits) * logits).softmax(-1)
+    require.tensor("logits", logits, "... n")
+    return require.finite("logits", (inverse_temperature(logits) * logits).softmax(-1))
 
 
 def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
-    """The factor that `adaptive_temperature` multiplies the logits with."""
+    """The factor that `adaptive_temperature` multiplies the logits with.
+
+    Raises:
+        ValueError: logits are empty or not finite.
+    """
+    require.tensor("logits", logits, "... n")
     entropy = torch.special.entr(logits.softmax(-1)).sum(-1, keepdim=True)
     polynomial = torch.zeros_like(entropy)
     for coefficient in (-0.037, 0.481, -2.3, 4.917, -1.791):
@@ -278,17 +342,20 @@ def seq_vcr_loss(
     with C the unbiased covariance over the batch at position i.
 
     Raises:
-        ValueError: x has not three axes, or fewer than two sequences.
+        ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.
     """
-    if x.ndim != 3 or x.shape[0] < 2:
+    require.tensor("x", x, "batch n d")
+    if len(x) < 2:
         raise ValueError(f"x must have shape (batch >= 2, n, d), not {tuple(x.shape)}")
+    for name, value in (("variance_weight", variance_weight), ("covariance_weight", covariance_weight), ("eta", eta)):
+        require.number(name, value, 0)
     batch, n, d = x.shape
     centred = x - x.mean(0)
     covariance = torch.einsum("bnk,bnl->nkl", centred, centred) / (batch - 1)
     variance = covariance.diagonal(dim1=1, dim2=2)
     off_diagonal = covariance.square().sum() - variance.square().sum()
     spread = (1 - (variance + eta).sqrt()).clamp(min=0).sum()
-    return (variance_weight * spread + covariance_weight * off_diagonal) / (n * d)
+    return require.finite("x, or a weight,", (variance_weight * spread + covariance_weight * off_diagonal) / (n * d))
 
 
 # A real model --------------------------------------------------------------------------------------------
@@ -320,8 +387,12 @@ def repeated_states(
     Raises:
         ValueError: no lengths, a length below `period`, a period below 1, or an empty sequence.
     """
-    if len(lengths) == 0 or not 1 <= period <= min(lengths):
-        raise ValueError(f"lengths must hold numbers of at least period = {period} >= 1, not {list(lengths)}")
+    require.instance("model", model, LanguageModel, "what models.load returns")
+    lengths = require.integers("lengths", lengths, 1)
+    if require.integer("period", period, 1) > min(lengths):
+        raise ValueError(f"lengths must be at least the period, {period}, not {min(lengths)}")
+    for name, text in (("sequence", sequence), ("head", "" if head is None else head), ("tail", tail)):
+        require.text(name, text)
     unit = probe.encode(model, sequence)
     if len(unit) == 0:
         raise ValueError("sequence must not be empty")
@@ -362,10 +433,10 @@ def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) ->
     Raises:
         ValueError: unknown prompt or place.
     """
-    if prompt not in PROMPTS:
-        raise ValueError(f"prompt must be one of {', '.join(PROMPTS)}, not {prompt!r}")
-    if place not in ("first", "last"):
-        raise ValueError(f"place must be 'first' or 'last', not {place!r}")
+    require.instance("model", model, LanguageModel, "what models.load returns")
+    require.choice("prompt", prompt, PROMPTS)
+    require.choice("place", place, ("first", "last"))
+    require.flag("hint", hint)
     text = PROMPTS[prompt].format(place=place, hint=HINT if hint else "", form=FORM, sequence="<SEQUENCE>")
     if model.tokenizer.chat_template:
         text = model.tokenizer.apply_chat_template(
@@ -396,10 +467,9 @@ def copying_margins(
     Raises:
         ValueError: unknown place, pattern or prompt, or a length below 2.
     """
-    if pattern not in PATTERNS:
-        raise ValueError(f"pattern must be one of {', '.join(PATTERNS)}, not {pattern!r}")
-    if len(lengths) == 0 or min(lengths) < 2:
-        raise ValueError(f"lengths must hold numbers of at least 2, not {list(lengths)}")
+    require.instance("model", model, LanguageModel, "what models.load returns")
+    require.choice("pattern", pattern, PATTERNS)
+    lengths = require.integers("lengths", lengths, 2)
     head, tail = (probe.encode(model, text) for text in copying_prompt(model, prompt, place, hint))
     filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
     digits = [probe.encode(model, digit) for digit in "01"]

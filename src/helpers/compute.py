@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+from helpers import require
+
 Result = TypeVar("Result")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 
@@ -31,9 +33,7 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
     """
     if isinstance(name, torch.dtype):
         return name
-    if name not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, not {name!r}")
-    return DTYPES[name]
+    return DTYPES[require.choice("the name of the dtype", name, DTYPES)]
 
 
 def seed(value: int) -> torch.Generator:
@@ -42,8 +42,7 @@ def seed(value: int) -> torch.Generator:
     Raises:
         ValueError: the seed is not an integer in [0, 2**32).
     """
-    if not isinstance(value, int) or not 0 <= value < 2**32:
-        raise ValueError(f"seed must be an integer in [0, 2**32), not {value!r}")
+    value = require.seed(value, "the value of the seed")
     random.seed(value)
     np.random.seed(value)  # noqa: NPY002  the global state is what third-party code reads
     torch.manual_seed(value)
@@ -52,9 +51,12 @@ def seed(value: int) -> torch.Generator:
 
 @contextlib.contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Run a block with `count` CPU threads. One is faster than two for tiny models."""
-    if count < 1:
-        raise ValueError(f"threads must be at least 1, not {count}")
+    """Run a block with `count` CPU threads. One is faster than two for tiny models.
+
+    Raises:
+        ValueError: count is below 1.
+    """
+    require.integer("count", count, 1)
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -64,7 +66,14 @@ def threads(count: int) -> Iterator[None]:
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
-    """A progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget."""
+    """A progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget.
+
+    Raises:
+        ValueError: items cannot be iterated over.
+    """
+    require.text("label", label)
+    if items is not None:
+        require.instance("items", items, Iterable, "something to iterate over")
     return tqdm(items, desc=label, leave=False, disable=building(), **options)
 
 
@@ -75,8 +84,8 @@ def shrink(call: Callable[[int], Result], chunk: int) -> Result:
         ValueError: `chunk` is below 1.
         torch.OutOfMemoryError: even a chunk of one does not fit.
     """
-    if chunk < 1:
-        raise ValueError(f"chunk must be at least 1, not {chunk}")
+    require.function("call", call)
+    chunk = require.integer("chunk", chunk, 1)
     while True:
         try:
             return call(chunk)

@@ -13,10 +13,10 @@ from urllib.request import url2pathname
 
 import filelock
 import pandas as pd
-import pooch
+import platformdirs
 import requests
 
-from helpers import compute
+from helpers import compute, require
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -30,7 +30,7 @@ def folder() -> Path:
 
 def cache() -> Path:
     """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place)."""
-    return Path(os.environ.get("HELPERS_CACHE") or pooch.os_cache("connection-bottlenecks"))
+    return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
 
 
 def table(name: str) -> pd.DataFrame:
@@ -39,15 +39,19 @@ def table(name: str) -> pd.DataFrame:
     Raises:
         ValueError: there is no such table; the message lists those there are.
     """
-    path = folder() / f"{name}.csv"
-    if not path.is_file():
-        known = sorted(p.relative_to(folder()).with_suffix("").as_posix() for p in folder().rglob("*.csv"))
-        raise ValueError(f"no table {name!r} in data/; there are: {', '.join(known)}")
-    return pd.read_csv(path, comment="#")
+    known = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv"))
+    require.choice("name", name, known)
+    return pd.read_csv(folder() / f"{name}.csv", comment="#")
 
 
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
+    """The SHA-256 of a file, in hexadecimal.
+
+    Raises:
+        ValueError: path is no path.
+        OSError: it cannot be read.
+    """
+    require.instance("path", path, str | Path, "a path")
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -66,10 +70,16 @@ def download(url: str, target: Path, expected: str, attempts: int = 3, **setting
         settings: further arguments of `requests.get` (`verify`, `proxies`).
 
     Raises:
+        ValueError: an argument of a wrong type, or no attempt.
         OSError: the server cannot be reached or refuses, what it sends has another hash (also when fetched
             afresh), or the disk is full.
     """
-    target = Path(target)
+    require.text("url", url)
+    require.text("expected", expected)
+    require.integer("attempts", attempts, 1)
+    target = Path(require.instance("target", target, str | Path, "a path"))
+    if not target.name:
+        raise ValueError(f"target must be the path of a file, not {str(target)!r}")
     part = target.with_name(target.name + ".part")
     target.parent.mkdir(parents=True, exist_ok=True)
     with filelock.FileLock(target.with_name(target.name + ".lock")), room(target.parent):
@@ -122,8 +132,11 @@ def room(folder: Path, needed: int = 0) -> Iterator[None]:
     """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.
 
     Raises:
+        ValueError: needed is no number of bytes.
         OSError: there is too little room, at the start or while the block writes.
     """
+    require.instance("folder", folder, str | Path, "a path")
+    require.integer("needed", needed, 0)
     advice = f"free some, or set HELPERS_CACHE to a folder on a larger disk (now {folder})"
     free = shutil.disk_usage(folder).free
     if free < needed:

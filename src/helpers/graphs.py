@@ -16,36 +16,28 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from helpers import require
+
 FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
 NORMALISATIONS = ("none", "row", "symmetric")
 METHODS = ("sdrf", "fosr", "gtr", "random")
 
 
-def _check(graph: nx.Graph) -> None:
+def _check(graph: nx.Graph, name: str = "graph") -> None:
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
-        raise ValueError(f"graph must be an undirected networkx.Graph, not {type(graph).__name__}")
+        raise ValueError(f"{name} must be an undirected networkx.Graph, not {type(graph).__name__}")
     if len(graph) < 2:
-        raise ValueError(f"graph must have at least 2 nodes, not {len(graph)}")
+        raise ValueError(f"{name} must have at least 2 nodes, not {len(graph)}")
     if loops := list(nx.nodes_with_selfloops(graph)):
-        raise ValueError(f"graph must have no self-loops, but there is one at {loops[0]!r}")
+        raise ValueError(f"{name} must have no self-loops, but there is one at {loops[0]!r}")
     if (parts := nx.number_connected_components(graph)) > 1:
-        raise ValueError(f"graph must be connected, but it has {parts} components")
+        raise ValueError(f"{name} must be connected, but it has {parts} components")
 
 
 def _check_node(graph: nx.Graph, name: str, node: Hashable) -> None:
     _check(graph)
-    if node not in graph:
-        raise ValueError(f"{name} must be a node of the graph, not {node!r}")
-
-
-def _check_count(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
-
-
-def _check_choice(name: str, value: str, choices: tuple) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+    if not isinstance(node, Hashable) or node not in graph:
+        raise ValueError(f"{name} must be a node of the graph, not {require.said(node)}")
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
@@ -59,8 +51,9 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
     Raises:
         ValueError: unknown name, or nodes below 6.
     """
-    _check_choice("name", name, FAMILIES)
-    _check_count("nodes", nodes, 6)
+    require.choice("name", name, FAMILIES)
+    require.integer("nodes", nodes, 6)
+    seed = require.seed(seed)
     side = round(math.sqrt(nodes))
     make = {
         "path": lambda: nx.path_graph(nodes),
@@ -84,7 +77,7 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
     """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here."""
     _check_node(graph, "node", node)
-    _check_count("layers", layers, 0)
+    require.integer("layers", layers, 0)
     lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
     return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
 
@@ -96,7 +89,8 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
         loops: let a node hear itself too, as with self-loops or residual connections.
     """
     _check_node(graph, "node", node)
-    _check_count("layers", layers, 0)
+    require.integer("layers", layers, 0)
+    require.flag("loops", loops)
     walks, sizes = {node: 1}, [1]
     for _ in range(layers):
         step: dict[Hashable, int] = {}
@@ -111,7 +105,8 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
 def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False) -> Float[Tensor, "n n"]:
     """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`."""
     _check(graph)
-    _check_choice("normalisation", normalisation, NORMALISATIONS)
+    require.choice("normalisation", normalisation, NORMALISATIONS)
+    require.flag("loops", loops)
     matrix = torch.from_numpy(nx.to_numpy_array(graph, weight=None))
     if loops:
         matrix += torch.eye(len(matrix))
@@ -123,7 +118,9 @@ def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False)
 
 def orthogonal_weights(layers: int, width: int, seed: int = 0) -> Float[Tensor, "layers 2 width width"]:
     """Random orthogonal matrices for `propagate`: only graph and activation shrink a message."""
-    generator = torch.Generator().manual_seed(seed)
+    require.integer("layers", layers, 1)
+    require.integer("width", width, 1)
+    generator = torch.Generator().manual_seed(require.seed(seed))
     return torch.linalg.qr(torch.randn(layers, 2, width, width, generator=generator, dtype=torch.float64)).Q
 
 
@@ -135,9 +132,24 @@ def propagate(
     activation: Callable[[Tensor], Tensor] = torch.relu,
 ) -> Float[Tensor, "n width"]:
     """H <- activation(residual H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023)."""
+    require.tensor("features", features, "n width")
+    n, width = features.shape
+    require.tensor("matrix", matrix, "n n", n=n)
+    require.tensor("weights", weights, "layers 2 width width", width=width)
+    require.number("residual", residual)
+    require.function("activation", activation)
+    result = _propagate(features.double(), matrix.double(), weights.double(), residual, activation)
+    return require.finite("residual, or what activation, features, matrix or weights hold,", result)
+
+
+def _propagate(x: Tensor, matrix: Tensor, weights: Tensor, residual: float, activation: Callable) -> Tensor:
     for own, heard in weights:
-        features = activation(residual * features @ own + matrix @ features @ heard)
-    return features
+        x = activation(residual * x @ own + matrix @ x @ heard)
+        if not isinstance(x, Tensor) or x.shape != (len(matrix), weights.shape[-1]) or x.dtype != matrix.dtype:
+            raise ValueError(
+                f"activation must return a tensor of the shape and type it is given, not {require.said(x)}"
+            )
+    return x
 
 
 def jacobian_norms(
@@ -159,19 +171,26 @@ def jacobian_norms(
         last: the graph of the last layer, if it is another one on the same nodes in the same order.
     """
     _check_node(graph, "target", target)
-    _check_count("layers", layers, 1)
-    _check_count("width", width, 1)
+    require.integer("layers", layers, 1)
+    require.integer("width", width, 1)
+    require.number("residual", residual)
+    require.function("activation", activation)
+    if last is not None:
+        _check(last, "last")
+        if list(last) != list(graph):
+            raise ValueError("last must have the nodes of graph, in the same order")
     matrix, weights = adjacency(graph, normalisation), orthogonal_weights(layers, width, seed)
-    generator = torch.Generator().manual_seed(seed + 1)
+    generator = torch.Generator().manual_seed(int(seed) + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
     position = list(graph).index(target)
     final = matrix if last is None else adjacency(last, normalisation)
 
     def state(x):
-        x = propagate(x, matrix, weights[:-1], residual, activation)
-        return propagate(x, final, weights[-1:], residual, activation)[position]
+        x = _propagate(x, matrix, weights[:-1], residual, activation)
+        return _propagate(x, final, weights[-1:], residual, activation)[position]
 
     jacobian = torch.autograd.functional.jacobian(state, features, vectorize=True)
+    require.finite("residual, or what activation returns,", jacobian)
     return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
 
 
@@ -185,10 +204,12 @@ def walk_bound(
     spectral norm 1 and an activation of slope at most 1.
     """
     _check_node(graph, "target", target)
-    _check_count("layers", layers, 1)
+    require.integer("layers", layers, 1)
+    require.number("residual", residual)
     matrix = adjacency(graph, normalisation)
     step = residual * torch.eye(len(matrix)) + matrix
-    return torch.linalg.matrix_power(step, layers)[list(graph).index(target)]
+    walks = torch.linalg.matrix_power(step, layers)
+    return require.finite("layers, or residual,", walks)[list(graph).index(target)]
 
 
 def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Tensor, " n"]:
@@ -200,12 +221,13 @@ def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Te
     hard to reach.
     """
     _check_node(graph, "target", target)
-    _check_count("layers", layers, 1)
+    require.integer("layers", layers, 1)
     eigenvalues = torch.linalg.eigvalsh(adjacency(graph, "symmetric"))[:-1]
     remainder = (eigenvalues ** (layers + 1) / (1 - eigenvalues)).max().clamp(min=0)
     degrees = [degree for _, degree in graph.degree]
     resistance = effective_resistance(graph)[list(graph).index(target)]
-    return 2.0**layers * max(degrees) / 2 * (2 / min(degrees) * (layers + 1 + remainder) - resistance)
+    largest = torch.tensor(2.0, dtype=torch.float64) ** layers * max(degrees) / 2
+    return require.finite("layers", largest * (2 / min(degrees) * (layers + 1 + remainder) - resistance))
 
 
 def _pseudoinverse(graph: nx.Graph) -> Float[Tensor, "n n"]:
@@ -227,14 +249,6 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
 def commute_time(graph: nx.Graph) -> Float[Tensor, "n n"]:
     """Expected steps of a random walk from u to v and back: 2 |E| R_uv (Chandra et al., 1989)."""
     return effective_resistance(graph) * 2 * graph.number_of_edges()
-
-
-def hitting_time(graph: nx.Graph) -> Float[Tensor, "u v"]:
-    """Expected steps of a random walk from u until it first meets v."""
-    inverse, degree = _pseudoinverse(graph), adjacency(graph).sum(1)
-    weighted = inverse @ degree
-    to_target = weighted[:, None] - weighted
-    return to_target + degree.sum() * (inverse.diagonal() - inverse)
 
 
 def total_resistance(graph: nx.Graph) -> float:
@@ -345,42 +359,31 @@ def fully_adjacent(graph: nx.Graph) -> nx.Graph:
     return copy
 
 
-def rewire(
-    graph: nx.Graph,
-    method: str,
-    edges: int,
-    seed: int = 0,
-    tau: float = math.inf,
-    remove_above: float | None = None,
-) -> nx.Graph:
+def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     """A copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
 
     Args:
         method: "sdrf": around the edge of least balanced Forman curvature, the edge that raises it most
-            (Topping et al., 2022). "fosr": the pair with the least product of entries of x / sqrt(d + 1), x
-            the second eigenvector of D^-1/2 A D^-1/2, here exact and not by power iteration (Karhadkar et
-            al., 2023). "gtr": the pair that lowers total resistance most (Black et al., 2023). "random":
-            any pair, the control.
-        seed: of "random", and of "sdrf" when tau is finite.
-        tau: for "sdrf", the candidate is drawn with probability softmax(tau improvement); infinite takes
-        the best.
-        remove_above: for "sdrf", after each addition the edge of largest curvature goes if that exceeds
-            this and the graph stays connected. The paper's C+.
+            (Topping et al., 2022, with tau infinite and nothing removed). "fosr": the pair with the least
+            product of entries of x / sqrt(d + 1), x the second eigenvector of D^-1/2 A D^-1/2, here exact and
+            not by power iteration (Karhadkar et al., 2023). "gtr": the pair that lowers total resistance most
+            (Black et al., 2023). "random": any pair, the control.
+        seed: of "random".
 
     Raises:
         ValueError: unknown method, or edges is not from 0 to the number of pairs without an edge.
     """
     _check(graph)
-    _check_choice("method", method, METHODS)
+    require.choice("method", method, METHODS)
     room = math.comb(len(graph), 2) - graph.number_of_edges()
-    if isinstance(edges, bool) or not isinstance(edges, int) or not 0 <= edges <= room:
-        raise ValueError(f"edges must be an integer from 0 to {room}, the pairs yet unjoined, not {edges!r}")
-    copy, generator = graph.copy(), np.random.default_rng(seed)
+    try:
+        require.integer("edges", edges, 0, room)
+    except ValueError as error:
+        raise ValueError(f"{error}; graph has {room} pairs without an edge") from None
+    copy, generator = graph.copy(), np.random.default_rng(require.seed(seed))
     choose = {"sdrf": _sdrf, "fosr": _fosr, "gtr": _gtr, "random": _random}[method]
     for _ in range(edges):
-        copy.add_edge(*choose(copy, generator, tau), added=method)
-        if method == "sdrf" and remove_above is not None:
-            _remove_most_curved(copy, remove_above)
+        copy.add_edge(*choose(copy, generator), added=method)
     return copy
 
 
@@ -393,25 +396,25 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
     return tuple(nodes[i] for i in free[first])
 
 
-def _gtr(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     """A new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman & Morrison)."""
     squared = torch.linalg.matrix_power(_pseudoinverse(graph), 2)
     diagonal = squared.diagonal()
     return _least(graph, -(diagonal[:, None] + diagonal - 2 * squared) / (1 + effective_resistance(graph)))
 
 
-def _fosr(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+def _fosr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     second = torch.linalg.eigh(adjacency(graph, "symmetric")).eigenvectors[:, -2]
     y = second / (adjacency(graph).sum(1) + 1).sqrt()
     return _least(graph, torch.outer(y, y))
 
 
-def _random(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+def _random(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     free = list(nx.non_edges(graph))
     return free[generator.integers(len(free))]
 
 
-def _sdrf(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
+def _sdrf(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     neighbours = {node: set(graph[node]) for node in graph}
     order = {node: number for number, node in enumerate(graph)}
     for i, j in sorted(graph.edges, key=lambda edge: _forman(neighbours, *edge)):
@@ -426,14 +429,4 @@ def _sdrf(graph: nx.Graph, generator: np.random.Generator, tau: float) -> tuple:
         gains.append(float(_forman(neighbours, i, j) - before))
         neighbours[k].remove(m)
         neighbours[m].remove(k)
-    if math.isinf(tau):
-        return candidates[int(np.argmax(gains))]
-    weights = np.exp(tau * (np.array(gains) - max(gains)))
-    return candidates[generator.choice(len(candidates), p=weights / weights.sum())]
-
-
-def _remove_most_curved(graph: nx.Graph, limit: float) -> None:
-    curvature = balanced_forman(graph)
-    edge = max(curvature, key=curvature.get)
-    if curvature[edge] > limit and edge not in map(tuple, nx.bridges(graph)):
-        graph.remove_edge(*edge)
+    return candidates[int(np.argmax(gains))]

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import masking_utils
 
-from helpers import compute
+from helpers import compute, require
 from helpers.models import LanguageModel
 
 CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
@@ -30,7 +30,13 @@ class Readout(NamedTuple):
 
 
 def encode(model: LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """The tokens of a text, with no special token added."""
+    """The tokens of a text, with no special token added.
+
+    Raises:
+        ValueError: model is not what `models.load` returns, or text is no string.
+    """
+    _check_model(model)
+    require.text("text", text)
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
 
 
@@ -40,6 +46,7 @@ def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
     Raises:
         ValueError: the tokenizer has neither.
     """
+    _check_model(model)
     tokenizer = model.tokenizer
     first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if first is None:
@@ -54,9 +61,9 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
     Row i is what the model would predict the next token from after reading ids[: i + 1].
 
     Raises:
-        ValueError: `ids` is empty.
+        ValueError: `ids` is no sequence of tokens of the model, or empty.
     """
-    _check(ids)
+    _check(model, "ids", ids)
 
     def rows(chunk: int) -> Tensor:
         cache, found = None, []
@@ -72,7 +79,7 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
 @torch.inference_mode()
 def hidden_states(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers d"]:
     """The last token's representation after the embedding and after each layer (the last one after the final norm)."""
-    _check(ids)
+    _check(model, "ids", ids)
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
     out = _forward(model, ids[-1:], cache, states=True)
     return torch.stack([state[0, -1] for state in out.hidden_states])
@@ -94,9 +101,16 @@ def after(
     Raises:
         ValueError: no continuations, or a length out of range.
     """
-    _check(ids)
-    if not continuations or not all(1 <= n <= len(ids) for n, _ in continuations):
-        raise ValueError(f"lengths must be between 1 and {len(ids)}, not {[n for n, _ in continuations]}")
+    _check(model, "ids", ids)
+    try:
+        continuations = [(n, tail) for n, tail in continuations]
+    except (TypeError, ValueError):
+        raise ValueError("continuations must be pairs of a length and the tokens that follow") from None
+    if not continuations:
+        raise ValueError("continuations must be one pair or more of a length and the tokens that follow")
+    for n, tail in continuations:
+        require.integer("the length in continuations", n, 1, len(ids))
+        _check(model, "the tail in continuations", tail, least=0)
 
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
@@ -122,8 +136,7 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     Raises:
         ValueError: `ids` has fewer than two tokens.
     """
-    if len(ids) < 2:
-        raise ValueError(f"attention_rows needs at least two tokens, not {len(ids)}")
+    _check(model, "ids", ids, least=2)
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
     with _attention(model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
@@ -135,13 +148,17 @@ def margin(model: LanguageModel, logits: Float[Tensor, "... v"], right: str, wro
     """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer.
 
     Raises:
-        ValueError: one of the two is not a single token.
+        ValueError: one of the two is not a single token, or logits are not one for each token of the model.
     """
+    _check_model(model)
+    require.tensor("logits", logits, "... v")
     tokens = []
     for name, text in (("right", right), ("wrong", wrong)):
-        ids = encode(model, text)
+        ids = encode(model, require.text(name, text))
         if len(ids) != 1:
             raise ValueError(f"{name} must be one token; {text!r} is {len(ids)}")
+        if ids[0] >= logits.shape[-1]:
+            raise ValueError(f"logits must have one for each token of the model, not shape {tuple(logits.shape)}")
         tokens.append(int(ids[0]))
     return (logits[..., tokens[0]] - logits[..., tokens[1]]).float()
 
@@ -164,9 +181,18 @@ def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, att
     )
 
 
-def _check(ids: Tensor) -> None:
-    if ids.ndim != 1 or len(ids) == 0:
-        raise ValueError(f"ids must be one sequence of at least one token, not of shape {tuple(ids.shape)}")
+def _check_model(model: LanguageModel) -> None:
+    require.instance("model", model, LanguageModel, "what models.load returns")
+
+
+def _check(model: LanguageModel, name: str, ids: Tensor, least: int = 1) -> None:
+    _check_model(model)
+    allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
+    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
+        raise ValueError(f"{allowed}, of type torch.long, not {require.said(ids)}")
+    size = model.model.config.get_text_config().vocab_size
+    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+        raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
 
 
 # Heads: scores without maps ---------------------------------------------------------------------------
@@ -215,8 +241,8 @@ def head_scores(
         ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
             cannot be replaced.
     """
-    _check(tokens)
-    offsets = tuple(offsets)
+    _check(model, "tokens", tokens)
+    offsets = tuple(require.integers("offsets", offsets, 0))
     for name, value in (("position", position), *(("offsets", offset) for offset in offsets)):
         _check_position(name, value, len(tokens))
 
@@ -235,7 +261,7 @@ def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Ten
     Raises:
         ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a small computer.
     """
-    _check(tokens)
+    _check(model, "tokens", tokens)
     if len(tokens) > MOST:
         raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
     with _attention(model, "eager"):
@@ -263,7 +289,7 @@ def with_hidden(
         ValueError: fewer than two tokens or more than `MOST`, a position that is not in the sequence, or an
             architecture whose attention cannot be replaced.
     """
-    _check(tokens)
+    _check(model, "tokens", tokens)
     if not 2 <= len(tokens) <= MOST:
         raise ValueError(f"tokens must be 2 to {MOST}, not {len(tokens)}")
     if hide is not None:
@@ -383,11 +409,12 @@ def sensitivity(
     Raises:
         ValueError: no tokens, or probes out of range.
     """
-    _check(tokens)
+    _check(model, "tokens", tokens)
     network = model.model.base_model
     d = model.model.config.get_text_config().hidden_size
     if probes is not None and (isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d):
         raise ValueError(f"probes must be an integer between 2 and {d} (the width of the state), not {probes!r}")
+    require.seed(seed)
     directions = torch.eye(d) if probes is None else _frame(d, probes, seed)
     directions = directions.to(model.model.device, next(model.model.parameters()).dtype)
     with torch.enable_grad():
@@ -418,5 +445,7 @@ def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:
 
 
 def _check_position(name: str, value: int, n: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < n:
-        raise ValueError(f"{name} must be an integer between 0 and {n - 1}, not {value!r}")
+    try:
+        require.integer(name, value, 0, n - 1)
+    except ValueError as error:
+        raise ValueError(f"{error}, the places in tokens") from None

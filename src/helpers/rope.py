@@ -9,8 +9,10 @@ from collections.abc import Iterator
 
 import mpmath
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int, Num
 from torch import Tensor
+
+from helpers import require
 
 LAYOUTS = ("half", "interleaved")
 METHODS = ("linear", "ntk", "yarn", "yarn-paper", "llama3")
@@ -56,8 +58,7 @@ def partial_frequencies(width: int, base: float, fraction: float) -> Float[Tenso
         >>> partial_frequencies(8, 10_000, 0.5).tolist()
         [1.0, 0.1, 0.0, 0.0]
     """
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"fraction must be between 0 and 1, not {fraction}")
+    require.number("fraction", fraction, 0, 1)
     theta = frequencies(width, base)
     theta[math.floor(fraction * len(theta) + 1e-9) :] = 0.0
     return theta
@@ -93,23 +94,22 @@ def scaled_frequencies(
         >>> scaled_frequencies("linear", 4, 10_000, 8).tolist()
         [0.125, 0.00125]
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    if not (math.isfinite(factor) and factor >= 1):
-        raise ValueError(f"factor must be at least 1 and finite, not {factor}")
+    require.choice("method", method, METHODS)
+    require.number("factor", factor, 1)
     theta = frequencies(width, base)
     if method == "linear":
         return theta / factor
     if method == "ntk":
         if width < 4:
             raise ValueError(f"width must be at least 4 for the method 'ntk', not {width}")
-        return frequencies(width, base * factor ** (width / (width - 2)))
+        try:
+            return frequencies(width, base * factor ** (width / (width - 2)))
+        except (OverflowError, ValueError):
+            raise ValueError(f"factor must be smaller: with {factor} the base is no finite number") from None
     if length is None:
         raise ValueError(f"length must be given for the method {method!r}: the context of the original training")
     _length(length)
-    few, many = TURNS[method] if turns is None else turns
-    if not 0 < few < many < math.inf:
-        raise ValueError(f"turns must be two numbers with 0 < first < second, not {turns}")
+    few, many = _turns(TURNS[method] if turns is None else turns)
     if method != "yarn":
         kept = ((theta * length / math.tau - few) / (many - few)).clamp(0, 1)
     else:
@@ -129,8 +129,7 @@ def yarn_scale(factor: float) -> float:
         >>> round(yarn_scale(8), 6)
         1.207944
     """
-    if not (math.isfinite(factor) and factor >= 1):
-        raise ValueError(f"factor must be at least 1 and finite, not {factor}")
+    require.number("factor", factor, 1)
     return 0.1 * math.log(factor) + 1
 
 
@@ -139,7 +138,7 @@ def yarn_scale(factor: float) -> float:
 
 def rotate(
     x: Float[Tensor, "... n d"],
-    positions: Float[Tensor, " n"],
+    positions: Num[Tensor, " n"],
     frequencies: Float[Tensor, " half"],
     layout: str = "half",
 ) -> Float[Tensor, "... n d"]:
@@ -161,18 +160,19 @@ def rotate(
         >>> rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half").round().abs().tolist()
         [[0.0, 1.0]]
     """
-    if layout not in LAYOUTS:
-        raise ValueError(f"layout must be one of {', '.join(LAYOUTS)}, not {layout!r}")
-    if x.ndim < 2 or not x.is_floating_point():
-        raise ValueError(
-            f"x must hold vectors of floating point numbers, (n, d) or more, not {tuple(x.shape)} {x.dtype}"
-        )
-    if positions.shape != x.shape[-2:-1]:
-        raise ValueError(
-            f"positions must hold one number for each of {x.shape[-2]} vectors, not {tuple(positions.shape)}"
-        )
-    if frequencies.ndim != 1 or 2 * len(frequencies) != x.shape[-1]:
-        raise ValueError(f"frequencies must be half as many as the width {x.shape[-1]}, not {tuple(frequencies.shape)}")
+    require.choice("layout", layout, LAYOUTS)
+    require.tensor("x", x, "... n d")
+    require.tensor("positions", positions, "n", "real", n=x.shape[-2])
+    require.tensor("frequencies", frequencies, "half")
+    if 2 * len(frequencies) != x.shape[-1]:
+        raise ValueError(f"frequencies must be half as many as the width {x.shape[-1]} of the shape of x")
+    return require.finite("positions, or frequencies,", turn(x, positions, frequencies, layout))
+
+
+def turn(
+    x: Float[Tensor, "... n d"], positions: Num[Tensor, " n"], frequencies: Float[Tensor, " half"], layout: str
+) -> Float[Tensor, "... n d"]:
+    """`rotate` without a look at its arguments, for layers that call it at every step of training."""
     angles = (positions[:, None].double() * frequencies.to(positions.device).double()).to(x.device)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
@@ -180,7 +180,7 @@ def rotate(
     return torch.stack(turned, dim=-1).flatten(-2) if layout == "interleaved" else torch.cat(turned, dim=-1)
 
 
-def layout_order(width: int) -> Tensor:
+def layout_order(width: int) -> Int[Tensor, " {width}"]:
     """The order p of entries with half(x[p]) = interleaved(x)[p]: all even ones, then all odd ones.
 
     Raises:
@@ -243,6 +243,8 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
         1707
     """
     _length(limit, "limit")
+    _width(width)
+    _base(base)
     theta = frequencies(width, base)
     for start, sums in _sums(theta, limit):
         found = _first(start, sums, theta, base, limit)
@@ -275,9 +277,8 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
     _length(length)
     _width(width)
     _base(start, "start")
-    for name, value in (("step", step), ("tries", tries)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} must be above 0 and finite, not {value}")
+    require.number("step", step, above=0)
+    require.integer("tries", tries, 1)
     witnesses: list[int] = []
     for k in range(tries):
         base = float(start + k * step)
@@ -350,8 +351,7 @@ def slash_attention(
         [0, 0, 1]
     """
     logits = _slash_logits(frequencies, length, offset)
-    if not math.isfinite(scale):
-        raise ValueError(f"scale must be finite, not {scale}")
+    require.finite("scale", require.number("scale", scale) * logits)
     gap = torch.arange(length)[:, None] - torch.arange(length)
     return (scale * logits[gap.clamp(min=0)]).masked_fill(gap < 0, -math.inf).softmax(-1)
 
@@ -368,7 +368,7 @@ def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float 
         >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)
         2.4105
     """
-    if not 0 < weight < 1:
+    if not 0 < require.number("weight", weight, 0, 1) < 1:
         raise ValueError(f"weight must be between 0 and 1, not {weight}")
     logits = _slash_logits(frequencies, length, offset)
     lead = logits[offset] - torch.cat([logits[:offset], logits[offset + 1 :]])
@@ -395,43 +395,50 @@ def slash_score(attention: Float[Tensor, "... n n"], offset: int) -> Float[Tenso
         >>> slash_score(torch.eye(4), 0).item()
         1.0
     """
-    if attention.ndim < 2 or attention.shape[-1] != attention.shape[-2]:
-        raise ValueError(f"attention must hold square maps, not {tuple(attention.shape)}")
-    if not 0 <= offset < attention.shape[-1]:
-        raise ValueError(f"offset must be between 0 and {attention.shape[-1] - 1}, not {offset}")
+    require.tensor("attention", attention, "... n n")
+    if attention.shape[-1] != attention.shape[-2]:
+        raise ValueError(f"attention must hold square maps, not of shape {tuple(attention.shape)}")
+    if require.integer("offset", offset, 0) >= attention.shape[-1]:
+        raise ValueError(f"offset must be between 0 and {attention.shape[-1] - 1} in maps of this shape, not {offset}")
     return attention.diagonal(-offset, -2, -1).mean(-1)
 
 
 def _slash_logits(theta: Tensor, length: int, offset: int) -> Tensor:
     _length(length)
-    if theta.ndim != 1 or len(theta) == 0 or not torch.isfinite(theta).all():
-        raise ValueError(f"frequencies must be a row of finite numbers, not of shape {tuple(theta.shape)}")
-    if not 0 <= offset < length:
-        raise ValueError(f"offset must be between 0 and {length - 1}, not {offset}")
+    require.tensor("frequencies", theta, "half")
+    if require.integer("offset", offset, 0) >= length:
+        raise ValueError(f"offset must be between 0 and length - 1 = {length - 1}, not {offset}")
     distance = torch.arange(length, dtype=torch.float64) - offset
-    return (distance[:, None] * theta.double()).cos().sum(-1)
+    return require.finite("frequencies", (distance[:, None] * theta.double()).cos().sum(-1))
 
 
 # Arguments ---------------------------------------------------------------------------------------------
 
 
 def _width(width: int) -> None:
-    if isinstance(width, bool) or not isinstance(width, int) or width < 2 or width % 2:
-        raise ValueError(f"width must be an even whole number from 2 on, not {width!r}")
+    if require.integer("width", width, 2) % 2:
+        raise ValueError(f"width must be an even whole number from 2 on, not {width}")
 
 
 def _base(base: float, name: str = "base") -> None:
-    if not (math.isfinite(base) and base > 1):
-        raise ValueError(f"{name} must be above 1 and finite, not {base}")
+    require.number(name, base, above=1)
 
 
 def _length(length: int, name: str = "length") -> None:
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise ValueError(f"{name} must be a whole number from 1 on, not {length!r}")
+    require.integer(name, length, 1)
+
+
+def _turns(turns: tuple[float, float]) -> tuple[float, float]:
+    try:
+        few, many = (require.number("turns", value, above=0) for value in turns)
+    except (TypeError, ValueError):
+        few = many = 0.0
+    if not few < many:
+        raise ValueError(f"turns must be two numbers with 0 < first < second, not {require.said(turns)}")
+    return few, many
 
 
 def _distance(distance: float | Tensor) -> Tensor:
-    distance = torch.as_tensor(distance).double()
-    if not torch.isfinite(distance).all():
-        raise ValueError("distance must be finite")
-    return distance
+    if isinstance(distance, Tensor):
+        return require.tensor("distance", distance, "...", "real").double()
+    return torch.tensor(require.number("distance", distance), dtype=torch.float64)

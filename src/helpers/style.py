@@ -10,6 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from helpers import require
+
 # Okabe and Ito (2008), darkest first; each has a contrast of at least 3:1 against white.
 COLOURS = {
     "blue": "#0072B2",
@@ -60,10 +62,13 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
     """Axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
 
     Raises:
-        ValueError: `log` is none of these.
+        ValueError: `log` is none of these, a text is no string, or the height is not from 0.1 to 100 inches.
     """
+    for name, text in (("title", title), ("x", x), ("y", y), ("log", log)):
+        require.text(name, text)
     if log not in ("", "x", "y", "xy"):
         raise ValueError(f"log must be '', 'x', 'y' or 'xy', not {log!r}")
+    require.number("height", height, 0.1, 100)
     figure = Figure(figsize=(9.0, height))  # not pyplot's: a notebook shows it only when asked
     ax = figure.subplots()
     ax.set(title=title, xlabel=x, ylabel=y)
@@ -83,12 +88,21 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
     """Write each line's label at its right end, in its colour, moved apart where they would touch.
 
     `gap` is the least distance of two labels, in fractions of the axes' height.
+
+    Raises:
+        ValueError: ax is no axes, lines are none, a line has no point to write beside, or the gap is negative.
     """
+    require.instance("ax", ax, Axes, "Matplotlib axes")
+    require.number("gap", gap, 0)
+    if lines is not None and not (isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)):
+        raise ValueError(f"lines must be a list of lines of the axes, not {require.said(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     ax.get_ylim()  # settles the limits, which the label's height depends on
     ends = []
     for line in lines:
         points = [(x, y) for x, y in zip(*line.get_data(), strict=True) if math.isfinite(y)]
+        if not points:
+            raise ValueError(f"lines must have a point to write the label beside; {line.get_label()!r} has none")
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
     free = -1.0

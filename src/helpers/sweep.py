@@ -33,7 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from helpers import compute
+from helpers import compute, require
 
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
@@ -102,8 +102,11 @@ def run(
     >>> table[["n", "square"]].values.tolist()
     [[2, 4], [3, 9]]
     """
+    settings = list(require.instance("settings", settings, Iterable, "a list of dictionaries"))
     _check(function, settings, jobs, dask, threads)
     out = _place(out)
+    if command is not None:
+        require.text("command", command)
     command = f"command: {command or _typed()}"
     keys = [_as_text(setting) for setting in settings]
     if len({tuple(key.items()) for key in keys}) < len(keys):
@@ -129,6 +132,7 @@ def read(out: str | Path) -> Table:
     Raises:
         ValueError: a row has more or fewer values than there are columns.
     """
+    require.instance("out", out, str | Path, "a path")
     lines = Path(out).read_text().splitlines() if Path(out).is_file() else []
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     for number, row in enumerate(rows, 1):

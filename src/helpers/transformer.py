@@ -3,23 +3,35 @@
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Num
 from torch import Tensor, nn
 
-from helpers import rope
+from helpers import require, rope
 
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
-def sinusoidal(positions: Float[Tensor, " n"], width: int) -> Float[Tensor, "n d"]:
-    """The absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved."""
+def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
+    """The absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved.
+
+    Raises:
+        ValueError: positions that are not one row of finite numbers, or a width that is not positive and even.
+    """
+    require.tensor("positions", positions, "n", "real")
+    if require.integer("width", width, 2) % 2:
+        raise ValueError(f"width must be even, not {width}")
     theta = 1e4 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     angles = positions[:, None].double() * theta
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
 def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
-    """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8."""
+    """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8.
+
+    Raises:
+        ValueError: fewer than one head.
+    """
+    require.integer("heads", heads, 1)
     return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
 
 
@@ -51,7 +63,7 @@ class Block(nn.Module):
         q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.encoding == "RoPE":
             positions = torch.arange(n)
-            q, k = (rope.rotate(t, positions, self.frequencies, "half") for t in (q, k))
+            q, k = (rope.turn(t, positions, self.frequencies, "half") for t in (q, k))
         z = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias(n, q))
         x = x + self.out(z.transpose(1, 2).reshape(batch, n, width))
         return x + self.mlp(self.norm2(x))
@@ -70,8 +82,9 @@ class Decoder(nn.Module):
         turning: the share of RoPE's pairs that turn, fastest first: below 1 it is p-RoPE.
 
     Raises:
-        ValueError: unknown encoding, a window below 1, a width that the heads (and RoPE's pairs) do not divide, a base
-            that is not above 1, or `turning` outside [0, 1].
+        ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2 heads, a base that is
+            not above 1, or `turning` outside [0, 1]; when it runs, tokens that are not of shape (b, n) or not in the
+            vocabulary.
     """
 
     def __init__(
@@ -86,10 +99,14 @@ class Decoder(nn.Module):
         base: float = 1e4,
         turning: float = 1.0,
     ):
-        if encoding not in ENCODINGS:
-            raise ValueError(f"encoding must be one of {', '.join(ENCODINGS)}, not {encoding!r}")
-        if window is not None and window < 1:
-            raise ValueError(f"window must be at least 1 (or None), not {window}")
+        for name, size in (("vocabulary", vocabulary), ("width", width), ("heads", heads), ("layers", layers)):
+            require.integer(name, size, 1)
+        require.choice("encoding", encoding, ENCODINGS)
+        if window is not None:
+            require.integer("window", window, 1)
+        require.number("base", base, above=1)
+        require.number("turning", turning, 0, 1)
+        require.flag("norm", norm)
         if width % (2 * heads):
             raise ValueError(f"width must be a multiple of 2 x heads = {2 * heads}, not {width}")
         super().__init__()
@@ -101,6 +118,9 @@ class Decoder(nn.Module):
 
     def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """The representation of every token after the last layer and its norm."""
+        require.tensor("ids", ids, "b n", "whole")
+        if ids.min() < 0 or ids.max() >= self.embedding.num_embeddings:
+            raise ValueError(f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary")
         x = self.embedding(ids)
         if self.encoding == "APE":
             x = x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x)

@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from helpers import require
 from helpers.gnn.layers import GCN, HEADS, LAYERS, State, _glorot
 from helpers.gnn.task import DEPTHS, Batch, TreeNeighborsMatch, _check_depth, _check_key
 
@@ -222,8 +223,8 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
     Raises:
         ValueError: length is negative.
     """
-    if length < 0:
-        raise ValueError(f"length must not be negative, it is {length}")
+    require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
+    require.integer("length", length, 0)
     tree = task.features(torch.arange(len(task.orders) * task.leaves))
     features = torch.cat([torch.zeros_like(tree[:, :1]).expand(-1, length, -1), tree], dim=1)
     features[:, length, 0] = 0
@@ -274,8 +275,8 @@ def build(
         ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for "gat": a
             multiple of 4), or an "attention" that is fully adjacent or has the key everywhere.
     """
-    if kind not in KINDS:
-        raise ValueError(f"kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    require.choice("kind", kind, KINDS)
+    require.flag("fully_adjacent", fully_adjacent)
     _check_depth(depth, DEPTHS)
     _check_key(key)
     step = HEADS if kind == "gat" else 1

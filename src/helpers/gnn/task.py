@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from helpers import require
+
 DEPTHS = range(2, 9)
 KEYS = ("root", "everywhere")
 
@@ -20,8 +22,7 @@ def _check_depth(depth: int, allowed: range) -> None:
 
 
 def _check_key(key: str) -> None:
-    if key not in KEYS:
-        raise ValueError(f"key must be one of {', '.join(KEYS)}, not {key!r}")
+    require.choice("key", key, KEYS)
 
 
 def orderings(depth: int) -> int:
@@ -84,11 +85,12 @@ class TreeNeighborsMatch:
         train, test: example numbers.
 
     Raises:
-        ValueError: depth is not an integer from 2 to 8.
+        ValueError: depth is not an integer from 2 to 8, or seed is none.
     """
 
     def __init__(self, depth: int, seed: int = 11):
         _check_depth(depth, DEPTHS)
+        seed = require.seed(seed)
         self.depth, self.leaves, self.nodes = depth, 2**depth, 2 ** (depth + 1) - 1
         self.edges, self.leaf_nodes = _tree(depth)
         count = min(1000, math.factorial(self.leaves), 32000 // self.leaves if depth > 3 else 1000)

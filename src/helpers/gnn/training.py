@@ -12,8 +12,8 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import compute, sweep
-from helpers.gnn.networks import KINDS, build
+from helpers import compute, require, sweep
+from helpers.gnn.networks import KINDS, Attention, Network, build
 from helpers.gnn.task import DEPTHS, KEYS, TreeNeighborsMatch
 
 BATCH = {2: 64, 3: 64, 4: 1024, 5: 1024, 6: 1024, 7: 2048, 8: 2048}
@@ -31,7 +31,15 @@ class Epoch(NamedTuple):
 
 
 def accuracy(network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor, " examples"]) -> float:
-    """Share of these examples that the network, in evaluation mode, answers correctly."""
+    """Share of these examples that the network, in evaluation mode, answers correctly.
+
+    Raises:
+        ValueError: no network of `build`, no task, or examples that are not numbers of its examples.
+    """
+    _check_network(network, task)
+    require.tensor("examples", examples, "examples", "whole")
+    if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):
+        raise ValueError(f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of the task")
     training, device = network.training, network.readout.weight.device
     network.eval()
     with torch.no_grad():
@@ -59,12 +67,18 @@ def train(
     Raises:
         ValueError: epochs or seconds is not positive, or the network was built for another depth.
     """
-    for name, value in (("seconds", seconds), ("epochs", epochs)):
-        if not value > 0:
-            raise ValueError(f"{name} must be positive, not {value!r}")
+    _check_network(network, task)
+    if not (isinstance(seconds, float) and seconds == math.inf):
+        require.number("seconds", seconds, above=0)
+    require.integer("epochs", epochs, 1)
+    return _epochs(network, task, seconds, epochs, torch.Generator().manual_seed(require.seed(seed)))
+
+
+def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
+    require.instance("network", network, (Network, Attention), "what gnn.build returns")
+    require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
     if network.readout.out_features != task.leaves + 1:
         raise ValueError(f"network must be built for depth {task.depth}, the depth of the task")
-    return _epochs(network, task, seconds, epochs, torch.Generator().manual_seed(seed))
 
 
 def _epochs(network, task, seconds, epochs, generator) -> Iterator[Epoch]:
@@ -115,8 +129,16 @@ def fit(
     `curve` holds the mean training accuracy of every ten epochs (of those there are in the last block), so
     that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by the released rule,
     "stalled".
+
+    Raises:
+        ValueError: as `build` and `train`, or a device that is none.
     """
-    compute.seed(seed)
+    require.integer("epochs_allowed", epochs_allowed, 1)
+    try:
+        torch.empty(0, device=require.text("device", device))
+    except (RuntimeError, ValueError, AssertionError):
+        raise ValueError(f"device must be one that is here, as 'cpu', not {require.said(device)}") from None
+    compute.seed(require.seed(seed))
     task = TreeNeighborsMatch(depth)
     network = build(kind, depth, width, fully_adjacent, key).to(device)
     run = list(train(network, task, epochs=epochs_allowed, seed=seed))

@@ -1,0 +1,214 @@
+"""What a function requires of its arguments: each is returned as it is used, or refused in one sentence.
+
+The sentence names the argument, what is allowed and what came; it is always a ValueError. So no NaN and no
+error from deep below reaches a reader who mistyped.
+"""
+
+import math
+import operator
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Kind = TypeVar("Kind")
+
+
+def said(value: Any) -> str:
+    """A value in a few words, on one line.
+
+    >>> said("x"), said(torch.zeros(2, 3)), said(list(range(100)))
+    ("'x'", 'a tensor of shape (2, 3)', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 …')
+    """
+    if isinstance(value, Tensor) and value.ndim:
+        return f"a tensor of shape {tuple(value.shape)}"
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:40]} …"
+
+
+def integer(name: str, value: int, least: int | None = None, most: int | None = None) -> int:
+    """An integer from `least` to `most`; True and 2.0 are none.
+
+    >>> integer("n", 3, least=1)
+    3
+    >>> integer("n", 0, least=1)
+    Traceback (most recent call last):
+    ValueError: n must be an integer of at least 1, not 0
+    """
+    try:
+        number = None if isinstance(value, bool | Tensor) else operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or (least is not None and number < least) or (most is not None and number > most):
+        raise ValueError(f"{name} must be an integer{_range(least, most)}, not {said(value)}")
+    return number
+
+
+def number(
+    name: str, value: float, least: float | None = None, most: float | None = None, above: float | None = None
+) -> float:
+    """A finite number from `least` to `most`, or `above` a bound that it may not reach.
+
+    >>> number("scale", 2, above=0)
+    2.0
+    >>> number("scale", math.nan, above=0)
+    Traceback (most recent call last):
+    ValueError: scale must be a finite number above 0, not nan
+    """
+    try:
+        found = math.nan if isinstance(value, bool | str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        found = math.nan
+    low, high = least is not None and found < least, most is not None and found > most
+    if not math.isfinite(found) or low or high or (above is not None and found <= above):
+        bounds = _range(least, most) if above is None else f" above {above}"
+        raise ValueError(f"{name} must be a finite number{bounds}, not {said(value)}")
+    return found
+
+
+def _range(least: float | None, most: float | None) -> str:
+    if least is not None and most is not None:
+        return f" from {least} to {most}"
+    return f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
+
+
+def flag(name: str, value: bool) -> bool:
+    """True or False.
+
+    >>> flag("loops", "no")
+    Traceback (most recent call last):
+    ValueError: loops must be True or False, not 'no'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, not {said(value)}")
+    return bool(value)
+
+
+def integers(name: str, values: Iterable[int], least: int | None = None, most: int | None = None) -> list[int]:
+    """One integer or more from `least` to `most`, as a list.
+
+    >>> integers("lengths", range(1, 4), least=1)
+    [1, 2, 3]
+    >>> integers("lengths", [4, 0], least=1)
+    Traceback (most recent call last):
+    ValueError: lengths must hold integers of at least 1, one or more, not [4, 0]
+    """
+    try:
+        found = [] if isinstance(values, str | bytes) else [integer(name, value, least, most) for value in values]
+    except (TypeError, ValueError):
+        found = []
+    if not found:
+        raise ValueError(f"{name} must hold integers{_range(least, most)}, one or more, not {said(values)}")
+    return found
+
+
+def seed(value: int, name: str = "seed") -> int:
+    """A seed that Python, NumPy and torch all take.
+
+    >>> seed(-1)
+    Traceback (most recent call last):
+    ValueError: seed must be an integer in [0, 2**32), not -1
+    """
+    try:
+        return integer(name, value, 0, 2**32 - 1)
+    except ValueError:
+        raise ValueError(f"{name} must be an integer in [0, 2**32), not {said(value)}") from None
+
+
+def choice(name: str, value: Kind, choices: Collection[Kind]) -> Kind:
+    """One of a few names.
+
+    >>> choice("encoding", "rope", ("NoPE", "RoPE"))
+    Traceback (most recent call last):
+    ValueError: encoding must be one of NoPE, RoPE, not 'rope'
+    """
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {said(value)}")
+    return value
+
+
+def text(name: str, value: str, empty: bool = True) -> str:
+    """A string, and where it may not be `empty`, one with something in it.
+
+    >>> text("sequence", "", empty=False)
+    Traceback (most recent call last):
+    ValueError: sequence must be a string that is not empty, not ''
+    """
+    if not isinstance(value, str) or not (empty or value):
+        raise ValueError(f"{name} must be a string{'' if empty else ' that is not empty'}, not {said(value)}")
+    return value
+
+
+def instance(name: str, value: Kind, kind: type | tuple[type, ...], what: str) -> Kind:
+    """An object of a type, which the sentence calls `what`.
+
+    >>> instance("model", "gpt2", dict, "what models.load returns")
+    Traceback (most recent call last):
+    ValueError: model must be what models.load returns, not 'gpt2'
+    """
+    if not isinstance(value, kind):
+        raise ValueError(f"{name} must be {what}, not {said(value)}")
+    return value
+
+
+def function(name: str, value: Callable) -> Callable:
+    """Something that can be called.
+
+    >>> function("kernel", 3)
+    Traceback (most recent call last):
+    ValueError: kernel must be a function, not 3
+    """
+    if not callable(value):
+        raise ValueError(f"{name} must be a function, not {said(value)}")
+    return value
+
+
+def tensor(name: str, value: Tensor, axes: str, kind: str = "floating-point", **sizes: int) -> Tensor:
+    """A tensor of finite numbers with these axes, none of them empty.
+
+    Args:
+        axes: as in a shape's annotation, names and sizes; a first "..." stands for any number of axes.
+        kind: "floating-point", "whole" (an integer type) or "real" (either).
+        sizes: the axes whose size is known.
+
+    >>> tensor("x", torch.ones(2, 3), "n d", d=3).shape
+    torch.Size([2, 3])
+    >>> tensor("x", torch.ones(2, 3), "n d", d=4)
+    Traceback (most recent call last):
+    ValueError: x must be a tensor of shape (n, d = 4), not a tensor of shape (2, 3)
+    >>> tensor("x", torch.tensor([1.0, math.inf]), "... n")
+    Traceback (most recent call last):
+    ValueError: x must hold finite numbers, but 1 of 2 are not
+    """
+    names = axes.split()
+    known = [axis for axis in names if axis != "..."]
+    sizes |= {axis: int(axis) for axis in known if axis.isdigit()}
+    what = ", ".join(f"{axis} = {sizes[axis]}" if axis in sizes and not axis.isdigit() else axis for axis in names)
+    shape = f"({what},)" if len(names) == 1 else f"({what})"
+    if not isinstance(value, Tensor):
+        raise ValueError(f"{name} must be a tensor of shape {shape}, not {said(value)}")
+    fits = value.ndim >= len(known) if "..." in names else value.ndim == len(known)
+    last = tuple(value.shape)[value.ndim - len(known) :] if fits else ()
+    wrong = any(size != sizes.get(axis, size) for axis, size in zip(known, last, strict=fits))
+    if not fits or wrong or value.numel() == 0:
+        raise ValueError(f"{name} must be a tensor of shape {shape}, not a tensor of shape {tuple(value.shape)}")
+    floating, whole = value.is_floating_point(), not (value.is_complex() or value.dtype == torch.bool)
+    if not {"floating-point": floating, "whole": whole and not floating, "real": whole}[kind]:
+        raise ValueError(f"{name} must hold {kind} numbers, not {value.dtype}")
+    if bad := int((~torch.isfinite(value)).sum()):
+        raise ValueError(f"{name} must hold finite numbers, but {bad} of {value.numel()} are not")
+    return value
+
+
+def finite(name: str, result: Kind) -> Kind:
+    """A result, a number or a tensor, that the size of the argument `name` has not made infinite.
+
+    >>> finite("layers", torch.tensor(2.0) ** 2000)
+    Traceback (most recent call last):
+    ValueError: layers must be less extreme: the result is not a finite number
+    """
+    if not bool(torch.isfinite(torch.as_tensor(result)).all()):
+        raise ValueError(f"{name} must be less extreme: the result is not a finite number")
+    return result

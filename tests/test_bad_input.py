@@ -1,0 +1,388 @@
+"""Bad input to every public function: a finite result, or a ValueError (TypeError for a wrong type) naming the argument.
+
+Functions are found, not listed: a new module of `helpers` is tested as soon as it is there. Arguments are made from
+the annotations. Where that is not enough, EXAMPLES gives a good call; what cannot be called here stands in EXEMPT.
+"""
+
+import collections.abc
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import itertools
+import math
+import pkgutil
+import re
+import types
+import typing
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jaxtyping import Float, Int
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from tiny_models import tiny
+
+import helpers
+from helpers import gnn, models
+
+# what is no mathematics: pages, widgets, claims and exercises have tests of their own
+NO_TOOLS = re.compile(r"widget|claims|checks|scorecard|sources|closure|require|chapter\d+")
+EXEMPT = {
+    "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
+    "models.embedded": "as models.load",
+    "models.fetch": "as models.load",
+    "models.convert": "as models.load",
+    "rope.turn": "rope.rotate without its checks, for the inside of a layer",
+    "gnn.main": "a command line, whose arguments argparse checks",
+    "sweep.options": "as gnn.main",
+    "sweep.run_line": "as gnn.main",
+}
+# may return infinity, and why
+INFINITE = {
+    "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
+    "compute.shrink": "it gives back what the caller's function returned",
+    "rope.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
+}
+
+
+def lines():
+    ax = Figure().subplots()
+    ax.plot([0, 1], [0, 1], label="a")
+    return ax
+
+
+def tree_of_depth_2():
+    return gnn.TreeNeighborsMatch(2)
+
+
+ATTENTION = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], dtype=torch.float64)
+# a good call of a function: its arguments by name, each a value or, where it has to be new each time, a function
+# named in MAKE. Arguments left out are made from their annotation, or have a default.
+EXAMPLES = {
+    "graphs.family": {"name": "path"},
+    "graphs.rewire": {"method": "gtr", "edges": 1},
+    "graphs.propagate": {
+        "features": torch.randn(5, 4, dtype=torch.float64),
+        "matrix": torch.eye(5, dtype=torch.float64),
+        "weights": torch.randn(2, 2, 4, 4, dtype=torch.float64),
+    },
+    "collapse.total_variation": {"p": torch.tensor([0.5, 0.5]), "q": torch.tensor([0.25, 0.75])},
+    "collapse.rotating_values": {"kind": "random"},
+    "collapse.one_layer_distance": {"encoding": "RoPE"},
+    "collapse.first_collision": {"limit": 2000, "function": lambda n: n, "dtype": "bf16"},
+    "collapse.copying_prompt": {"prompt": "type 1", "place": "first"},
+    "collapse.copying_margins": {"place": "last"},
+    "transformer.sinusoidal": {"width": 4},
+    "attention.prefix_mask": {"prefix": 2},
+    "attention.uniform": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
+    "attention.influence": {"attentions": [ATTENTION] * 2},
+    "attention.influence_bound": {"attentions": [ATTENTION] * 2},
+    "attention.printed_path_sum": {"attentions": [ATTENTION] * 2},
+    "attention.sink_score": {"attention": ATTENTION},
+    "attention.slash_score": {"attention": ATTENTION},
+    "probe.head_scores": {"offsets": [0, 1]},
+    "rope.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
+    "rope.yarn_scale": {"factor": 2},
+    "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
+    "rope.layout_order": {"width": 4},
+    "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},
+    "rope.slash_score": {"attention": torch.eye(3)},
+    "compute.dtype": {"name": "fp32"},
+    "compute.shrink": {"call": lambda chunk: chunk},
+    "data.table": {"name": "reported/rope_models"},
+    "data.room": {"folder": Path(__file__).parent},
+    "data.download": {"url": Path(__file__).as_uri(), "expected": "0" * 64, "attempts": 1},
+    "probe.after": {"continuations": [(2, torch.tensor([5])), (3, torch.tensor([], dtype=torch.long))]},
+    "probe.margin": {"logits": torch.randn(2, 257), "right": "a", "wrong": "b"},
+    "gnn.build": {"kind": "gcn", "depth": 2},
+    "gnn.accuracy": {"examples": torch.arange(8)},
+    "gnn.train": {"epochs": 1},
+    "gnn.fit": {"kind": "gcn", "key": "root", "epochs_allowed": 1},
+    "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
+}
+MAKE = {
+    nx.Graph: lambda: nx.path_graph(5),
+    models.LanguageModel: lambda: LANGUAGE_MODEL,
+    gnn.TreeNeighborsMatch: tree_of_depth_2,
+    torch.nn.Module: lambda: gnn.build("gcn", 2, 4),
+    Axes: lines,
+    Path: lambda: FOLDER / "file",
+}
+BY_NAME = {
+    "node": 0, "target": 0, "seed": 0, "layers": 2, "depth": 2, "width": 4, "dtype": "fp32", "length": 8, "offset": 0, "base": 10_000, "rate": 0.5, "i": 2, "j": 1, "out": lambda: FOLDER / "table.csv",
+}  # fmt: skip
+LANGUAGE_MODEL = tiny("llama")
+FOLDER = Path()  # set by a fixture
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder(tmp_path_factory):
+    global FOLDER
+    FOLDER = tmp_path_factory.mktemp("bad")
+    (FOLDER / "file").write_text("text")
+
+
+def tools() -> list[str]:
+    found = [module.name for module in pkgutil.iter_modules(helpers.__path__)]
+    return [name for name in found if not NO_TOOLS.fullmatch(name)]
+
+
+def public(module: str) -> dict:
+    """Functions of a module, and its classes that are made by a call of their own `__init__`."""
+    room = importlib.import_module(f"helpers.{module}")
+    found = {}
+    for name, value in vars(room).items():
+        home = getattr(value, "__module__", "") or ""
+        if name.startswith("_") or not (home == room.__name__ or home.startswith(room.__name__ + ".")):
+            continue
+        made = inspect.isclass(value) and "__init__" in vars(value) and "Raises:" in (value.__doc__ or "")
+        if inspect.isfunction(value) or made:
+            found[f"{module}.{name}"] = value
+    return found
+
+
+FUNCTIONS = {name: value for module in tools() for name, value in public(module).items()}
+TESTED = {name: value for name, value in FUNCTIONS.items() if name not in EXEMPT}
+
+
+@dataclasses.dataclass
+class Parameter:
+    name: str
+    kinds: tuple  # the types that the annotation allows
+    default: object
+
+    @property
+    def optional(self) -> bool:
+        return type(None) in self.kinds
+
+
+def parameters(function) -> list[Parameter]:
+    module = vars(importlib.import_module(inspect.unwrap(function).__module__))
+    found = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        kind = parameter.annotation
+        kind = eval(kind, module) if isinstance(kind, str) else kind
+        union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+        kinds = typing.get_args(kind) if union else (kind,)
+        found.append(Parameter(parameter.name, kinds, parameter.default))
+    return found
+
+
+def is_tensor(kind) -> bool:
+    return getattr(kind, "array_type", None) is torch.Tensor
+
+
+def origin(kind) -> type:
+    return typing.get_origin(kind) or kind
+
+
+def good(function: str, parameter: Parameter):
+    """A value that the function should take."""
+    known = EXAMPLES.get(function, {})
+    if parameter.name in known:
+        return known[parameter.name]
+    if parameter.default is not inspect.Parameter.empty:
+        return parameter.default
+    kind = parameter.kinds[0]
+    if kind in MAKE:
+        return MAKE[kind]()
+    if parameter.name in BY_NAME and not any(map(is_tensor, parameter.kinds)):
+        value = BY_NAME[parameter.name]
+        return value() if inspect.isfunction(value) else value
+    if is_tensor(kind):
+        axes = [int(axis) if axis.isdigit() else 3 for axis in kind.dim_str.split() if axis not in ("...", "*")]
+        whole = not any(name.startswith(("float", "bfloat")) for name in kind.dtypes)
+        return torch.arange(math.prod(axes)).view(axes) if whole else torch.randn(axes, dtype=torch.float64)
+    simple = {int: 3, float: 0.5, bool: False, str: "1", torch.dtype: torch.float32}
+    if kind in simple:
+        return simple[kind]
+    if origin(kind) is collections.abc.Callable:
+        return lambda x: x
+    if issubclass(origin(kind), collections.abc.Iterable):
+        return [2, 4]
+    raise AssertionError(f"{function} needs an example of {parameter.name}: add one to EXAMPLES, or a reason to EXEMPT")
+
+
+NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, -0.5, 1e300, -1e300)
+WRONG_TYPES = (None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]))
+GRAPHS = {
+    "disconnected": nx.Graph([(0, 1), (2, 3)]),
+    "with a loop": nx.Graph([(0, 1), (1, 1)]),
+    "one node": nx.empty_graph(1),
+    "no node": nx.Graph(),
+    "directed": nx.DiGraph([(0, 1)]),
+    "multigraph": nx.MultiGraph([(0, 1)]),
+    "complete": nx.complete_graph(4),
+    "two nodes": nx.path_graph(2),
+}
+
+
+def bad_tensors(value: torch.Tensor) -> list:
+    """Tensors that a function which takes `value` may not be ready for."""
+    floating = value.double()
+    changed = []
+    for number in (math.nan, math.inf, -math.inf, -1.0, 1e300):
+        changed.append(floating.clone().fill_(number))
+        changed.append(floating.clone())
+        changed[-1].view(-1)[:1] = number
+    shapes = [floating[..., None], floating[None], floating.flatten(), floating[:0], floating[..., :0]]
+    shapes += [floating[..., :1], floating[:1], torch.tensor(0.5, dtype=torch.float64), torch.zeros(())]
+    kinds = [floating.long(), -floating.long() - 1, floating.long() + 10**6, floating.float(), floating.half()]
+    kinds += [floating > 0, floating.to(torch.complex128), floating.tolist(), floating.numpy()]
+    return [*changed, *shapes, *kinds, 0, 1.5]
+
+
+def bad_functions() -> list:
+    return [
+        3,
+        lambda x: torch.full_like(x, math.nan) if isinstance(x, torch.Tensor) else math.nan,
+        lambda x: x[..., :1] if isinstance(x, torch.Tensor) else x,
+        lambda x: None,
+        lambda x: "text",
+        lambda x: 0.0,
+    ]
+
+
+def bad(function: str, parameter: Parameter) -> list:
+    """Values that go wrong in many ways; some of them the function may take."""
+    values = [value for value in WRONG_TYPES if value is not None or not parameter.optional]
+    for kind in parameter.kinds:
+        if is_tensor(kind):
+            start = good(function, parameter)
+            values += bad_tensors(start if isinstance(start, torch.Tensor) and start.ndim else torch.ones(3))
+        elif kind in (int, float):
+            values += [*NUMBERS, True, 1.5, 7, np.int64(2), np.float64(0.5), torch.tensor(2), torch.tensor([1.0, 2.0])]
+            values += [10**20, 2**64] if parameter.name == "seed" else []
+        elif kind is nx.Graph:
+            values += list(GRAPHS.values())
+        elif kind in (collections.abc.Hashable, typing.Any):
+            values += [99, -1, "node", (0, 1), math.nan, frozenset()]
+        elif origin(kind) is collections.abc.Callable:
+            values += bad_functions()
+        elif origin(kind) in (collections.abc.Sequence, list, tuple, collections.abc.Iterable):
+            values += [[0], [-1], [1.5], [math.nan], [2, None], ["a"], [True], 3, (3, 2), range(0), range(1, 3)]
+            values += [
+                torch.tensor([2, 3]),
+                np.array([2, 3]),
+                [(0, torch.tensor([1]))],
+                [(1, None)],
+                [(9, None)],
+                [[2]],
+            ]
+        else:
+            values += [3, -1, math.nan, "nonsense", ["x"]]
+    return values
+
+
+def finite(value) -> bool:
+    if isinstance(value, torch.Tensor):
+        return bool(torch.isfinite(value).all()) if not value.is_quantized else True
+    if isinstance(value, pd.DataFrame):
+        return True  # tables of reported numbers have gaps
+    if isinstance(value, float | complex | np.ndarray | np.number):
+        return bool(np.isfinite(value).all())
+    if isinstance(value, dict):
+        return all(map(finite, value.values()))
+    if isinstance(value, list | tuple | set):
+        return all(map(finite, value))
+    return True
+
+
+def outcome(name: str, arguments: dict, faulty: set[str]) -> str | None:
+    """None where the call keeps its promise, else what went wrong."""
+    function = FUNCTIONS[name]
+    may_read = "OSError" in (inspect.getdoc(function) or "")
+    try:
+        with contextlib.ExitStack() as stack:
+            value = function(**arguments)
+            if isinstance(value, contextlib.AbstractContextManager) and not isinstance(value, collections.abc.Sized):
+                value = stack.enter_context(value)
+            elif isinstance(value, collections.abc.Iterator):
+                value = [*itertools.islice(value, 2)]
+    except (ValueError, TypeError) as error:
+        said = str(error)
+        if "\n" in said or len(said) > 600:
+            return f"{type(error).__name__} of {len(said)} characters, not one sentence: {said[:80]!r}"
+        # of two arguments that do not fit each other either may be meant
+        names = set(inspect.signature(function).parameters) if "shape" in said else faulty
+        if not any(re.search(rf"\b{word}\b", said) for word in names):
+            return f"{type(error).__name__} that does not name {' or '.join(sorted(faulty))}: {said!r}"
+        return None
+    except OSError as error:
+        return None if may_read else f"{type(error).__name__}: {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).splitlines()[:1]}"
+    return None if finite(value) or name in INFINITE else "a result that is not finite"
+
+
+def arguments(name: str) -> dict:
+    return {parameter.name: good(name, parameter) for parameter in parameters(TESTED[name])}
+
+
+def shown(value) -> str:
+    return " ".join(repr(value).split())[:60]
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_a_good_call_is_answered(name):
+    """Else the refusals below would be worth nothing."""
+    result = TESTED[name](**arguments(name)) if name != "data.download" else None
+    assert finite(result) or name in INFINITE
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_one_bad_argument_is_named_or_harmless(name):
+    wrong = []
+    for parameter in parameters(TESTED[name]):
+        for value in bad(name, parameter):
+            call = arguments(name) | {parameter.name: value}
+            if problem := outcome(name, call, {parameter.name}):
+                wrong.append(f"{parameter.name} = {shown(value)}: {problem}")
+    assert not wrong, f"{len(wrong)} bad arguments of {name}:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("name", [name for name, function in TESTED.items() if len(parameters(function)) > 1])
+def test_several_bad_arguments_are_named_or_harmless(name):
+    known = parameters(TESTED[name])
+    choices = {p.name: [good(name, p), *bad(name, p)] for p in known}
+    strategy = st.fixed_dictionaries({p: st.integers(0, len(values) - 1) for p, values in choices.items()})
+
+    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @given(strategy)
+    def holds(picked):
+        call = arguments(name) | {p: choices[p][k] for p, k in picked.items() if k}
+        problem = outcome(name, call, {p for p, k in picked.items() if k})
+        assert not problem, f"{name}({', '.join(f'{p}={shown(v)}' for p, v in call.items())}): {problem}"
+
+    holds()
+
+
+def test_exemptions_and_examples_are_of_functions_that_exist():
+    assert {*EXEMPT, *EXAMPLES, *INFINITE} <= set(FUNCTIONS), "a name in EXEMPT, EXAMPLES or INFINITE is gone"
+
+
+def careless(n: int, x: Float[torch.Tensor, " n"], ids: Int[torch.Tensor, " n"], graph: nx.Graph):
+    return x[n] / n
+
+
+def test_this_test_can_fail():
+    """A function that checks nothing is caught in each way that there is."""
+    FUNCTIONS["careless"] = careless
+    try:
+        x, graph = torch.ones(4), nx.path_graph(3)
+        call = {"n": 2, "x": x, "ids": torch.arange(4), "graph": graph}
+        assert outcome("careless", call, {"n"}) is None
+        assert "not finite" in outcome("careless", call | {"x": x * math.nan}, {"x"})
+        assert "IndexError" in outcome("careless", call | {"n": 9}, {"n"})
+        assert "does not name" in outcome("careless", call | {"x": None}, {"x"})
+    finally:
+        del FUNCTIONS["careless"]
