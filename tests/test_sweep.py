@@ -58,6 +58,13 @@ def pid_and_square(n, folder):
     return {"square": n * n}
 
 
+def when(n):
+    """The process, the start and the end of a run."""
+    start = time.time()
+    time.sleep(0.1)
+    return {"pid": os.getpid(), "start": start, "end": time.time()}
+
+
 def stripped(path):
     """The rows, without the seconds."""
     return [{name: value for name, value in row.items() if name != "seconds"} for row in sweep.read(path).rows]
@@ -255,6 +262,13 @@ def test_a_cluster_makes_the_same_table(tmp_path, cluster):
     sweep.run(square, settings, tmp_path / "here.csv", command="squares")
     sweep.run(square, settings, tmp_path / "there.csv", command="squares", dask=cluster.scheduler_address)
     assert stripped(tmp_path / "here.csv") == stripped(tmp_path / "there.csv")
+
+
+def test_a_worker_runs_one_row_at_a_time_whatever_threads_it_has(tmp_path, cluster):
+    """Seeds and torch's threads belong to the process."""
+    table = sweep.run(when, sweep.grid(n=range(8)), tmp_path / "when.csv", dask=cluster.scheduler_address)
+    for _, rows in table.sort_values("start").groupby("pid"):
+        assert (rows["start"].to_numpy()[1:] >= rows["end"].to_numpy()[:-1]).all()
 
 
 def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
