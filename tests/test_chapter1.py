@@ -218,3 +218,12 @@ def test_a_chain_of_no_length_is_fitted():
 
 def test_both_ways_of_computing_agree_when_timed():
     assert measures.speed(2, size=32, repeats=1)["largest difference"] < 1e-5
+
+
+def test_runs_are_compared_at_equal_epochs():
+    """A run of 23 epochs ended in its third ten; the other is read there, not at its end."""
+    short = pd.Series({"kind": "gcn", "epochs": 23, "curve": "0.1 0.5 1.0"})
+    long = pd.Series({"kind": "gin", "epochs": 60, "curve": "0.2 0.3 0.4 0.6 0.8 0.9"})
+    assert measures.learning_curve(short).to_dict() == {10: 0.1, 20: 0.5, 23: 1.0}
+    assert measures.at_equal_epochs(short, long) == (23, 1.0, 0.4)
+    assert measures.at_equal_epochs(long, short) == (23, 0.4, 1.0)

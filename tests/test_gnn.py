@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from helpers import gnn
+from helpers import data, gnn, sweep
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
 MESSAGE_PASSING = ("gcn", "gin", "gat", "ggnn")
@@ -267,6 +267,24 @@ def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
     curve = [float(value) for value in short["curve"].split()]
     assert curve == pytest.approx([sum(seen[:10]) / 10, sum(seen[10:20]) / 10, sum(seen[20:]) / 5], abs=6e-4)
     assert float(short["best_train_accuracy"]) == pytest.approx(max(seen), abs=6e-5)
+
+
+def test_the_table_of_runs_is_one_that_the_script_writes():
+    """Its budgets are epochs, equal for the runs that are compared, and its head names the commands."""
+    table = sweep.read(data.folder() / "tree_neighbors_match_runs.csv")
+    assert sum(line.startswith("command: python -m helpers.gnn --depths") for line in table.head) > 0
+    budgets = {}
+    for row in table.rows:
+        epochs, allowed = int(row["epochs"]), int(row["epochs_allowed"])
+        assert len(row["curve"].split()) == math.ceil(epochs / 10)
+        assert row["ended"] in ("fitted", "epochs")
+        assert (row["ended"] == "fitted") == (float(row["best_train_accuracy"]) == 1)
+        assert epochs <= allowed
+        assert epochs == allowed or row["ended"] == "fitted"
+        task = gnn.TreeNeighborsMatch(int(row["depth"]))
+        assert int(row["steps"]) == epochs * math.ceil(len(task.train) / gnn.BATCH[task.depth])
+        budgets.setdefault((row["depth"], row["kind"]), set()).add(allowed)
+    assert all(len(allowed) == 1 for allowed in budgets.values())
 
 
 def test_with_the_key_everywhere_every_node_knows_it_and_with_the_key_at_the_root_only_the_root():

@@ -283,6 +283,31 @@ def tree_beside_chain(depth: int) -> dict[str, float]:
     return {"tree: leaves": 2**depth, "tree: steps": steps, "tree: accuracy": run["best_train_accuracy"]}
 
 
+def tree_runs(**chosen: str | int | bool) -> pd.DataFrame:
+    """Training runs on Tree-NeighborsMatch with these settings, from data/: budgets in epochs, one row a run.
+
+    >>> tree_runs(depth=2, kind="gin", fully_adjacent=False)["ended"].tolist()
+    ['fitted']
+    """
+    runs = data.table("tree_neighbors_match_runs")
+    for name, value in chosen.items():
+        runs = runs[runs[name] == value]
+    return runs
+
+
+def learning_curve(run: pd.Series) -> pd.Series:
+    """Mean training accuracy of every ten epochs of a row of `tree_runs`, by the last of these epochs."""
+    values = [float(value) for value in run["curve"].split()]
+    return pd.Series(values, [min(10 * (place + 1), run["epochs"]) for place in range(len(values))], name=run["kind"])
+
+
+def at_equal_epochs(one: pd.Series, other: pd.Series) -> tuple[int, float, float]:
+    """The training accuracy of two runs when the shorter one ended: its epochs, and both means of up to ten epochs."""
+    curves = [learning_curve(run) for run in (one, other)]
+    blocks = min(map(len, curves))
+    return min(one["epochs"], other["epochs"]), *(curve.iloc[blocks - 1] for curve in curves)
+
+
 def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:
     """Median seconds of a training step of GCN, all nodes against what reaches the root; same weights, same batch."""
     compute.seed(0)
