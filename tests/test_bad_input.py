@@ -127,6 +127,8 @@ def folder(tmp_path_factory):
     global FOLDER
     FOLDER = tmp_path_factory.mktemp("bad")
     (FOLDER / "file").write_text("text")
+    with contextlib.chdir(FOLDER):  # "nonsense" is the name of a file, too
+        yield
 
 
 def tools() -> list[str]:
