@@ -12,6 +12,7 @@ import pytest
 import yaml
 from conftest import ROOT
 from execution import at_once, environment, execute, executed, key, times
+from pages import pages
 
 pytestmark = pytest.mark.slow
 COUNT = """\
@@ -221,9 +222,5 @@ def test_every_page_of_the_toc_exists_and_every_page_is_in_it():
     for part in toc["parts"]:
         for chapter in part["chapters"]:
             listed |= {chapter["file"], *(section["file"] for section in chapter.get("sections", []))}
-    pages = [
-        p
-        for p in (ROOT / "chapters").rglob("*")
-        if p.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in p.parts
-    ]
-    assert listed == {p.relative_to(ROOT).with_suffix("").as_posix() for p in pages}
+    there = {p.relative_to(ROOT).with_suffix("").as_posix() for p in pages()}
+    assert listed == there, f"each page of chapters/ stands in _toc.yml, and no other: {sorted(listed ^ there)}"

@@ -9,9 +9,10 @@ import tomllib
 
 import pytest
 from conftest import ROOT
+from pages import notebooks
 
 PYTHON = ROOT / ".venv-colab/bin/python"
-NOTEBOOKS = sorted(p for p in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+NOTEBOOKS = notebooks()
 PRESENT = ("numpy", "matplotlib", "ipywidgets", "ipython", "torch", "transformers")
 pytestmark = pytest.mark.colab
 EXECUTE = """

@@ -1,4 +1,7 @@
-"""Hygiene of the notebooks: portable Markdown only, no outputs, one set-up cell, known references, short cells."""
+"""Hygiene of the notebooks: portable Markdown only, no outputs, one set-up cell, known references, short cells.
+
+Each rule stands in CONTRIBUTING.md, and each message says it.
+"""
 
 import json
 import re
@@ -8,8 +11,9 @@ import sys
 
 import pytest
 from conftest import ROOT
+from pages import notebooks
 
-NOTEBOOKS = sorted(p for p in (ROOT / "chapters").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+NOTEBOOKS = notebooks()
 NAMES = [p.relative_to(ROOT / "chapters").as_posix() for p in NOTEBOOKS]
 CHAPTERS = [p for p in NOTEBOOKS if p.parent.name != "chapters"]
 every = pytest.mark.parametrize("path", NOTEBOOKS, ids=NAMES)
@@ -31,74 +35,91 @@ def test_notebooks_and_pages_are_as_sync_writes_them():
     done = subprocess.run(
         [sys.executable, "tools/sync.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, f"run `make sync`: {done.stdout}"
 
 
 @every
 def test_markdown_is_portable(path):
     text = prose(path)
     assert not re.search(r"^:::|\{(doc|ref|cite|numref|eq|math|term|margin)\}|^\[\^|^> \[!", text, re.M), (
-        "MyST or GitHub only"
+        "plain Markdown only: MyST and GitHub's own marks are shown raw on Colab or in the book"
     )
-    assert not re.search(r"\\bm\b|\\newcommand|\\def\b|\\label|\\eqref", text), "MathJax or Colab cannot show it"
-    assert not re.search(r"<img|<div|<span|<script", text), "raw HTML"
+    assert not re.search(r"\\bm\b|\\newcommand|\\def\b|\\label|\\eqref", text), (
+        "formulas use no macros, labels or \\bm: MathJax or Colab cannot show them"
+    )
+    assert not re.search(r"<img|<div|<span|<script", text), (
+        "no raw HTML but <details>: slides and pages treat it differently"
+    )
     for image in re.findall(r"!\[([^\]]*)\]\(", text):
-        assert image.strip(), "an image without alt text"
+        assert image.strip(), "an image needs alt text: ![what is to be seen](file)"
     for block in re.findall(r"<details>.*?</details>", text, re.S):
-        assert re.match(r"<details><summary>[^<]+</summary>\n\n.*\n\n</details>", block, re.S), "blank lines in details"
+        assert re.match(r"<details><summary>[^<]+</summary>\n\n.*\n\n</details>", block, re.S), (
+            "<details><summary>…</summary> needs a blank line after it and one before </details>"
+        )
 
 
 @every
 def test_every_link_to_a_source_is_in_the_references(path):
     known = re.findall(r"url = \{(\S+)\}", (ROOT / "references.bib").read_text())
     for link in re.findall(r"\]\((https?://arxiv\.org[^)]*|https?://openreview\.net[^)]*)\)", prose(path)):
-        assert link in known
+        assert link in known, f"{link} must be the url of an entry of references.bib"
 
 
 @every
 def test_local_links_lead_somewhere(path):
     for link in re.findall(r"\]\((?!https?:)([^)#]+)", prose(path)):
-        assert (path.parent / link).exists(), link
+        assert (path.parent / link).exists(), f"the link to {link} leads nowhere"
 
 
 @every
 def test_page_asks_one_question(path):
     texts = [source for source, _ in cells(path, "markdown")]
-    assert texts[0].startswith("# ")
-    assert "> **Question.**" in texts[0]
-    assert sum(len(re.findall(r"^# ", text, re.M)) for text in texts) == 1
+    assert texts[0].startswith("# "), "the first Markdown cell begins with the page's title, `# …`"
+    assert "> **Question.**" in texts[0], "the first Markdown cell asks the page's question: `> **Question.** …`"
+    titles = sum(len(re.findall(r"^# ", text, re.M)) for text in texts)
+    assert titles == 1, f"a page has one title; here are {titles} lines that begin with `# `"
 
 
 @pytest.mark.parametrize(
     "path", [p for p in CHAPTERS if p.stem != "exercises"], ids=lambda p: p.parent.name + "/" + p.stem
 )
 def test_lecture_has_length_notes_and_an_answer(path):
-    assert json.loads(path.read_text())["metadata"]["lecture"]["minutes"] > 0
+    minutes = json.loads(path.read_text())["metadata"].get("lecture", {}).get("minutes", 0)
+    assert minutes > 0, 'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
     kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for _, c in cells(path)]
     slides = kinds.count("slide") + kinds.count("subslide")
-    assert kinds.count("notes") >= slides / 2
-    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path))
+    notes = kinds.count("notes")
+    assert notes >= slides / 2, f"at least half as many cells of notes as slides: here {notes} notes, {slides} slides"
+    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), "a lecture ends with `> **Answer.** …`"
 
 
 @every
 def test_cells_are_short_and_figures_described(path):
-    code = [source for source, _ in cells(path, "code")]
+    code = [source for source, _ in cells(path, "code")][1:]  # the first one sets up
     lengths = [len(source.splitlines()) for source in code]
-    assert statistics.median(lengths) <= 6
-    assert sum(n >= 20 for n in lengths) <= len(lengths) / 10
+    median, long = statistics.median(lengths), sum(n >= 20 for n in lengths)
+    assert median <= 6, f"half of a notebook's code cells have at most 6 lines; here the median is {median}"
+    assert long <= len(lengths) / 10, (
+        f"nine code cells in ten are under 20 lines; here {long} of {len(lengths)} are not"
+    )
     drawn = sum(source.count("style.axes(") for source in code)
     described = sum(source.count("show(\n") + source.count("show(ax") for source in code)
     functions = sum(len(re.findall(r"return \w+, f?\"", source)) for source in code)
-    assert drawn <= described + functions, "a figure without alt text or a widget without a finding"
+    assert drawn <= described + functions, (
+        "each style.axes in a cell ends in show(ax, alt=…), or in a drawing function that returns the figure and a "
+        'literal sentence, `return ax, f"…"`: else a figure has no alt text'
+    )
 
 
 def test_long_numbers_in_prose_are_printed_by_cells():
     """A number of four or more decimals in the text can only come from a computation."""
     for path in NOTEBOOKS:
         text = re.sub(r"\$[^$]*\$|\]\([^)]*\)", "", prose(path))
-        assert not re.findall(r"(?<![\d.])\d+\.\d{4,}", text), path
+        typed = re.findall(r"(?<![\d.])\d+\.\d{4,}", text)
+        assert not typed, f"{path}: a number that a computation gives is printed by a cell, not typed: {typed}"
 
 
 def test_no_notebook_names_a_machine():
     for path in NOTEBOOKS:
-        assert not re.search(r"/home/|/root/|/Users/|/tmp/", path.read_text())
+        named = re.search(r"/home/|/root/|/Users/|/tmp/", path.read_text())
+        assert not named, f"{path}: a path of somebody's machine"

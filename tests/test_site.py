@@ -5,12 +5,9 @@ import re
 import pytest
 from conftest import ROOT
 from lectures import lectures
+from pages import pages
 
-PAGES = sorted(
-    p.relative_to(ROOT / "chapters").with_suffix("").as_posix()
-    for p in (ROOT / "chapters").rglob("*")
-    if p.suffix in (".md", ".ipynb") and ".ipynb_checkpoints" not in p.parts
-)
+PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
 pytestmark = pytest.mark.site
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
@@ -28,18 +25,18 @@ def settle(page):
 def test_page_is_whole_accessible_and_asks_nobody_else(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
-    assert page.foreign == []
-    assert page.errors == []
-    assert page.locator("img:not([alt])").count() == 0
+    assert page.foreign == [], "a page loads nothing from another host"
+    assert page.errors == [], "a page opens without an error on the console"
+    assert page.locator("img:not([alt])").count() == 0, "every image has alt text"
     page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert page.evaluate(SERIOUS) == [], "axe finds nothing serious"
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page_fits_a_phone(visit, name):
     page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
     settle(page)
-    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, "a page is no wider than a phone"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -49,16 +46,16 @@ def test_page_is_legible_in_the_dark(visit, name):
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.add_script_tag(path=AXE)
     found = page.evaluate(SERIOUS.replace("{resultTypes", "{runOnly: ['color-contrast'], resultTypes"))
-    assert found == []
+    assert found == [], "contrast holds on a dark page too"
 
 
 def test_pages_are_light_and_carry_no_widget_machinery():
     for path in (ROOT / "_build/html/chapters").rglob("*.html"):
         text = path.read_text()
-        assert len(text) < 2_000_000, path
-        assert text.count("widget-state") + text.count("require.js") == 0, path
+        assert len(text) < 2_000_000, f"{path.name}: a page stays under 2 MB; fewer frames or smaller figures"
+        assert text.count("widget-state") + text.count("require.js") == 0, f"{path.name}: widgets are `explore`, still"
     for path in (ROOT / "_build/html/slides").glob("*.html"):
-        assert path.stat().st_size < 3_000_000, path
+        assert path.stat().st_size < 3_000_000, f"{path.name}: a deck stays under 3 MB"
 
 
 def move(page, figure, control):
@@ -86,7 +83,7 @@ def assert_widgets_move(page, figures):
         for control in range(figure.locator("input, select").count()):
             state = figure.locator(".explore-frame").inner_html()
             move(page, figure, control)
-            assert figure.locator(".explore-frame").inner_html() != state
+            assert figure.locator(".explore-frame").inner_html() != state, "each value of a control gives another frame"
         for image in figure.locator("img").all():
             assert image.get_attribute("alt")
 
@@ -96,7 +93,7 @@ def test_every_widget_moves_by_keyboard(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
     figures = page.locator("figure.explore")
-    assert figures.count() > 0 or name.endswith("lab")
+    assert figures.count() > 0 or name.endswith("lab"), "a lesson has a widget"
     assert_widgets_move(page, figures)
 
 
@@ -176,12 +173,14 @@ def test_every_slide_fits_and_is_finished(deck, name):
                       .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
         )
         where = f"{name}, slide {seen}"
-        assert slide["height"] <= 720, where
-        assert slide["width"] <= 1280, where
-        assert slide["low"] <= 720, where
+        assert slide["height"] <= 720, (
+            f"{where}: higher than 720 px; begin another `subslide` or move text into `notes`"
+        )
+        assert slide["width"] <= 1280, f"{where}: wider than 1280 px"
+        assert slide["low"] <= 720, f"{where}: reaches below 720 px; begin another `subslide` or move text into `notes`"
         assert slide["small"] == 0, f"{where}: a figure too small to read"
-        assert slide["heading"] == 1, where
-        assert slide["type"] >= 20, where
+        assert slide["heading"] == 1, f"{where}: a slide has one heading, `# …` or `## …`"
+        assert slide["type"] >= 20, f"{where}: text under 20 px cannot be read from the back"
         assert not re.search(r"\*\*|\]\(|```|\$|<\w+>", slide["text"]), f"{where}: raw Markdown"
         if page.evaluate("Reveal.isLastSlide()"):
             break

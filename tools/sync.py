@@ -10,10 +10,16 @@ import sys
 import tomllib
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from pages import ROOT, notebooks
+
 SETUP = """\
-import sys  # on Colab, install the course's package; elsewhere do nothing
-if "google.colab" in sys.modules: get_ipython().system("pip install -q git+{url}")"""
+import importlib.util, sys  # on Colab, get the course's package; elsewhere do nothing
+course = "git+{url}"
+if "google.colab" in sys.modules:
+    get = f"pip install -qqq --no-deps --force-reinstall {{course}}"  # the newest commit
+    get_ipython().system(f"{{get}} && pip install -qqq connection-bottlenecks")
+if not importlib.util.find_spec("helpers"):
+    raise ImportError(f"the course is not here; with a network: pip install {{course}}")"""
 MENTIONS = ("_config.yml", "README.md", "CITATION.cff", "chapters/about.md", "chapters/welcome.md")
 
 
@@ -21,14 +27,17 @@ def repository() -> str:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 
 
-def notebooks() -> list[Path]:
-    return [p for p in sorted((ROOT / "chapters").rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-
-
 def cleaned(path: Path) -> str:
-    """The notebook with the set-up cell first, and without outputs, counts and widget state."""
+    """The notebook with the set-up cell, and without outputs, counts and widget state.
+
+    A notebook whose first code cell is none gets one at the top: what stands there is somebody's work.
+    """
     notebook = json.loads(path.read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    if not code or "google.colab" not in "".join(code[0]["source"]):
+        code.insert(0, {"cell_type": "code", "id": "set-up"})
+        notebook["cells"].insert(0, code[0])
+        notebook["nbformat_minor"] = max(5, notebook["nbformat_minor"])  # the first that knows ids
     code[0]["source"] = SETUP.format(url=repository()).splitlines(keepends=True)
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:

@@ -1,0 +1,15 @@
+"""The one list of the book's notebooks and pages."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def pages() -> list[Path]:
+    """Every page of the book, notebook or Markdown, in the order of their names."""
+    found = (ROOT / "chapters").rglob("*")
+    return sorted(p for p in found if p.suffix in (".ipynb", ".md") and ".ipynb_checkpoints" not in p.parts)
+
+
+def notebooks() -> list[Path]:
+    return [path for path in pages() if path.suffix == ".ipynb"]
