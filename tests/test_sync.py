@@ -83,3 +83,18 @@ def test_where_it_cannot_be_installed_one_sentence_says_so(cell, colab):
 def test_the_set_up_cell_is_short():
     assert len(SETUP.splitlines()) <= 7
     assert all(len(line) <= 88 for line in SETUP.splitlines())
+
+
+def test_the_address_of_repository_and_site_is_written_in_one_place(tmp_path, monkeypatch):
+    page = tmp_path / "README.md"
+    page.write_text("https://github.com/a/b, [read](https://a.github.io/b/), a/b")
+    monkeypatch.setattr(sync, "repository", lambda: "https://github.com/new/course")
+    expected = "https://github.com/new/course, [read](https://new.github.io/course/), new/course"
+    assert sync.addressed(page, "https://github.com/a/b") == expected
+
+
+def test_readme_lists_the_chapters_that_are_there(root):
+    listed = (root / "README.md").read_text()
+    for path in (root / "chapters").glob("*/lesson.ipynb"):
+        assert f"{path.parent.name[0]}. " in sync.contents()
+    assert sync.contents() in listed, "run `make sync`: README lists the chapters that are there"

@@ -1,4 +1,4 @@
-"""Write what must be the same everywhere: the repository's address and the notebooks' set-up cell.
+"""Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the list of chapters.
 
 The address stands in pyproject.toml; run `make sync` after changing it. `--check` changes nothing and
 fails where something differs.
@@ -20,6 +20,7 @@ if "google.colab" in sys.modules:
     get_ipython().system(f"{{get}} && pip install -qqq connection-bottlenecks")
 if not importlib.util.find_spec("helpers"):
     raise ImportError(f"the course is not here; with a network: pip install {{course}}")"""
+CHAPTERS = re.compile(r"(<!-- chapters: `make sync` writes this -->\n).*?(\n<!-- -->)", re.S)
 MENTIONS = ("_config.yml", "README.md", "CITATION.cff", "chapters/about.md", "chapters/welcome.md")
 
 
@@ -52,10 +53,28 @@ def cleaned(path: Path) -> str:
 
 
 def addressed(path: Path, old: str) -> str:
-    """The file with the address written before replaced by the one in pyproject.toml."""
-    new = repository()
-    slug = lambda url: url.removeprefix("https://github.com/")  # noqa: E731
-    return path.read_text().replace(old, new).replace(slug(old), slug(new))
+    """The file with the address written before, of repository and site, replaced by the one in pyproject.toml."""
+    new, text = repository(), path.read_text()
+    for name in (str, site, lambda url: url.removeprefix("https://github.com/")):
+        text = text.replace(name(old), name(new))
+    return CHAPTERS.sub(lambda match: match[1] + contents() + match[2], text)
+
+
+def site(url: str) -> str:
+    """Where GitHub publishes the pages of a repository."""
+    owner, name = url.rstrip("/").split("/")[-2:]
+    return f"https://{owner}.github.io/{name}/"
+
+
+def contents() -> str:
+    """The chapters that are there, by number and title."""
+    found = []
+    for path in notebooks():
+        if path.stem == "lesson":
+            cells = json.loads(path.read_text())["cells"]
+            title = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").splitlines()[0]
+            found.append(f"{path.parent.name.split('-')[0]}. {title.removeprefix('# ')}")
+    return f"There now: {'; '.join(found)}.{' The other subjects come later.' * (len(found) < 6)}"
 
 
 def main() -> int:
