@@ -313,7 +313,7 @@ def _on_cluster(call: Callable[[Setting], _Run], settings: list[Setting], addres
             client.cancel(futures)
 
 
-_INSTALL = "pip install 'connection-bottlenecks[cluster]'"
+_INSTALL = "pip install joblib dask distributed"
 
 
 def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]) -> None:

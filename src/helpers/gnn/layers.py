@@ -66,7 +66,7 @@ class GIN(nn.Module):
     def receive(self, own: State, loop: Tensor, heard: Tensor | None, degree: int) -> State:
         return own + _sum(loop, heard)
 
-    def mix(self, states: list[State], counts: list[Float[Tensor, " rows"]] | None) -> list[State]:
+    def mix(self, states: list[State], counts: list[Float[Tensor, " _"]] | None) -> list[State]:
         """The MLP on all states at once; in training row k of a state stands for `count[k]` nodes of the batch."""
         if not self.training:
             return [self._evaluate(x) for x in states]

@@ -162,7 +162,7 @@ class Network(nn.Module):
         new = old + new if layer.residual else new
         return self.norms[number - 1](new) if layer.layer_norm else new
 
-    def _counts(self, number: int, states: list[State], forest: _Forest) -> list[Float[Tensor, " rows"]]:
+    def _counts(self, number: int, states: list[State], forest: _Forest) -> list[Float[Tensor, " _"]]:
         """How many nodes of the batch each row of the states stands for: leaves, inner nodes, root or trunk."""
         *inner, top = states[1:]
         orders = forest.row.bincount(minlength=forest.orders).to(top.dtype)
