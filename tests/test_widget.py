@@ -78,6 +78,20 @@ def test_the_players_script_does_what_it_says():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("name", ["player", "live"])
+def test_the_scripts_are_what_a_page_may_hold(name):
+    """Valid, and nothing that would end the element or attribute that they stand in."""
+    script = ROOT / f"src/helpers/widget/{name}.js"
+    node = shutil.which("node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    wrapped = f'"use strict";\n(function () {{\n{script.read_text()}\n}});'
+    done = subprocess.run(
+        [node, "--check", "-"], input=wrapped, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "</" not in script.read_text()
+    assert not re.findall(r"https?:|fetch|import ", script.read_text())
+
+
 def test_the_module_is_not_hidden_by_its_function():
     from helpers import widget as module
 
