@@ -368,21 +368,20 @@ def contrast(one, other):
     return (light + 0.05) / (dark + 0.05)
 
 
-def apart(colours):
-    """The least distance of two of the colours in Oklab (Ottosson, 2020), as they are and to a red-green blind eye.
-
-    The deficiency is full deuteranopia by Machado et al. (2009).
-    """
+def oklab(colours, blind=False):
+    """Lightness and two axes of hue (Ottosson, 2020); `blind` to red and green: deuteranopia by Machado et al. (2009)."""
     cones = [[0.4122, 0.5363, 0.0514], [0.2119, 0.6807, 0.1074], [0.0883, 0.2817, 0.6300]]
     mixed = [[0.2105, 0.7936, -0.0041], [1.9780, -2.4286, 0.4506], [0.0259, 0.7828, -0.8087]]
-    blind = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]]
+    eye = [[0.3673, 0.8606, -0.2280], [0.2801, 0.6725, 0.0474], [-0.0118, 0.0429, 0.9689]] if blind else np.eye(3)
     colours = np.array(colours)
     linear = np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
-    seen = []
-    for eye in (np.eye(3), np.array(blind)):
-        places = np.cbrt(np.clip(linear @ eye.T, 0, 1) @ np.array(cones).T) @ np.array(mixed).T
-        seen.append(min(np.linalg.norm(a - b) for a, b in itertools.combinations(places, 2)))
-    return np.array(seen)
+    return np.cbrt(np.clip(linear @ np.array(eye).T, 0, 1) @ np.array(cones).T) @ np.array(mixed).T
+
+
+def apart(colours):
+    """The least distance of two of the colours, as they are and to a red-green blind eye."""
+    places = [oklab(colours), oklab(colours, blind=True)]
+    return np.array([min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) for seen in places])
 
 
 @pytest.mark.site
@@ -396,7 +395,7 @@ def apart(colours):
     ],
 )
 def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
-    """In the dark white becomes the page's own ground; each colour keeps a contrast of 3:1 and its distance to others."""
+    """In the dark white becomes the page's own ground; colours keep hue, distance and a contrast of 3:1."""
     from helpers import style
 
     figure = plt.figure(figsize=(6, 1))
@@ -418,3 +417,6 @@ def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
     drawn = [np.array(Image.new("RGB", (1, 1), colour).getpixel((0, 0))) / 255 for colour in style.COLOURS.values()]
     assert min(contrast(colour, around) for colour in seen) >= 3
     assert (apart(seen) >= 0.95 * apart(drawn)).all()
+    for before, after in list(zip(oklab(drawn), oklab(seen), strict=True))[:4]:  # black and grey have no hue
+        turned = np.degrees(np.arctan2(*before[:0:-1]) - np.arctan2(*after[:0:-1]))
+        assert abs((turned + 180) % 360 - 180) < 40
