@@ -1,5 +1,6 @@
 """What chapter 1 adds: the whole-graph baseline, the chain control and its measurements."""
 
+import csv
 import math
 
 import networkx as nx
@@ -7,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 import torch
+from conftest import ROOT
 
 from helpers import gnn, graphs
 from helpers.chapter1 import figures, measures
@@ -107,6 +109,19 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
         assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
     assert found["beats random"].to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
     assert found["gain"]["GTR"] == pytest.approx(8)
+
+
+@pytest.mark.parametrize(("depth", "batches"), [(2, 2), (3, 100), (4, 13)])
+def test_the_tree_beside_the_chain_is_the_row_of_the_table(depth, batches):
+    """Steps are epochs times batches: 76, 6400 and 12 800 examples, by 64, 64 and 1024."""
+    lines = (ROOT / "data/tree_neighbors_match_measured.csv").read_text().splitlines()
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    rows = [row for row in rows if (row["kind"], row["depth"], row["fully_adjacent"]) == ("gcn", str(depth), "False")]
+    best = max(rows, key=lambda row: float(row["best_train_accuracy"]))
+    found = measures.tree_beside_chain(depth)
+    assert found["tree: leaves"] == 2**depth
+    assert found["tree: steps"] == int(best["epochs"]) * batches
+    assert found["tree: accuracy"] == float(best["best_train_accuracy"])
 
 
 @pytest.mark.parametrize("name", ["path", "cycle", "tree"])

@@ -354,6 +354,57 @@ def test_sdrf_supports_the_bridge():
     assert graphs.balanced_forman(wired)[4, 5] > graphs.balanced_forman(barbell)[4, 5]
 
 
+def _fosr_by_the_paper(graph, weight):
+    """Karhadkar et al. (2023), Section 4: the pair without an edge of least x_u x_v / sqrt((1 + d_u) (1 + d_v)).
+
+    x is the second eigenvector of D^-1/2 A D^-1/2, from networkx's Laplacian; None where it is not unique.
+    """
+    values, vectors = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())
+    if len(graph) < 3 or values[2] - values[1] < 1e-6:
+        return None
+    x = dict(zip(graph, vectors[:, 1], strict=True))
+    return {(u, v): x[u] * x[v] * weight((1 + graph.degree[u]) * (1 + graph.degree[v])) for u, v in nx.non_edges(graph)}
+
+
+def test_fosr_takes_the_pair_of_the_papers_formula():
+    """On graphs whose degrees differ, so that other weights of the degrees (the controls) take other pairs."""
+    different, tried = 0, 0
+    wrong = (math.sqrt, lambda product: 1.0, lambda product: 1 / product)
+    for seed in range(40):
+        graph = nx.powerlaw_cluster_graph(12, 2, 0.3, seed=seed)
+        scores = _fosr_by_the_paper(graph, lambda product: 1 / math.sqrt(product))
+        if scores is None:
+            continue
+        edge = next(tuple(pair) for *pair, mark in graphs.rewire(graph, "fosr", 1).edges(data="added") if mark)
+        chosen = scores[edge] if edge in scores else scores[edge[::-1]]
+        assert chosen == pytest.approx(min(scores.values()), abs=1e-9)
+        others = [_fosr_by_the_paper(graph, weight) for weight in wrong]
+        picks = {frozenset(min(other, key=other.get)) for other in others}
+        different += any(pick != frozenset(edge) for pick in picks)
+        tried += 1
+    assert tried > 30
+    assert different > 10
+
+
+def test_sdrf_takes_the_edge_that_raises_the_least_curvature_most():
+    """Topping et al. (2022), Algorithm 1 with tau infinite, on the curvature that lists all cycles."""
+    for graph in (nx.barbell_graph(4, 1), nx.lollipop_graph(4, 3), nx.karate_club_graph()):
+        before = {edge: _forman_by_listing_cycles(graph, *edge) for edge in graph.edges}
+        least = min(before.values())
+        wired = graphs.rewire(graph, "sdrf", 1)
+        added = {frozenset(pair) for *pair, mark in wired.edges(data="added") if mark}
+        best = []
+        for (i, j), value in before.items():
+            around = itertools.product({*graph[i], i}, {*graph[j], j})
+            pairs = {frozenset(pair) for pair in around if len(set(pair)) == 2 and not graph.has_edge(*pair)}
+            if value == least and pairs:
+                gains = {
+                    pair: _forman_by_listing_cycles(nx.Graph([*graph.edges, pair]), i, j) - value for pair in pairs
+                }
+                best.append({pair for pair, gain in gains.items() if gain == max(gains.values())})
+        assert any(added <= pairs for pairs in best)
+
+
 def test_fosr_raises_the_gap_of_a_barbell_more_than_random_edges_do():
     barbell = graphs.family("barbell", 16)
     gaps = [graphs.spectral_gap(graphs.rewire(barbell, "random", 3, seed=seed)) for seed in range(10)]

@@ -1,5 +1,9 @@
 """The course's decoder: its encodings, its window, and what it may not see."""
 
+import itertools
+import math
+
+import numpy as np
 import pytest
 import torch
 
@@ -54,6 +58,38 @@ def test_window_cuts_the_reach_to_layers_times_window():
     assert torch.equal(decoder(ids)[0, -1], decoder(other)[0, -1])
     other[0, 20 - 1 - 2 * 3] = (ids[0, 20 - 1 - 2 * 3] + 1) % 10
     assert not torch.equal(decoder(ids)[0, -1], decoder(other)[0, -1])
+
+
+@pytest.mark.parametrize("window", [None, 1, 3])
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_what_is_added_to_the_logits_is_the_formula(encoding, window):
+    """Press et al. (2022), section 3: minus 2^(-8 h / H) times the distance back, h from 1; later tokens are hidden."""
+    heads, n = 4, 6
+    found = Decoder(10, heads=heads, encoding=encoding, window=window).blocks[0].bias(n, torch.zeros(1).double())
+    for h, i, j in itertools.product(range(heads), range(n), range(n)):
+        seen = j <= i and (window is None or i - j < window)
+        slope = 2 ** (-8 * (h + 1) / heads) if encoding == "ALiBi" else 0.0
+        assert found.expand(heads, n, n)[h, i, j] == (-slope * (i - j) if seen else -math.inf)
+
+
+def test_a_layer_is_attention_with_that_bias_by_hand():
+    """One head of one layer, written out in NumPy: the sign of ALiBi counts, near tokens weigh more."""
+    torch.manual_seed(0)
+    decoder = Decoder(10, width=8, heads=2, layers=1, encoding="ALiBi", norm=False).double()
+    ids = torch.randint(0, 10, (1, 7))
+    block, x = decoder.blocks[0], decoder.embedding(ids)[0].detach().numpy()
+    q, k, v = (x @ block.qkv.weight.detach().numpy().T).reshape(7, 3, 2, 4).transpose(1, 2, 0, 3)
+    heads = []
+    for h, slope in enumerate((2.0**-4, 2.0**-8)):
+        rows = []
+        for i in range(7):
+            logits = np.array([q[h, i] @ k[h, j] / 2 - slope * (i - j) for j in range(i + 1)])
+            weights = np.exp(logits) / np.exp(logits).sum()
+            rows.append(weights @ v[h, : i + 1])
+        heads.append(np.array(rows))
+    x = x + np.concatenate(heads, axis=1) @ block.out.weight.detach().numpy().T
+    x = torch.from_numpy(x)
+    torch.testing.assert_close(decoder.states(ids)[0], x + block.mlp(x))
 
 
 @pytest.mark.parametrize("encoding", ["NoPE", "RoPE", "ALiBi"])
