@@ -5,6 +5,7 @@
 
 import functools
 import http.server
+import inspect
 import os
 import sys
 import threading
@@ -14,12 +15,26 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
+import jaxtyping
 import joblib
 import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
+
+# the types and shapes in signatures of the mathematics are promises: wherever a test calls it, they are checked
+MATHEMATICS = ("attention", "collapse", "compute", "data", "graphs", "require", "rope", "transformer")
+jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
+
+
+@pytest.fixture(autouse=True)
+def promises(request):
+    """A test that expects an error gives wrong types and shapes on purpose: there the helpers' own sentences count."""
+    wrong = "pytest.raises(" in inspect.getsource(request.function) or request.path.stem == "test_bad_input"
+    jaxtyping.config.update("jaxtyping_disable", wrong)
+    yield
+    jaxtyping.config.update("jaxtyping_disable", False)
 
 
 def pytest_xdist_auto_num_workers(config) -> int:

@@ -22,6 +22,9 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 
     Raises:
         ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
+
+    >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
+    2.0
     """
     for name, row in (("p", p), ("q", q)):
         require.tensor(name, row, "... n", "real")
@@ -44,6 +47,9 @@ def perturbed_total_variation(
 
     Raises:
         ValueError: no lengths, one below 1, fewer than one seed, a negative number of entries or negative noise.
+
+    >>> perturbed_total_variation([1000, 2000], seeds=3).shape
+    torch.Size([3, 2])
     """
     lengths = require.integers("lengths", lengths, 1)
     require.integer("seeds", seeds, 1)
@@ -64,6 +70,9 @@ def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
 
     Raises:
         ValueError: a negative number of disturbed entries, or noise that is not from 0 to 700.
+
+    >>> round(perturbation_limit(), 5)
+    20.68367
     """
     require.integer("disturbed", disturbed, 0)
     require.number("noise", noise, 0, 700)
@@ -89,6 +98,10 @@ def repeat_last(
 
     Raises:
         ValueError: values that are no row of finite numbers, or a kernel that does not give one a distance.
+
+    >>> change, _ = repeat_last(torch.zeros_like, torch.tensor([1.0, 0.0]))  # 1/2 becomes 1/3
+    >>> round(change.item(), 6)
+    0.166667
     """
     require.function("kernel", kernel)
     values = require.tensor("values", values, "n").double()
@@ -105,6 +118,9 @@ def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float
 
     Raises:
         ValueError: the kind is none of these, n is below 1, or the frequency is not finite.
+
+    >>> rotating_values("rotation", 4, math.pi).tolist()
+    [-1.0, 1.0, -1.0, 1.0]
     """
     require.choice("kind", kind, VALUES)
     require.integer("n", n, 1)
@@ -130,6 +146,10 @@ def rotating_counterexample(
 
     Raises:
         ValueError: n is below 1, a number is not finite, or `values` is none of `VALUES`.
+
+    >>> change, _ = rotating_counterexample(10_000, scale=2.0)
+    >>> round(change, 2), round(2 * math.tanh(2.0), 2)
+    (1.93, 1.93)
     """
     require.integer("n", n, 1)
     require.finite("frequency", require.number("frequency", frequency) * n)
@@ -146,6 +166,9 @@ def alibi_change(n: int, slope: float) -> float:
 
     Raises:
         ValueError: n is below 1, or the slope is not finite.
+
+    >>> round(alibi_change(1000, slope=0.5), 6)
+    0.477302
     """
     require.integer("n", n, 1)
     require.finite("slope", require.number("slope", slope) * n)
@@ -159,6 +182,9 @@ def alternating_total_variation(n: int) -> float:
 
     Raises:
         ValueError: n is below 1.
+
+    >>> round(alternating_total_variation(10), 6)
+    0.924234
     """
     require.integer("n", n, 1)
     x = torch.arange(n, dtype=torch.float64) % 2
@@ -170,6 +196,9 @@ def largest_weight(gap: float, n: int) -> float:
 
     Raises:
         ValueError: gap is negative, or n is below 1.
+
+    >>> round(largest_weight(gap=math.log(99), n=100), 6)
+    0.5
     """
     require.number("gap", gap, 0)
     require.integer("n", n, 1)
@@ -181,6 +210,9 @@ def length_for_half(gap: float) -> int:
 
     Raises:
         ValueError: gap is not from 0 to 700.
+
+    >>> length_for_half(gap=10)
+    22027
     """
     require.number("gap", gap, 0, 700)
     return math.floor(math.exp(gap)) + 1
@@ -214,6 +246,10 @@ def one_layer_distance(
     Raises:
         ValueError: unknown encoding, a length, width or window below 1, an odd width with RoPE or APE, a negative
             deviation, or a number that is not finite.
+
+    >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
+    >>> far < near
+    True
     """
     require.choice("encoding", encoding, ENCODINGS)
     lengths = require.integers("lengths", lengths, 1)
@@ -263,6 +299,11 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
 
     Raises:
         ValueError: an unknown type, or numbers that are not finite.
+
+    >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
+    [256.0, 70144.0]
+    >>> round_to(torch.tensor([70_000.0]).double(), "fp16").tolist()
+    [inf]
     """
     x = require.tensor("x", x, "...").double()
     kind = torch.finfo(compute.dtype(dtype))
@@ -282,6 +323,9 @@ def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dty
 
     Raises:
         ValueError: there is none up to `limit`, or the function does not return one number a length.
+
+    >>> first_collision(lambda n: 1 / n, "bf16")
+    190
     """
     require.function("function", function)
     require.integer("limit", limit, 1)
@@ -311,6 +355,10 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
 
     Raises:
         ValueError: logits are empty or not finite.
+
+    >>> row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])
+    >>> adaptive_temperature(row)[0].item() > row.softmax(0)[0].item()
+    True
     """
     require.tensor("logits", logits, "... n")
     return require.finite("logits", (inverse_temperature(logits) * logits).softmax(-1))
@@ -321,6 +369,9 @@ def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"
 
     Raises:
         ValueError: logits are empty or not finite.
+
+    >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
+    1.0
     """
     require.tensor("logits", logits, "... n")
     entropy = torch.special.entr(logits.softmax(-1)).sum(-1, keepdim=True)
@@ -343,6 +394,10 @@ def seq_vcr_loss(
 
     Raises:
         ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.
+
+    >>> x = torch.randn(256, 4, 16, generator=torch.Generator().manual_seed(0))
+    >>> bool(seq_vcr_loss(0.001 * x) > seq_vcr_loss(x))
+    True
     """
     require.tensor("x", x, "batch n d")
     if len(x) < 2:

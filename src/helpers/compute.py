@@ -17,7 +17,11 @@ DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, 
 
 
 def device() -> torch.device:
-    """The best device there is: CUDA, else Apple's MPS, else the CPU."""
+    """The best device there is: CUDA, else Apple's MPS, else the CPU.
+
+    >>> device().type in ("cuda", "mps", "cpu")
+    True
+    """
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():
@@ -30,6 +34,9 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
 
     Raises:
         ValueError: the name is none of these.
+
+    >>> dtype("bf16")
+    torch.bfloat16
     """
     if isinstance(name, torch.dtype):
         return name
@@ -41,6 +48,10 @@ def seed(value: int) -> torch.Generator:
 
     Raises:
         ValueError: the seed is not an integer in [0, 2**32).
+
+    >>> first = torch.rand(2, generator=seed(5))
+    >>> torch.equal(first, torch.rand(2, generator=seed(5)))
+    True
     """
     value = require.seed(value, "the value of the seed")
     random.seed(value)
@@ -55,6 +66,10 @@ def threads(count: int) -> Iterator[None]:
 
     Raises:
         ValueError: count is below 1.
+
+    >>> with threads(1):
+    ...     torch.get_num_threads()
+    1
     """
     require.integer("count", count, 1)
     before = torch.get_num_threads()
@@ -70,6 +85,9 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
 
     Raises:
         ValueError: items cannot be iterated over.
+
+    >>> sum(progress(range(4), "numbers"))
+    6
     """
     require.text("label", label)
     if items is not None:
@@ -83,6 +101,9 @@ def shrink(call: Callable[[int], Result], chunk: int) -> Result:
     Raises:
         ValueError: `chunk` is below 1.
         torch.OutOfMemoryError: even a chunk of one does not fit.
+
+    >>> shrink(lambda chunk: list(torch.arange(6).split(chunk))[0].tolist(), 4)
+    [0, 1, 2, 3]
     """
     require.function("call", call)
     chunk = require.integer("chunk", chunk, 1)
@@ -98,5 +119,9 @@ def shrink(call: Callable[[int], Result], chunk: int) -> Result:
 
 
 def building() -> bool:
-    """Whether a page is being built (HELPERS_STILL=1): widgets are then drawn frame by frame."""
+    """Whether a page is being built (HELPERS_STILL=1): widgets are then drawn frame by frame.
+
+    >>> building() in (True, False)
+    True
+    """
     return os.environ.get("HELPERS_STILL") == "1"

@@ -22,14 +22,22 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def folder() -> Path:
-    """The course's `data` folder: in the source tree, or inside the installed package."""
+    """The course's `data` folder: in the source tree, or inside the installed package.
+
+    >>> (folder() / "reported").is_dir()
+    True
+    """
     here = Path(__file__).resolve()
     installed = here.parent / "_data"
     return installed if installed.is_dir() else here.parents[2] / "data"
 
 
 def cache() -> Path:
-    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place)."""
+    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place).
+
+    >>> cache().is_absolute()
+    True
+    """
     return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
 
 
@@ -38,25 +46,33 @@ def table(name: str) -> pd.DataFrame:
 
     Raises:
         ValueError: there is no such table; the message lists those there are.
+
+    >>> table("reported/tree_neighbors_match").set_index("model").loc["GAT", "5"].item()
+    0.41
     """
     known = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv"))
     require.choice("name", name, known)
     return pd.read_csv(folder() / f"{name}.csv", comment="#")
 
 
-def sha256(path: Path) -> str:
+def sha256(path: str | Path) -> str:
     """The SHA-256 of a file, in hexadecimal.
 
     Raises:
         ValueError: path is no path.
         OSError: it cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as empty:
+    ...     sha256(empty.name)[:8]
+    'e3b0c442'
     """
     require.instance("path", path, str | Path, "a path")
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def download(url: str, target: Path, expected: str, attempts: int = 3, **settings) -> Path:
+def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
     """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
 
     What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its hash is
@@ -128,7 +144,7 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
 
 
 @contextlib.contextmanager
-def room(folder: Path, needed: int = 0) -> Iterator[None]:
+def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
     """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.
 
     Raises:

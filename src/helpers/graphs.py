@@ -50,6 +50,9 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
     Raises:
         ValueError: unknown name, or nodes below 6.
+
+    >>> family("cycle", 8).number_of_edges()
+    8
     """
     require.choice("name", name, FAMILIES)
     require.integer("nodes", nodes, 6)
@@ -68,14 +71,22 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
 
 
 def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
-    """Two nodes at the largest distance: the first such pair in the order of `graph.nodes`."""
+    """Two nodes at the largest distance: the first such pair in the order of `graph.nodes`.
+
+    >>> far_pair(nx.path_graph(4))
+    (0, 3)
+    """
     _check(graph)
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     return max(itertools.combinations(graph, 2), key=lambda pair: lengths[pair[0]][pair[1]])
 
 
 def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
-    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here."""
+    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
+
+    >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
+    [1, 3, 7, 15]
+    """
     _check_node(graph, "node", node)
     require.integer("layers", layers, 0)
     lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
@@ -87,6 +98,9 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
 
     Args:
         loops: let a node hear itself too, as with self-loops or residual connections.
+
+    >>> computation_tree(nx.cycle_graph(5), 0, 4)
+    [1, 2, 4, 8, 16]
     """
     _check_node(graph, "node", node)
     require.integer("layers", layers, 0)
@@ -103,7 +117,11 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
 
 
 def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False) -> Float[Tensor, "n n"]:
-    """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`."""
+    """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
+
+    >>> adjacency(nx.path_graph(3), "row").tolist()
+    [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+    """
     _check(graph)
     require.choice("normalisation", normalisation, NORMALISATIONS)
     require.flag("loops", loops)
@@ -117,7 +135,12 @@ def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False)
 
 
 def orthogonal_weights(layers: int, width: int, seed: int = 0) -> Float[Tensor, "layers 2 width width"]:
-    """Random orthogonal matrices for `propagate`: only graph and activation shrink a message."""
+    """Random orthogonal matrices for `propagate`: only graph and activation shrink a message.
+
+    >>> weights = orthogonal_weights(layers=2, width=3)
+    >>> bool(torch.allclose(weights @ weights.mT, torch.eye(3).double()))
+    True
+    """
     require.integer("layers", layers, 1)
     require.integer("width", width, 1)
     generator = torch.Generator().manual_seed(require.seed(seed))
@@ -131,7 +154,12 @@ def propagate(
     residual: float = 1.0,
     activation: Callable[[Tensor], Tensor] = torch.relu,
 ) -> Float[Tensor, "n width"]:
-    """H <- activation(residual H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023)."""
+    """H <- activation(residual H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
+
+    >>> graph, weights = nx.path_graph(3), torch.eye(1).double().expand(2, 2, 1, 1)
+    >>> propagate(torch.tensor([[1.0], [0.0], [0.0]]), adjacency(graph), weights).flatten().tolist()
+    [2.0, 2.0, 1.0]
+    """
     require.tensor("features", features, "n width")
     n, width = features.shape
     require.tensor("matrix", matrix, "n n", n=n)
@@ -169,6 +197,10 @@ def jacobian_norms(
 
     Args:
         last: the graph of the last layer, if it is another one on the same nodes in the same order.
+
+    >>> norms = jacobian_norms(nx.path_graph(5), target=4, layers=3)
+    >>> (norms > 0).tolist()  # three layers do not reach four hops
+    [False, True, True, True, True]
     """
     _check_node(graph, "target", target)
     require.integer("layers", layers, 1)
@@ -202,6 +234,9 @@ def walk_bound(
     Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly `layers`
     hops away, where the node's own state cannot contribute and residual drops out. Both here for weights of
     spectral norm 1 and an activation of slope at most 1.
+
+    >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
+    [1.0, 2.0, 2.0]
     """
     _check_node(graph, "target", target)
     require.integer("layers", layers, 1)
@@ -219,6 +254,9 @@ def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Te
     over the eigenvalues of D^-1/2 A D^-1/2 but the first. The paper's mu^(L+1) / (1 - mu), mu = max_k
     |lambda_k|, is larger and infinite on bipartite graphs. `commute_time` is 2|E| R: far in resistance is
     hard to reach.
+
+    >>> [round(x, 6) for x in resistance_bound(nx.path_graph(3), 2, 2).tolist()]
+    [16.0, 20.0, 24.0]
     """
     _check_node(graph, "target", target)
     require.integer("layers", layers, 1)
@@ -239,7 +277,11 @@ def _pseudoinverse(graph: nx.Graph) -> Float[Tensor, "n n"]:
 
 
 def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm."""
+    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
+
+    >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
     inverse = _pseudoinverse(graph)
     diagonal = inverse.diagonal()
     resistance = diagonal[:, None] + diagonal - 2 * inverse
@@ -247,17 +289,29 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
 
 
 def commute_time(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """Expected steps of a random walk from u to v and back: 2 |E| R_uv (Chandra et al., 1989)."""
+    """Expected steps of a random walk from u to v and back: 2 |E| R_uv (Chandra et al., 1989).
+
+    >>> round(commute_time(nx.path_graph(4))[0, 3].item(), 6)
+    18.0
+    """
     return effective_resistance(graph) * 2 * graph.number_of_edges()
 
 
 def total_resistance(graph: nx.Graph) -> float:
-    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs."""
+    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs.
+
+    >>> round(total_resistance(nx.path_graph(3)), 6)
+    4.0
+    """
     return _pseudoinverse(graph).trace().item() * len(graph)
 
 
 def spectral_gap(graph: nx.Graph) -> float:
-    """Second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2."""
+    """Second smallest eigenvalue of the normalised Laplacian I - D^-1/2 A D^-1/2.
+
+    >>> round(spectral_gap(nx.complete_graph(5)), 6)
+    1.25
+    """
     _check(graph)
     return float(np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1])
 
@@ -269,6 +323,10 @@ def cheeger_cut(graph: nx.Graph) -> tuple[float, set]:
 
     Raises:
         ValueError: the graph has more than 20 nodes.
+
+    >>> h, side = cheeger_cut(nx.barbell_graph(4, 0))
+    >>> round(h, 6), side in ({0, 1, 2, 3}, {4, 5, 6, 7})
+    (0.076923, True)
     """
     _check(graph)
     nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
@@ -279,7 +337,11 @@ def cheeger_cut(graph: nx.Graph) -> tuple[float, set]:
 
 
 def sweep_cut(graph: nx.Graph) -> tuple[float, set]:
-    """The best cut along the second eigenvector: its ratio, from h to sqrt(2 `spectral_gap`), and the set."""
+    """The best cut along the second eigenvector: its ratio, from h to sqrt(2 `spectral_gap`), and the set.
+
+    >>> round(sweep_cut(nx.barbell_graph(4, 0))[0], 6)
+    0.076923
+    """
     _check(graph)
     nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
     vector = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1][:, 1]
@@ -305,6 +367,9 @@ def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
     Ric(i, j) = 2/d_i + 2/d_j - 2 + 2 t / max(d_i, d_j) + t / min(d_i, d_j) + (s_i + s_j) / (g max(d_i,
     d_j)), or 0 if one degree is 1. t counts common neighbours; s_i the neighbours of i that start a 4-cycle
     i-k-w-j without diagonals; g is the largest number of such 4-cycles through one of them.
+
+    >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
+    -1.2
     """
     _check(graph)
     neighbours = {node: set(graph[node]) for node in graph}
@@ -328,6 +393,9 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
     It takes for 4-cycles all k with A_kj (A^2 - A)_ik > 0 or A_ik (A^2 - A)_kj > 0, so also i, j and nodes
     that close a triangle, and counts too many cycles through each. The pentagon gets 1 in place of 0.
+
+    >>> balanced_forman_as_copied(nx.cycle_graph(5))[0, 1], balanced_forman(nx.cycle_graph(5))[0, 1]
+    (1.0, 0.0)
     """
     a = adjacency(graph)
     squared, degree, place = a @ a, a.sum(1), {node: number for number, node in enumerate(graph)}
@@ -342,7 +410,11 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
 
 
 def with_virtual_node(graph: nx.Graph) -> nx.Graph:
-    """A copy with one more node, the last, joined to all: "virtual", with primes if that name is taken."""
+    """A copy with one more node, the last, joined to all: "virtual", with primes if that name is taken.
+
+    >>> list(with_virtual_node(nx.path_graph(2)))
+    [0, 1, 'virtual']
+    """
     _check(graph)
     copy, name = graph.copy(), "virtual"
     while name in copy:
@@ -352,7 +424,11 @@ def with_virtual_node(graph: nx.Graph) -> nx.Graph:
 
 
 def fully_adjacent(graph: nx.Graph) -> nx.Graph:
-    """A copy with an edge between any two nodes: a fully adjacent layer (Alon & Yahav, 2021)."""
+    """A copy with an edge between any two nodes: a fully adjacent layer (Alon & Yahav, 2021).
+
+    >>> fully_adjacent(nx.path_graph(6)).number_of_edges()
+    15
+    """
     _check(graph)
     copy = graph.copy()
     copy.add_edges_from(nx.non_edges(graph), added="fully adjacent")
@@ -372,6 +448,9 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
 
     Raises:
         ValueError: unknown method, or edges is not from 0 to the number of pairs without an edge.
+
+    >>> list(rewire(nx.path_graph(5), "gtr", 1).edges(data="added"))
+    [(0, 1, None), (0, 4, 'gtr'), (1, 2, None), (2, 3, None), (3, 4, None)]
     """
     _check(graph)
     require.choice("method", method, METHODS)

@@ -6,14 +6,15 @@ error from deep below reaches a reader who mistyped.
 
 import math
 import operator
-from collections.abc import Callable, Collection, Iterable
+import types
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-Kind = TypeVar("Kind")
+Result = TypeVar("Result")
 
 
 def said(value: Any) -> str:
@@ -28,7 +29,7 @@ def said(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:40]} …"
 
 
-def integer(name: str, value: int, least: int | None = None, most: int | None = None) -> int:
+def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
     """An integer from `least` to `most`; True and 2.0 are none.
 
     >>> integer("n", 3, least=1)
@@ -47,7 +48,7 @@ def integer(name: str, value: int, least: int | None = None, most: int | None = 
 
 
 def number(
-    name: str, value: float, least: float | None = None, most: float | None = None, above: float | None = None
+    name: str, value: object, least: float | None = None, most: float | None = None, above: float | None = None
 ) -> float:
     """A finite number from `least` to `most`, or `above` a bound that it may not reach.
 
@@ -74,7 +75,7 @@ def _range(least: float | None, most: float | None) -> str:
     return f" of at least {least}" if least is not None else f" of at most {most}" if most is not None else ""
 
 
-def flag(name: str, value: bool) -> bool:
+def flag(name: str, value: object) -> bool:
     """True or False.
 
     >>> flag("loops", "no")
@@ -86,7 +87,7 @@ def flag(name: str, value: bool) -> bool:
     return bool(value)
 
 
-def integers(name: str, values: Iterable[int], least: int | None = None, most: int | None = None) -> list[int]:
+def integers(name: str, values: object, least: int | None = None, most: int | None = None) -> list[int]:
     """One integer or more from `least` to `most`, as a list.
 
     >>> integers("lengths", range(1, 4), least=1)
@@ -104,7 +105,7 @@ def integers(name: str, values: Iterable[int], least: int | None = None, most: i
     return found
 
 
-def seed(value: int, name: str = "seed") -> int:
+def seed(value: object, name: str = "seed") -> int:
     """A seed that Python, NumPy and torch all take.
 
     >>> seed(-1)
@@ -117,7 +118,7 @@ def seed(value: int, name: str = "seed") -> int:
         raise ValueError(f"{name} must be an integer in [0, 2**32), not {said(value)}") from None
 
 
-def choice(name: str, value: Kind, choices: Collection[Kind]) -> Kind:
+def choice(name: str, value: object, choices: Collection[str]) -> str:
     """One of a few names.
 
     >>> choice("encoding", "rope", ("NoPE", "RoPE"))
@@ -129,7 +130,7 @@ def choice(name: str, value: Kind, choices: Collection[Kind]) -> Kind:
     return value
 
 
-def text(name: str, value: str, empty: bool = True) -> str:
+def text(name: str, value: object, empty: bool = True) -> str:
     """A string, and where it may not be `empty`, one with something in it.
 
     >>> text("sequence", "", empty=False)
@@ -141,7 +142,7 @@ def text(name: str, value: str, empty: bool = True) -> str:
     return value
 
 
-def instance(name: str, value: Kind, kind: type | tuple[type, ...], what: str) -> Kind:
+def instance(name: str, value: object, kind: type | tuple[type, ...] | types.UnionType, what: str) -> Any:
     """An object of a type, which the sentence calls `what`.
 
     >>> instance("model", "gpt2", dict, "what models.load returns")
@@ -153,7 +154,7 @@ def instance(name: str, value: Kind, kind: type | tuple[type, ...], what: str) -
     return value
 
 
-def function(name: str, value: Callable) -> Callable:
+def function(name: str, value: object) -> Callable:
     """Something that can be called.
 
     >>> function("kernel", 3)
@@ -165,7 +166,7 @@ def function(name: str, value: Callable) -> Callable:
     return value
 
 
-def tensor(name: str, value: Tensor, axes: str, kind: str = "floating-point", **sizes: int) -> Tensor:
+def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **sizes: int) -> Tensor:
     """A tensor of finite numbers with these axes, none of them empty.
 
     Args:
@@ -202,7 +203,7 @@ def tensor(name: str, value: Tensor, axes: str, kind: str = "floating-point", **
     return value
 
 
-def finite(name: str, result: Kind) -> Kind:
+def finite(name: str, result: Result) -> Result:
     """A result, a number or a tensor, that the size of the argument `name` has not made infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)

@@ -197,7 +197,7 @@ def layout_order(width: int) -> Int[Tensor, " {width}"]:
 # Sums of cosines ---------------------------------------------------------------------------------------
 
 
-def cosine_sum(distance: float | Float[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+def cosine_sum(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
     """B(m) = sum over the pairs of cos(m theta_i), the logit of two equal vectors of ones in each pair.
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
@@ -213,7 +213,7 @@ def cosine_sum(distance: float | Float[Tensor, "..."], width: int, base: float) 
     return (distance[..., None] * frequencies(width, base)).cos().sum(-1)
 
 
-def decay_bound(distance: float | Float[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
     """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
 
     S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.

@@ -63,6 +63,10 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
     Raises:
         ValueError: `log` is none of these, a text is no string, or the height is not from 0.1 to 100 inches.
+
+    >>> ax = axes("Distance falls", "n", "L1", log="xy")
+    >>> ax.get_xscale(), ax.get_title(loc="left")
+    ('log', 'Distance falls')
     """
     for name, text in (("title", title), ("x", x), ("y", y), ("log", log)):
         require.text(name, text)
@@ -78,7 +82,14 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
 
 
 def counted(ax: Axes, x: bool = True, y: bool = False) -> None:
-    """Ticks at whole numbers only, where a linear axis counts things."""
+    """Ticks at whole numbers only, where a linear axis counts things.
+
+    >>> ax = axes("Whole numbers", "n", "L1")
+    >>> counted(ax)
+    """
+    require.instance("ax", ax, Axes, "Matplotlib axes")
+    require.flag("x", x)
+    require.flag("y", y)
     for axis, chosen in ((ax.xaxis, x), (ax.yaxis, y)):
         if chosen:
             axis.get_major_locator().set_params(integer=True)
@@ -91,6 +102,12 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
 
     Raises:
         ValueError: ax is no axes, lines are none, a line has no point to write beside, or the gap is negative.
+
+    >>> ax = axes("One line", "n", "L1")
+    >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
+    >>> label(ax)
+    >>> ax.texts[0].get_text()
+    'fp32'
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
     require.number("gap", gap, 0)

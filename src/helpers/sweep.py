@@ -131,6 +131,9 @@ def read(out: str | Path) -> Table:
 
     Raises:
         ValueError: a row has more or fewer values than there are columns.
+
+    >>> read("a table that is not there").rows
+    []
     """
     require.instance("out", out, str | Path, "a path")
     lines = Path(out).read_text().splitlines() if Path(out).is_file() else []

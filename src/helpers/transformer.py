@@ -16,6 +16,9 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
 
     Raises:
         ValueError: positions that are not one row of finite numbers, or a width that is not positive and even.
+
+    >>> sinusoidal(torch.tensor([0]), 4).tolist()
+    [[0.0, 1.0, 0.0, 1.0]]
     """
     require.tensor("positions", positions, "n", "real")
     if require.integer("width", width, 2) % 2:
@@ -30,6 +33,9 @@ def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
 
     Raises:
         ValueError: fewer than one head.
+
+    >>> alibi_slopes(8).tolist()[:3]
+    [0.5, 0.25, 0.125]
     """
     require.integer("heads", heads, 1)
     return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
@@ -85,6 +91,10 @@ class Decoder(nn.Module):
         ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2 heads, a base that is
             not above 1, or `turning` outside [0, 1]; when it runs, tokens that are not of shape (b, n) or not in the
             vocabulary.
+
+    >>> decoder = Decoder(vocabulary=10, width=16, heads=2, layers=1)
+    >>> decoder(torch.tensor([[1, 2, 3]])).shape
+    torch.Size([1, 3, 10])
     """
 
     def __init__(

@@ -222,6 +222,10 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
     Raises:
         ValueError: length is negative.
+
+    >>> features, edges = on_a_chain(TreeNeighborsMatch(2), 3)
+    >>> features.shape, edges.shape
+    (torch.Size([96, 10, 2]), torch.Size([2, 19]))
     """
     require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
     require.integer("length", length, 0)
@@ -274,6 +278,10 @@ def build(
     Raises:
         ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for "gat": a
             multiple of 4), or an "attention" that is fully adjacent or has the key everywhere.
+
+    >>> task, network = TreeNeighborsMatch(2), build("gcn", 2)
+    >>> network(task.batch(task.train[:10])).shape
+    torch.Size([10, 5])
     """
     require.choice("kind", kind, KINDS)
     require.flag("fully_adjacent", fully_adjacent)

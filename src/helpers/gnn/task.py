@@ -32,6 +32,9 @@ def orderings(depth: int) -> int:
 
     Raises:
         ValueError: depth is not an integer from 1 to 16.
+
+    >>> orderings(2)  # 4! / 2^3
+    3
     """
     _check_depth(depth, range(1, 17))
     leaves = 2**depth
@@ -47,6 +50,9 @@ def minimum_width(depth: int, bits: int = 32) -> int:
 
     Raises:
         ValueError: depth is not an integer from 1 to 16, or bits is not a positive integer.
+
+    >>> [minimum_width(depth) for depth in (3, 5, 8)]
+    [1, 3, 45]
     """
     if isinstance(bits, bool) or not isinstance(bits, int) or bits < 1:
         raise ValueError(f"bits must be a positive integer, not {bits!r}")
@@ -86,6 +92,10 @@ class TreeNeighborsMatch:
 
     Raises:
         ValueError: depth is not an integer from 2 to 8, or seed is none.
+
+    >>> task = TreeNeighborsMatch(2)
+    >>> task.nodes, len(task.train), len(task.test)
+    (7, 76, 20)
     """
 
     def __init__(self, depth: int, seed: int = 11):

@@ -1,0 +1,63 @@
+"""The examples in docstrings give what they say, and every public function of the tools has one."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import matplotlib
+import pytest
+from test_bad_input import FUNCTIONS
+
+import helpers
+
+matplotlib.use("agg")
+MODULES = [m.name for m in pkgutil.walk_packages(helpers.__path__, "helpers.") if not m.name.endswith("__main__")]
+# public functions without an example, and why
+WITHOUT = {
+    **dict.fromkeys(
+        [
+            "collapse.repeated_states",
+            "collapse.last_token_distance",
+            "collapse.copying_prompt",
+            "collapse.copying_margins",
+        ],
+        "needs a real model, which takes longer than an example may; the lessons show it",
+    ),
+    **dict.fromkeys(
+        ["gnn.accuracy", "gnn.train", "gnn.fit", "gnn.main", "sweep.options", "sweep.run_line"],
+        "trains, or is a command line",
+    ),
+    **dict.fromkeys(["data.download", "data.room"], "needs a server or a full disk"),
+    "rope.turn": "rope.rotate has one",
+}
+
+
+def examples() -> dict[str, doctest.DocTest]:
+    """Those of functions, and of classes with their methods, under whatever decorators they have."""
+    found, finder = {}, doctest.DocTestFinder(exclude_empty=True)
+    for name in MODULES:
+        module = importlib.import_module(name)
+        for inner, value in vars(module).items():
+            if getattr(value, "__module__", None) == name and (inspect.isclass(value) or callable(value)):
+                tests = finder.find(inspect.unwrap(value), f"{name}.{inner}", module, vars(module))
+                found |= {test.name: test for test in tests if test.examples}
+    return found
+
+
+EXAMPLES = examples()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_gives_what_it_says(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = []
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    runner.run(EXAMPLES[name], out=said.append, clear_globs=False)
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith(("probe.", "models."))])
+def test_a_public_function_has_an_example(name):
+    documented = ">>>" in (inspect.getdoc(FUNCTIONS[name]) or "")
+    assert documented != (name in WITHOUT), f"write an example (>>>) into the docstring of {name}, or a reason here"
