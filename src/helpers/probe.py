@@ -77,15 +77,6 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
 
 
 @torch.inference_mode()
-def hidden_states(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers d"]:
-    """The last token's representation after the embedding and after each layer (the last one after the final norm)."""
-    _check(model, "ids", ids)
-    cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
-    out = _forward(model, ids[-1:], cache, states=True)
-    return torch.stack([state[0, -1] for state in out.hidden_states])
-
-
-@torch.inference_mode()
 def after(
     model: LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " t"]]]
 ) -> Readout:
