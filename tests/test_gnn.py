@@ -208,7 +208,7 @@ def test_what_can_be_learnt_in_seconds_is_learnt(kind, depth, least):
     """Either takes a second or two; other seeds of the attention layer dwell on a plateau for longer."""
     torch.manual_seed(0)
     history = []
-    for epoch in gnn.train(gnn.build(kind, depth), gnn.TreeNeighborsMatch(depth), seconds=30):
+    for epoch in gnn.train(gnn.build(kind, depth), gnn.TreeNeighborsMatch(depth), seconds=300):
         history.append(epoch)
         if epoch.train_accuracy > least:
             break
