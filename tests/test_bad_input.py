@@ -194,7 +194,7 @@ def good(function: str, parameter: Parameter):
         return known[parameter.name]
     if parameter.default is not inspect.Parameter.empty:
         return parameter.default
-    kind = parameter.kinds[0]
+    kind = next((kind for kind in parameter.kinds if kind in MAKE), parameter.kinds[0])
     if kind in MAKE:
         return MAKE[kind]()
     if parameter.name in BY_NAME and not any(map(is_tensor, parameter.kinds)):
