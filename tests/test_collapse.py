@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import softmax as scipy_softmax
 from scipy.stats import entropy as scipy_entropy
+from tiny_models import tiny
 
-from helpers import collapse
+from helpers import collapse, probe
 
 
 def test_total_variation_has_no_factor_one_half():
@@ -241,12 +242,29 @@ def test_ones_collapse_in_the_real_model(smollm2):
     assert found[1] < 0.3 * found[0]
 
 
-def test_the_first_digit_reaches_the_answer_more_than_the_last(smollm2):
-    effects = {}
-    for place in ("first", "last"):
-        zero, one = collapse.copying_margins(smollm2, [20], place)
-        effects[place] = float(zero - one)
-    assert effects["first"] > effects["last"]
+def test_the_first_digit_moves_the_answer_whatever_is_asked(smollm2):
+    """What a small model does with the first digit is no copying: the swapped question moves by about as much."""
+    margins = collapse.copying_margins(smollm2, [20])
+    effects = {places: float(zero - one) for places, (zero, one) in margins.items()}
+    assert effects["first", "first"] > effects["last", "last"]
+    assert effects["first", "last"] > 5 * effects["last", "last"]
+
+
+@pytest.mark.parametrize("pattern", collapse.PATTERNS)
+def test_copying_margins_read_the_sequences_they_say(pattern):
+    """Against one forward pass a sequence."""
+    model = tiny("llama", seed=3)
+    found = collapse.copying_margins(model, [2, 7], pattern=pattern, prompt="type 2")
+    filler = (collapse.PATTERNS[pattern] * 7)[:6]
+    for (place, asked), pair in found.items():
+        head, tail = collapse.copying_prompt(model, "type 2", asked, hint=False)
+        for digit, margins in zip("01", pair, strict=True):
+            for n, margin in zip((2, 7), margins, strict=True):
+                sequence = digit + filler[: n - 1] if place == "first" else filler[::-1][: n - 1] + digit
+                text = head + sequence + tail
+                logits = model.model(probe.encode(model, text)[None]).logits[0, -1]
+                expected = probe.margin(model, logits, "0", "1")
+                assert float(margin) == pytest.approx(float(expected), abs=1e-4)
 
 
 def test_copying_asks_what_it_says(smollm2):
@@ -257,8 +275,8 @@ def test_copying_asks_what_it_says(smollm2):
     for call, message in (
         (lambda: collapse.copying_prompt(smollm2, "x", "last", False), "prompt must be"),
         (lambda: collapse.copying_prompt(smollm2, "type 1", "middle", False), "place must be"),
-        (lambda: collapse.copying_margins(smollm2, [1], "last"), "at least 2"),
-        (lambda: collapse.copying_margins(smollm2, [5], "last", pattern="x"), "pattern must be"),
+        (lambda: collapse.copying_margins(smollm2, [1]), "at least 2"),
+        (lambda: collapse.copying_margins(smollm2, [5], pattern="x"), "pattern must be"),
         (lambda: collapse.last_token_distance(smollm2, []), "lengths must hold"),
         (lambda: collapse.last_token_distance(smollm2, [3], sequence=""), "sequence must not"),
         (lambda: collapse.last_token_distance(smollm2, [3], period=4), "period"),

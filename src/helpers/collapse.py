@@ -1,7 +1,9 @@
 """Representational collapse: the lemmas, the counterexamples, the arithmetic and the remedies of chapter 3."""
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float
@@ -221,6 +223,11 @@ def length_for_half(gap: float) -> int:
 # Figures 8 and 10: one layer with random queries, keys and values -----------------------------------
 
 
+@lru_cache(maxsize=2)  # the encodings are compared on the same vectors
+def _gaussian(n: int, width: int, seed: int) -> Float[Tensor, "3 n width"]:
+    return torch.randn(3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
 def one_layer_distance(
     encoding: str,
     lengths: Sequence[int],
@@ -261,8 +268,7 @@ def one_layer_distance(
     require.flag("residual", residual)
     if window is not None:
         require.integer("window", window, 1)
-    generator = torch.Generator().manual_seed(require.seed(seed))
-    q, k, v = deviation * torch.randn(3, max(lengths), width, generator=generator, dtype=torch.float64)
+    q, k, v = deviation * _gaussian(max(lengths), width, require.seed(seed))
 
     def output(tokens: Tensor) -> Tensor:
         n = len(tokens)
@@ -480,6 +486,7 @@ PROMPTS = {
     "type 2": "{form}. What is the {place} digit of the following sequence?{hint} {sequence}",
 }
 PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
+PLACES = ("first", "last")
 
 
 def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
@@ -490,7 +497,7 @@ def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) ->
     """
     require.instance("model", model, LanguageModel, "what models.load returns")
     require.choice("prompt", prompt, PROMPTS)
-    require.choice("place", place, ("first", "last"))
+    require.choice("place", place, PLACES)
     require.flag("hint", hint)
     text = PROMPTS[prompt].format(place=place, hint=HINT if hint else "", form=FORM, sequence="<SEQUENCE>")
     if model.tokenizer.chat_template:
@@ -504,37 +511,43 @@ def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) ->
 def copying_margins(
     model: LanguageModel,
     lengths: Sequence[int],
-    place: str,
     *,
     pattern: str = "ones",
     prompt: str = "sequence first",
     hint: bool = False,
-) -> tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]:
-    """Logit of 0 minus logit of 1 as the answer, with a 0 at the place asked for and with a 1 there (the control).
+) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
+    """Logit of 0 minus logit of 1 as the answer, by the place of a digit and the place that the question names.
 
-    The difference of the two is the effect of that one token: what of it reached the answer.
+    A pair for each of ("first", "first"), ("first", "last"), ("last", "first"), ("last", "last"): the margins with a
+    0 at the first of the two places and with a 1 there. Their difference is the effect of that one token. A model
+    that copies has a large effect where the two places agree, and none where they do not: the control.
 
     Args:
         lengths: digits in the sequence, each at least 2.
-        place: "first" or "last".
         pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
 
     Raises:
-        ValueError: unknown place, pattern or prompt, or a length below 2.
+        ValueError: unknown pattern or prompt, or a length below 2.
     """
     require.instance("model", model, LanguageModel, "what models.load returns")
     require.choice("pattern", pattern, PATTERNS)
     lengths = require.integers("lengths", lengths, 2)
-    head, tail = (probe.encode(model, text) for text in copying_prompt(model, prompt, place, hint))
     filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
-    digits = [probe.encode(model, digit) for digit in "01"]
-    if place == "last":
-        ids = torch.cat([head, probe.encode(model, filler[::-1])])
-        continuations = [(len(head) + n - 1, torch.cat([digit, tail])) for digit in digits for n in lengths]
-        logits = probe.after(model, ids, continuations).logits
-    else:
-        continuations = [(len(head) + n, tail) for n in lengths]
-        sequences = [torch.cat([head, digit, probe.encode(model, filler)]) for digit in digits]
-        logits = torch.cat([probe.after(model, ids, continuations).logits for ids in sequences])
-    zero, one = probe.margin(model, logits, "0", "1").cpu().chunk(2)
-    return zero, one
+    reads: dict[tuple[str, str], list] = {}  # what has one beginning is read once
+    for asked in PLACES:
+        head, tail = copying_prompt(model, prompt, asked, hint)
+        start, tail = len(probe.encode(model, head)), probe.encode(model, tail)
+        for n, digit in itertools.product(lengths, "01"):
+            first, last = reads.setdefault((head, digit + filler), []), reads.setdefault((head, filler[::-1] + "1"), [])
+            first.append((("first", asked, digit, n), (start + n, tail)))
+            last.append((("last", asked, digit, n), (start + n - 1, torch.cat([probe.encode(model, digit), tail]))))
+    found = {}
+    for (head, sequence), questions in reads.items():
+        ids = torch.cat([probe.encode(model, head), probe.encode(model, sequence)])
+        logits = probe.after(model, ids, [continuation for _, continuation in questions]).logits
+        margins = probe.margin(model, logits, "0", "1").cpu()
+        found |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}
+    return {
+        (place, asked): tuple(torch.stack([found[place, asked, digit, n] for n in lengths]) for digit in "01")
+        for place, asked in itertools.product(PLACES, PLACES)
+    }

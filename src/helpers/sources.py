@@ -23,5 +23,7 @@ VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01
 AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
 # the talk that this course grew from
 TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/MTandHJ/blog_source")
+# a reader's note on Barbero et al. (2024)
+NOTE = Source("Note on Transformers need glasses", "https://github.com/MTandHJ/blog_source")
 # what has no source but this course
 COURSE = Source("This course", "https://github.com/connection-bottlenecks/course")

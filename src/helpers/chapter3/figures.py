@@ -1,13 +1,241 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+from pandas.io.formats.style import Styler
 from torch import Tensor
 
-from helpers import collapse, style
+from helpers import collapse, data, style
+from helpers.chapter3 import measures
+from helpers.models import LanguageModel
+
+LENGTHS = (10, 100, 1000, 10_000)
+# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not describe
+READING = {
+    "NoPE": {"encoding": "NoPE"},
+    "RoPE": {"encoding": "RoPE"},
+    "ALiBi 1/256": {"encoding": "ALiBi", "slope": 1 / 256},
+    "APE on q, k": {"encoding": "APE on q, k"},
+}
+VARIANTS = {
+    "ALiBi 1/2": {"encoding": "ALiBi", "slope": 1 / 2},
+    "APE on q, k, v": {"encoding": "APE on q, k, v"},
+}
+GAPS = (2, 5, 10, 15)
+
+
+# The lesson ----------------------------------------------------------------------------------------------
+
+
+def dispersion(gap: float) -> tuple[Axes, str]:
+    """The most that a token with a lead of `gap` logits can get, against length."""
+    n = sorted({round(10 ** (k / 20)) for k in range(141)})
+    ax = style.axes(f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x")
+    for other in GAPS:
+        ax.plot(n, [collapse.largest_weight(other, k) for k in n], color="#bbbbbb", lw=1.5)
+        half = collapse.length_for_half(other)
+        ax.annotate(str(other), (half, 0.5), color=style.COLOURS["grey"], size=13, ha="left", va="bottom")
+    ax.plot(n, [collapse.largest_weight(gap, k) for k in n], color=style.COLOURS["blue"])
+    half = collapse.length_for_half(gap)
+    weight = collapse.largest_weight(gap, half)
+    ax.plot([half], [weight], "o", color=style.COLOURS["vermillion"])
+    ax.set_ylim(0, 1.05)
+    return ax, f"With a lead of {gap} the weight is at least one half up to n = {half:,} tokens ({weight:.3f} there)."
+
+
+def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"], limit: float) -> tuple[Axes, str]:
+    """Figure 9: total variation against length, with its asymptote limit / n."""
+    mean = variation.mean(0)
+    peak, last = int(mean.argmax()), lengths[-1]
+    ratio = float(mean[-1]) * last / limit
+    ax = style.axes(
+        f"Noise on 200 tokens: a peak at n = {lengths[peak]}, then {limit:.1f} / n", "n (tokens)", "", log="xy"
+    )
+    ax.set_ylabel("total variation")
+    ax.plot(lengths, variation.T, color=style.COLOURS["grey"], lw=1)
+    ax.plot(lengths, mean, "o-", color=style.COLOURS["blue"], label=f"mean of {len(variation)} seeds")
+    tail = [n for n in lengths if n >= 350]
+    ax.plot(tail, [limit / n for n in tail], "--", color=style.COLOURS["vermillion"], label=f"{limit:.2f} / n")
+    ax.legend()
+    return ax, (
+        f"The total variation is {mean[0]:.3f} at n = {lengths[0]}, has its peak of {mean.max():.3f} at n = "
+        f"{lengths[peak]} and falls to {mean[-1]:.4f} at n = {last:,}, {ratio:.2f} times the closed form."
+    )
+
+
+def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
+    """What one repeated token changes in a bounded head that rotates, against length."""
+    grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
+    change, variation = zip(*(collapse.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True)
+    at = grid.index(n)
+    moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
+    ax = style.axes(moved, "n (tokens)", "change", log="x")
+    ax.plot(grid, variation, color=style.COLOURS["grey"], label="attention")
+    ax.plot(grid, change, color=style.COLOURS["blue"], label="output")
+    ax.plot([n], [change[at]], "o", color=style.COLOURS["vermillion"])
+    ax.set_ylim(-0.05, 2.2)
+    style.label(ax)
+    return ax, f"{moved} ({change[at]:.4f}), and the attention by {variation[at]:.4f}."
+
+
+@cache
+def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
+    """The distances of Figures 8 and 10 at `LENGTHS`, by encoding: the mean over seeds."""
+    choices = READING | VARIANTS
+    runs = [
+        [
+            collapse.one_layer_distance(**choice, lengths=LENGTHS, residual=residual, deviation=deviation, seed=seed)
+            for choice in choices.values()
+        ]
+        for seed in range(seeds)
+    ]
+    means = torch.stack([torch.stack(run) for run in runs]).mean(0)
+    return dict(zip(choices, means, strict=True))
+
+
+def encodings(residual: bool, shown: str = "the reading") -> tuple[Axes, str]:
+    """Figure 10: one random layer and six encodings; "the reading" nearest to the text, or "with variants"."""
+    means = layer_means(residual)
+    ratios = {name: float(mean[-1] / mean[0]) for name, mean in means.items()}
+    names = [*READING] if shown == "the reading" else [*READING, *VARIANTS]
+    level = [name for name in names if ratios[name] > 0.5]
+    fall = [1 / ratios[name] for name in names if name not in level]
+    title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}" + (
+        f"; {', '.join(level)}: level" if level else ""
+    )
+    ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy")
+    for k, name in enumerate(names):
+        dash = "o-" if name in READING else "s--"
+        ax.plot(LENGTHS, means[name], dash, color=[*style.COLOURS.values()][k], label=name)
+    ax.title.set_size(15)
+    ax.set_ylim(1e-4, 30)
+    style.label(ax)
+    last = ", ".join(f"{name} {ratios[name]:.2g}" for name in names)
+    return ax, f"Distance at n = 10,000 over the distance at n = 10: {last}."
+
+
+def powers() -> Styler:
+    """By which power of n the distance falls between 100 and 10,000 tokens."""
+    columns = {
+        name: {k: math.log10(mean[-1] / mean[1]) / 2 for k, mean in layer_means(residual).items()}
+        for name, residual in (("no residual", False), ("residual", True))
+    }
+    return pd.DataFrame(columns).style.format("n^{:.2f}")
+
+
+def small_vectors() -> tuple[Axes, str]:
+    """Figure 8: sinusoids on queries and keys (as described), or on values too, with and without a residual."""
+    ax = style.axes("", "n (tokens)", "L1 distance, n against n + 1", log="xy")
+    ratios = {}
+    for encoding, colour in (("APE on q, k", "blue"), ("APE on q, k, v", "vermillion")):
+        for residual, dash in ((False, "o-"), (True, "s--")):
+            mean = layer_means(residual, 1 / 8, 5)[encoding]
+            name = f"{encoding.removeprefix('APE on ')}{', residual' if residual else ''}"
+            ratios[name] = float(mean[-1] / mean[0])
+            ax.plot(LENGTHS, mean, dash, color=style.COLOURS[colour], label=name)
+    level = [name for name, ratio in ratios.items() if ratio > 0.2]
+    ax.set_title(f"Sinusoids: level only on {' and '.join(level)}" if level else "Sinusoids: all four fall")
+    style.label(ax)
+    return ax, "Distance at n = 10,000 over n = 10: " + ", ".join(f"{k} {v:.2g}" for k, v in ratios.items()) + "."
+
+
+@cache
+def _windows(sequence: str) -> dict[int | None, Tensor]:
+    return {w: measures.window_distance(sequence, w, WINDOW_LENGTHS, seeds=3) for w in (None, *WINDOWS)}
+
+
+WINDOW_LENGTHS = (5, 10, 15, 20, 25, 35, 50, 100, 200, 400)
+WINDOWS = (8, 16, 64)
+
+
+def window(sequence: str, window: str) -> tuple[Axes, str]:
+    """What a sliding window does to the distance of n and n + 1 tokens, on varied tokens and on equal ones."""
+    found = _windows(sequence)
+    chosen = None if window == "all" else int(window)
+    zero = 1e-12
+    ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy")
+    for width, mean in found.items():
+        name = "no window" if width is None else f"w = {width}"
+        if width not in (None, chosen):
+            ax.plot(WINDOW_LENGTHS, mean.clamp(min=zero), color="#cccccc", lw=1.5)
+    for width, colour in ((None, "blue"), (chosen, "vermillion")) if chosen else ((None, "blue"),):
+        name = "no window" if width is None else f"w = {width}"
+        ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
+    ax.set_ylim(zero / 5, 30)
+    ax.annotate("0 (rounding of float64)", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center")
+    style.label(ax)
+    free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
+    if chosen is None:
+        ax.set_title("Without a window the distance falls")
+        return ax, f"No window: {found[None][0]:.2g} at n = 5, {free:.2g} at n = {last}."
+    held = found[chosen]
+    gone = next((n for n, x in zip(WINDOW_LENGTHS, held, strict=True) if x < zero), None)
+    reach = 3 * (chosen - 1)
+    if gone is not None:
+        ax.set_title(f"Equal tokens: with a window of {chosen} the difference is 0")
+        return ax, (
+            f"Window {chosen}: nothing but float64 rounding is left from n = {gone} on (the first token is out of "
+            f"reach from n = {reach + 1} = 3 × {chosen - 1} + 1 on). Without: {free:.2g} at n = {last}."
+        )
+    ax.set_title(f"Varied tokens: a window of {chosen} keeps them apart")
+    return ax, f"Window {chosen}: {held[0]:.2g} at n = 5, {held[-1]:.2g} at n = {last}. Without: {free:.2g}."
+
+
+def reach(windows: Sequence[int | None] = (None, 16, 8)) -> tuple[Axes, str]:
+    """The influence of each token on the last one, by distance, in random decoders of four layers."""
+    sizes = {width: measures.influence(width) for width in windows}
+    near = float(sizes[8][1:8].mean() / sizes[None][1:8].mean())
+    edge = int((sizes[8] > 0).nonzero().max())
+    title = f"Window 8: near tokens gain {near:.0f}-fold, far ones lose all"
+    ax = style.axes(title, "distance from the last token", "influence (gradient norm)", log="y")
+    ax.title.set_size(15)
+    for (width, size), colour in zip(sizes.items(), ("blue", "green", "vermillion"), strict=False):
+        name = "no window" if width is None else f"window {width}"
+        ax.plot(size.where(size > 0, torch.nan), "o-", ms=4, color=style.COLOURS[colour], label=name)
+    ax.set_ylim(1e-7, 30)
+    ax.legend(loc="upper right")
+    return ax, (
+        f"Without a window all {len(sizes[None])} tokens have influence. With a window of 8 the tokens 1 to 7 steps "
+        f"away have {near:.1f} times as much, and from distance {edge + 1} on there is none (4 × 7 = 28)."
+    )
+
+
+SEPARATED = (13, 25, 49, 97, 193, 385)
+
+
+@cache
+def separator_curves() -> dict[str, Tensor]:
+    """Distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
+    ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
+    return {
+        f"{name}, n to n + {step}": measures.random_distance(tokens, SEPARATED, step)
+        for step in (1, 3)
+        for name, tokens in (("ones", ones), ("commas", commas))
+    }
+
+
+def separators() -> tuple[Axes, str]:
+    """Whether commas slow the collapse in random decoders, when equal numbers of tokens are repeated."""
+    curves = separator_curves()
+    ones, commas = (float(curves[f"{name}, n to n + 3"][-1]) for name in ("ones", "commas"))
+    slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"a factor of {commas / ones:.1f}"
+    ax = style.axes(f"Three tokens more: commas have {slows}", "n (tokens)", "L1 distance", log="xy")
+    colours = {"ones": "blue", "commas": "vermillion"}
+    for name, mean in curves.items():
+        dash = "o--" if name.endswith("1") else "o-"
+        ax.plot(SEPARATED, mean, dash, color=style.COLOURS[colours[name.split(",")[0]]], label=name)
+    ax.set_xticks(SEPARATED, [str(n) for n in SEPARATED])
+    ax.minorticks_off()
+    style.label(ax)
+    at = ", ".join(f"{name} {float(mean[-1]):.4f}" for name, mean in curves.items())
+    return ax, f"All four curves fall. At n = {SEPARATED[-1]}: {at}."
 
 
 def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
@@ -54,3 +282,233 @@ def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
 def _shifted(logits: Float[Tensor, " n"]) -> list[tuple[Tensor, Tensor]]:
     longer = torch.cat([PERIODIC, PERIODIC[-1:]])
     return [(logits[: len(values)].softmax(0), values.flip(0)) for values in (PERIODIC, longer)]
+
+
+# The lab -------------------------------------------------------------------------------------------------
+
+
+def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) -> tuple[Axes, str]:
+    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt."""
+    n = range(1, len(signal) + 1)
+    late = signal[len(signal) * 4 // 5 :].median()
+    first = len(signal) * 4 // 5 + 1
+    factor = float(signal.max() / late)
+    ax = style.axes(
+        f"One more token: from {signal.max():.3g} down to {late:.2g}",
+        "n (ones after the first token)",
+        "L1 distance",
+        log="xy",
+    )
+    ax.plot(n, floor, color=style.COLOURS["grey"], lw=1.5, label="bf16 error\nof one prompt")
+    ax.plot(n, signal, color=style.COLOURS["blue"], label="n to n + 1")
+    style.label(ax, gap=0.1)
+    return ax, (
+        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
+        f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There bf16 misplaces one prompt by "
+        f"{floor[first - 1 :].median():.2g} (median)."
+    )
+
+
+def telling(name: str, found: Mapping[str, measures.Resolution], kind: str, what: str) -> tuple[Axes, str]:
+    """What decides whether a type tells n from n + 1: the error of the difference, or its direction.
+
+    Filled markers: measured here. Open ones: the table of longer sequences, for the embedded model.
+    """
+    here = measures.in_bands(found[kind], [*measures.BANDS[:5], len(found[kind].signal)])
+    table = data.table("telling_apart")
+    table = table[(table.type == kind) & (table.low >= here.high.max() * 0.75)]
+    table = table if name == MEASURED else table.iloc[:0]
+    both = pd.concat([here, table])
+    ax = style.axes("", "n (ones after the first token)", "", log="x")
+    lines = (
+        (("signal", "blue", "signal"), ("error", "vermillion", "error of the\ndifference"), ("floor", "grey", "error of\none prompt"))
+        if what == "sizes"
+        else (("nearest", "green", "nearest prompt\nis the right one"), ("cosine", "blue", "cosine with the\ntrue difference"), ("control", "grey", "… of another\nlength (control)"))
+    )  # fmt: skip
+    for column, colour, text in lines:
+        x, y = (both.low * both.high) ** 0.5, both[column]
+        ax.plot(x, y, color=style.COLOURS[colour], label=text)
+        ax.plot(x[: len(here)], y[: len(here)], "o", color=style.COLOURS[colour])
+        ax.plot(x[len(here) :], y[len(here) :], "o", color=style.COLOURS[colour], mfc="white", mew=2)
+    last = both.iloc[-1]
+    span = f"n = {last.low:,.0f} to {last.high - 1:,.0f}"
+    if what == "sizes":
+        ax.set_yscale("log")
+        ax.set(
+            ylabel="L1 distance (median)", title=f"{kind}: error over signal, {last.error / last.signal:.2f} at {span}"
+        )
+        sentence = f"{kind}, {span}: the difference is {last.signal:.1f}, its error {last.error:.1f}, the error of one prompt {last.floor:.1f}."
+    else:
+        ax.set(ylim=(-0.2, 1.08), ylabel="share, or cosine")
+        ax.set_title(f"{kind}: the right prompt is the nearest in {last.nearest:.0%} at {span}")
+        sentence = (
+            f"{kind}, {span}: of all the prompts, the right one is the nearest in {last.nearest:.0%}; the difference has "
+            f"a cosine of {last.cosine:.2f} with the true one (the right sign in {last.right_direction:.0%}), and of "
+            f"{last.control:.2f} with that of another length."
+        )
+    ax.title.set_size(15)
+    style.label(ax, gap=0.12)
+    return ax, sentence
+
+
+MEASURED = "SmolLM2-135M-Instruct"  # the model of data/telling_apart.csv
+
+
+def figure5(
+    name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
+) -> tuple[Axes, str]:
+    """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
+    ax = style.axes("", "n (tokens of the sequence)", "L1 distance", log="xy")
+    for (text, found), colour in zip(curves[sequence].items(), ("blue", "vermillion", "green"), strict=False):
+        ax.plot(grid, found, "o-", color=style.COLOURS[colour], label=text)
+    ax.set_ylim(2, 600)
+    style.label(ax, gap=0.07)
+    middle = len(grid) // 2
+    changes = {text: float(found[-1] / found[middle]) for text, found in curves[sequence].items()}
+    ax.set_title(f"{sequence}: × " + ", × ".join(f"{x:.2g}" for x in changes.values()) + f" from n = {grid[middle]} on")
+    ax.title.set_size(15)
+    values = "; ".join(
+        f"{text}: {found[0]:.0f} at n = {grid[0]}, {found[middle]:.0f} at n = {grid[middle]}, {found[-1]:.1f} at n = {grid[-1]}"
+        for text, found in curves[sequence].items()
+    )
+    return ax, f"{name}. {values}."
+
+
+def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str) -> tuple[Axes, str]:
+    """The effect of the one 0 when its place is asked for, beside the same 0 when the other place is."""
+    found = margins[setting]
+    effects = {places: zero - one for places, (zero, one) in found.items()}
+    able = {place: measures.right(found, place) for place in collapse.PLACES}
+    short = [place for place in collapse.PLACES if not able[place][0]]
+    title = (
+        f"{setting}: wrong about the {' and the '.join(short)} digit at {digits[0]} digits already"
+        if short
+        else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
+    )
+    ax = style.axes(title, "digits in the sequence", "effect on the margin (logits)", log="x")
+    ax.title.set_size(15)
+    for (place, asked), effect in effects.items():
+        right = place == asked
+        colour = style.COLOURS["blue" if place == "first" else "vermillion"]
+        text = f"{place} 0,\n{place if right else asked} asked" + ("" if right else " (control)")
+        ax.plot(digits, effect, "o-" if right else "o:", color=colour, alpha=1 if right else 0.75, label=text)
+    ax.axhline(0, color=style.COLOURS["black"], lw=1)
+    ax.set_ylim(
+        min(-1, *(float(e.min()) - 0.3 for e in effects.values())),
+        max(5, *(float(e.max()) + 0.5 for e in effects.values())),
+    )
+    ax.set_xticks(digits, [str(n) for n in digits])
+    ax.minorticks_off()
+    style.label(ax, gap=0.11)
+    at = {places: float(effect[-1]) for places, effect in effects.items()}
+    return ax, (
+        f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "
+        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: {at['last', 'last']:+.2f} when asked "
+        f"for, {at['last', 'first']:+.2f} when not. Right both ways at {int(able['first'].sum())} (first) and "
+        f"{int(able['last'].sum())} (last) of {len(digits)} lengths."
+    )
+
+
+def effects(margins: Mapping[str, dict], digits: Sequence[int]) -> Styler:
+    """All effects as a table: setting, place of the 0, place asked for."""
+    rows = {
+        (setting, place, asked): zero - one
+        for setting, found in margins.items()
+        for (place, asked), (zero, one) in found.items()
+    }
+    index = pd.MultiIndex.from_tuples(rows, names=["prompt", "the 0", "asked"])
+    return pd.DataFrame([row.tolist() for row in rows.values()], index, digits).style.format("{:+.2f}")
+
+
+def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str]:
+    """Where the last token looks, layer by layer: at the first token, and at the last ten."""
+    first, recent = rows[:, :, 0].mean(1).cpu(), rows[:, :, -10:].sum(-1).mean(1).cpu()
+    even = 10 / rows.shape[-1]
+    most = [k + 1 for k, x in enumerate(first.tolist()) if x > 0.5]
+    layers = range(1, len(rows) + 1)
+    title = f"The first token gets more than half in {len(most)} of {len(rows)} layers"
+    ax = style.axes(title, "layer", "attention of the last token")
+    ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
+    ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
+    ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_ylim(0, 1.02)
+    style.label(ax)
+    level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]
+    return ax, (
+        f"{name}, {rows.shape[-1]} tokens. The first token gets {first.max():.2f} at most, in layer {int(first.argmax()) + 1}, "
+        f"and more than half in layers {_spans(most)}. The last ten get {recent.max():.2f} at most, in layer "
+        f"{int(recent.argmax()) + 1}, and less than twice their even share of {even:.3f} in layers {_spans(level)}."
+    )
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """[1, 2, 3, 7] as "1 to 3, 7"."""
+    spans: list[list[int]] = []
+    for k in numbers:
+        if spans and k == spans[-1][-1] + 1:
+            spans[-1].append(k)
+        else:
+            spans.append([k])
+    return ", ".join(f"{s[0]} to {s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans) or "none"
+
+
+def table(columns: Mapping[str, Sequence[float]], index: Sequence, name: str = "", form: str = "{:.3g}"):
+    """Numbers as a table, one column a name."""
+    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, pd.Index(index, name=name))
+    return rows.style.format(form)
+
+
+def describe(model: LanguageModel) -> str:
+    """One sentence on a model's size, and one on the weights of its file."""
+    config, levels = model.model.config, measures.levels(model)
+    size = sum(weight.numel() for weight in model.model.parameters())
+    file = (
+        f" A block of 32 of its weights holds at most {levels} different values: this is a **4-bit file, unpacked to fp32**. "
+        "What we call exact is this model, not the one its authors published."
+        if levels <= 16
+        else ""
+    )
+    return (
+        f"**{model.name}**: {size:,} parameters, {config.num_hidden_layers} layers, {config.num_attention_heads} query "
+        f"heads, width {config.hidden_size}, on {model.model.device}.{file}"
+    )
+
+
+def told(name: str, found: Mapping[str, measures.Resolution]) -> str:
+    """Up to which length each type tells n from n + 1: measured here, and in the table of longer sequences."""
+    parts = []
+    for kind, part in found.items():
+        bands = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
+        if name == MEASURED:
+            table = data.table("telling_apart")
+            bands = pd.concat([bands, table[(table.type == kind) & (table.low >= 400)]])
+        lost = bands[bands.nearest < 0.1]
+        length = (
+            f"loses the right prompt in nine of ten cases from n = {lost.low.iloc[0]:,} on"
+            if len(lost)
+            else f"still finds the right one of all prompts in {bands.nearest.iloc[-1]:.0%} of the cases at n = "
+            f"{bands.low.iloc[-1]:,} to {bands.high.iloc[-1] - 1:,}"
+        )
+        below = bands[bands.error > bands.signal]
+        error = (
+            f"the error of the difference is larger than the difference from n = {below.low.iloc[-1]:,} on at the latest"
+            if len(below)
+            else "the error of the difference is smaller than the difference at all lengths"
+        )
+        parts.append(f"**{kind}** {length}; {error}.")
+    return f"{name}, ones after the first token. " + " ".join(parts)
+
+
+def longer_tokens(name: str, merged: Mapping[str, float]) -> str:
+    """What one more letter and one more whole token change where the tokenizer merges letters."""
+    letter, token = merged["one letter more"], merged["one token more"]
+    reading = (
+        "As with commas, what stays large is a local difference: the last token is another one."
+        if letter > 2 * token
+        else ""
+    )
+    return (
+        f"**Longer tokens.** {name} reads the letter a in tokens of about {merged['letters a token']:.0f}. After 256 of "
+        f"them, one letter more moves the representation by {letter:.0f}, one whole token more by {token:.0f}. {reading}"
+    )

@@ -1,0 +1,111 @@
+"""Chapter 3's measures against cases whose answer is known, and its figures and verdicts on models that differ."""
+
+import pytest
+import torch
+from tiny_models import tiny
+
+from helpers import claims as registry
+from helpers import collapse, probe
+from helpers.chapter3 import claims, figures, measures
+
+VARIED, EQUAL = measures.SEQUENCES
+
+
+@pytest.mark.parametrize("window", [4, 8])
+def test_a_window_makes_the_collapse_of_equal_tokens_exact(window):
+    """Beyond L (w - 1) the first token is out of reach, and all values are equal."""
+    reach = 3 * (window - 1)
+    before, at, after = measures.window_distance(EQUAL, window, [reach, reach + 1, 3 * reach], seeds=2)
+    assert before > 1e-6
+    assert max(at, after) < 1e-12
+    assert measures.window_distance(EQUAL, None, [3 * reach], seeds=2) > 1e-6
+    assert measures.window_distance(VARIED, window, [3 * reach], seeds=2) > 0.1
+
+
+def test_influence_ends_where_the_windows_end():
+    assert (measures.influence(5, n=32, layers=3, seeds=1)[13:] == 0).all()
+    assert (measures.influence(5, n=32, layers=3, seeds=1)[:13] > 0).all()
+
+
+def test_in_phase_commas_change_nothing_in_random_decoders():
+    curves = figures.separator_curves()
+    ones, commas = (float(curves[f"{name}, n to n + 3"][-1]) for name in ("ones", "commas"))
+    assert commas == pytest.approx(ones, rel=0.25)
+    assert curves["commas, n to n + 1"][-1] > 10 * curves["ones, n to n + 1"][-1]
+
+
+def test_a_common_error_cancels_and_an_own_one_does_not():
+    generator = torch.Generator().manual_seed(0)
+    exact = torch.randn(60, 32, generator=generator).cumsum(0)
+    common = measures.resolution(exact, exact + 0.4)
+    assert common.floor.min() > 10
+    assert common.error.max() < 1e-4
+    assert common.nearest.all()
+    lost = measures.resolution(exact, exact + 100 * torch.randn(60, 32, generator=generator))
+    assert lost.nearest.double().mean() < 0.2
+    assert lost.cosine.mean().abs() < 0.2
+    bands = measures.in_bands(common, [2, 10, 30, 100])
+    assert list(bands.high) == [10, 30]
+    assert (bands.nearest == 1).all()
+
+
+def test_levels_tell_a_file_of_four_bits(smollm2):
+    assert measures.levels(smollm2) <= 16
+    assert measures.levels(tiny("llama")) > 16
+    assert "4-bit" in figures.describe(smollm2)
+    assert "4-bit" not in figures.describe(tiny("llama"))
+
+
+def test_random_digits_have_ones_where_they_must():
+    digits = measures.random_digits(50, [1, 7, 50])
+    assert len(digits) == 50
+    assert [digits[k - 1] for k in (1, 7, 50)] == ["1", "1", "1"]
+    assert len(set(digits)) == 10
+
+
+def _margins(first, last):
+    """A model whose margins are these with a 0 at the place asked for; it ignores every other digit."""
+    right = {"first": torch.tensor(first), "last": torch.tensor(last)}
+    one = torch.tensor([-1.0] * len(first))
+    return {(p, a): (right[p] if p == a else one, one) for p in collapse.PLACES for a in collapse.PLACES}
+
+
+def test_a_model_that_is_wrong_at_five_digits_cannot_decide():
+    wrong = _margins([-1.0, 1.0], [-1.0, -1.0])
+    assert claims._copied(True, wrong, "0 of 2").verdict == registry.UNABLE
+    able = _margins([1.0, 1.0], [1.0, -1.0])
+    assert claims._copied(True, able, "2 of 2").verdict == registry.HOLDS
+    assert claims._copied(False, able, "2 of 2").verdict == registry.FAILS
+    ax, finding = figures.copying("m", {"plain": wrong}, [5, 300], "plain")
+    assert "wrong about the first and the last digit at 5 digits" in ax.get_title(loc="left")
+    ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")
+    assert "right at 2 (first) and 1 (last)" in ax.get_title(loc="left")
+    assert "+0.00 when the last is" in finding
+
+
+def test_figures_of_another_model_do_not_claim_what_was_found_in_the_default_one():
+    model = tiny("llama")
+    ids = torch.cat([probe.first_token(model), probe.encode(model, "1" * 511)])
+    states = probe.last_representations(model, ids)
+    found = {"bf16": measures.resolution(states, states.bfloat16())}
+    _, finding = figures.telling(model.name, found, "bf16", "direction")
+    assert "to 509" in finding or "to 510" in finding  # no row of the table, which goes on to 2,046
+    for text in (finding, figures.told(model.name, found), figures.falling(model.name, *found["bf16"][:2])[1]):
+        assert "SmolLM2" not in text
+        assert "2,0" not in text
+
+
+def test_the_dispersion_is_a_curve_over_whole_lengths():
+    ax, finding = figures.dispersion(6)
+    n, _ = ax.get_lines()[-2].get_data()
+    assert list(n) == sorted(set(n))
+    assert all(float(k).is_integer() for k in n)
+    (x,), (y,) = ax.get_lines()[-1].get_data()
+    assert y == collapse.largest_weight(6, x) >= 0.5
+    assert "404" in finding
+
+
+def test_every_encoding_of_the_reading_falls_and_a_steep_alibi_does_not():
+    means = figures.layer_means(True, 1.0, 2)
+    for name, mean in means.items():
+        assert (mean[-1] < 0.3 * mean[0]) == (name in figures.READING), name
