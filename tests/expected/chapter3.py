@@ -28,5 +28,5 @@ EXPECTED = {
     "hint_helps": ({UNABLE}, "the embedded model is wrong at five digits"),
     "alternation_helps": ({UNABLE}, "the embedded model is wrong at five digits"),
     "groups_help": ({UNABLE}, "the embedded model is wrong at five digits"),
-    "prompt_order_matters": ({UNABLE, FAILS, HOLDS}, "the embedded model"),
+    "prompt_order_matters": ({UNABLE}, "the embedded model is wrong at five digits"),
 }

@@ -70,10 +70,15 @@ def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"],
     )
 
 
+@cache
+def _rotating(n: int, frequency: float, values: str) -> tuple[float, float]:
+    return collapse.rotating_counterexample(n, frequency, values=values)
+
+
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     """What one repeated token changes in a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
-    change, variation = zip(*(collapse.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True)
+    change, variation = zip(*(_rotating(k, frequency, values) for k in grid), strict=True)
     at = grid.index(n)
     moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
     ax = style.axes(moved, "n (tokens)", "change", log="x")
@@ -107,9 +112,8 @@ def encodings(residual: bool, shown: str = "the reading") -> tuple[Axes, str]:
     names = [*READING] if shown == "the reading" else [*READING, *VARIANTS]
     level = [name for name in names if ratios[name] > 0.5]
     fall = [1 / ratios[name] for name in names if name not in level]
-    title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}" + (
-        f"; {', '.join(level)}: level" if level else ""
-    )
+    still = f"; {len(level)} stay level" if level else ""
+    title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}{still}"
     ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy")
     for k, name in enumerate(names):
         dash = "o-" if name in READING else "s--"
@@ -251,7 +255,8 @@ def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperatur
     ax = style.axes(title, "n (tokens)", "weight of the leading token", log="x")
     ax.plot(n, sharp, "o-", color=style.COLOURS["green"], label="adaptive temperature")
     ax.plot(n, plain, "o-", color=style.COLOURS["blue"], label="softmax")
-    ax.set_ylim(0, 1.05)
+    ax.set_ylim(0, 1.25)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
     ax.legend(loc="upper right")
     return ax, f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}{rest}."
 
