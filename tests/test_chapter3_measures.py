@@ -77,7 +77,7 @@ def test_a_model_that_is_wrong_at_five_digits_cannot_decide():
     assert claims._copied(True, able, "2 of 2").verdict == registry.HOLDS
     assert claims._copied(False, able, "2 of 2").verdict == registry.FAILS
     ax, finding = figures.copying("m", {"plain": wrong}, [5, 300], "plain")
-    assert "wrong about the first and the last digit at 5 digits" in ax.get_title(loc="left")
+    assert "wrong at 5 digits already (first, last)" in ax.get_title(loc="left")
     ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")
     assert "right at 2 (first) and 1 (last)" in ax.get_title(loc="left")
     assert "+0.00 when the last is" in finding

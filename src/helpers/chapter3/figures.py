@@ -342,7 +342,7 @@ def telling(name: str, found: Mapping[str, measures.Resolution], kind: str, what
         ax.set(
             ylabel="L1 distance (median)", title=f"{kind}: error over signal, {last.error / last.signal:.2f} at {span}"
         )
-        sentence = f"{kind}, {span}: the difference is {last.signal:.1f}, its error {last.error:.1f}, the error of one prompt {last.floor:.1f}."
+        sentence = f"{kind}, {span}: the difference is {last.signal:.2g}, its error {last.error:.2g}, the error of one prompt {last.floor:.2g}."
     else:
         ax.set(ylim=(-0.2, 1.08), ylabel="share, or cosine")
         ax.set_title(f"{kind}: the right prompt is the nearest in {last.nearest:.0%} at {span}")
@@ -363,18 +363,18 @@ def figure5(
     name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
 ) -> tuple[Axes, str]:
     """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
-    ax = style.axes("", "n (tokens of the sequence)", "L1 distance", log="xy")
-    for (text, found), colour in zip(curves[sequence].items(), ("blue", "vermillion", "green"), strict=False):
-        ax.plot(grid, found, "o-", color=style.COLOURS[colour], label=text)
-    ax.set_ylim(2, 600)
-    style.label(ax, gap=0.07)
-    middle = len(grid) // 2
-    changes = {text: float(found[-1] / found[middle]) for text, found in curves[sequence].items()}
-    ax.set_title(f"{sequence}: × " + ", × ".join(f"{x:.2g}" for x in changes.values()) + f" from n = {grid[middle]} on")
+    found, middle = curves[sequence], len(grid) // 2
+    changes = ", ".join(f"{text} × {float(curve[-1] / curve[middle]):.2g}" for text, curve in found.items())
+    ax = style.axes(f"From n = {grid[middle]} on: {changes}", "n (tokens of the sequence)", "L1 distance", log="xy")
     ax.title.set_size(15)
+    for (text, curve), colour in zip(found.items(), ("blue", "vermillion", "green"), strict=False):
+        ax.plot(grid, curve, "o-", color=style.COLOURS[colour], label=text)
+    every = torch.cat([curve for part in curves.values() for curve in part.values()])
+    ax.set_ylim(float(every.min()) / 1.5, float(every.max()) * 1.5)
+    style.label(ax, gap=0.07)
     values = "; ".join(
-        f"{text}: {found[0]:.0f} at n = {grid[0]}, {found[middle]:.0f} at n = {grid[middle]}, {found[-1]:.1f} at n = {grid[-1]}"
-        for text, found in curves[sequence].items()
+        f"{text}: " + ", ".join(f"{curve[k]:.3g} at n = {grid[k]}" for k in (0, middle, -1))
+        for text, curve in found.items()
     )
     return ax, f"{name}. {values}."
 
@@ -386,7 +386,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     able = {place: measures.right(found, place) for place in collapse.PLACES}
     short = [place for place in collapse.PLACES if not able[place][0]]
     title = (
-        f"{setting}: wrong about the {' and the '.join(short)} digit at {digits[0]} digits already"
+        f"{setting}: wrong at {digits[0]} digits already ({', '.join(short)})"
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
@@ -398,10 +398,9 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         text = f"{place} 0,\n{place if right else asked} asked" + ("" if right else " (control)")
         ax.plot(digits, effect, "o-" if right else "o:", color=colour, alpha=1 if right else 0.75, label=text)
     ax.axhline(0, color=style.COLOURS["black"], lw=1)
-    ax.set_ylim(
-        min(-1, *(float(e.min()) - 0.3 for e in effects.values())),
-        max(5, *(float(e.max()) + 0.5 for e in effects.values())),
-    )
+    every = torch.cat([zero - one for pairs in margins.values() for zero, one in pairs.values()])
+    room = 0.1 * float(every.max() - every.min())
+    ax.set_ylim(float(every.min()) - room, float(every.max()) + room)
     ax.set_xticks(digits, [str(n) for n in digits])
     ax.minorticks_off()
     style.label(ax, gap=0.11)
@@ -442,20 +441,21 @@ def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str
     level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]
     return ax, (
         f"{name}, {rows.shape[-1]} tokens. The first token gets {first.max():.2f} at most, in layer {int(first.argmax()) + 1}, "
-        f"and more than half in layers {_spans(most)}. The last ten get {recent.max():.2f} at most, in layer "
-        f"{int(recent.argmax()) + 1}, and less than twice their even share of {even:.3f} in layers {_spans(level)}."
+        f"and more than half in {_spans(most)}. The last ten get {recent.max():.2f} at most, in layer "
+        f"{int(recent.argmax()) + 1}, and less than twice their even share of {even:.3f} in {_spans(level)}."
     )
 
 
 def _spans(numbers: Sequence[int]) -> str:
-    """[1, 2, 3, 7] as "1 to 3, 7"."""
+    """[1, 2, 3, 7] as "layers 1 to 3, 7"."""
     spans: list[list[int]] = []
     for k in numbers:
         if spans and k == spans[-1][-1] + 1:
             spans[-1].append(k)
         else:
             spans.append([k])
-    return ", ".join(f"{s[0]} to {s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans) or "none"
+    text = ", ".join(f"{s[0]} to {s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
+    return f"layers {text}" if spans else "no layer"
 
 
 def table(columns: Mapping[str, Sequence[float]], index: Sequence, name: str = "", form: str = "{:.3g}"):
@@ -515,5 +515,5 @@ def longer_tokens(name: str, merged: Mapping[str, float]) -> str:
     )
     return (
         f"**Longer tokens.** {name} reads the letter a in tokens of about {merged['letters a token']:.0f}. After 256 of "
-        f"them, one letter more moves the representation by {letter:.0f}, one whole token more by {token:.0f}. {reading}"
+        f"them, one letter more moves the representation by {letter:.3g}, one whole token more by {token:.3g}. {reading}"
     )
