@@ -101,7 +101,7 @@ def test_the_dispersion_is_a_curve_over_whole_lengths():
     assert list(n) == sorted(set(n))
     assert all(float(k).is_integer() for k in n)
     (x,), (y,) = ax.get_lines()[-1].get_data()
-    assert y == collapse.largest_weight(6, x) >= 0.5
+    assert y == collapse.largest_weight(6, int(x)) >= 0.5
     assert "404" in finding
 
 
