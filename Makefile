@@ -5,7 +5,7 @@ SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -no
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: book slides check test lab sync bench clean
+.PHONY: book slides pdf look check test lab sync bench clean
 
 book: _build/html/.ready
 
@@ -18,6 +18,14 @@ slides: .venv/.ready frontend/dist/.ready
 	mkdir -p _build/html
 	cp -r frontend/dist/mathjax frontend/dist/reveal _build/html/
 	$(BIN)/python tools/slides.py
+
+# the whole book as one PDF, which the welcome page then links
+pdf: book
+	$(BIN)/python tools/pdf.py
+
+# pictures of all pages and slides, to be looked at; `make look ONLY=lesson` takes those with this in their name
+look: book
+	$(BIN)/python tools/look.py $(ONLY)
 
 # lint and numerics, without a book
 check: .venv/.ready

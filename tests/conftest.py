@@ -3,12 +3,9 @@
 `make test` runs them in as many processes as there are cores (pytest-xdist), each on one thread.
 """
 
-import functools
-import http.server
 import inspect
 import os
 import sys
-import threading
 from pathlib import Path
 
 # before torch is imported; a process with two threads on a shared core can be many times slower than with one
@@ -54,22 +51,16 @@ def smollm2():
     return models.load()
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *arguments):
-        pass
-
-
 @pytest.fixture(scope="session")
 def site():
     """The address of the built book, served from this machine."""
     folder = ROOT / "_build/html"
     if not (folder / ".ready").exists():
         pytest.fail("the book is not built: run `make book` first")
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    import browser
+
+    with browser.served(folder) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")

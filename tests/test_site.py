@@ -169,7 +169,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
             return {height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
                     text: [...s.children].filter(e => e.tagName !== 'ASIDE').map(e => e.innerText).join(' '),
                     heading: s.querySelectorAll('h1, h2').length,
-                    type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside'))
+                    type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside, figure, .live'))
                       .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
         )
         where = f"{name}, slide {seen}"
@@ -180,11 +180,13 @@ def test_every_slide_fits_and_is_finished(deck, name):
         assert slide["low"] <= 720, f"{where}: reaches below 720 px; begin another `subslide` or move text into `notes`"
         assert slide["small"] == 0, f"{where}: a figure too small to read"
         assert slide["heading"] == 1, f"{where}: a slide has one heading, `# …` or `## …`"
-        assert slide["type"] >= 20, f"{where}: text under 20 px cannot be read from the back"
+        assert slide["type"] >= 22, f"{where}: text under 22 px cannot be read from the back"
+        assert slide["low"] >= 360, f"{where}: an empty half slide"
         assert not re.search(r"\*\*|\]\(|```|\$|<\w+>", slide["text"]), f"{where}: raw Markdown"
         if page.evaluate("Reveal.isLastSlide()"):
             break
-        page.evaluate("Reveal.next(); while (Reveal.availableFragments().next) Reveal.nextFragment()")
+        page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()")
+        page.wait_for_timeout(30)
     assert seen == page.evaluate("Reveal.getTotalSlides()")
     assert page.errors == []
     assert page.foreign == []
@@ -231,3 +233,76 @@ def test_deck_is_accessible(deck, name):
     page = deck(name)
     page.add_script_tag(path=AXE)
     assert page.evaluate(SERIOUS) == []
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_deck_says_where_we_are_and_what_comes_next(deck, name):
+    page = deck(name)
+    first = page.locator(".slides section").first
+    assert "Connection Bottlenecks in Attention" in first.inner_text()
+    assert re.search(r"Chapter \d of 6 · \w+ · \d+ minutes", first.inner_text())
+    assert page.locator(".place b").count() == 1
+    assert page.locator(".next-lecture").count() == 1
+    notes = page.locator("aside.notes").all_text_contents()
+    assert all(re.match(r"\s*\d+\.\d min\.", note) for note in notes)
+    total = sum(float(re.match(r"\s*(\d+\.\d)", note)[1]) for note in notes)
+    minutes = next(item["minutes"] for item in lectures(ROOT) if item["deck"] == name)
+    assert abs(total - minutes) < 0.06 * len(notes)
+
+
+def test_a_deck_leads_to_its_widgets_on_the_pages():
+    for item in lectures(ROOT):
+        text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
+        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">This one', text):
+            assert f'id="{section}"' in (ROOT / "_build/html" / page).read_text(), (item["deck"], section)
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_code_fits_the_page_and_formulas_are_set(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll('div.cell_input pre')]
+        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 60))"""
+    )
+    assert wide == [], "code that scrolls sideways at 1280 px"
+    text = page.evaluate(
+        """() => { const c = document.querySelector('main').cloneNode(true);
+        c.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove()); return c.textContent; }"""
+    )
+    assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
+
+
+def test_welcome_has_something_to_move_and_a_card_for_each_chapter(visit):
+    from chapters import listed
+
+    page = visit("chapters/welcome.html")
+    settle(page)
+    assert_widgets_move(page, page.locator("figure.explore"))
+    assert page.locator("figure.explore").count() == 1
+    assert page.locator(".chapter-card").count() == len(listed(ROOT))
+    for card in page.locator(".chapter-card").all():
+        assert card.locator("img").count() == 1
+        assert re.search(r"reading \d+ min · lab \d+ min · exercises \d+ min", card.inner_text())
+
+
+def test_links_to_neighbours_name_their_question(visit):
+    page = visit("chapters/1-over-squashing/lab.html")
+    assert "?" in page.locator(".prev-next-area .next-page, .prev-next-area .right-next").first.inner_text()
+
+
+def test_scorecard_chips_choose_rows_and_rows_are_cards_on_a_phone(visit):
+    page = visit("chapters/scorecard.html")
+    settle(page)
+    rows = page.locator(".card-table > tbody > tr")
+    chip = page.locator('.card-chips button[data-kind="verdict"]').nth(2)
+    chip.click()
+    verdict = chip.get_attribute("data-value")
+    shown = [row for row in rows.all() if row.is_visible()]
+    assert 0 < len(shown) < rows.count()
+    assert {row.get_attribute("data-verdict") for row in shown} == {verdict}
+    assert f"{len(shown)} of {rows.count()} claims" in page.locator(".card-shown").inner_text()
+    chip.click()
+    assert all(row.is_visible() for row in rows.all())
+    phone = visit("chapters/scorecard.html", viewport={"width": 390, "height": 844})
+    assert phone.locator(".card-table > tbody > tr").first.evaluate("e => getComputedStyle(e).display") == "block"

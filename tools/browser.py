@@ -1,9 +1,15 @@
-"""Find a Chromium for the tests, or install one: what is there, then Playwright's own, then the system's packages."""
+"""Find a Chromium, or install one: what is there, then Playwright's own, then the system's packages. Serve the book to it."""
 
+import contextlib
+import functools
+import http.server
 import os
 import shutil
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 from playwright.sync_api import Error, sync_playwright
 
@@ -49,6 +55,23 @@ def install() -> str:
         if path := find():
             return path
     raise SystemExit("The tests need Chromium or Chrome: install one, or set CHROMIUM to its path.")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *arguments):
+        pass
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a folder, served from this machine on a free port until the block ends."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 if __name__ == "__main__":

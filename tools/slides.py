@@ -4,14 +4,20 @@ import re
 import sys
 from pathlib import Path
 
+import nbformat
+import segno
 from nbconvert import SlidesExporter
 from pygments.formatters import HtmlFormatter
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
+from chapters import question  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import lectures  # noqa: E402
+from sync import repository  # noqa: E402
+
+from helpers.scorecard import slug  # noqa: E402
 
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
@@ -22,21 +28,83 @@ def callout(match: re.Match) -> str:
     return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
 
 
+def kind(cell: nbformat.NotebookNode) -> str:
+    return cell.metadata.get("slideshow", {}).get("slide_type", "-")
+
+
+def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int) -> None:
+    """Name the course, the chapter and the length on the first slide."""
+    first = next(cell for cell in notebook.cells if kind(cell) == "slide")
+    what = f"Chapter {item['path'].parent.name[0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
+    first.source = (
+        f'<p class="course">Connection Bottlenecks in Attention</p>\n\n{first.source}\n\n<p class="length">{what}</p>'
+    )
+
+
+def last_slide(notebook: nbformat.NotebookNode, following: dict | None) -> None:
+    """Say on the last slide what comes next."""
+    last = [cell for cell in notebook.cells if kind(cell) not in ("notes", "skip")][-1]
+    if following is None:
+        text = "This was the last lecture. What held, and what did not, stands on the scorecard."
+    else:
+        text = f'Next: <a href="{following["deck"]}">{following["title"]}</a>. {question(following["path"])}'
+    new = nbformat.v4.new_markdown_cell(
+        f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}
+    )
+    notebook.cells.insert(notebook.cells.index(last) + 1, new)
+
+
+def timed_notes(notebook: nbformat.NotebookNode, minutes: int) -> None:
+    """Give each speaker note its share of the lecture, by its words."""
+    notes = [cell for cell in notebook.cells if kind(cell) == "notes"]
+    words = sum(len(cell.source.split()) for cell in notes)
+    for cell in notes:
+        share = minutes * len(cell.source.split()) / words
+        cell.source = f"**{share:.1f} min.** {cell.source}"
+
+
+def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
+    """Below each widget, a link to the same one on the page, and its QR code for the printed deck."""
+    heading, folder, name = "", item["path"].parent.name, item["path"].stem
+    owner, repo = repository().split("/")[-2:]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            heading = [heading, *re.findall(r"^##? (.+)$", cell.source, re.M)][-1]
+            continue
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if 'class="explore"' in shown and kind(cell) != "skip":
+                page = f"chapters/{folder}/{name}.html#{slug(heading)}"
+                code = segno.make(f"https://{owner}.github.io/{repo}/{page}").svg_inline(border=1, omitsize=True)
+                link = f'<p class="live"><a href="../{page}">This one to move yourself</a>{code}</p>'
+                output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
+
+
 def main() -> None:
     out = ROOT / "_build/html/slides"
     out.mkdir(parents=True, exist_ok=True)
     for old in out.glob("*.html"):
         old.unlink()
     style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
+    script = (ROOT / "slides/lecture/lecture.js").read_text()
     exporter = SlidesExporter(template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")])
     found = lectures(ROOT)
+    chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
     execute([item["path"] for item in found], ROOT)
-    for item in found:
+    for item, following in zip(found, [*found[1:], None], strict=True):
         notebook = executed(item["path"], ROOT)
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
-        page, _ = exporter.from_notebook_node(notebook, {"style": style, "title": item["title"]})
+        title_slide(notebook, item, len(chapters))
+        timed_notes(notebook, item["minutes"])
+        live_links(notebook, item)
+        last_slide(notebook, following)
+        place = "".join(
+            f"<b>● {k + 1}</b> " if name == item["path"].parent.name else "○ " for k, name in enumerate(chapters)
+        )
+        settings = {"style": style, "script": script, "title": item["title"], "place": f"{place} {item['title']}"}
+        page, _ = exporter.from_notebook_node(notebook, settings)
         (out / item["deck"]).write_text(OPENING.sub(callout, page))
         print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
 

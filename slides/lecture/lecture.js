@@ -1,0 +1,48 @@
+// Lists come one by one, listings are lit line by line, and type grows with the room that a slide leaves.
+const HEIGHT = 664, WIDTH = 1240, LARGEST = 1.5, AIRIEST = 1.5;
+
+document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
+  const items = [...list.children];
+  if (!list.closest("aside, figure") && items.length > 1) items.forEach(item => item.classList.add("fragment"));
+});
+document.querySelectorAll(".slides section pre").forEach(listing => {
+  const lines = listing.innerHTML.replace(/^<span><\/span>/, "").trimEnd().split("\n");
+  if (listing.closest("aside") || lines.length < 2) return;
+  listing.innerHTML = lines.map(line => `<span class="line fragment custom">${line}</span>`).join("\n");
+});
+
+function overflows(slide) {
+  return [...slide.querySelectorAll("*")].some(e => {
+    if (e.closest("aside, mjx-assistive-mml, script, style")) return false;
+    const box = e.getBoundingClientRect(), zoom = Reveal.getScale(), home = slide.getBoundingClientRect();
+    return (box.bottom - home.top) / zoom > HEIGHT || (box.right - home.left) / zoom > WIDTH;
+  });
+}
+
+// the largest value from `low` to `high` at which the slide still fits
+function largest(slide, name, low, high, unit) {
+  const set = value => slide.style.setProperty(name, value + unit);
+  set(low);
+  if (overflows(slide)) return slide.style.removeProperty(name);
+  for (let k = 0; k < 6; k++) {
+    const middle = (low + high) / 2;
+    set(middle);
+    if (overflows(slide)) high = middle; else low = middle;
+  }
+  set(low);
+}
+
+function grow(slide) {
+  if (!slide?.offsetHeight || slide.dataset.grown || slide.classList.contains("stack") || slide.querySelector("h1, figure")) return;
+  slide.dataset.grown = "yes";
+  largest(slide, "--grow", 1, LARGEST, "");
+  largest(slide, "--air", 0.45, AIRIEST, "em");
+}
+
+const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
+const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
+window.addEventListener("load", () => {
+  Reveal.on("slidechanged", growCurrent);
+  Reveal.on("ready", growCurrent);
+  Reveal.on("pdf-ready", () => typeset().then(() => document.querySelectorAll(".slides section").forEach(grow)));
+});

@@ -1,0 +1,118 @@
+"""What pages of the book say about the chapters, read from the notebooks themselves.
+
+`{chapters}`: a card for each chapter. `{shown} chapters/…/lesson cell-tag`: the output of a cell, such as a widget. Links
+to the previous and the next page name its question.
+"""
+
+import html
+import json
+import re
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from execution import executed
+
+
+def listed(root: Path) -> list[Path]:
+    """The lesson of each chapter, in the order of the book."""
+    parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
+    files = [chapter["file"] for part in parts for chapter in part["chapters"]]
+    return [root / f"{name}.ipynb" for name in files if name.endswith("/lesson")]
+
+
+def markdown(path: Path) -> str:
+    cells = json.loads(path.read_text())["cells"]
+    return "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+
+
+def said(text: str, word: str) -> str:
+    """What stands after `> **word.**`, as HTML."""
+    found = re.search(rf"^> \*\*{word}\.\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
+    plain = html.escape(re.sub(r"\n> ?", " ", found[1]).strip()) if found else ""
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
+    plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
+    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain)
+
+
+def question(path: Path) -> str:
+    text = path.read_text() if path.suffix == ".md" else markdown(path)
+    return said(text, "Question")
+
+
+def minutes(path: Path) -> int:
+    """How long a lesson or lab takes as a lecture, or the exercises of a chapter take together."""
+    metadata = json.loads(path.read_text())["metadata"]
+    if "lecture" in metadata:
+        return metadata["lecture"]["minutes"]
+    return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
+
+
+def output(path: Path, tag: str, root: Path) -> str:
+    """The HTML that the cell with this tag gave.
+
+    Raises:
+        ValueError: no cell has the tag, or it gave no HTML.
+    """
+    for cell in executed(path, root).cells:
+        if tag in cell.metadata.get("tags", []):
+            found = [o["data"]["text/html"] for o in cell.get("outputs", []) if "text/html" in o.get("data", {})]
+            if found:
+                return "".join(found[0])
+    raise ValueError(f"{path} has no cell with the tag {tag!r} and an HTML output")
+
+
+def picture(path: Path, root: Path) -> str:
+    """The first picture of the cell tagged `card`, described by its own words."""
+    return re.search(r"<img\b[^>]*>", output(path, "card", root))[0]
+
+
+class Chapters(Directive):
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        root = Path(env.srcdir)
+        cards = "".join(self.card(path, root) for path in listed(root))
+        return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
+
+    def card(self, path: Path, root: Path) -> str:
+        text, folder = markdown(path), path.parent.name
+        title = re.search(r"^# (.+)$", text, re.M)[1]
+        parts = [(name, path.parent / f"{name}.ipynb") for name in ("lesson", "lab", "exercises")]
+        links = " · ".join(
+            f'<a href="{folder}/{name}.html">{"reading" if name == "lesson" else name}</a> {minutes(part)} min'
+            for name, part in parts
+        )
+        return (
+            f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
+            f'<p class="chapter-question">{question(path)}</p>{picture(path, root)}'
+            f"<p>{said(text, 'Answer')}</p><p><small>{links}</small></p></article>"
+        )
+
+
+class Shown(Directive):
+    required_arguments = 2
+
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        name, tag = self.arguments
+        root = Path(env.srcdir)
+        return [nodes.raw("", output(root / f"{name}.ipynb", tag, root), format="html")]
+
+
+def name_questions(app, pagename, templatename, context, doctree):
+    """Let the links to the previous and the next page say what these pages ask."""
+    pages = {app.builder.get_relative_uri(pagename, name): name for name in app.env.found_docs}
+    for side in ("prev", "next"):
+        if (link := context.get(side)) and (name := pages.get(link["link"])):
+            asked = question(Path(app.env.doc2path(name)))
+            link["title"] = link["title"] + (f'<br><small class="asked">{asked}</small>' if asked else "")
+
+
+def setup(app):
+    app.add_directive("chapters", Chapters)
+    app.add_directive("shown", Shown)
+    app.connect("html-page-context", name_questions)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

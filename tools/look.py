@@ -1,0 +1,78 @@
+"""Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all slides of a deck.
+
+Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes only what has this in its name.
+"""
+
+import sys
+from pathlib import Path
+
+import browser
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[1]
+OUT = ROOT / "_build/look"
+VIEWS = {
+    "light": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"},
+    "dark": {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
+}
+COLUMNS, THUMB = 4, (640, 360)
+
+
+def opened(started: Browser, address: str, **view) -> Page:
+    page = started.new_context(**view).new_page()
+    page.goto(address, wait_until="load")
+    page.wait_for_load_state("networkidle")
+    page.evaluate("() => window.MathJax?.startup?.promise")
+    return page
+
+
+def look_at_page(started: Browser, site: str, path: Path) -> None:
+    name = path.relative_to(ROOT / "_build/html/chapters").with_suffix("").as_posix().replace("/", "-")
+    for view, options in VIEWS.items():
+        page = opened(started, f"{site}/{path.relative_to(ROOT / '_build/html').as_posix()}", **options)
+        page.screenshot(path=OUT / f"{name}.{view}.png", full_page=True)
+        page.context.close()
+
+
+def look_at_deck(started: Browser, site: str, path: Path) -> None:
+    page = opened(started, f"{site}/slides/{path.name}", viewport={"width": 1280, "height": 720})
+    page.wait_for_function("window.deckReady && Reveal.isReady()")
+    slides = []
+    while True:
+        page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment()")
+        slides.append(OUT / f"{path.stem}.{len(slides) + 1:02}.png")
+        page.wait_for_timeout(300)  # fragments fade in
+        page.screenshot(path=slides[-1])
+        if page.evaluate("Reveal.isLastSlide()"):
+            break
+        page.evaluate("Reveal.next()")
+    rows = -(-len(slides) // COLUMNS)
+    sheet = Image.new("RGB", (COLUMNS * THUMB[0], rows * THUMB[1]), "#888888")
+    for k, slide in enumerate(slides):
+        with Image.open(slide) as picture:
+            small = picture.convert("RGB").resize((THUMB[0] - 8, THUMB[1] - 8))
+        sheet.paste(small, (k % COLUMNS * THUMB[0] + 4, k // COLUMNS * THUMB[1] + 4))
+    sheet.save(OUT / f"{path.stem}.sheet.png")
+    page.context.close()
+
+
+def main(wanted: str = "") -> None:
+    OUT.mkdir(parents=True, exist_ok=True)
+    pages = sorted((ROOT / "_build/html/chapters").rglob("*.html"))
+    decks = sorted((ROOT / "_build/html/slides").glob("*.html"))
+    with browser.served(ROOT / "_build/html") as site, sync_playwright() as playwright:
+        path = browser.find() or browser.install()
+        started = playwright.chromium.launch(executable_path=path, args=browser.FLAGS)
+        for look, paths in ((look_at_page, pages), (look_at_deck, decks)):
+            for path in paths:
+                if wanted in path.as_posix():
+                    print(path.relative_to(ROOT / "_build/html"), flush=True)
+                    look(started, site, path)
+        started.close()
+    print(f"pictures in {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
