@@ -344,8 +344,8 @@ def telling(name: str, found: Mapping[str, measures.Resolution], kind: str, what
         )
         sentence = f"{kind}, {span}: the difference is {last.signal:.2g}, its error {last.error:.2g}, the error of one prompt {last.floor:.2g}."
     else:
-        ax.set(ylim=(-0.2, 1.08), ylabel="share, or cosine")
-        ax.set_title(f"{kind}: the right prompt is the nearest in {last.nearest:.0%} at {span}")
+        ax.set(ylim=(-0.2, 1.3), yticks=[0, 0.25, 0.5, 0.75, 1], ylabel="share, or cosine")
+        ax.set_title(f"{kind}: at the end the nearest prompt is right in {last.nearest:.0%}")
         sentence = (
             f"{kind}, {span}: of all the prompts, the right one is the nearest in {last.nearest:.0%}; the difference has "
             f"a cosine of {last.cosine:.2f} with the true one (the right sign in {last.right_direction:.0%}), and of "
@@ -364,8 +364,8 @@ def figure5(
 ) -> tuple[Axes, str]:
     """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
     found, middle = curves[sequence], len(grid) // 2
-    changes = ", ".join(f"{text} × {float(curve[-1] / curve[middle]):.2g}" for text, curve in found.items())
-    ax = style.axes(f"From n = {grid[middle]} on: {changes}", "n (tokens of the sequence)", "L1 distance", log="xy")
+    changes = ", ".join(f"{text} {float(curve[-1] / curve[middle]):.2g}" for text, curve in found.items())
+    ax = style.axes(f"× from n = {grid[middle]} on: {changes}", "n (tokens of the sequence)", "L1 distance", log="xy")
     ax.title.set_size(15)
     for (text, curve), colour in zip(found.items(), ("blue", "vermillion", "green"), strict=False):
         ax.plot(grid, curve, "o-", color=style.COLOURS[colour], label=text)
@@ -493,13 +493,14 @@ def told(name: str, found: Mapping[str, measures.Resolution]) -> str:
             f"loses the right prompt in nine of ten cases from n = {lost.low.iloc[0]:,} on"
             if len(lost)
             else f"still finds the right one of all prompts in {bands.nearest.iloc[-1]:.0%} of the cases at n = "
-            f"{bands.low.iloc[-1]:,} to {bands.high.iloc[-1] - 1:,}"
+            f"{bands.low.iloc[-1]:,} to {bands.high.iloc[-1] - 1:,} (a guess: one in {bands.high.iloc[-1] + 1:,})"
         )
-        below = bands[bands.error > bands.signal]
+        clear = bands[bands.error <= bands.signal]
+        below = bands[bands.low > (clear.low.max() if len(clear) else -1)]
         error = (
-            f"the error of the difference is larger than the difference from n = {below.low.iloc[-1]:,} on at the latest"
+            f"the error of the difference is larger than the difference from n = {below.low.iloc[0]:,} on"
             if len(below)
-            else "the error of the difference is smaller than the difference at all lengths"
+            else "the error of the difference is smaller than the difference at the longest of these lengths"
         )
         parts.append(f"**{kind}** {length}; {error}.")
     return f"{name}, ones after the first token. " + " ".join(parts)
