@@ -56,6 +56,8 @@ def serve(chromium, tmp_path):
             stderr=subprocess.STDOUT,
         )
         page = chromium.new_page(viewport={"width": 1280, "height": 1000})
+        page.said = []
+        page.on("console", lambda message: page.said.append(message.text))
         started.append((server, page, log))
         page.route(re.compile(rf"^https?://(?!127\.0\.0\.1:{port}/)"), lambda route: route.abort())
         for _ in range(180):
@@ -122,6 +124,12 @@ def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
     options = [f"--NotebookApp.{name}=''" for name in ("token", "password")]
     page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/widget.ipynb", environment={})
     page.wait_for_function("window.Jupyter?.notebook?.kernel?.widget_manager", timeout=180_000)
+    # for 4 s it asks the kernel for old widgets, and drops new ones that come meanwhile
+    for _ in range(60):
+        if any("fallback to fetching" in text for text in page.said):
+            break
+        page.wait_for_timeout(500)
+    page.wait_for_timeout(2000)
     page.evaluate("Jupyter.notebook.execute_all_cells()")
     assert_the_panel_works(page, ".ui-slider-handle")
     page.evaluate("Jupyter.notebook.kernel.interrupt()")
