@@ -75,7 +75,8 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
     require.number("height", height, 0.1, 100)
     figure = Figure(figsize=(9.0, height))  # not pyplot's: a notebook shows it only when asked
     ax = figure.subplots()
-    ax.set(title=title, xlabel=x, ylabel=y)
+    ax.set_title(title, wrap=True)
+    ax.set(xlabel=x, ylabel=y)
     ax.set_xscale("log" if "x" in log else "linear")
     ax.set_yscale("log" if "y" in log else "linear")
     return ax
