@@ -11,7 +11,8 @@ import torch
 from conftest import ROOT
 
 from helpers import gnn, graphs
-from helpers.chapter1 import figures, measures
+from helpers.chapter1 import claims, figures, measures
+from helpers.claims import FAILS, HOLDS, OPEN
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -227,8 +228,79 @@ def test_attention_without_choice_gives_every_leaf_the_same_weight():
 
 def test_a_chain_of_no_length_is_fitted():
     found = measures.fit_on_a_chain(0)
-    assert found["accuracy"] == 1
-    assert found["chain: steps"] < 1500
+    assert found["best_train_accuracy"] == 1
+    assert found["distance"] == 2
+    assert found["steps"] < 1500
+    assert measures.fit_on_a_chain(0, most=3)["steps"] == 3
+
+
+def _rows(name, root):
+    lines = (root / f"data/{name}_measured.csv").read_text().splitlines()
+    return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
+
+
+def test_the_tree_beside_a_chain_is_the_best_gcn_of_the_table(root):
+    """Against the file, read without pandas: as many steps as epochs times batches of the training set."""
+    plain = {"kind": "gcn", "fully_adjacent": "False", "key": "root", "depth": "3"}
+    runs = [row for row in _rows("tree_neighbors_match", root) if all(row[k] == v for k, v in plain.items())]
+    best = max(runs, key=lambda row: float(row["best_train_accuracy"]))
+    found = measures.tree_beside_chain(3)
+    assert found["leaves"] == 8
+    assert found["accuracy"] == float(best["best_train_accuracy"])
+    assert found["steps"] == int(best["epochs"]) * (6400 // 64)
+
+
+def test_chains_are_counted_as_in_the_table(root):
+    rows = _rows("chains", root)
+    for row in measures.chains().itertuples():
+        here = [each for each in rows if int(each["distance"]) == row.distance]
+        assert row.runs == len(here)
+        assert row.fitted == sum(float(each["best_train_accuracy"]) == 1 for each in here)
+        assert (row.least, row.most) == (min(int(e["steps"]) for e in here), max(int(e["steps"]) for e in here))
+
+
+RUN = {"seed": 0, "width": 32, "fully_adjacent": False, "key": "root", "best_train_accuracy": 0.5, "depth": 3}
+
+
+def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeypatch):
+    slow = RUN | {"kind": "gcn", "epochs": 40, "ended": "epochs", "curve": [0.1, 0.2, 0.3, 0.4]}
+    table = [
+        slow,
+        slow | {"key": "everywhere", "epochs": 20, "ended": "fitted", "curve": [0.5, 0.9]},
+        slow | {"fully_adjacent": True, "epochs": 25, "curve": [0.15, 0.1, 0.6]},
+        slow | {"kind": "gin", "epochs": 30, "ended": "fitted"},
+        slow | {"kind": "gin", "key": "everywhere", "epochs": 50, "ended": "fitted", "curve": [0.1] * 5},
+    ]
+    monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
+    gcn, gin = measures.compare(key="everywhere").itertuples()
+    assert (gcn.epochs, gcn.plain, gcn.changed, gcn.plain_fits, gcn.changed_fits) == (40, 0.4, 1, None, 20)
+    assert (gin.plain_fits, gin.changed_fits) == (30, 50)
+    assert [figures.better(row) for row in (gcn, gin)] == [True, False]
+    (star,) = measures.compare(fully_adjacent=True).itertuples()
+    assert (star.epochs, star.plain, star.changed) == (25, 0.2, 0.1)
+    assert not figures.better(star)
+    said = figures.sentence(measures.compare(key="everywhere"), "it")
+    assert said == "GCN, r = 3, 40 epochs: 40.0%, with it 100.0%; GIN, r = 3: fitted after 30 epochs, with it after 50."
+
+
+def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
+    paper = pd.DataFrame({2: [1.0], 3: [1.0], 4: [0.7]}, index=["gcn"])
+
+    def found(*rows):
+        table = [
+            RUN | {"kind": "gcn", "depth": r, "best_train_accuracy": x, "ended": e, "epochs": 9} for r, x, e in rows
+        ]
+        monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
+        monkeypatch.setattr(measures, "reported", lambda: paper)
+        return claims._figure_3("gcn")
+
+    fitted = (2, 1.0, "fitted"), (3, 1.0, "fitted")
+    assert found(*fitted, (4, 0.68, "stalled")).verdict == HOLDS
+    assert found(*fitted).verdict == OPEN
+    assert found(*fitted, (4, 0.3, "epochs")).verdict == OPEN
+    assert found(*fitted, (4, 0.9, "stalled")).verdict == FAILS
+    assert found(*fitted, (4, 0.3, "stalled")).verdict == FAILS
+    assert found(*fitted, (4, 0.3, "epochs")).numbers["r = 4"] == (0.7, 0.3)
 
 
 def test_both_ways_of_computing_agree_when_timed():

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -312,4 +313,252 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
         + "; on a path: "
         + ", ".join(f"{shares['path'][n]:.3f} at {n}" for n in (1, 8, 256))
         + "."
+    )
+
+
+def example(task: gnn.TreeNeighborsMatch) -> tuple[Axes, str]:
+    """The first training example of a task: its tree, with what each node carries."""
+    batch, features = task.batch(task.train[:1]), task.features(task.train[:1])[0]
+    key, value = features.T.tolist()
+    tree = nx.DiGraph([edge for edge in task.edges.T.tolist() if edge[0] != edge[1]])
+    where = nx.bfs_layout(tree.reverse(), 0, align="horizontal", scale=-1)
+    ax = Figure(figsize=(9, 3.6)).subplots()
+    texts = {node: f"{key[node]}, {value[node] or '?'}" if key[node] else "" for node in tree}
+    hues = ["#f3c6b0" if node == 0 else "#b9d6ec" if key[node] else "#eeeeee" for node in tree]
+    look = {"edgecolors": "#1a1a1a", "node_size": 2300, "font_size": 15, "arrowsize": 20}
+    nx.draw(tree, where, ax=ax, labels=texts, node_color=hues, **look)
+    ax.margins(0.12)
+    label = int(batch.label)
+    return ax, (
+        f"A binary tree with {task.leaves} leaves that carry number and value. The root asks for number {key[0]}; the leaf "
+        f"with number {key[0]} has value {label}, which is the label."
+    )
+
+
+def sizes() -> Styler:
+    """The released data by depth."""
+    tasks = [gnn.TreeNeighborsMatch(r) for r in gnn.DEPTHS]
+    rows = [
+        {"r": t.depth, "nodes": t.nodes, "leaves": t.leaves, "orders": len(t.orders), "train": len(t.train)}
+        | {"test": len(t.test), "batch": gnn.BATCH[t.depth], "chance": 1 / t.leaves}
+        for t in tasks
+    ]
+    return table(rows, chance="{:.1%}", train="{:,}", test="{:,}")
+
+
+def ended(log: pd.DataFrame) -> dict[str, float]:
+    """How a training run ended: epochs, seconds, best training accuracy, last test accuracy."""
+    last = log.iloc[-1]
+    best = log["train_accuracy"].max()
+    return {"epochs": len(log), "seconds": last["seconds"], "train": best, "test": last["test_accuracy"]}
+
+
+def fits(
+    logs: Mapping[str | int, pd.DataFrame], first: str, control: Mapping[int, pd.DataFrame] | None = None
+) -> Styler:
+    """A row for each training run; with a control, its best training accuracy and chance beside it."""
+    rows = {str(name).upper(): ended(log) for name, log in logs.items()}
+    for r in logs if control is not None else ():
+        best = control[r]["train_accuracy"].max() if r in control else None
+        rows[str(r)] |= {"control (train)": best, "chance": 0.5**r}
+    digits = {"seconds": "{:.1f}", "train": "{:.1%}", "test": "{:.1%}", "control (train)": "{:.1%}", "chance": "{:.1%}"}
+    return table(rows, first=first, **digits)
+
+
+def chain() -> tuple[Axes, str]:
+    """Steps that a GCN needs for four leaves at a growing distance, beside a tree of that depth."""
+    found = measures.chains()
+    trees = [r for r in measures.grid_runs("gcn").index if r > 2]
+    part = found["fitted"].sum() / found["runs"].sum()
+    title = f"Four leaves at up to {found['distance'].max()} hops: {part:.0%} of the runs fit"
+    ax = style.axes(title, "distance of the leaves (hops)", "steps until fitted", log="y")
+    ax.fill_between(found["distance"], found["least"], found["most"], color=style.NETWORKS["gcn"], alpha=0.2, lw=0)
+    ax.plot(found["distance"], found["most"], "o-", color=style.NETWORKS["gcn"], label="chain: slowest")
+    ax.plot(found["distance"], found["least"], "o-", color=style.NETWORKS["gcn"], label="chain: fastest")
+    said = []
+    for r in trees:
+        beside = measures.tree_beside_chain(r)
+        done = beside["accuracy"] == 1
+        ax.plot(r, beside["steps"], "s", color=style.COLOURS["vermillion"], mfc=None if done else "none", ms=10)
+        text = f"tree of {beside['leaves']} leaves: {beside['accuracy']:.0%}"
+        ax.annotate(text, (r, beside["steps"]), (10, 0), textcoords="offset points", size=14, va="center")
+        said.append(f"{text} after {beside['steps']:,} steps")
+    style.counted(ax)
+    style.label(ax)
+    return ax, (
+        "Steps until a GCN makes no error on four leaves, fastest and slowest seed: "
+        + ", ".join(f"{row.distance} hops {row.least:,} to {row.most:,}" for row in found.itertuples())
+        + f". {'; '.join(said).capitalize()}."
+    )
+
+
+def attention_by_epoch(logs: Mapping[int, pd.DataFrame], control: Mapping[int, pd.DataFrame]) -> tuple[Axes, str]:
+    """Training accuracy of the attention layer by epoch, and of the control that cannot choose."""
+    best = {r: log["train_accuracy"].max() for r, log in logs.items()}
+    without = {r: log["train_accuracy"].max() for r, log in control.items()}
+    deep = max(r for r in best if best[r] > 0.99)
+    title = f"With choice {2**deep} leaves are fitted; without, at most {max(without.values()):.0%}"
+    ax = style.axes(title, "epoch", "training accuracy", log="x")
+    hues = dict(zip(logs, ("grey", "blue", "green", "purple", "vermillion"), strict=False))
+    for r, log in logs.items():
+        ax.plot(log["epoch"], log["train_accuracy"], color=style.COLOURS[hues[r]], label=f"r = {r}")
+    for r, log in control.items():
+        ax.plot(log["epoch"], log["train_accuracy"], ":", color=style.COLOURS[hues[r]], label=f"r = {r}, no choice")
+    ax.set_ylim(0, 1.02)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax, (
+        "Training accuracy by epoch, logarithmic axis. Best accuracy of the attention layer: "
+        + ", ".join(f"r = {r} {x:.3f}" for r, x in best.items())
+        + ". Without choice: "
+        + ", ".join(f"r = {r} {x:.3f}" for r, x in without.items())
+        + "."
+    )
+
+
+def whole_grid() -> tuple[Axes, str]:
+    """Best training accuracy by depth: measured here, in the paper, and by another user of the released code."""
+    paper, user = measures.reported(), measures.independent()
+    best = {kind: measures.grid_runs(kind)["best_train_accuracy"] for kind in (*measures.NETWORKS, "attention")}
+    passed = max(max((r for r in best[kind].index if best[kind][r] > 0.99), default=0) for kind in measures.NETWORKS)
+    alone = max(r for r in best["attention"].index if best["attention"][r] > 0.99)
+    title = f"Here: networks fit up to r = {passed}, attention up to r = {alone}"
+    ax = style.axes(title, "r (depth of the tree)", "best training accuracy")
+    for kind, line in best.items():
+        colour = style.NETWORKS[kind]
+        ax.plot(line, "o-", color=colour, label=kind if kind == "attention" else kind.upper())
+        knows = measures.grid_runs(kind, key="everywhere")["best_train_accuracy"]
+        if len(knows):
+            ax.plot(knows, "D--", color=colour, label=f"{kind.upper()}, key\neverywhere")
+        if kind in paper.index:
+            ax.plot(paper.loc[kind], "o", mfc="none", ms=12, color=colour)
+            ax.plot(user.loc[kind].dropna(), "x", ms=9, mew=2, color=colour)
+    depths = [*gnn.DEPTHS]
+    ax.plot(depths, [0.5**r for r in depths], ":", color=style.COLOURS["grey"], label="chance")
+    ax.set_ylim(-0.02, 1.05)
+    style.counted(ax)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax, "Best training accuracy against r. Measured here: " + "; ".join(
+        f"{kind} {', '.join(f'{x:.2f} at r = {r}' for r, x in line.items())}" for kind, line in best.items()
+    )
+
+
+def grid_numbers() -> Styler:
+    """Figure 3, another user's run, and the runs here with their epochs, for the depths that were run here."""
+    paper, user, rows = measures.reported(), measures.independent(), []
+    for kind in measures.NETWORKS:
+        for r, run in measures.grid_runs(kind).iterrows():
+            rows.append(
+                {"network": kind.upper(), "r": r, "Figure 3": paper[r].get(kind), "a user's run": user[r].get(kind)}
+                | {"here": run["best_train_accuracy"], "epochs": run["epochs"], "ended": run["ended"]}
+            )
+    digits = dict.fromkeys(("Figure 3", "a user's run", "here"), "{:.2f}")
+    return table(sorted(rows, key=lambda row: row["r"]), epochs="{:,}", **digits)
+
+
+def at_equal_epochs(changed: str, **other: bool | str) -> tuple[Axes, str]:
+    """Training accuracy by epoch of the networks as they are, and changed."""
+    pairs = measures.compare(**other)
+    depths = sorted(set(pairs["r"]))
+    panels = Figure(figsize=(9, 4.2)).subplots(1, len(depths), sharey=True, squeeze=False)[0]
+    for ax, depth in zip(panels, depths, strict=True):
+        here = pairs[pairs["r"] == depth]
+        for kind in (name.lower() for name in here["network"]):
+            for look, run in (("-", measures.grid_runs(kind)), ("--", measures.grid_runs(kind, **other))):
+                curve = run.loc[depth]["curve"]
+                epochs = [measures.BLOCK * (k + 1) for k in range(len(curve))]
+                ax.plot(epochs, curve, look, color=style.NETWORKS[kind], label=kind.upper() if look == "-" else "_")
+        ax.axhline(0.5**depth, ls=":", color=style.COLOURS["grey"])
+        helped = [row.network for row in here.itertuples() if better(row)]
+        ax.set(xlabel="epoch", ylim=(0, 1.05))
+        ax.set_title(f"r = {depth}: {changed} helps {names(helped)}", size=16 if len(depths) == 1 else 13)
+        style.counted(ax)
+        ax.legend(loc="lower right")
+    panels[0].set_ylabel("training accuracy")
+    return panels[0], sentence(pairs, changed)
+
+
+def better(row: NamedTuple) -> bool:
+    """Whether the changed network is fitted in fewer epochs, or stands higher at equal ones."""
+    if row.plain_fits and row.changed_fits:
+        return row.changed_fits < row.plain_fits
+    return row.changed > row.plain
+
+
+def sentence(pairs: pd.DataFrame, changed: str) -> str:
+    """`measures.compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
+    said = []
+    for row in pairs.itertuples():
+        start = f"{row.network}, r = {row.r}"
+        if row.plain_fits and row.changed_fits:
+            said.append(f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}")
+        else:
+            said.append(f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}")
+    return "; ".join(said) + "."
+
+
+def speed_table(rows: Sequence[Mapping[str, float]]) -> Styler:
+    """`measures.speed` by depth."""
+    digits = {"largest difference": "{:.0e}", "here": "{:.1e}", "all nodes": "{:.1e}", "ratio": "{:.1f}"}
+    return table(rows, **digits).set_caption("GCN, batch 1024, width 32: seconds a training step")
+
+
+def freed() -> list[str]:
+    """Networks that are fitted with the key at every node, where the paper's network with the key at the root is not."""
+    paper, found = measures.reported(), []
+    for kind in measures.NETWORKS:
+        for r, run in measures.grid_runs(kind, key="everywhere").iterrows():
+            if run["ended"] == "fitted" and paper[r].get(kind, 1) < 1:
+                found.append(f"{kind.upper()} at r = {r} after {run['epochs']} epochs (Figure 3: {paper[r][kind]:.2f})")
+    return found
+
+
+def one_leaf() -> str:
+    """What the key at every node changes, run by run."""
+    pairs = measures.compare(key="everywhere")
+    helped = sum(better(row) for row in pairs.itertuples())
+    text = f"Better in **{helped} of {len(pairs)}** pairs of runs. {sentence(pairs, 'the key everywhere')}"
+    return text + (f" Fitted where the paper's network is not: {names(freed())}." if freed() else "")
+
+
+def attention_seeds() -> str:
+    """How the attention layer's runs of three seeds ended."""
+    runs = measures.runs().query("kind == 'attention'")
+    rows = [
+        f"r = {r}: {int((part['ended'] == 'fitted').sum())} of {len(part)} fitted within {part['epochs_allowed'].max():,}"
+        for r, part in runs.groupby("depth")
+    ]
+    return f"It depends on the seed too. Epochs and runs: {'; '.join(rows)}."
+
+
+def excluded() -> str:
+    """What the lab's runs exclude, and what they leave open, as a list."""
+    paper, chains, pairs = measures.reported(), measures.chains(), measures.compare(key="everywhere")
+    first = min(r for r in paper.columns if paper[r].max() < 1)
+    far = chains[chains["fitted"] == chains["runs"]]["distance"].max()
+    helped = sum(better(row) for row in pairs.itertuples())
+    every = "Excluded: that the amount to be passed on makes no difference." if helped == len(pairs) else "Mixed."
+    return "\n".join(
+        [
+            f"- **The count of Eq. 5**: it asks for {gnn.minimum_width(first)} of 32 floats at r = {first}, where all four "
+            "networks of the paper fail. Excluded as the reason.",
+            f"- **Distance alone**: chains of four leaves are fitted by every seed at up to {far} hops. Excluded.",
+            f"- **What has to be passed on**: with the question at every node, better in {helped} of {len(pairs)} pairs "
+            f"of runs. {every}",
+            "- **Open**: whether the vector is too small for the code that is needed, the layers cannot write it, or "
+            "gradient descent does not find it.",
+        ]
+    )
+
+
+def lab_answer() -> str:
+    """The lab's answer in a sentence, from its runs."""
+    pairs = measures.compare(key="everywhere")
+    fitted = [row for row in pairs.itertuples() if row.plain_fits and row.changed_fits]
+    helped = all(better(row) for row in pairs.itertuples())
+    what = "what must be passed on together with the leaf" if helped else "open, by these runs"
+    most = max(fitted, key=lambda row: row.plain_fits / row.changed_fits)
+    return (
+        f"Not the distance alone, and not the count of Eq. 5: {what}. {most.network} fits r = {most.r} after "
+        f"**{most.plain_fits}** epochs if the root alone knows the question, and after **{most.changed_fits}** if every "
+        "node does: same tree, same layers, same width."
     )
