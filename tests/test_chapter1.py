@@ -235,14 +235,14 @@ def test_a_chain_of_no_length_is_fitted():
 
 
 def _rows(name, root):
-    lines = (root / f"data/{name}_measured.csv").read_text().splitlines()
+    lines = (root / f"data/{name}.csv").read_text().splitlines()
     return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
 
 
 def test_the_tree_beside_a_chain_is_the_best_gcn_of_the_table(root):
     """Against the file, read without pandas: as many steps as epochs times batches of the training set."""
     plain = {"kind": "gcn", "fully_adjacent": "False", "key": "root", "depth": "3"}
-    runs = [row for row in _rows("tree_neighbors_match", root) if all(row[k] == v for k, v in plain.items())]
+    runs = [row for row in _rows("tree_neighbors_match_runs", root) if all(row[k] == v for k, v in plain.items())]
     best = max(runs, key=lambda row: float(row["best_train_accuracy"]))
     found = measures.tree_beside_chain(3)
     assert found["leaves"] == 8
@@ -251,25 +251,34 @@ def test_the_tree_beside_a_chain_is_the_best_gcn_of_the_table(root):
 
 
 def test_chains_are_counted_as_in_the_table(root):
-    rows = _rows("chains", root)
+    rows = _rows("chains_measured", root)
     for row in measures.chains().itertuples():
         here = [each for each in rows if int(each["distance"]) == row.distance]
         assert row.runs == len(here)
         assert row.fitted == sum(float(each["best_train_accuracy"]) == 1 for each in here)
+        assert row.accuracy == pytest.approx(sum(float(e["best_train_accuracy"]) for e in here) / len(here))
         assert (row.least, row.most) == (min(int(e["steps"]) for e in here), max(int(e["steps"]) for e in here))
 
 
-RUN = {"seed": 0, "width": 32, "fully_adjacent": False, "key": "root", "best_train_accuracy": 0.5, "depth": 3}
+RUN = {
+    "seed": 0,
+    "width": 32,
+    "fully_adjacent": False,
+    "key": "root",
+    "best_train_accuracy": 0.5,
+    "depth": 3,
+    "curve": "0.1",
+}
 
 
 def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeypatch):
-    slow = RUN | {"kind": "gcn", "epochs": 40, "ended": "epochs", "curve": [0.1, 0.2, 0.3, 0.4]}
+    slow = RUN | {"kind": "gcn", "epochs": 40, "ended": "epochs", "curve": "0.1 0.2 0.3 0.4"}
     table = [
         slow,
-        slow | {"key": "everywhere", "epochs": 20, "ended": "fitted", "curve": [0.5, 0.9]},
-        slow | {"fully_adjacent": True, "epochs": 25, "curve": [0.15, 0.1, 0.6]},
+        slow | {"key": "everywhere", "epochs": 20, "ended": "fitted", "curve": "0.5 0.9"},
+        slow | {"fully_adjacent": True, "epochs": 25, "curve": "0.15 0.1 0.6"},
         slow | {"kind": "gin", "epochs": 30, "ended": "fitted"},
-        slow | {"kind": "gin", "key": "everywhere", "epochs": 50, "ended": "fitted", "curve": [0.1] * 5},
+        slow | {"kind": "gin", "key": "everywhere", "epochs": 50, "ended": "fitted", "curve": "0.1 0.1 0.1 0.1 0.1"},
     ]
     monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
     gcn, gin = measures.compare(key="everywhere").itertuples()
@@ -281,6 +290,14 @@ def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeyp
     assert not figures.better(star)
     said = figures.sentence(measures.compare(key="everywhere"), "it")
     assert said == "GCN, r = 3, 40 epochs: 40.0%, with it 100.0%; GIN, r = 3: fitted after 30 epochs, with it after 50."
+
+
+def test_a_run_is_read_where_it_was():
+    """A run of 23 epochs ended in its third ten."""
+    run = pd.Series({"kind": "gcn", "epochs": 23, "ended": "epochs", "curve": "0.1 0.5 0.7"})
+    assert measures.learning_curve(run).to_dict() == {10: 0.1, 20: 0.5, 23: 0.7}
+    assert [measures.reached(run, epochs) for epochs in (10, 19, 22, 23)] == [0.1, 0.1, 0.5, 0.7]
+    assert measures.reached(run.replace("epochs", "fitted"), 23) == 1
 
 
 def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
@@ -305,12 +322,3 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
 
 def test_both_ways_of_computing_agree_when_timed():
     assert measures.speed(2, size=32, repeats=1)["largest difference"] < 1e-5
-
-
-def test_runs_are_compared_at_equal_epochs():
-    """A run of 23 epochs ended in its third ten; the other is read there, not at its end."""
-    short = pd.Series({"kind": "gcn", "epochs": 23, "curve": "0.1 0.5 1.0"})
-    long = pd.Series({"kind": "gin", "epochs": 60, "curve": "0.2 0.3 0.4 0.6 0.8 0.9"})
-    assert measures.learning_curve(short).to_dict() == {10: 0.1, 20: 0.5, 23: 1.0}
-    assert measures.at_equal_epochs(short, long) == (23, 1.0, 0.4)
-    assert measures.at_equal_epochs(long, short) == (23, 0.4, 1.0)

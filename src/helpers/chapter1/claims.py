@@ -13,6 +13,8 @@ from helpers.chapter1 import figures, measures
 from helpers.claims import Found, claim, verdict
 from helpers.sources import ALON, BLACK, COPIED_CODE, COURSE, DI_GIOVANNI, KARHADKAR, TALK, TOPPING
 
+CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
+
 
 @claim(
     source=ALON,
@@ -74,7 +76,7 @@ def _figure_3(kind: str) -> Found:
         for r, (paper, here) in zip(reported.index, numbers.values(), strict=True)
         if here is None or abs(here - paper) > 0.05
     ]
-    open_ = [r for r in apart if r not in best or (best[r] < reported[r] and runs["ended"][r] == "epochs")]
+    open_ = [r for r in apart if r not in best or (best[r] < reported[r] and runs["ended"][r] in CUT)]
     measured = ", ".join(f"r = {r} {x:.2f} ({runs['epochs'][r]:,} epochs, {runs['ended'][r]})" for r, x in best.items())
     if missing := [str(r) for r in reported.index if r not in best]:
         measured += f"; not run: r = {', '.join(missing)}"
@@ -93,11 +95,11 @@ def accuracy_falls_with_depth() -> Found:
     best = {kind: run["best_train_accuracy"] for kind, run in runs.items()}
     falls = all(bool((line.diff().dropna() <= 0).all()) and line.iloc[0] > 0.99 for line in best.values())
     undecided = [kind for kind, run in runs.items() if max(run.index) < 5 or set(run["ended"]) == {"fitted"}]
-    cut = [kind for kind, run in runs.items() if "epochs" in set(run["ended"])]
+    cut = [kind for kind, run in runs.items() if CUT & {*run["ended"]}]
     measured = "best training accuracy (a maximum over epochs): " + "; ".join(
         f"{kind.upper()} {', '.join(f'{x:.2f} at r = {r}' for r, x in line.items())}" for kind, line in best.items()
     )
-    measured += f"; stopped by their budget of epochs: {figures.names([kind.upper() for kind in cut])}"
+    measured += f"; stopped by their budget: {figures.names([kind.upper() for kind in cut])}"
     return Found(measured, verdict(falls, decided=not falls or not (undecided or cut)))
 
 
@@ -162,7 +164,7 @@ def gat_and_ggnn_alleviate() -> Found:
     )
     helps = min(best["gat"], best["ggnn"]) > max(best["gcn"], best["gin"])
     fits = all(x > 0.99 for x in best.values())
-    decided = not fits and all(run["ended"] != "epochs" for run in at.values())
+    decided = not fits and all(run["ended"] not in CUT for run in at.values())
     paper = measures.reported()
     numbers = {f"{kind.upper()}, r = {depth}": (float(paper[depth][kind]), x) for kind, x in best.items()}
     return Found(measured, verdict(helps, best["ggnn"] > max(best["gcn"], best["gin"]), decided=decided), numbers)
@@ -182,7 +184,7 @@ def chains_are_fitted() -> Found:
         f"{row.fitted} of {row.runs} at {row.distance} hops" for row in found.itertuples()
     )
     measured += f"; the tree of {tree['leaves']} leaves, 3 hops: {tree['accuracy']:.0%} after {tree['steps']:,} steps"
-    numbers = {f"{row.distance} hops": (1.0, row.fitted / row.runs) for row in found.itertuples()}
+    numbers = {f"{row.distance} hops": (1.0, row.accuracy) for row in found.itertuples()}
     every = bool((found["fitted"] == found["runs"]).all())
     return Found(measured, verdict(every, far > 3), numbers)
 

@@ -366,29 +366,36 @@ def fits(
 
 
 def chain() -> tuple[Axes, str]:
-    """Steps that a GCN needs for four leaves at a growing distance, beside a tree of that depth."""
-    found = measures.chains()
-    trees = [r for r in measures.grid_runs("gcn").index if r > 2]
-    part = found["fitted"].sum() / found["runs"].sum()
-    title = f"Four leaves at up to {found['distance'].max()} hops: {part:.0%} of the runs fit"
-    ax = style.axes(title, "distance of the leaves (hops)", "steps until fitted", log="y")
-    ax.fill_between(found["distance"], found["least"], found["most"], color=style.NETWORKS["gcn"], alpha=0.2, lw=0)
-    ax.plot(found["distance"], found["most"], "o-", color=style.NETWORKS["gcn"], label="chain: slowest")
-    ax.plot(found["distance"], found["least"], "o-", color=style.NETWORKS["gcn"], label="chain: fastest")
-    said = []
-    for r in trees:
-        beside = measures.tree_beside_chain(r)
-        done = beside["accuracy"] == 1
-        ax.plot(r, beside["steps"], "s", color=style.COLOURS["vermillion"], mfc=None if done else "none", ms=10)
-        text = f"tree of {beside['leaves']} leaves: {beside['accuracy']:.0%}"
-        ax.annotate(text, (r, beside["steps"]), (10, 0), textcoords="offset points", size=14, va="center")
-        said.append(f"{text} after {beside['steps']:,} steps")
+    """Steps that a GCN needs for four leaves at a growing distance, beside trees."""
+    found, blue, red = measures.chains(), style.NETWORKS["gcn"], style.COLOURS["vermillion"]
+    done = found[found["fitted"] == found["runs"]]
+    ax = style.axes(
+        f"Four leaves: every run fits up to {done['distance'].max()} hops", "distance (hops)", "steps", log="y"
+    )
+    ax.fill_between(done["distance"], done["least"], done["most"], color=blue, alpha=0.2, lw=0)
+    ax.plot(done["distance"], done["most"], "o-", color=blue, label="chain, slowest")
+    ax.plot(done["distance"], done["least"], "o-", color=blue, label="chain, fastest")
+    points = [
+        (row.distance, row.most, f"chain: {row.accuracy:.0%}", blue, False)
+        for row in found[found["fitted"] < found["runs"]].itertuples()
+    ]
+    runs = measures.grid_runs("gcn").loc[3:]
+    for r in runs.index[runs["curve"] != ""]:
+        tree = measures.tree_beside_chain(r)
+        text = f"tree of {tree['leaves']} leaves: {tree['accuracy']:.0%}"
+        points.append((r, tree["steps"], text, red, tree["accuracy"] == 1))
+    for x, y, text, colour, full in points:
+        ax.plot(x, y, "s", color=colour, mfc=colour if full else "none", ms=10)
+        ax.annotate(text, (x, y), (10, 0), textcoords="offset points", size=14, va="center", color=colour)
+    ax.set_xlim(1.8, max(found["distance"].max(), max(x for x, *_ in points)) + 1.2)
     style.counted(ax)
     style.label(ax)
     return ax, (
         "Steps until a GCN makes no error on four leaves, fastest and slowest seed: "
-        + ", ".join(f"{row.distance} hops {row.least:,} to {row.most:,}" for row in found.itertuples())
-        + f". {'; '.join(said).capitalize()}."
+        + ", ".join(f"{row.distance} hops {row.least:,} to {row.most:,}" for row in done.itertuples())
+        + ". Beside them: "
+        + "; ".join(f"{text} after {y:,} steps at {x} hops" for x, y, text, *_ in points)
+        + "."
     )
 
 
@@ -433,6 +440,8 @@ def whole_grid() -> tuple[Axes, str]:
             ax.plot(paper.loc[kind], "o", mfc="none", ms=12, color=colour)
             ax.plot(user.loc[kind].dropna(), "x", ms=9, mew=2, color=colour)
     depths = [*gnn.DEPTHS]
+    ax.plot([], [], "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 3")
+    ax.plot([], [], "x", ms=9, mew=2, color=style.COLOURS["grey"], label="a user's run")
     ax.plot(depths, [0.5**r for r in depths], ":", color=style.COLOURS["grey"], label="chance")
     ax.set_ylim(-0.02, 1.05)
     style.counted(ax)
@@ -443,10 +452,10 @@ def whole_grid() -> tuple[Axes, str]:
 
 
 def grid_numbers() -> Styler:
-    """Figure 3, another user's run, and the runs here with their epochs, for the depths that were run here."""
+    """Figure 3, another user's run, and the runs here with their epochs, r = 3 to 5."""
     paper, user, rows = measures.reported(), measures.independent(), []
     for kind in measures.NETWORKS:
-        for r, run in measures.grid_runs(kind).iterrows():
+        for r, run in measures.grid_runs(kind).loc[3:5].iterrows():
             rows.append(
                 {"network": kind.upper(), "r": r, "Figure 3": paper[r].get(kind), "a user's run": user[r].get(kind)}
                 | {"here": run["best_train_accuracy"], "epochs": run["epochs"], "ended": run["ended"]}
@@ -464,9 +473,8 @@ def at_equal_epochs(changed: str, **other: bool | str) -> tuple[Axes, str]:
         here = pairs[pairs["r"] == depth]
         for kind in (name.lower() for name in here["network"]):
             for look, run in (("-", measures.grid_runs(kind)), ("--", measures.grid_runs(kind, **other))):
-                curve = run.loc[depth]["curve"]
-                epochs = [measures.BLOCK * (k + 1) for k in range(len(curve))]
-                ax.plot(epochs, curve, look, color=style.NETWORKS[kind], label=kind.upper() if look == "-" else "_")
+                curve = measures.learning_curve(run.loc[depth])
+                ax.plot(curve, look, color=style.NETWORKS[kind], label=kind.upper() if look == "-" else "_")
         ax.axhline(0.5**depth, ls=":", color=style.COLOURS["grey"])
         helped = [row.network for row in here.itertuples() if better(row)]
         ax.set(xlabel="epoch", ylim=(0, 1.05))

@@ -278,37 +278,65 @@ def independent() -> pd.DataFrame:
 
 @cache
 def runs() -> pd.DataFrame:
-    """All training runs on Tree-NeighborsMatch in data/, budgets in epochs; `curve` as lists, one value in ten epochs."""
-    tables = [data.table(f"{name}_measured") for name in ("tree_neighbors_match", "one_leaf")]
-    table = pd.concat(tables, ignore_index=True)
-    return table.assign(curve=table["curve"].astype(str).str.split().map(lambda values: [*map(float, values)]))
+    """All training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what `learning_curve` reads.
+
+    Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a curve.
+    """
+    tables = [data.table(f"tree_neighbors_match_{name}") for name in ("runs", "one_leaf")]
+    timed = data.table("tree_neighbors_match_measured")
+    timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2) & ~timed["fully_adjacent"]]
+    batches = {
+        r: math.ceil(len(gnn.TreeNeighborsMatch(r).train) / gnn.BATCH[r]) for r in timed["depth"].unique().tolist()
+    }
+    steps = timed["epochs"] * timed["depth"].map(batches)
+    timed = timed.assign(
+        epochs_allowed=timed["epochs"],
+        key="root",
+        curve="",
+        steps=steps,
+        ended=timed["ended"].replace("budget", "a minute"),
+    )
+    return pd.concat([*tables, timed.drop(columns=["minutes", "threads", "torch"])], ignore_index=True)
 
 
 def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
-    """The best run of a network at each depth."""
-    table = runs()
+    """The best run of a network at each depth; one with a curve, where there is one."""
+    table = (
+        runs()
+        .sort_values("best_train_accuracy", kind="stable")
+        .sort_values("curve", key=lambda c: c != "", kind="stable")
+    )
     chosen = (table["kind"] == kind) & (table["fully_adjacent"] == fully_adjacent) & (table["key"] == key)
-    return table[chosen].sort_values("best_train_accuracy", kind="stable").groupby("depth").last()
+    return table[chosen].groupby("depth").last()
+
+
+def learning_curve(run: pd.Series) -> pd.Series:
+    """Mean training accuracy of every ten epochs of a row of `runs`, by the last of these epochs."""
+    values = [float(value) for value in run["curve"].split()]
+    ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
+    return pd.Series(values, ends, name=run["kind"], dtype=float)
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Training accuracy, mean over ten epochs, up to this epoch; 1 once the run has made no error in an epoch."""
+    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was without an error."""
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
-    return run["curve"][max(0, epochs // BLOCK - 1)]
+    return float(learning_curve(run)[:epochs].iloc[-1])
 
 
 def compare(**other: bool | str) -> pd.DataFrame:
     """Every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
 
-    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes on as it is. The last columns say after how many
-    epochs each was fitted (None if it was not).
+    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
+    on as it is. The last columns say after how many epochs each was fitted (None if it was not).
     """
     rows = []
     for kind in NETWORKS:
         plain, changed = grid_runs(kind), grid_runs(kind, **other)
         for depth in sorted(r for r in {*plain.index} & {*changed.index} if r > 2):
             pair = plain.loc[depth], changed.loc[depth]
+            if not all(run["curve"] for run in pair):
+                continue
             unfitted = [run["epochs"] for run in pair if run["ended"] != "fitted"]
             epochs = int(min(unfitted or [min(run["epochs"] for run in pair)]))
             before, after = (reached(run, epochs) for run in pair)
@@ -320,11 +348,12 @@ def compare(**other: bool | str) -> pd.DataFrame:
 
 
 def chains() -> pd.DataFrame:
-    """The chain control by distance: runs, how many were fitted, and the least and most steps that took."""
+    """The chain control by distance: runs, how many were fitted, in how many steps, and the mean best accuracy."""
     table = data.table("chains_measured")
     table["fitted"] = table["best_train_accuracy"] == 1
     by = table.groupby("distance")
     found = {"runs": by.size(), "fitted": by["fitted"].sum(), "least": by["steps"].min(), "most": by["steps"].max()}
+    found["accuracy"] = by["best_train_accuracy"].mean()
     return pd.DataFrame(found).reset_index()
 
 
@@ -332,31 +361,6 @@ def tree_beside_chain(depth: int) -> dict[str, float]:
     """What GCN reached on a tree of this depth, and in how many steps."""
     run = grid_runs("gcn").loc[depth]
     return {"leaves": 2**depth, "steps": int(run["steps"]), "accuracy": run["best_train_accuracy"]}
-
-
-def tree_runs(**chosen: str | int | bool) -> pd.DataFrame:
-    """Training runs on Tree-NeighborsMatch with these settings, from data/: budgets in epochs, one row a run.
-
-    >>> tree_runs(depth=2, kind="gin", fully_adjacent=False)["ended"].tolist()
-    ['fitted']
-    """
-    runs = data.table("tree_neighbors_match_runs")
-    for name, value in chosen.items():
-        runs = runs[runs[name] == value]
-    return runs
-
-
-def learning_curve(run: pd.Series) -> pd.Series:
-    """Mean training accuracy of every ten epochs of a row of `tree_runs`, by the last of these epochs."""
-    values = [float(value) for value in run["curve"].split()]
-    return pd.Series(values, [min(10 * (place + 1), run["epochs"]) for place in range(len(values))], name=run["kind"])
-
-
-def at_equal_epochs(one: pd.Series, other: pd.Series) -> tuple[int, float, float]:
-    """The training accuracy of two runs when the shorter one ended: its epochs, and both means of up to ten epochs."""
-    curves = [learning_curve(run) for run in (one, other)]
-    blocks = min(map(len, curves))
-    return min(one["epochs"], other["epochs"]), *(curve.iloc[blocks - 1] for curve in curves)
 
 
 def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:
