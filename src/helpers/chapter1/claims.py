@@ -45,7 +45,7 @@ def width_explains_failures() -> Found:
         f"Eq. 5 asks for d = {gnn.minimum_width(first)} at r = {first}, where all four of width 32 fail, so its count does not "
         f"explain it. With the question at every node one leaf is all that must pass: {figures.sentence(pairs, 'it')}"
     )
-    measured += f" Fitted where the paper's network is not: {figures.names(figures.freed())}"
+    measured += f" Further than the paper's: {'; '.join(figures.freed()) or 'none'}"
     eased = all(figures.better(row) for row in pairs.itertuples())
     return Found(
         measured,
@@ -96,8 +96,8 @@ def accuracy_falls_with_depth() -> Found:
     falls = all(bool((line.diff().dropna() <= 0).all()) and line.iloc[0] > 0.99 for line in best.values())
     undecided = [kind for kind, run in runs.items() if max(run.index) < 5 or set(run["ended"]) == {"fitted"}]
     cut = [kind for kind, run in runs.items() if CUT & {*run["ended"]}]
-    measured = "best training accuracy (a maximum over epochs): " + "; ".join(
-        f"{kind.upper()} {', '.join(f'{x:.2f} at r = {r}' for r, x in line.items())}" for kind, line in best.items()
+    measured = "r = 2, 3, 4, 5, best epoch: " + "; ".join(
+        f"{kind.upper()} {', '.join(f'{x:.2f}' for x in line.loc[:5])}" for kind, line in best.items()
     )
     measured += f"; stopped by their budget: {figures.names([kind.upper() for kind in cut])}"
     return Found(measured, verdict(falls, decided=not falls or not (undecided or cut)))
@@ -156,7 +156,8 @@ def figure_3_ggnn() -> Found:
 )
 def gat_and_ggnn_alleviate() -> Found:
     runs = {kind: measures.grid_runs(kind) for kind in measures.NETWORKS}
-    depth = max(set.intersection(*({*run.index} for run in runs.values())))
+    paper = measures.reported()
+    depth = min(r for r in paper.columns if paper[r].min() < 1)
     at = {kind: run.loc[depth] for kind, run in runs.items()}
     best = {kind: float(run["best_train_accuracy"]) for kind, run in at.items()}
     measured = f"r = {depth}: " + ", ".join(
@@ -165,7 +166,6 @@ def gat_and_ggnn_alleviate() -> Found:
     helps = min(best["gat"], best["ggnn"]) > max(best["gcn"], best["gin"])
     fits = all(x > 0.99 for x in best.values())
     decided = not fits and all(run["ended"] not in CUT for run in at.values())
-    paper = measures.reported()
     numbers = {f"{kind.upper()}, r = {depth}": (float(paper[depth][kind]), x) for kind, x in best.items()}
     return Found(measured, verdict(helps, best["ggnn"] > max(best["gcn"], best["gin"]), decided=decided), numbers)
 
@@ -222,7 +222,7 @@ def attention_picks_the_leaf() -> Found:
     fitted = grid["ended"] == "fitted"
     missed = ", ".join(f"r = {row.depth} {row.best_train_accuracy:.2f}" for row in grid[~fitted].itertuples())
     measured = (
-        f"r = 2 to 6, three seeds, at most {grid['epochs_allowed'].min()} epochs ({grid['epochs_allowed'].max():,} at r = 2): "
+        f"r = {grid['depth'].min()} to 6, three seeds, at most {grid['epochs_allowed'].max():,.0f} epochs: "
         f"{fitted.sum()} of {len(grid)} fitted (not: {missed or 'none'}); control at r = 5 {control:.1%}, chance {1 / 32:.1%}"
     )
     works = control < 0.1 and bool(fitted.groupby(grid["depth"]).any().all())

@@ -318,9 +318,14 @@ def learning_curve(run: pd.Series) -> pd.Series:
 
 
 def reached(run: pd.Series, epochs: int) -> float:
-    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was without an error."""
+    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was without an error.
+
+    A run without a curve counts with its best epoch, which flatters it.
+    """
     if run["ended"] == "fitted" and run["epochs"] <= epochs:
         return 1.0
+    if not run["curve"]:
+        return float(run["best_train_accuracy"])
     return float(learning_curve(run)[:epochs].iloc[-1])
 
 
@@ -335,8 +340,6 @@ def compare(**other: bool | str) -> pd.DataFrame:
         plain, changed = grid_runs(kind), grid_runs(kind, **other)
         for depth in sorted(r for r in {*plain.index} & {*changed.index} if r > 2):
             pair = plain.loc[depth], changed.loc[depth]
-            if not all(run["curve"] for run in pair):
-                continue
             unfitted = [run["epochs"] for run in pair if run["ended"] != "fitted"]
             epochs = int(min(unfitted or [min(run["epochs"] for run in pair)]))
             before, after = (reached(run, epochs) for run in pair)
