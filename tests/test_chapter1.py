@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 import scipy.stats
 import torch
-from conftest import ROOT
 
 from helpers import gnn, graphs
 from helpers.chapter1 import claims, figures, measures
@@ -110,19 +109,6 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
         assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
     assert found["beats random"].to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
     assert found["gain"]["GTR"] == pytest.approx(8)
-
-
-@pytest.mark.parametrize(("depth", "batches"), [(2, 2), (3, 100), (4, 13)])
-def test_the_tree_beside_the_chain_is_the_row_of_the_table(depth, batches):
-    """Steps are epochs times batches: 76, 6400 and 12 800 examples, by 64, 64 and 1024."""
-    lines = (ROOT / "data/tree_neighbors_match_measured.csv").read_text().splitlines()
-    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
-    rows = [row for row in rows if (row["kind"], row["depth"], row["fully_adjacent"]) == ("gcn", str(depth), "False")]
-    best = max(rows, key=lambda row: float(row["best_train_accuracy"]))
-    found = measures.tree_beside_chain(depth)
-    assert found["tree: leaves"] == 2**depth
-    assert found["tree: steps"] == int(best["epochs"]) * batches
-    assert found["tree: accuracy"] == float(best["best_train_accuracy"])
 
 
 @pytest.mark.parametrize("name", ["path", "cycle", "tree"])
@@ -239,15 +225,16 @@ def _rows(name, root):
     return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
 
 
-def test_the_tree_beside_a_chain_is_the_best_gcn_of_the_table(root):
-    """Against the file, read without pandas: as many steps as epochs times batches of the training set."""
-    plain = {"kind": "gcn", "fully_adjacent": "False", "key": "root", "depth": "3"}
+@pytest.mark.parametrize(("depth", "batches"), [(2, 2), (3, 100)])
+def test_the_tree_beside_a_chain_is_the_best_gcn_of_the_table(root, depth, batches):
+    """Steps are epochs times batches: 76 and 6400 examples by 64."""
+    plain = {"kind": "gcn", "fully_adjacent": "False", "key": "root", "depth": str(depth)}
     runs = [row for row in _rows("tree_neighbors_match_runs", root) if all(row[k] == v for k, v in plain.items())]
     best = max(runs, key=lambda row: float(row["best_train_accuracy"]))
-    found = measures.tree_beside_chain(3)
-    assert found["leaves"] == 8
+    found = measures.tree_beside_chain(depth)
+    assert found["leaves"] == 2**depth
+    assert found["steps"] == int(best["epochs"]) * batches
     assert found["accuracy"] == float(best["best_train_accuracy"])
-    assert found["steps"] == int(best["epochs"]) * (6400 // 64)
 
 
 def test_chains_are_counted_as_in_the_table(root):
