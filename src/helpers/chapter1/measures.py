@@ -326,7 +326,7 @@ def reached(run: pd.Series, epochs: int) -> float:
         return 1.0
     if not run["curve"]:
         return float(run["best_train_accuracy"])
-    return float(learning_curve(run)[:epochs].iloc[-1])
+    return float(learning_curve(run).loc[:epochs].iloc[-1])
 
 
 def compare(**other: bool | str) -> pd.DataFrame:
