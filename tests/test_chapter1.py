@@ -263,7 +263,7 @@ def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeyp
     table = [
         slow,
         slow | {"key": "everywhere", "epochs": 20, "ended": "fitted", "curve": "0.5 0.9"},
-        slow | {"fully_adjacent": True, "epochs": 25, "curve": "0.15 0.1 0.6"},
+        slow | {"fully_adjacent": True, "epochs": 25, "curve": "0.15 0.6 0.1"},
         slow | {"kind": "gin", "epochs": 30, "ended": "fitted"},
         slow | {"kind": "gin", "key": "everywhere", "epochs": 50, "ended": "fitted", "curve": "0.1 0.1 0.1 0.1 0.1"},
     ]
