@@ -94,7 +94,7 @@ def _bar(name: str, count: Counter) -> str:
     total = count.total()
     if not total:
         return ""
-    words = ", ".join(f"{count[v]} {v}" for v in VERDICTS if count[v])
+    words = ", ".join(f"{v} {count[v]}" for v in VERDICTS if count[v])
     parts = "".join(
         f'<span style="flex:{count[v]};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {count[v]}</span>'
         for v in VERDICTS
