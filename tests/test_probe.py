@@ -189,6 +189,13 @@ def test_a_hidden_token_is_not_seen_by_later_ones(model, ids):
     assert not torch.allclose(seen[-1, 5:], before[-1, 5:], atol=1e-4)
 
 
+def test_a_token_hidden_from_a_position_on_is_seen_before_it(model, ids):
+    seen, _ = probe.with_hidden(model, ids)
+    part, _ = probe.with_hidden(model, ids, hide=0, since=20)
+    torch.testing.assert_close(part[:, :20], seen[:, :20])
+    assert not torch.allclose(part[-1, 20], seen[-1, 20], atol=1e-4)
+
+
 def test_an_attention_that_cannot_be_replaced_is_named(ids, monkeypatch):
     model = tiny("llama")
     monkeypatch.setattr(type(model.model), "set_attn_implementation", lambda *a: None)
@@ -246,6 +253,7 @@ def test_bad_arguments_of_heads_and_sensitivity_are_named(model, ids):
         (lambda: probe.head_scores(model, ids, offsets=(0, 40)), "offsets must be an integer from 0 to 39"),
         (lambda: probe.attention_maps(model, ids.repeat(20)), "at most 512, not 800"),
         (lambda: probe.with_hidden(model, ids, hide=-1), "hide must be"),
+        (lambda: probe.with_hidden(model, ids, hide=0, since=40), "since must be"),
         (lambda: probe.with_hidden(model, ids[:1]), "tokens must be 2 to 512"),
         (lambda: probe.sensitivity(model, ids, probes=1), "probes must be an integer between 2 and 64"),
         (lambda: probe.sensitivity(model, ids, probes=65), "probes must be an integer between 2 and 64"),

@@ -204,6 +204,7 @@ class _Streamed:
     offsets: tuple[int, ...] = ()
     rows: int = 256
     hide: int | None = None
+    since: int = 0
     sink: list[Tensor] = dataclasses.field(default_factory=list)
     slash: list[Tensor] = dataclasses.field(default_factory=list)
 
@@ -264,14 +265,16 @@ def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Ten
 
 @torch.inference_mode()
 def with_hidden(
-    model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None
+    model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
 ) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
     """Representations after the embedding and each layer, and the loss of each next token, with one token hidden.
 
-    No later token can look at the hidden one, in any layer and head; it still sees itself.
+    No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden from all, the
+    first token is as good as absent, and the second becomes the first.
 
     Args:
         hide: the position of the hidden token; None hides none.
+        since: tokens before this position see it all the same.
 
     Returns:
         States (layers + 1, n, d), the last one after the final norm, and n - 1 losses in nats.
@@ -285,8 +288,9 @@ def with_hidden(
         raise ValueError(f"tokens must be 2 to {MOST}, not {len(tokens)}")
     if hide is not None:
         _check_position("hide", hide, len(tokens))
+    _check_position("since", since, len(tokens))
     ids = tokens.to(model.model.device)
-    with _streaming(model, hide=hide):
+    with _streaming(model, hide=hide, since=since):
         out = model.model(ids[None], use_cache=False, output_hidden_states=True)
     losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[1:], reduction="none")
     return torch.cat(out.hidden_states).float().cpu(), losses.cpu()
@@ -341,7 +345,7 @@ def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device:
     else:
         unseen = ~mask[0, 0, start:stop, :stop]
     if task.hide is not None and task.hide < stop:
-        unseen[max(task.hide + 1 - start, 0) :, task.hide] = True
+        unseen[max(task.hide + 1 - start, task.since - start, 0) :, task.hide] = True
     return unseen
 
 
