@@ -21,6 +21,10 @@ COPIED_CODE = Source("jctops/understanding-oversquashing", "https://github.com/j
 BARBERO = Source("Barbero et al. (2024)", "https://arxiv.org/abs/2406.04267")
 VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01104")
 AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
+WU = Source("Wu et al. (2025)", "https://arxiv.org/abs/2502.01951")
+GU = Source("Gu et al. (2025)", "https://arxiv.org/abs/2410.10781")
+BARBERO_SINK = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2504.02732")
+XIAO = Source("Xiao et al. (2024)", "https://arxiv.org/abs/2309.17453")
 # the talk that this course grew from
 TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/MTandHJ/blog_source")
 # a reader's note on Barbero et al. (2024)

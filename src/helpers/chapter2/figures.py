@@ -183,12 +183,12 @@ def middle() -> tuple[Axes, str]:
     """Reported accuracy by the place of the answer, beside the influence that mask and residual alone give."""
     table = data.table("reported/lost_in_the_middle")
     row = attention.influence([attention.uniform(attention.causal_mask(20))] * 6, 0.8)[-1]
-    at = row[torch.tensor(table["place"].to_list()) - 1]
-    lowest = int(table["accuracy"].idxmin()), int(at.argmin())
-    ax = style.axes("Both have a low middle, at another place", "place of the document with the answer", "accuracy (%)", height=4.2)
+    lowest, least = int(table["place"][table["accuracy"].idxmin()]), int(row.argmin()) + 1
+    title = f"Lowest at place {lowest} as reported, at {least} in the graph"
+    ax = style.axes(title, "place of the document with the answer", "accuracy (%)", height=4.2)
     ax.plot(table["place"], table["accuracy"], "o", mfc="white", mew=2.5, color=BLUE)
     ax.axhline(56.1, color=GREY, lw=1.5, ls="--")
-    ax.text(1, 54.2, "without documents", color=GREY, size=14)
+    ax.text(12, 57, "without documents", color=GREY, size=14)
     ax.set_ylim(50, 80)
     other = ax.twinx()
     other.plot(range(1, 21), row, color=RED)
@@ -196,9 +196,8 @@ def middle() -> tuple[Axes, str]:
     other.yaxis.label.set_color(RED)
     other.grid(False)
     ax.set_xticks([1, 5, 10, 15, 20])
-    places = [int(table["place"][k]) for k in lowest]
     return ax, (
-        f"Reported accuracy is lowest at place {places[0]} of those tried, the graph's influence at place {int(row.argmin()) + 1}; "
+        f"Reported accuracy is lowest at place {lowest} of those tried, the graph's influence at place {least}; "
         f"reported first {table['accuracy'].iloc[0]}, last {table['accuracy'].iloc[-1]}."
     )
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from helpers import attention, compute, data, graphs, models, probe
 from helpers.models import LanguageModel
+from helpers.widget.atlas import Reading
 
 TEXT = (
     "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
@@ -183,6 +184,35 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
                     "mean score": float(stacked.mean()),
                 }
             )
+    return pd.DataFrame(rows)
+
+
+def reader(model: LanguageModel) -> Callable[[str], Reading]:
+    """What the head atlas reads prompts with: the model's first token in front."""
+
+    def read(prompt: str) -> Reading:
+        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])
+        words = [model.tokenizer.decode([token]) for token in tokens.tolist()]
+        return Reading(["(first)", *words[1:]], probe.attention_maps(model, tokens))
+
+    return read
+
+
+def late_loss(model: LanguageModel, hide: int | None, since: int = 0, n: int = 128, after: int = 64) -> float:
+    """Mean loss (nats) of the tokens from `after` on when one is hidden from position `since` on."""
+    _, losses = probe.with_hidden(model, sequence(model, "natural", n), hide, since)
+    return float(losses[after - 1 :].mean())
+
+
+def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame:
+    """For each offset, the head with the highest slash score, its score, and the mean of all heads."""
+    rows = []
+    for k, offset in enumerate(offsets):
+        slash = scores.slash[..., k]
+        layer, head = divmod(int(slash.argmax()), slash.shape[1])
+        rows.append(
+            {"offset": offset, "layer": layer, "head": head, "score": float(slash.max()), "all heads": float(slash.mean())}
+        )
     return pd.DataFrame(rows)
 
 

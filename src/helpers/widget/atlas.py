@@ -1,0 +1,193 @@
+"""The head atlas: every head of a model on one prompt, where each token looks, with and without a kernel."""
+
+import base64
+import html
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ipywidgets
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+from torch import Tensor
+
+from helpers import attention, compute
+from helpers.widget import VIEW, picture
+
+STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("atlas.css", "atlas.js"))
+MOST_TOKENS = 40
+SORTS = {"sink score": 0, "previous-token score": 1, "diagonal score": 2}
+
+
+class Reading(NamedTuple):
+    """A prompt as the model reads it: its tokens as text, and every head's map."""
+
+    words: list[str]
+    maps: Float[Tensor, "layers heads n n"]
+
+
+class Atlas:
+    """All heads on one prompt: choose a head, point at a token (or tab to it), see where it looks.
+
+    With a kernel the reader types the prompt. In a built page one picture sheet of all maps and a short script
+    show them.
+
+    Args:
+        read: from a prompt to its `Reading`.
+        prompt: the first one.
+        caption: what the widget shows.
+
+    Raises:
+        ValueError: no prompt or caption, a prompt of fewer than two tokens or more than `MOST_TOKENS`, or maps that
+            are not row-stochastic and causal.
+    """
+
+    def __init__(self, read: Callable[[str], Reading], prompt: str, caption: str):
+        for name, value in (("prompt", prompt), ("caption", caption)):
+            if not isinstance(value, str) or not value.strip():
+                raise ValueError(f"{name} must be a text, not {value!r}")
+        self.read, self.caption = read, caption
+        self.look_up(prompt)
+
+    def look_up(self, prompt: str) -> None:
+        """Read another prompt."""
+        words, maps = self.read(prompt)
+        if not 2 <= len(words) <= MOST_TOKENS:
+            raise ValueError(f"prompt must have 2 to {MOST_TOKENS} tokens, not {len(words)}")
+        scores = [attention.sink_score(maps), attention.slash_score(maps, 1), attention.slash_score(maps, 0)]
+        self.words, self.maps, self.scores = words, maps, [score.flatten().tolist() for score in scores]
+
+    @property
+    def heads(self) -> list[str]:
+        layers, heads = self.maps.shape[:2]
+        return [f"layer {layer}, head {head}" for layer in range(layers) for head in range(heads)]
+
+    def ranked(self, sort: str) -> list[int]:
+        """The heads' numbers, highest score first."""
+        scores = self.scores[SORTS[sort]]
+        return sorted(range(len(scores)), key=lambda k: (-scores[k], k))
+
+    def sheet(self) -> str:
+        """All maps in one picture, a layer in each row; a grey value is the square root of a weight."""
+        layers, heads, n, _ = self.maps.shape
+        tiles = self.maps.permute(0, 2, 1, 3).reshape(layers * n, heads * n)
+        grey = (255 * tiles.double().clamp(0, 1).sqrt()).round().to(torch.uint8)
+        packed = io.BytesIO()
+        Image.fromarray(grey.numpy()).save(packed, format="png", optimize=True)
+        return "data:image/png;base64," + base64.b64encode(packed.getvalue()).decode()
+
+    def finding(self, head: int, token: int) -> str:
+        """Where a token looks in a head, in words."""
+        row = self.maps.flatten(0, 1)[head, token, : token + 1]
+        most = row.topk(min(3, len(row)))
+        looks = ", ".join(
+            f"“{self.words[j]}” ({j}) {w:.2f}"
+            for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
+        )
+        return f"{self.heads[head]}: “{self.words[token]}” ({token}) looks at {looks}."
+
+    def draw(self, head: int, token: int) -> Axes:
+        """A head's map and the arcs of one token, as a figure: what the panel with a kernel shows."""
+        matrix, n = self.maps.flatten(0, 1)[head], len(self.words)
+        left, right = Figure(figsize=(9.0, 4.0)).subplots(1, 2, width_ratios=(1, 1.4))
+        left.imshow(matrix.sqrt(), cmap="Blues", vmin=0, vmax=1)
+        left.axhline(token, color="#D55E00", lw=1)
+        left.set(xlabel="token looked at", ylabel="token that looks")
+        left.grid(False)
+        angle = torch.linspace(0, torch.pi, 40)
+        for j in range(token):
+            weight = float(matrix[token, j])
+            if weight >= 0.03:
+                middle, radius = (token + j) / 2, (token - j) / 2
+                right.plot(middle + radius * angle.cos(), radius * angle.sin(), color="#D55E00", lw=0.5 + 5 * weight)
+        right.set_xticks(range(n), [word.strip() or "·" for word in self.words], rotation=90, size=9)
+        right.set(xlim=(-0.5, n - 0.5), ylim=(-0.3, n / 2), yticks=[])
+        right.grid(False)
+        return left
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        if compute.building():
+            return {"text/html": self.still(), "text/plain": self.caption}
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
+        return {VIEW: view, "text/plain": self.caption}
+
+    def still(self) -> str:
+        """The kernel-free player."""
+        head, token = self.ranked("sink score")[0], len(self.words) - 1
+        finding = html.escape(self.finding(head, token))
+        sorts = [{"scores": [round(s, 4) for s in self.scores[k]]} for k in SORTS.values()]
+        data = {"words": self.words, "heads": self.heads, "sorts": sorts, "columns": self.maps.shape[1]}
+        payload = json.dumps(data | {"sheet": self.sheet()}).replace("</", "<\\/")
+        kinds = "".join(f"<option>{name}</option>" for name in SORTS)
+        options = "".join(
+            f'<option value="{k}">{self.heads[k]}: {self.scores[0][k]:.2f}</option>' for k in self.ranked("sink score")
+        )
+        tokens = "".join(
+            f'<button type="button" aria-pressed="{str(k == token).lower()}">{html.escape(word) or "·"}</button>'
+            for k, word in enumerate(self.words)
+        )
+        pictures = "".join(
+            f'<canvas class="atlas-{name}" role="img" data-what="{what}" aria-label="{what}. {finding}"></canvas>'
+            for name, what in (("map", "Map of the head"), ("arcs", "Arcs of the head"))
+        )
+        return (
+            f'<figure class="atlas" data-prevent-swipe><style>{STYLE}</style>'
+            f'<div class="atlas-controls"><label>sorted by <select autocomplete="off">{kinds}</select></label>'
+            f'<label>head <select autocomplete="off">{options}</select></label></div>'
+            f'<div class="atlas-pictures">{pictures}</div>'
+            f'<div class="atlas-tokens" role="group" aria-label="Token that looks">{tokens}</div>'
+            f'<p class="atlas-finding" aria-live="polite">{finding}</p>'
+            f"<figcaption>{html.escape(self.caption)}</figcaption>"
+            f'<script type="application/json">{payload}</script><script>{SCRIPT}</script></figure>'
+        )
+
+    def live(self) -> ipywidgets.VBox:
+        """The ipywidgets panel (7.7 and 8), with a field for the prompt."""
+        wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
+        prompt = ipywidgets.Text(description="prompt", continuous_update=False, placeholder="type, then Enter", **wide)
+        sort = ipywidgets.Dropdown(options=list(SORTS), description="sorted by", **wide)
+        head = ipywidgets.Dropdown(description="head", **wide)
+        token = ipywidgets.SelectionSlider(options=["-"], description="token", **wide)
+        status, body = ipywidgets.HTML(), ipywidgets.HTML()
+        filling = [False]
+
+        def show(_: object = None) -> None:
+            if filling[0]:
+                return
+            finding = self.finding(head.value, token.index)
+            status.value = f'<div role="status"><b>{html.escape(finding)}</b></div>'
+            body.value = picture.image(self.draw(head.value, token.index), f"{self.caption} {finding}")
+
+        def fill(_: object = None) -> None:
+            filling[0] = True
+            ranked, scores = self.ranked(sort.value), self.scores[SORTS[sort.value]]
+            head.options = [(f"{self.heads[k]}: {scores[k]:.2f}", k) for k in ranked]
+            head.index = 0
+            filling[0] = False
+            show()
+
+        def renew(change: dict | None = None) -> None:
+            if change:
+                status.value = "<em>computing…</em>"
+                try:
+                    self.look_up(change["new"])
+                except ValueError as error:
+                    status.value = f'<div role="alert"><b>{html.escape(str(error))}</b></div>'
+                    return
+            filling[0] = True
+            token.options = [(f"{k}: {word}", k) for k, word in enumerate(self.words)]
+            token.index = len(self.words) - 1
+            fill()
+
+        renew()
+        prompt.observe(renew, names="value")
+        sort.observe(fill, names="value")
+        for box in (head, token):
+            box.observe(show, names="index")
+        return ipywidgets.VBox([prompt, sort, head, token, status, body, ipywidgets.HTML(html.escape(self.caption))])
+
