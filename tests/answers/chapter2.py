@@ -1,0 +1,295 @@
+import functools
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import torch
+
+from answers import empty, several
+from helpers import attention
+
+FIRST, LAST, ALL = "the first token", "the last tokens", "all tokens"
+
+
+def _fill_in_place(m):
+    m[0, 0] = False
+    return m.double()
+
+
+def _rows(m):
+    return [[float(x) / float(sum(row)) for x in row] for row in m.tolist()]
+
+
+def _half(n, width, start=1, wider=0):
+    matrix = attention.uniform(attention.window_mask(n, width + wider)).numpy()
+    row, layers = matrix[-1], 1
+    while row[0] < 0.5:
+        row, layers = row @ matrix, layers + 1
+    return layers - 1 + start
+
+
+def _half_by_powers(n, width):
+    matrix = attention.uniform(attention.window_mask(n, width))
+    return next(k for k in range(1, 9999) if torch.linalg.matrix_power(matrix, k)[-1, 0] >= 0.5)
+
+
+def _half_exact(n, width):
+    row = [Fraction(0)] * (n - 1) + [Fraction(1)]
+    for layers in itertools.count(1):
+        new = [Fraction(0)] * n
+        for i, share in enumerate(row):
+            seen = range(max(0, i - width + 1), i + 1)
+            for j in seen:
+                new[j] += share / len(seen)
+        row = new
+        if row[0] >= Fraction(1, 2):
+            return layers
+    raise AssertionError
+
+
+def _influence(attentions, residual):
+    eye = torch.eye(attentions.shape[-1], dtype=attentions.dtype)
+    product = eye
+    for a in attentions:
+        product = ((1 - residual) * a + residual * eye) @ product
+    return product
+
+
+def _numpy_influence(attentions, residual):
+    eye = np.eye(attentions.shape[-1])
+    return functools.reduce(lambda p, a: ((1 - residual) * a + residual * eye) @ p, attentions.numpy(), eye)
+
+
+def _right_to_left(attentions, residual):
+    eye = torch.eye(attentions.shape[-1], dtype=torch.float64)
+    steps = [(1 - residual) * a.double() + residual * eye for a in attentions.flip(0)]
+    return torch.linalg.multi_dot(steps) if len(steps) > 1 else steps[0]
+
+
+def _paths_by_powers(n, layers):
+    row = [1] * n
+    for _ in range(layers - 1):
+        row = [sum(row[j:]) for j in range(n)]
+    return row
+
+
+def _walk(n, layers):
+    matrix = np.array(np.tril(np.ones((n, n), dtype=object)))
+    power = matrix
+    for _ in range(layers - 1):
+        power = power.dot(matrix)
+    return np.array([float(x) for x in power[-1]])
+
+
+def _peak_by_looking(layers, rate):
+    weights = [math.lgamma(layers + x + 1) - math.lgamma(x + 1) - rate * x for x in range(4000)]
+    return weights.index(max(weights))
+
+
+def _peak_by_loop(layers, rate):
+    x = 0
+    while x + 1 <= layers / (math.exp(rate) - 1):
+        x += 1
+    return x
+
+
+def _norms(back, q):
+    return (q.shape[1] * torch.stack([back(r).square().sum(-1) for r in q]).mean(0)).sqrt()
+
+
+def _norms_by_loop(back, q):
+    total = 0
+    for row in q:
+        total = total + (back(row) ** 2).sum(1)
+    return (total * q.shape[1] / q.shape[0]) ** 0.5
+
+
+def _numpy_norms(back, q):
+    squares = [np.linalg.norm(back(row).numpy(), axis=1) ** 2 for row in q]
+    return np.sqrt(q.shape[1] * np.mean(squares, axis=0))
+
+
+def _dilated(layers):
+    n = 2**layers
+    gap = torch.arange(n)[:, None] - torch.arange(n)
+    return [(gap == 0) | (gap == 2**k) for k in range(layers)]
+
+
+def _coarse_first(layers):
+    return _dilated(layers)[::-1]
+
+
+def _numpy_masks(layers):
+    n = 2**layers
+    return [np.eye(n) + np.eye(n, k=-(2**k)) for k in range(layers)]
+
+
+def _lists(layers):
+    return [m.int().tolist() for m in _dilated(layers)]
+
+
+def _windows(layers):
+    return [attention.window_mask(2**layers, 2)] * layers
+
+
+WRONG = {
+    "2.1": [
+        (empty, "still empty"),
+        (3, "must be a function"),
+        (lambda n: torch.ones(n, n).tril(-1), "hide each token from itself"),
+        (lambda n: torch.ones(n, n).triu(), "It is transposed"),
+        (lambda n: torch.ones(n, n), "Nothing is hidden"),
+        (lambda n: torch.eye(n), "Each token sees itself alone"),
+        (lambda n: torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf), "added to the logits"),
+        (lambda n: torch.ones(n + 1, n + 1).tril(), "wrong shape"),
+        (lambda n: None, "returned nothing"),
+        (lambda n: 2 * torch.ones(n, n).tril(), "twice what is expected"),
+    ],
+    "2.2": [
+        (empty, "still empty"),
+        (lambda m: m.double() / len(m), "divided by the number of tokens"),
+        (lambda m: m.double() / m.double().sum(0), "columns sum to one"),
+        (lambda m: m.double().softmax(-1), "softmax of zeros and ones"),
+        (lambda m: m, "That is the mask"),
+        (lambda m: m.double() / m.double().sum(), "expected"),
+        (_fill_in_place, "changes its argument"),
+        (lambda m: m.sum(1), "wrong shape"),
+        (lambda m: 0.5 * attention.uniform(m), "half of what is expected"),
+    ],
+    "2.3": [
+        (several(..., empty), "predict first"),
+        (several(LAST, empty), "local in one layer only"),
+        (several(ALL, empty), "What do the next layers do"),
+        (several("none", empty), "must be one of"),
+        (several(FIRST, empty), "still empty"),
+        (several(FIRST, lambda n, w: _half(n, w, start=2)), "One layer too many"),
+        (several(FIRST, lambda n, w: _half(n, w, start=0)), "One layer too few"),
+        (several(FIRST, lambda n, w: _half(n, n)), "full causal mask"),
+        (several(FIRST, lambda n, w: _half(n, w, wider=1)), "one too wide"),
+        (several(FIRST, lambda n, w: math.ceil((n - 1) / (w - 1))), "first heard at all"),
+        (several(FIRST, lambda n, w: n), "expected"),
+    ],
+    "2.4": [
+        (..., "predict first"),
+        ("the loss rises", "hidden late"),
+        ("the loss falls", "where attention rests"),
+        ("", "must be one of"),
+        (0, "must be one of"),
+        ("rises", "must be one of"),
+        (None, "must be one of"),
+        (3.76, "must be one of"),
+    ],
+    "2.5": [
+        (empty, "still empty"),
+        (lambda a, r: _influence(a.flip(0), r), "order is reversed"),
+        (lambda a, r: _influence(a, 1 - r), "swapped the shares"),
+        (lambda a, r: _influence(a, 0.0), "left the residual out"),
+        (lambda a, r: _influence(a, 0.0) * (1 - r) + r * torch.eye(a.shape[-1]), "once, at the end"),
+        (lambda a, r: a.mean(0), "added the layers up"),
+        (lambda a, r: functools.reduce(lambda p, m: (m + r * torch.eye(len(m))) @ p, a.double(), torch.eye(a.shape[-1]).double()), "without taking as much from A"),
+        (lambda a, r: functools.reduce(lambda p, m: ((1 - r) * m + r * torch.eye(len(m))) * p, a, 1), "multiplies entry by entry"),
+        (lambda a, r: _influence(a, r)[-1], "wrong shape"),
+        (lambda a, r: a[5], "raised IndexError"),
+    ],
+    "2.6": [
+        (empty, "still empty"),
+        (lambda n, k: attention.path_count(n, k + 1), "One step too many"),
+        (lambda n, k: attention.path_count(n, max(k - 1, 1)), "One step too few"),
+        (lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)], "do not let a path stay"),
+        (lambda n, k: attention.path_count(n, k)[::-1], "in the wrong order"),
+        (lambda n, k: [n ** (k - 1)] * n, "stops in any order"),
+        (lambda n, k: sum(attention.path_count(n, k)), "wrong shape"),
+        (lambda n, k: [1] * n, "expected"),
+        (lambda n, k: "many", "must return a number or a tensor"),
+    ],
+    "2.7": [
+        (empty, "still empty"),
+        (lambda a, k: a[:, k].mean(), "divided by n"),
+        (lambda a, k: a[k + 1 :, k].sum() / max(len(a) - k - 1, 1), "look at itself"),
+        (lambda a, k: a[k, : k + 1].mean(), "took the row"),
+        (lambda a, k: a[k:, k].sum(), "That is a sum"),
+        (lambda a, k: a[-1, k], "last token's look alone"),
+        (lambda a, k: a[k + 1 :, k].sum() / (len(a) - k), "one row too late"),
+        (lambda a, k: a[k:, k], "wrong shape"),
+        (lambda a, k: a[k:, k].mean() * 2, "twice what is expected"),
+    ],
+    "2.8": [
+        (empty, "still empty"),
+        (lambda t, m: round(t / math.expm1(m)), "rounded to the nearest"),
+        (lambda t, m: math.ceil(t / math.expm1(m)), "rounded up"),
+        (lambda t, m: math.floor(t / m), "small rate only"),
+        (lambda t, m: t / math.expm1(m), "not rounded"),
+        (lambda t, m: 0, "left out the paths"),
+        (lambda t, m: math.floor(t / math.exp(m)), "subtract 1 first"),
+        (lambda t, m: t, "expected"),
+        (lambda t, m: None, "returned nothing"),
+    ],
+    "2.9": [
+        (empty, "still empty"),
+        (lambda f, q: _norms(f, q) / q.shape[1] ** 0.5, "left out the width"),
+        (lambda f, q: _norms(f, q) * len(q) ** 0.5, "added the squares up"),
+        (lambda f, q: _norms(f, q) ** 2, "square of the norm"),
+        (lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r).norm(dim=-1) for r in q]).mean(0), "averaged the norms"),
+        (lambda f, q: q.shape[1] ** 0.5 * sum(f(r) for r in q).norm(dim=-1) / len(q), "averaged before squaring"),
+        (lambda f, q: _norms(f, q).square().sum().sqrt(), "summed over all tokens"),
+        (lambda f, q: q.shape[1] ** 0.5 * f(q[0]).norm(dim=-1), "first direction alone"),
+        (lambda f, q: f(q), "raised RuntimeError"),
+    ],
+    "2.10": [
+        (empty, "still empty"),
+        (7, "must be a function"),
+        (_windows, "Let the steps grow"),
+        (lambda k: [attention.causal_mask(2**k)] * k, "two are allowed"),
+        (lambda k: _dilated(k)[:-1], "one for each layer"),
+        (lambda k: [m.T for m in _dilated(k)], "Is the mask transposed"),
+        (lambda k: [torch.eye(2**k)] * k, "heard at all"),
+        (lambda k: [m.double() / 2 for m in _dilated(k)], "holds true and false"),
+        (lambda k: [m & ~torch.eye(2**k, dtype=torch.bool) for m in _dilated(k)], "sees nothing"),
+        (lambda k: "masks", "must return"),
+        (lambda k: [_dilated(k)[0]] * k, "Let the steps grow"),
+    ],
+}
+
+RIGHT = {
+    "2.1": [
+        lambda n: torch.ones(n, n, dtype=torch.bool).tril(),
+        lambda n: np.tril(np.ones((n, n))),
+        lambda n: [[j <= i for j in range(n)] for i in range(n)],
+        lambda n: torch.arange(n)[:, None] >= torch.arange(n),
+        functools.partial(attention.causal_mask),
+    ],
+    "2.2": [
+        lambda m: m.double() / m.double().sum(1, keepdim=True),
+        lambda m: m.float() / m.sum(1)[:, None],
+        lambda m: m.numpy() / m.numpy().sum(1, keepdims=True),
+        _rows,
+        lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf).softmax(-1),
+    ],
+    "2.3": [several(FIRST, answer) for answer in (_half, _half_by_powers, _half_exact, lambda n, w: float(_half(n, w)))],
+    "2.4": ["nothing changes", "nothing " + "changes", str("nothing changes"), "NOTHING CHANGES".lower()],
+    "2.5": [_influence, _numpy_influence, _right_to_left, attention.influence],
+    "2.6": [
+        lambda n, k: [math.comb(n - 1 - j + k - 1, k - 1) for j in range(n)],
+        _paths_by_powers,
+        _walk,
+        lambda n, k: torch.linalg.matrix_power(torch.ones(n, n, dtype=torch.float64).tril(), k)[-1],
+        attention.path_count,
+    ],
+    "2.7": [
+        lambda a, k: a[k:, k].mean(),
+        lambda a, k: float(np.mean(a.numpy()[k:, k])),
+        lambda a, k: sum(float(a[i, k]) for i in range(k, len(a))) / (len(a) - k),
+        lambda a, k: a.float()[k:, k].sum() / (len(a) - k),
+        attention.sink_score,
+    ],
+    "2.8": [
+        lambda t, m: math.floor(t / math.expm1(m)),
+        _peak_by_looking,
+        _peak_by_loop,
+        lambda t, m: int(np.floor(t / np.expm1(m))),
+        lambda t, m: t // math.expm1(m),
+    ],
+    "2.9": [_norms, _norms_by_loop, _numpy_norms, lambda f, q: _norms(f, q).float()],
+    "2.10": [_dilated, _coarse_first, _numpy_masks, _lists, lambda k: torch.stack(_dilated(k))],
+}
