@@ -187,8 +187,16 @@ WRONG = {
         (lambda a, r: _influence(a, 0.0), "left the residual out"),
         (lambda a, r: _influence(a, 0.0) * (1 - r) + r * torch.eye(a.shape[-1]), "once, at the end"),
         (lambda a, r: a.mean(0), "added the layers up"),
-        (lambda a, r: functools.reduce(lambda p, m: (m + r * torch.eye(len(m))) @ p, a.double(), torch.eye(a.shape[-1]).double()), "without taking as much from A"),
-        (lambda a, r: functools.reduce(lambda p, m: ((1 - r) * m + r * torch.eye(len(m))) * p, a, 1), "multiplies entry by entry"),
+        (
+            lambda a, r: functools.reduce(
+                lambda p, m: (m + r * torch.eye(len(m))) @ p, a.double(), torch.eye(a.shape[-1]).double()
+            ),
+            "without taking as much from A",
+        ),
+        (
+            lambda a, r: functools.reduce(lambda p, m: ((1 - r) * m + r * torch.eye(len(m))) * p, a, 1),
+            "multiplies entry by entry",
+        ),
         (lambda a, r: _influence(a, r)[-1], "wrong shape"),
         (lambda a, r: a[5], "raised IndexError"),
     ],
@@ -266,8 +274,10 @@ RIGHT = {
         _rows,
         lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf).softmax(-1),
     ],
-    "2.3": [several(FIRST, answer) for answer in (_half, _half_by_powers, _half_exact, lambda n, w: float(_half(n, w)))],
-    "2.4": ["nothing changes", "nothing " + "changes", str("nothing changes"), "NOTHING CHANGES".lower()],
+    "2.3": [
+        several(FIRST, answer) for answer in (_half, _half_by_powers, _half_exact, lambda n, w: float(_half(n, w)))
+    ],
+    "2.4": ["nothing changes", " ".join(["nothing", "changes"]), "nothing changes".strip(), "NOTHING CHANGES".lower()],
     "2.5": [_influence, _numpy_influence, _right_to_left, attention.influence],
     "2.6": [
         lambda n, k: [math.comb(n - 1 - j + k - 1, k - 1) for j in range(n)],

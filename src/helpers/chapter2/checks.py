@@ -37,7 +37,10 @@ def mask(answer: Any) -> Right:
     given = _cases("1", "2", "3", "6")
     traps = [
         Trap("You hide each token from itself: the first one would see nothing.", lambda n: torch.ones(n, n).tril(-1)),
-        Trap("It is transposed: row i is the token that looks, column j the one looked at.", lambda n: torch.ones(n, n).triu()),
+        Trap(
+            "It is transposed: row i is the token that looks, column j the one looked at.",
+            lambda n: torch.ones(n, n).triu(),
+        ),
         Trap("Nothing is hidden: no token may see a later one.", lambda n: torch.ones(n, n)),
         Trap("Each token sees itself alone: it may see all earlier ones, too.", torch.eye),
         Trap("That is what is added to the logits. Asked is the mask: true where a token is seen.", _additive),
@@ -59,8 +62,14 @@ def share(answer: Any) -> Right:
     """Uniform attention from a mask."""
     given = _cases("attention.causal_mask(4)", "attention.window_mask(6, 3)", "attention.prefix_mask(5, 2)")
     traps = [
-        Trap("You divided by the number of tokens: divide each row by the number that it sees.", lambda m: m.double() / len(m)),
-        Trap("You made the columns sum to one: each row shares out its attention.", lambda m: m.double() / m.double().sum(0)),
+        Trap(
+            "You divided by the number of tokens: divide each row by the number that it sees.",
+            lambda m: m.double() / len(m),
+        ),
+        Trap(
+            "You made the columns sum to one: each row shares out its attention.",
+            lambda m: m.double() / m.double().sum(0),
+        ),
         Trap("The softmax of zeros and ones gives hidden tokens a share, too.", lambda m: m.double().softmax(-1)),
         Trap("That is the mask: the rows must sum to one.", lambda m: m.double()),
     ]
@@ -122,11 +131,19 @@ def influence(answer: Any) -> Right:
         "checks.random_attention(4, 5, 5, seed=2), 0.8",
     )
     traps = [
-        Trap("The order is reversed: the first layer is applied first, so it stands on the right.", lambda a, r: attention.influence(a.flip(0), r)),
-        Trap("You swapped the shares: `residual` is that of the own state.", lambda a, r: attention.influence(a, 1 - r)),
+        Trap(
+            "The order is reversed: the first layer is applied first, so it stands on the right.",
+            lambda a, r: attention.influence(a.flip(0), r),
+        ),
+        Trap(
+            "You swapped the shares: `residual` is that of the own state.", lambda a, r: attention.influence(a, 1 - r)
+        ),
         Trap("You left the residual out.", lambda a, r: attention.influence(a)),
         Trap("You added residual times I without taking as much from A: the rows must sum to one.", _added),
-        Trap("You added the residual once, at the end: every layer has it.", lambda a, r: (1 - r) * attention.influence(a) + r * torch.eye(len(a[0]))),
+        Trap(
+            "You added the residual once, at the end: every layer has it.",
+            lambda a, r: (1 - r) * attention.influence(a) + r * torch.eye(len(a[0])),
+        ),
         Trap("You added the layers up: what one layer mixes, the next one mixes again.", lambda a, r: a.mean(0)),
         Trap("`*` multiplies entry by entry: matrices are multiplied with `@`.", _entrywise),
     ]
@@ -152,10 +169,22 @@ def paths(answer: Any) -> Right:
     """Paths into the last token, by where they start."""
     given = _cases("5, 1", "5, 2", "5, 3", "1, 4", "20, 6", "100, 12")
     traps = [
-        Trap("One step too many: a path of L steps has L - 1 free stops, since it must end at the last token.", lambda n, k: _binomials(n, k + 1)),
-        Trap("One step too few: with one step there is one path from each token.", lambda n, k: _binomials(n, max(k - 1, 1))),
-        Trap("You do not let a path stay: a token sees itself, too.", lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)]),
-        Trap("It is in the wrong order: the first entry is for the first token, which has most.", lambda n, k: _binomials(n, k)[::-1]),
+        Trap(
+            "One step too many: a path of L steps has L - 1 free stops, since it must end at the last token.",
+            lambda n, k: _binomials(n, k + 1),
+        ),
+        Trap(
+            "One step too few: with one step there is one path from each token.",
+            lambda n, k: _binomials(n, max(k - 1, 1)),
+        ),
+        Trap(
+            "You do not let a path stay: a token sees itself, too.",
+            lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)],
+        ),
+        Trap(
+            "It is in the wrong order: the first entry is for the first token, which has most.",
+            lambda n, k: _binomials(n, k)[::-1],
+        ),
         Trap("You count stops in any order: a step never leads to an earlier token.", lambda n, k: [n ** (k - 1)] * n),
     ]
     return compare("paths", answer, attention.path_count, given, traps)
@@ -176,9 +205,14 @@ def sink_score(answer: Any) -> Right:
         "attention.uniform(attention.causal_mask(64)), 0",
     )
     traps = [
-        Trap("You divided by n: earlier tokens cannot look at this one, and do not count.", lambda a, k: a[:, k].mean()),
+        Trap(
+            "You divided by n: earlier tokens cannot look at this one, and do not count.", lambda a, k: a[:, k].mean()
+        ),
         Trap("You left out the token's look at itself.", lambda a, k: a[k + 1 :, k].sum() / max(len(a) - k - 1, 1)),
-        Trap("You took the row: that is what the token looks at. Asked is who looks at it.", lambda a, k: a[k, : k + 1].mean()),
+        Trap(
+            "You took the row: that is what the token looks at. Asked is who looks at it.",
+            lambda a, k: a[k, : k + 1].mean(),
+        ),
         Trap("That is a sum: asked is the mean.", lambda a, k: a[k:, k].sum()),
         Trap("That is the last token's look alone: asked is the mean over all that can.", lambda a, k: a[-1, k]),
         Trap("You start one row too late: position counts from 0.", lambda a, k: a[k + 1 :, k].sum() / (len(a) - k)),
@@ -198,10 +232,16 @@ def peak(answer: Any) -> Right:
     given = _cases("12, 0.1", "12, 0.5", "12, 1.0", "32, 1.0", "1, 5.0", "100, 0.05")
     traps = [
         Trap("You rounded to the nearest: ask when the next step still gains.", lambda t, m: round(t / math.expm1(m))),
-        Trap("You rounded up: at the next whole number the weight is smaller already.", lambda t, m: math.ceil(t / math.expm1(m))),
+        Trap(
+            "You rounded up: at the next whole number the weight is smaller already.",
+            lambda t, m: math.ceil(t / math.expm1(m)),
+        ),
         Trap("e^m - 1 is close to m for a small rate only.", lambda t, m: math.floor(t / m)),
         Trap("That is not rounded: distances are whole numbers.", lambda t, m: t / math.expm1(m)),
-        Trap("You left out the paths: e^(-m x) alone is largest at distance 0, the number of paths grows with x.", lambda t, m: 0),
+        Trap(
+            "You left out the paths: e^(-m x) alone is largest at distance 0, the number of paths grows with x.",
+            lambda t, m: 0,
+        ),
         Trap("You divided by e^m: subtract 1 first.", lambda t, m: math.floor(t / math.exp(m))),
     ]
     return compare("peak", answer, _peak, given, traps)
@@ -219,16 +259,33 @@ def _peak(layers: int, rate: float) -> int:
 def norms(answer: Any) -> Right:
     """Frobenius norms of Jacobians from products with random directions."""
     given = [
-        Case(f"checks.backward(seed={seed}), checks.directions({count}, {width}, seed={seed})", (backward(seed, width), directions(count, width, seed)))
+        Case(
+            f"checks.backward(seed={seed}), checks.directions({count}, {width}, seed={seed})",
+            (backward(seed, width), directions(count, width, seed)),
+        )
         for seed, count, width in ((0, 2, 6), (1, 3, 8), (2, 5, 5))
     ]
     traps = [
-        Trap("You left out the width d: a direction of length one sees one d-th of the square.", lambda f, q: _norms(f, q) / q.shape[1] ** 0.5),
-        Trap("You added the squares up: take their mean over the directions.", lambda f, q: _norms(f, q) * len(q) ** 0.5),
+        Trap(
+            "You left out the width d: a direction of length one sees one d-th of the square.",
+            lambda f, q: _norms(f, q) / q.shape[1] ** 0.5,
+        ),
+        Trap(
+            "You added the squares up: take their mean over the directions.", lambda f, q: _norms(f, q) * len(q) ** 0.5
+        ),
         Trap("That is the square of the norm.", lambda f, q: _norms(f, q) ** 2),
-        Trap("You averaged the norms: the squares are right on average, their roots are not.", lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r).norm(dim=-1) for r in q]).mean(0)),
-        Trap("You averaged before squaring: the signs of the directions cancel.", lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r) for r in q]).mean(0).norm(dim=-1)),
-        Trap("You summed over all tokens: each one has a norm of its own.", lambda f, q: _norms(f, q).square().sum().sqrt()),
+        Trap(
+            "You averaged the norms: the squares are right on average, their roots are not.",
+            lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r).norm(dim=-1) for r in q]).mean(0),
+        ),
+        Trap(
+            "You averaged before squaring: the signs of the directions cancel.",
+            lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r) for r in q]).mean(0).norm(dim=-1),
+        ),
+        Trap(
+            "You summed over all tokens: each one has a norm of its own.",
+            lambda f, q: _norms(f, q).square().sum().sqrt(),
+        ),
         Trap("You used the first direction alone.", lambda f, q: q.shape[1] ** 0.5 * f(q[0]).norm(dim=-1)),
     ]
     right = compare("norms", answer, _norms, given, traps)
@@ -266,13 +323,17 @@ def masks(answer: Any) -> Right:
         for k, m in enumerate(each, 1):
             where = f"{call}, layer {k}"
             if not ((m == 0) | (m == 1)).all():
-                raise Wrong(f"{where}: a mask holds true and false (or 1 and 0) alone; what is seen is shared out equally.")
+                raise Wrong(
+                    f"{where}: a mask holds true and false (or 1 and 0) alone; what is seen is shared out equally."
+                )
             if (m.triu(1) != 0).any():
                 raise Wrong(f"{where}: a token sees a later one. Is the mask transposed?")
             if (m.sum(1) == 0).any():
                 raise Wrong(f"{where}: token {int(m.sum(1).argmin())} sees nothing. Let it see itself.")
             if (m.sum(1) > 2).any():
-                raise Wrong(f"{where}: token {int(m.sum(1).argmax())} sees {int(m.sum(1).max())} tokens; two are allowed.")
+                raise Wrong(
+                    f"{where}: token {int(m.sum(1).argmax())} sees {int(m.sum(1).max())} tokens; two are allowed."
+                )
         row = attention.influence([attention.uniform(m) for m in each])[-1]
         if (row - 1 / n).abs().max() > 1e-9:
             raise Wrong(_unequal(call, row, layers))

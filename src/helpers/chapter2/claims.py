@@ -81,7 +81,9 @@ def two_kinds_of_squashing() -> Found:
 )
 def bound_with_attention_fixed() -> Found:
     ratios = _ratios("attention fixed")
-    measured = f"random decoders of 3 layers, 12 tokens, 4 sharpnesses × 5 seeds: at most {max(ratios):.2f} of the bound"
+    measured = (
+        f"random decoders of 3 layers, 12 tokens, 4 sharpnesses × 5 seeds: at most {max(ratios):.2f} of the bound"
+    )
     return Found(measured, verdict(max(ratios) <= 1))
 
 
@@ -95,7 +97,9 @@ def bound_with_attention_fixed() -> Found:
 def bound_of_the_true_jacobian() -> Found:
     ratios = _ratios("true")
     over = sum(ratio > 1 for ratio in ratios)
-    measured = f"the same decoders: exceeded in {over} of {len(ratios)}, by up to {max(ratios):.1f} times (sharp attention)"
+    measured = (
+        f"the same decoders: exceeded in {over} of {len(ratios)}, by up to {max(ratios):.1f} times (sharp attention)"
+    )
     return Found(measured, verdict(over == 0))
 
 
@@ -204,7 +208,9 @@ def product_is_diagonalizable() -> Found:
     matrix = uniform(window_mask(5, 2))
     eigenvectors = 5 - int(torch.linalg.matrix_rank(matrix - 0.5 * torch.eye(5, dtype=torch.float64)))
     times = int((matrix.diagonal() == 0.5).sum())
-    measured = f"window of 2, 5 tokens: eigenvalue 1/2 stands {times} times on the diagonal and has {eigenvectors} eigenvector"
+    measured = (
+        f"window of 2, 5 tokens: eigenvalue 1/2 stands {times} times on the diagonal and has {eigenvectors} eigenvector"
+    )
     return Found(measured, verdict(eigenvectors == times))
 
 
@@ -370,7 +376,9 @@ def first_token_is_a_sink() -> Found:
 def repeated_tokens_have_no_sink() -> Found:
     table = _sinks()
     without, with_first = (float(table.loc[("repeated", first), "sink heads"]) for first in ("no", "yes"))
-    measured = f"SmolLM2-135M, 64 equal tokens: {without:.1%} of heads; with the model's first token in front {with_first:.0%}"
+    measured = (
+        f"SmolLM2-135M, 64 equal tokens: {without:.1%} of heads; with the model's first token in front {with_first:.0%}"
+    )
     numbers = {"sink heads, repeated tokens, Llama2-7B against SmolLM2-135M (%)": (0.0, round(100 * without, 1))}
     return Found(measured, verdict(without < 0.05), numbers)
 

@@ -82,9 +82,7 @@ def network_norms(
 
     def norms(seed: int) -> Tensor:
         weights = graphs.orthogonal_weights(layers, width, seed)
-        x = torch.randn(
-            len(matrix), width, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64
-        )
+        x = torch.randn(len(matrix), width, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
         jacobian = torch.autograd.functional.jacobian(
             lambda h: graphs.propagate(h, matrix, weights)[read], x, vectorize=True
         )
@@ -211,7 +209,13 @@ def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame
         slash = scores.slash[..., k]
         layer, head = divmod(int(slash.argmax()), slash.shape[1])
         rows.append(
-            {"offset": offset, "layer": layer, "head": head, "score": float(slash.max()), "all heads": float(slash.mean())}
+            {
+                "offset": offset,
+                "layer": layer,
+                "head": head,
+                "score": float(slash.max()),
+                "all heads": float(slash.mean()),
+            }
         )
     return pd.DataFrame(rows)
 

@@ -86,8 +86,7 @@ class Atlas:
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
-            f"“{self.words[j]}” ({j}) {w:.2f}"
-            for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
+            f"“{self.words[j]}” ({j}) {w:.2f}" for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
         )
         return f"{self.heads[head]}: “{self.words[token]}” ({token}) looks at {looks}."
 
@@ -190,4 +189,3 @@ class Atlas:
         for box in (head, token):
             box.observe(show, names="index")
         return ipywidgets.VBox([prompt, sort, head, token, status, body, ipywidgets.HTML(html.escape(self.caption))])
-

@@ -1,0 +1,255 @@
+"""What chapter 2 measures and draws, and the head atlas."""
+
+import base64
+import io
+import json
+import re
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from tiny_models import tiny
+
+from helpers import attention, graphs
+from helpers.chapter2 import figures, measures
+from helpers.widget.atlas import Atlas, Reading
+
+
+@pytest.fixture(scope="module")
+def model():
+    return tiny("llama")
+
+
+# Measures -------------------------------------------------------------------------------------------
+
+
+def test_connections_are_chapter_1s_graphs_and_row_stochastic():
+    found = measures.connections(31)
+    for matrix, read, far in found.values():
+        attention.influence([matrix])
+        assert read != far
+    tree, read, far = found["tree"]
+    assert torch.equal(tree > 0, torch.from_numpy(nx.to_numpy_array(graphs.family("tree", 31))) + torch.eye(31) > 0)
+    assert nx.shortest_path_length(graphs.family("tree", 31), read, far) == 8
+
+
+def test_chapter_1s_network_on_a_matrix_is_chapter_1s_jacobian():
+    graph = graphs.family("tree", 15)
+    expected = torch.stack([graphs.jacobian_norms(graph, 3, 4, 8, "row", seed=s) for s in range(5)]).mean(0)
+    found = measures.network_norms(graphs.adjacency(graph, "row"), 3, 4, 8)
+    torch.testing.assert_close(found, expected)
+
+
+def test_compared_graphs_have_their_closed_forms():
+    table = measures.compare_connections(31, 16)
+    assert table.loc["causal attention", "resistance"] == pytest.approx(2 / 31)  # a complete graph
+    assert table.loc["causal attention", "paths"] == attention.path_count(31, 16)[0]
+    assert table.loc["previous token", ["hops", "resistance"]].tolist() == pytest.approx([30, 30])
+    assert table.loc["cycle", "resistance"] == pytest.approx(15 * 16 / 31)
+    assert table.loc["previous token", "influence"] == 0
+
+
+def test_heard_counts_equal_shares():
+    assert float(measures.heard(torch.full((8,), 1 / 8))) == pytest.approx(8)
+    assert float(measures.heard(torch.eye(3)[0])) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("sharpness", [0.0, 4.0, 16.0])
+def test_the_bound_holds_with_attention_fixed_and_the_two_jacobians_agree_without_logits(sharpness, seed):
+    table = measures.bound_and_truth(sharpness, seed=seed)
+    assert (table["attention fixed"] <= table["bound"] * (1 + 1e-9)).all()
+    if sharpness == 0:
+        np.testing.assert_allclose(table["true"], table["attention fixed"])
+
+
+def test_rank_correlation_handles_ties_and_rounding():
+    x = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+    assert measures.rank_correlation(x, 2 * x) == pytest.approx(1)
+    assert measures.rank_correlation(x, -x) == pytest.approx(-1)
+    noise = torch.tensor([0.0, 1e-15, -1e-15, 2e-15], dtype=torch.float64)
+    assert measures.rank_correlation(1 + noise, x) == 0
+    assert measures.rank_correlation(torch.tensor([1.0, 1.0, 2.0, 2.0]), x) == pytest.approx(0.894427)
+
+
+def test_sequences_are_of_the_length_asked_for(model):
+    for kind in measures.TEXTS:
+        for first in (True, False):
+            tokens = measures.sequence(model, kind, 20, first) if kind != "random" else None
+            assert tokens is None or len(tokens) == 20
+    assert measures.sequence(model, "repeated", 9, first=False).unique().numel() == 1
+    with pytest.raises(ValueError, match="kind must be one of"):
+        measures.sequence(model, "poem", 9)
+    with pytest.raises(ValueError, match="n must be at most"):
+        measures.sequence(model, "natural", 9999)
+
+
+def test_equal_tokens_have_no_sink_in_any_model_with_relative_positions(model):
+    """All values are equal, so that every state is, and attention depends on the distance alone."""
+    from helpers import probe
+
+    tokens = measures.sequence(model, "repeated", 40, first=False)
+    scores = probe.head_scores(model, tokens).sink.double()
+    uniform = attention.sink_score(attention.uniform(attention.causal_mask(40)))
+    assert float((scores - uniform).abs().max()) < 0.1
+
+
+def test_stand_ins_are_the_mathematics_of_attention(model):
+    from helpers import probe
+
+    tokens = measures.sequence(model, "natural", 12)
+    maps = probe.attention_maps(model, tokens).double().mean(1)
+    found = measures.influences(model, tokens)
+    torch.testing.assert_close(found["rollout"], attention.influence(list(maps), 0.5)[-1])
+    # with norms of one the bound is a multiple of rollout: (A + I) = 2 (A / 2 + I / 2)
+    torch.testing.assert_close(found["bound"] / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64))
+    assert not torch.allclose(found["shuffled heads"], found["rollout"])
+
+
+def test_a_hidden_token_changes_the_spread_only_where_it_is_seen(model):
+    loss, spread = measures.without_sink(model, None)
+    same, alike = measures.without_sink(model, 33, since=127)
+    assert loss == pytest.approx(same, abs=0.05)
+    torch.testing.assert_close(spread, alike, rtol=0.05, atol=1e-3)
+
+
+def test_the_committed_norms_are_positive_and_of_the_stated_length():
+    table = measures.exact_sensitivities()
+    assert len(table) == measures.TOKENS
+    assert (table["norm"] > 0).all()
+
+
+@pytest.mark.slow
+def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
+    from helpers import probe
+
+    exact = torch.tensor(measures.exact_sensitivities()["norm"].to_numpy())
+    found = probe.sensitivity(smollm2, measures.sequence(smollm2, "natural", measures.TOKENS), probes=12)
+    assert ((found.norms - exact).abs() < 5 * found.errors + 0.02 * exact).all()
+
+
+# Figures ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", figures.PATTERNS)
+def test_patterns_are_row_stochastic_and_causal(name):
+    attention.sink_score(figures.pattern(name))
+    _, finding = figures.graph(name, 2)
+    assert re.search(r"hears \d+ of 10", finding)
+
+
+def test_what_a_pattern_reaches_is_what_the_sentence_says():
+    assert "hears 1 of 10, most of all token 7" in figures.graph("previous token", 2)[1]
+    assert "hears 2 of 10" in figures.graph("blocks of 4", 3)[1]
+    assert "hears 7 of 10" in figures.graph("window of 4", 2)[1]
+
+
+def test_titles_follow_the_numbers():
+    assert figures.shape(torch.full((9,), 1 / 9)) == "Every token has the same influence"
+    assert figures.shape(torch.tensor([0.5, 0.1, 0.1, 0.3])) == "A U: first and last above the middle"
+    assert figures.shape(torch.tensor([0.999, 0.001, 0.0, 0.0])) == "The first token takes all"
+    assert figures.shape(torch.tensor([0.1, 0.2, 0.3, 0.4])) == "Late tokens lead"
+    ax, _ = figures.bound(0.0)
+    assert "holds for both" in ax.get_title(loc="left")
+    ax, _ = figures.bound(16.0)
+    assert "exceeds the bound" in ax.get_title(loc="left")
+    assert "up to 9 tokens" in figures.trap()[0].get_title(loc="left")
+
+
+# The head atlas ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def atlas(model):
+    return Atlas(measures.reader(model), "all heads at once", "All heads.")
+
+
+def payload(page):
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', page, re.S)[1])
+
+
+def test_the_sheet_holds_every_map(atlas):
+    data = payload(atlas.still())
+    sheet = np.array(Image.open(io.BytesIO(base64.b64decode(data["sheet"].split(",")[1]))))
+    n = len(data["words"])
+    assert sheet.shape == (3 * n, data["columns"] * n)
+    for layer, head in ((0, 0), (1, 3), (2, 2)):
+        tile = sheet[layer * n : (layer + 1) * n, head * n : (head + 1) * n] / 255
+        np.testing.assert_allclose(tile**2, atlas.maps[layer, head], atol=0.005)
+    assert data["words"][0] == "(first)"
+
+
+def test_scores_of_the_atlas_are_those_of_attention(atlas):
+    data = payload(atlas.still())
+    expected = [
+        attention.sink_score(atlas.maps),
+        attention.slash_score(atlas.maps, 1),
+        attention.slash_score(atlas.maps, 0),
+    ]
+    for found, scores in zip(data["sorts"], expected, strict=True):
+        np.testing.assert_allclose(found["scores"], scores.flatten(), atol=1e-4)
+    ranked = atlas.ranked("previous-token score")
+    values = expected[1].flatten()[ranked]
+    assert (values[:-1] >= values[1:]).all()
+
+
+def test_two_builds_of_an_atlas_are_equal_and_small(atlas):
+    assert atlas.still() == atlas.still()
+    assert len(atlas.still()) < 1_000_000
+
+
+def test_the_live_atlas_reads_another_prompt_and_names_a_long_one(model):
+    atlas = Atlas(measures.reader(model), "short", "All heads.")
+    box = atlas.live()
+    prompt, sort, head, token, status, body, _ = box.children
+    assert len(token.options) == 6
+    prompt.value = "another"
+    assert len(token.options) == 8
+    assert "<img" in body.value
+    sort.value = "diagonal score"
+    assert head.index == 0
+    token.index = 2
+    assert "(2) looks at" in status.value
+    prompt.value = "x" * 60
+    assert "prompt must have 2 to 40 tokens, not 61" in status.value
+    assert len(atlas.words) == 8
+
+
+def test_bad_arguments_of_the_atlas_are_named(model):
+    read = measures.reader(model)
+    for prompt, caption, words in (
+        ("", "c", "prompt must be a text"),
+        ("p", " ", "caption must be a text"),
+        ("p" * 50, "c", "2 to 40"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            Atlas(read, prompt, caption)
+    with pytest.raises(ValueError, match="row-stochastic"):
+        Atlas(lambda _: Reading(["a", "b"], torch.ones(1, 1, 2, 2)), "p", "c")
+
+
+@pytest.mark.site
+def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
+    page = chromium.new_page()
+    errors = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.set_content(f"<!doctype html><html lang=en><title>atlas</title><body>{atlas.still()}")
+    finding = page.locator(".atlas-finding")
+    page.locator(".atlas-tokens button").nth(3).focus()
+    assert "(3) looks at" in finding.text_content()
+    page.keyboard.press("ArrowRight")
+    assert "(4) looks at" in finding.text_content()
+    page.locator(".atlas-tokens button").nth(7).hover()
+    assert "(7) looks at" in finding.text_content()
+    page.locator("select").first.select_option("diagonal score")
+    best = atlas.heads[atlas.ranked("diagonal score")[0]]
+    assert finding.text_content().startswith(best)
+    assert page.locator("canvas").first.get_attribute("aria-label").startswith("Map of the head. " + best)
+    drawn = page.evaluate(
+        "() => document.querySelector('canvas').getContext('2d').getImageData(0, 0, 200, 200).data.some((x) => x > 0)"
+    )
+    assert drawn
+    assert not errors
+    page.close()
