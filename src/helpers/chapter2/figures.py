@@ -280,7 +280,7 @@ def hidden_since(found: dict[int, float], plain: float, control: dict[int, float
     worst = max(found, key=found.get)
     ax = style.axes(
         f"Hidden late, the first token is missed: up to {found[worst] - plain:+.1f} nats",
-        "token hidden hidden from this position on",
+        "token hidden from this position on",
         "loss (nats)",
         height=4.2,
     )
