@@ -334,7 +334,7 @@ def masks(answer: Any) -> Right:
                 raise Wrong(
                     f"{where}: token {int(m.sum(1).argmax())} sees {int(m.sum(1).max())} tokens; two are allowed."
                 )
-        row = attention.influence([attention.uniform(m) for m in each])[-1]
+        row = attention.influence([attention.uniform(m.bool()) for m in each])[-1]
         if (row - 1 / n).abs().max() > 1e-9:
             raise Wrong(_unequal(call, row, layers))
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")
