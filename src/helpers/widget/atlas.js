@@ -78,8 +78,10 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
       button.setAttribute("aria-pressed", j === token);
       button.style.setProperty("--weight", row[j]);
     });
-    drawMap(h);
-    drawArcs(h);
+    if (arcs.clientHeight > 20) {
+      drawMap(h);
+      drawArcs(h);
+    } // else it is on a slide that is not shown
     for (const canvas of [map, arcs]) canvas.setAttribute("aria-label", `${canvas.dataset.what}. ${finding.textContent}`);
   };
 
