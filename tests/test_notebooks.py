@@ -123,3 +123,16 @@ def test_no_notebook_names_a_machine():
     for path in NOTEBOOKS:
         named = re.search(r"/home/|/root/|/Users/|/tmp/", path.read_text())
         assert not named, f"{path}: a path of somebody's machine"
+
+
+def test_lessons_link_terms_to_the_glossary():
+    """CONTRIBUTING, Rules for Markdown: a term's first use in a lesson is a plain link to its sentence."""
+    text = (ROOT / "chapters/glossary.md").read_text()
+    terms = {re.sub(r"[^\w\- ]", "", term.lower()).replace(" ", "-") for term in re.findall(r"^## (.+)$", text, re.M)}
+    for path in (p for p in NOTEBOOKS if p.stem == "lesson"):
+        linked = re.findall(
+            r"\]\(\.\./glossary\.md#([^)]+)\)", "\n".join(source for source, _ in cells(path, "markdown"))
+        )
+        assert len(linked) >= 4, f"{path}: link the first use of its terms, as in [RoPE](../glossary.md#rope)"
+        assert set(linked) <= terms, f"{path}: the glossary has no {set(linked) - terms}"
+        assert len(set(linked)) == len(linked), f"{path}: only the first use of a term is a link"
