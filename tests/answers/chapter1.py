@@ -120,6 +120,7 @@ WRONG = {
     "1.1": [
         (empty, "still empty"),
         (own._paths, "Those are paths"),
+        (own._paths_up_to, "of up to that many steps"),
         (own._up_to, "exactly that many"),
         (own._staying, "without loops"),
         (own._weighted, "edge weights"),

@@ -43,6 +43,7 @@ def walks(answer: Any) -> Right:
     )
     traps = [
         Trap("Those are paths: a walk may use a node and an edge again.", _paths),
+        Trap("Those are paths, of up to that many steps: a walk may use a node again.", _paths_up_to),
         Trap("You count walks of up to that many steps: asked is exactly that many.", _up_to),
         Trap("You let a walk stay where it is: without loops, every step uses an edge.", _staying),
         Trap("The karate club has edge weights: count edges, with weight=None.", _weighted),
@@ -58,6 +59,10 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 
 def _paths(graph: nx.Graph, u: Any, v: Any, steps: int) -> int:
     return len([path for path in nx.all_simple_paths(graph, u, v, steps) if len(path) == steps + 1])
+
+
+def _paths_up_to(graph: nx.Graph, u: Any, v: Any, steps: int) -> int:
+    return len(list(nx.all_simple_paths(graph, u, v, steps)))
 
 
 def _up_to(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
