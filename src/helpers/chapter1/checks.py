@@ -355,7 +355,14 @@ def forman(answer: Any) -> Right:
         Trap("An edge with a leaf has curvature 0, by definition.", _leaf_not_zero),
         Trap("The two constants are missing: 2 / d_i + 2 / d_j - 2.", lambda g, i, j: _forman(g, i, j) + 2),
     ]
-    return compare("forman", answer, _forman, given, traps)
+
+    def picture() -> HTML:
+        def yours(graph: nx.Graph) -> dict:
+            return {edge: float(answer(graph, *edge)) for edge in graph.edges}
+
+        return _drawn(*figures.curvature("barbell", yours))
+
+    return compare("forman", answer, _forman, given, traps, picture=picture)
 
 
 def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
