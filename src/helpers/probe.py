@@ -7,7 +7,7 @@ are read once: later tokens cannot change what a causal model computed for earli
 import contextlib
 import copy
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
@@ -444,3 +444,98 @@ def _check_position(name: str, value: int, n: int) -> None:
         require.integer(name, value, 0, n - 1)
     except ValueError as error:
         raise ValueError(f"{error}, the places in tokens") from None
+
+
+# Queries and keys --------------------------------------------------------------------------------------
+
+
+def rotary_frequencies(model: LanguageModel) -> Float[Tensor, " half"]:
+    """The angles a token with which the model turns the pairs of its queries and keys, as it uses them.
+
+    Raises:
+        ValueError: the model has no rotary encoding, or not the same one in all layers.
+    """
+    _check_model(model)
+    found = [
+        module.inv_freq for module in model.model.modules() if isinstance(getattr(module, "inv_freq", None), Tensor)
+    ]
+    if not found or any(not torch.equal(found[0], other) for other in found):
+        raise ValueError(f"{model.name} has no rotary position encoding, or not one for all its layers")
+    return found[0].detach().cpu().double()
+
+
+@contextlib.contextmanager
+def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
+    """Inside, `alter` replaces the queries and keys of each layer before they are turned.
+
+    Args:
+        model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen, Gemma, …).
+        alter: takes the layer's number, "queries" or "keys" and a tensor of shape (batch, n, heads, d); returns the
+            tensor to go on with.
+
+    Raises:
+        ValueError: the model has no such layers.
+    """
+    _check_model(model)
+    require.function("alter", alter)
+    hooks = []
+    try:
+        for layer, block in enumerate(_layers(model)):
+            for name, short in (("queries", "q"), ("keys", "k")):
+                part = getattr(block.self_attn, f"{short}_norm", None) or getattr(block.self_attn, f"{short}_proj")
+                hooks.append(part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim)))
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _hook(alter: Callable, layer: int, name: str, width: int) -> Callable:
+    def hook(module, arguments, out: Tensor) -> Tensor:
+        return alter(layer, name, out.view(*out.shape[:2], -1, width)).reshape(out.shape)
+
+    return hook
+
+
+def _layers(model: LanguageModel) -> list:
+    for name, part in model.model.named_modules():
+        if name.endswith("layers") and all(hasattr(getattr(b, "self_attn", None), "q_proj") for b in part):
+            return list(part)
+    raise ValueError(f"{model.name} must have layers with self_attn.q_proj and k_proj, as Llama, Qwen or Gemma have")
+
+
+@torch.inference_mode()
+def queries_and_keys(
+    model: LanguageModel, ids: Int[Tensor, " n"]
+) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
+    """The queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
+
+    Raises:
+        ValueError: `ids` is empty, or the model's layers are of another make (see `altered`).
+    """
+    _check(model, "ids", ids)
+    kept: dict[tuple[int, str], Tensor] = {}
+
+    def keep(layer: int, name: str, x: Tensor) -> Tensor:
+        kept[layer, name] = x[0].transpose(0, 1).float().cpu()
+        return x
+
+    with altered(model, keep):
+        _forward(model, ids, None)
+    pairs = []
+    for layer in range(len(_layers(model))):
+        q, k = kept[layer, "queries"], kept[layer, "keys"]
+        pairs.append((q, k.repeat_interleave(len(q) // len(k), 0)))
+    return pairs
+
+
+@torch.inference_mode()
+def loss(model: LanguageModel, ids: Int[Tensor, " n"]) -> float:
+    """Mean cross-entropy of each token from the second on, in nats, given those before it.
+
+    Raises:
+        ValueError: `ids` has fewer than two tokens.
+    """
+    _check(model, "ids", ids, 2)
+    logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1]
+    return float(torch.nn.functional.cross_entropy(logits.float(), ids[1:].to(logits.device)))

@@ -279,16 +279,21 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
     _base(start, "start")
     require.number("step", step, above=0)
     require.integer("tries", tries, 1)
-    witnesses: list[int] = []
-    for k in range(tries):
-        base = float(start + k * step)
-        theta = frequencies(width, base)
-        reach = 32 + min(int(length * step / base), 500)
-        found = next((m for place in witnesses if (m := _near(theta, place, reach, length)) is not None), None)
-        found = first_negative(width, base, length) if found is None else found
-        if found is None:
+    witness, k, size = None, 0, 1
+    while k < tries:
+        bases = start + step * torch.arange(k, min(k + size, tries), dtype=torch.float64)
+        failed = 0
+        if witness is not None:  # the bases that fail for certain near the last place
+            reach = 32 + min(int(length * step / bases[0]), 500)
+            failed, witness = _near(bases, width, witness, reach, length)
+        if failed == len(bases):
+            k, size = k + failed, min(2 * size, 1 + 4000 // reach)
+            continue
+        base = float(bases[failed])
+        witness = first_negative(width, base, length)
+        if witness is None:
             return base
-        witnesses = [found, *(m for m in witnesses if abs(m - found) > reach)][:2]
+        k, size = k + failed + 1, max(1, failed // 2)
     raise ValueError(f"no base of {start} + k x {step} passes for length {length} and width {width} in {tries} tries")
 
 
@@ -312,13 +317,15 @@ def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> 
     return None
 
 
-def _near(theta: Tensor, witness: int, reach: int, limit: int) -> int | None:
-    """The most negative distance within `reach` of `witness`, if one there is negative beyond doubt."""
+def _near(bases: Tensor, width: int, witness: int, reach: int, limit: int) -> tuple[int, int]:
+    """How many of the first bases have a sum that is negative beyond doubt within `reach` of `witness`; and where."""
+    theta = bases[:, None] ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
     first = max(0, witness - reach)
     distances = torch.arange(first, min(limit, witness + reach + 1), dtype=torch.float64)
-    sums = (distances[:, None] * theta).cos().sum(-1)
-    lowest = int(sums.argmin())
-    return first + lowest if sums[lowest] < -_doubt(len(theta), limit) else None
+    lowest = (distances[:, None] * theta[:, None]).cos_().sum(-1).min(-1)
+    sure = lowest.values < -_doubt(width // 2, limit)
+    failed = int(sure.long().cumprod(0).sum())
+    return failed, first + int(lowest.indices[failed - 1]) if failed else witness
 
 
 def _doubt(pairs: int, limit: int) -> float:
@@ -383,24 +390,6 @@ def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float 
         middle = (low + high) / 2
         low, high = (middle, high) if float((-middle * lead).logsumexp(0)) > target else (low, middle)
     return max(high, 0.0)
-
-
-def slash_score(attention: Float[Tensor, "... n n"], offset: int) -> Float[Tensor, "..."]:
-    """Mean weight on the token `offset` places back, over the rows that have one.
-
-    Raises:
-        ValueError: maps that are not square, or an offset outside [0, n).
-
-    Example:
-        >>> slash_score(torch.eye(4), 0).item()
-        1.0
-    """
-    require.tensor("attention", attention, "... n n")
-    if attention.shape[-1] != attention.shape[-2]:
-        raise ValueError(f"attention must hold square maps, not of shape {tuple(attention.shape)}")
-    if require.integer("offset", offset, 0) >= attention.shape[-1]:
-        raise ValueError(f"offset must be between 0 and {attention.shape[-1] - 1} in maps of this shape, not {offset}")
-    return attention.diagonal(-offset, -2, -1).mean(-1)
 
 
 def _slash_logits(theta: Tensor, length: int, offset: int) -> Tensor:

@@ -64,12 +64,24 @@ class Block(nn.Module):
             bias = -alibi_slopes(self.heads).to(like)[:, None, None] * gap
         return bias.masked_fill(hidden, -math.inf)
 
-    def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        batch, n, width = x.shape
+    def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
+        """Queries, keys (both turned, with RoPE) and values of every head."""
+        batch, n, _ = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.encoding == "RoPE":
             positions = torch.arange(n)
             q, k = (rope.turn(t, positions, self.frequencies, "half") for t in (q, k))
+        return torch.stack([q, k, v])
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        """The attention weights, as a full map: for looking at, not for training."""
+        q, k, _ = self.project(x)
+        logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        return (logits + self.bias(x.shape[1], q)).softmax(-1)
+
+    def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        batch, n, width = x.shape
+        q, k, v = self.project(x)
         z = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias(n, q))
         x = x + self.out(z.transpose(1, 2).reshape(batch, n, width))
         return x + self.mlp(self.norm2(x))
@@ -126,17 +138,29 @@ class Decoder(nn.Module):
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, vocabulary, bias=False)
 
-    def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
-        """The representation of every token after the last layer and its norm."""
+    def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """What goes into the first layer."""
         require.tensor("ids", ids, "b n", "whole")
         if ids.min() < 0 or ids.max() >= self.embedding.num_embeddings:
             raise ValueError(f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary")
         x = self.embedding(ids)
-        if self.encoding == "APE":
-            x = x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x)
+        return x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x) if self.encoding == "APE" else x
+
+    def states(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
+        """The representation of every token after the last layer and its norm."""
+        x = self.embed(ids)
         for block in self.blocks:
             x = block(x)
         return self.norm(x)
+
+    @torch.no_grad()
+    def attention(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "layers b h n n"]:
+        """The attention weights of all heads."""
+        x, maps = self.embed(ids), []
+        for block in self.blocks:
+            maps.append(block.attention(x))
+            x = block(x)
+        return torch.stack(maps)
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
         return self.head(self.states(ids))

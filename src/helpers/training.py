@@ -1,0 +1,149 @@
+"""One training loop for the course's small models: the same numbers from the same seed, with progress and checkpoints."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import safetensors
+import torch
+from jaxtyping import Int
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from helpers import compute, require
+
+Batch = tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]
+UNASKED = -100  # a target that does not count
+
+
+def fit(
+    model: nn.Module,
+    batches: Callable[[torch.Generator], Batch],
+    *,
+    steps: int,
+    rate: float = 3e-3,
+    warmup: int = 20,
+    seed: int = 0,
+    watch: Callable[[int, nn.Module], None] | None = None,
+    every: int = 100,
+    checkpoint: str | Path | None = None,
+) -> list[float]:
+    """Train `model` with AdamW and cross-entropy, and return the loss of every step.
+
+    Step t draws its batch with a generator of its own, made from `seed` and t: a run that was stopped and is called
+    again with the same `checkpoint` ends with the same weights as one that was not.
+
+    Args:
+        model: takes tokens (b, n) and gives logits (b, n, v); trained where it is, in place.
+        batches: takes a generator and returns tokens and targets; a target of `UNASKED` does not count.
+        steps: how many, in all.
+        rate: the learning rate, reached in a straight line over `warmup` steps, then constant.
+        seed: of the batches. The weights are the caller's: set `torch.manual_seed` before the model is made.
+        watch: called with the step and the model at step 0, every `every` steps, and at the end.
+        every: how often to watch and to write the checkpoint.
+        checkpoint: a safetensors file with weights, the optimiser's state and the losses.
+
+    Raises:
+        ValueError: `steps`, `every`, `rate`, `warmup` or `seed` out of range, a checkpoint of another run, or a loss that
+            is not finite.
+    """
+    require.instance("model", model, nn.Module, "a torch module")
+    require.function("batches", batches)
+    if watch is not None:
+        require.function("watch", watch)
+    for name, value, least in (("steps", steps, 1), ("every", every, 1), ("warmup", warmup, 0)):
+        require.integer(name, value, least)
+    require.seed(seed)
+    require.number("rate", rate, above=0)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
+    run = {"seed": seed, "rate": rate, "warmup": warmup}
+    place = next(model.parameters()).device
+    losses = _resume(model, optimiser, Path(checkpoint), run) if checkpoint and Path(checkpoint).is_file() else []
+    if watch is not None and not losses:
+        watch(0, model)
+    bar = compute.progress(label="training", total=steps, initial=len(losses))
+    model.train()
+    for step in range(len(losses) + 1, steps + 1):
+        ids, targets = _drawn(batches, seed * 1_000_003 + step)
+        for group in optimiser.param_groups:
+            group["lr"] = rate * min(1.0, step / max(1, warmup))
+        logits = model(ids.to(place))
+        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.to(place).flatten(), ignore_index=UNASKED)
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(float(loss.detach()))
+        bar.update()
+        if not torch.isfinite(loss):
+            raise ValueError(f"rate must be smaller: with {rate} the loss was {losses[-1]} at step {step}")
+        if step % every == 0 or step == steps:
+            bar.set_postfix(loss=f"{losses[-1]:.3f}")
+            if watch is not None:
+                watch(step, model)
+            if checkpoint:
+                _write(model, optimiser, Path(checkpoint), run, losses)
+    bar.close()
+    model.eval()
+    return losses
+
+
+@torch.no_grad()
+def accuracy(
+    model: nn.Module, batches: Callable[[torch.Generator], Batch], *, count: int = 4, seed: int = 10**6
+) -> float:
+    """The share of targets that the largest logit names, over `count` batches that `fit` does not draw.
+
+    Raises:
+        ValueError: `count` is below 1, or no target counts.
+    """
+    require.instance("model", model, nn.Module, "a torch module")
+    require.function("batches", batches)
+    require.integer("count", count, 1)
+    require.seed(seed)
+    right, asked = 0, 0
+    for number in range(count):
+        ids, targets = _drawn(batches, seed * 1_000_003 + 500_000 + number)
+        place = next(model.parameters()).device
+        counted = targets != UNASKED
+        right += int((model(ids.to(place)).argmax(-1).cpu() == targets)[counted].sum())
+        asked += int(counted.sum())
+    if not asked:
+        raise ValueError("batches must have targets that count, not only UNASKED ones")
+    return right / asked
+
+
+def _drawn(batches: Callable[[torch.Generator], Batch], seed: int) -> Batch:
+    drawn = batches(torch.Generator().manual_seed(seed))
+    if not (isinstance(drawn, tuple) and len(drawn) == 2 and all(isinstance(x, Tensor) and x.ndim == 2 for x in drawn)):
+        raise ValueError(f"batches must return tokens and targets, two tensors (b, n), not {require.said(drawn)}")
+    if drawn[0].shape != drawn[1].shape:
+        raise ValueError(f"batches must return as many targets as tokens, not {[tuple(x.shape) for x in drawn]}")
+    return drawn
+
+
+def _write(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict, losses: list[float]) -> None:
+    state = {f"model.{name}": value.contiguous() for name, value in model.state_dict().items()}
+    for number, values in optimiser.state_dict()["state"].items():
+        state |= {f"optimiser.{number}.{name}": value.contiguous() for name, value in values.items()}
+    fresh = path.with_name(path.name + ".part")
+    save_file(state, fresh, metadata={"run": json.dumps(run), "losses": json.dumps(losses)})
+    os.replace(fresh, path)  # whole or not at all
+
+
+def _resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict) -> list[float]:
+    with safetensors.safe_open(path, "pt") as file:
+        facts = file.metadata() or {}
+    if json.loads(facts.get("run", "null")) != run:
+        raise ValueError(
+            f"checkpoint must be of this run ({run}); {path.name} is of {facts.get('run', 'something else')}"
+        )
+    state = load_file(path)
+    model.load_state_dict({name[6:]: value for name, value in state.items() if name.startswith("model.")})
+    kept: dict[int, dict[str, Tensor]] = {}
+    for name, value in state.items():
+        if name.startswith("optimiser."):
+            _, number, part = name.split(".", 2)
+            kept.setdefault(int(number), {})[part] = value
+    optimiser.load_state_dict({"state": kept, "param_groups": optimiser.state_dict()["param_groups"]})
+    return json.loads(facts["losses"])
