@@ -25,6 +25,11 @@ WU = Source("Wu et al. (2025)", "https://arxiv.org/abs/2502.01951")
 GU = Source("Gu et al. (2025)", "https://arxiv.org/abs/2410.10781")
 BARBERO_SINK = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2504.02732")
 XIAO = Source("Xiao et al. (2024)", "https://arxiv.org/abs/2309.17453")
+# positions
+SU = Source("Su et al. (2021)", "https://arxiv.org/abs/2104.09864")
+ROUND = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2410.06205")
+MEN = Source("Men et al. (2024)", "https://arxiv.org/abs/2405.14591")
+CHENG = Source("Cheng et al. (2026)", "https://arxiv.org/abs/2601.08297")
 # the talk that this course grew from
 TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/MTandHJ/blog_source")
 # a reader's note on Barbero et al. (2024)

@@ -1,0 +1,1 @@
+"""Chapter 5, RoPE frequencies: its measurements, figures, claims and checks."""

@@ -1,0 +1,479 @@
+"""What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from helpers import data, rope, style
+from helpers.attention import slash_score
+from helpers.chapter5 import measures
+from helpers.models import LanguageModel
+
+BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
+BAND_COLOURS = (RED, PURPLE, GREEN, BLUE)  # fastest to slowest quarter
+BANDS = {
+    "fastest quarter": slice(0, 16),
+    "second quarter": slice(16, 32),
+    "slower half": slice(32, 64),
+    "all": slice(0, 64),
+}
+
+
+# Lesson ------------------------------------------------------------------------------------------------
+
+
+def clocks(position: int, base: float, width: int) -> tuple[Figure, str]:
+    """One hand for each pair of a head, turned to `position`."""
+    theta = rope.frequencies(width, base)
+    x = torch.zeros(1, width, dtype=torch.float64)
+    x[0, : width // 2] = 1
+    tips = rope.rotate(x, torch.tensor([float(position)]), theta)[0]
+    moved = (position * theta).abs()
+    fast, still = int((moved > math.tau).sum()), int((moved < 0.1).sum())
+    figure = Figure(figsize=(9.0, 2.6 if width == 8 else 4.2))
+    columns = min(width // 2, 8)
+    rows = width // 2 // columns
+    panels = figure.subplots(rows, columns, squeeze=False).flatten()
+    for i, ax in enumerate(panels):
+        circle = torch.linspace(0, math.tau, 60)
+        ax.plot(circle.cos(), circle.sin(), color=GREY, lw=1)
+        ax.plot([0, tips[i]], [0, tips[i + width // 2]], color=RED if moved[i] > math.tau else BLUE, lw=3)
+        ax.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
+        ax.set_title(f"pair {i}", loc="center", size=13, weight="normal")
+        ax.spines[:].set_visible(False)
+    figure.suptitle(
+        f"At position {position:,}: {fast} of {width // 2} hands went round", x=0.01, ha="left", weight="bold"
+    )
+    return figure, f"Red hands have gone round at least once: {fast}. Hands that moved less than 0.1 radians: {still}."
+
+
+def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
+    """The score of queries and keys of a kind against their distance."""
+    m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
+    bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
+    if vectors == "all ones":
+        score, name = rope.cosine_sum(m, 128, base) / 64, "score / its value at 0"
+        below = int((score < 0).sum())
+        finding = (
+            f"Equal vectors: {score[-1]:+.2f} of the first score at {far:,}; negative at {below} of {len(m)} distances."
+        )
+        title = "Equal vectors lean to the near" if score[-1] < 0.3 else "Equal vectors hardly decay up to here"
+    elif vectors == "Gaussian":
+        score, finding = _gaussian(m, base)
+        name, title = "standard deviation of the score / √d", "Gaussian vectors do not decay at all"
+    else:
+        favourite = far // 2
+        m = torch.unique(torch.cat([m, torch.tensor([float(favourite)])]))
+        bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
+        score, name = rope.cosine_sum(m - favourite, 128, base) / 64, "score / its largest value"
+        best = int(m[score.argmax()])
+        finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
+        title = f"A key whose favourite distance is {best:,}"
+    ax = style.axes(title, "distance m (tokens)", "relative size", log="x")
+    ax.plot(m, bound, "--", color=GREY, label="RoFormer's bound")
+    ax.plot(m, score, color=BLUE, label=name)
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.set_ylim(-0.4, 1.35)
+    ax.legend(loc="lower left")
+    return ax, finding
+
+
+def _gaussian(m: Tensor, base: float) -> tuple[Tensor, str]:
+    scores = measures.gaussian_scores(m, base=base)
+    spread, mean = scores.std(0), scores.mean(0)
+    return spread, (
+        f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; mean between "
+        f"{mean.min():+.2f} and {mean.max():+.2f} ({len(scores):,} pairs of vectors, d = 128)."
+    )
+
+
+def no_diagonal(weights: Tensor) -> tuple[Axes, str]:
+    """The search for a diagonal head without position encoding: best weights on x, of (BOS, x, x)."""
+    best = float(weights.max())
+    ax = style.axes(f"Without positions no search gets above {best:.2f}", "weight of the last token on itself", "tries")
+    ax.hist(weights, bins=40, color=BLUE)
+    ax.axvline(0.5, color=RED, lw=2)
+    ax.text(0.51, 0.9, "½", color=RED, transform=ax.get_xaxis_transform())
+    ax.set_xlim(0, 0.6)
+    return (
+        ax,
+        f"{len(weights):,} random heads on (BOS, x, x): the largest weight of the last x on itself is {best:.4f}.",
+    )
+
+
+def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
+    """The scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
+    theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
+    ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy")
+    found = {}
+    for count in (1, 2, 4, 8, 64):
+        found[count] = [rope.slash_scale(theta[:count], n, offset=offset) for n in lengths]
+        chosen = count == fastest
+        ax.plot(
+            lengths,
+            found[count],
+            color=RED if chosen else "#bbbbbb",
+            lw=3 if chosen else 1.5,
+            zorder=3 if chosen else 2,
+        )
+        if count in (1, fastest):
+            y = min(found[count][-1], 4e9)
+            ax.text(4600, y, f"{count} pair{'s' * (count > 1)}", color=RED if chosen else GREY, size=14, va="center")
+    cost = found[fastest][-1]
+    cheap = cost < 10 * found[64][-1]
+    ax.set_title(
+        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at every length' if cheap else 'dear in long contexts'}"
+    )
+    ax.set_ylim(1, 1e11)
+    what = "diagonal" if offset == 0 else f"{offset} back"
+    return (
+        ax,
+        f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: scale {cost:,.4g}; all 64 pairs: {found[64][-1]:.3g}.",
+    )
+
+
+def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]:
+    """Lead of a similar token over a random one: simulated, and 2 sigma^2 B(m)."""
+    grid = torch.logspace(0, math.log10(max(m)), 400)
+    exact = 2 * rope.cosine_sum(grid, 128, 1e4)
+    worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
+    first = rope.first_negative(128, 1e4, 10_000)
+    ax = style.axes(f"From distance {first:,} on the lead can be negative", "distance m (tokens)", "mean lead", log="x")
+    ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(m)")
+    ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.legend(loc="upper right")
+    return (
+        ax,
+        f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at m = {first:,}.",
+    )
+
+
+def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
+    """The smallest base for each context: ours, published, recomputed by Su; and shipped models."""
+    table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
+    ax = style.axes("", "context (tokens)", "base", log="xy", height=5.6)
+    ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
+    ax.plot(table.context, table.published, "o", mfc="none", mew=2, ms=11, color=RED, label="Men et al. (2024)")
+    ax.plot(table.context, table.su, "s", mfc="none", mew=2, ms=7, color=GREEN, label="Su's recomputation")
+    below = 0
+    for row in models.itertuples():
+        fails = rope.first_negative(128, row.base, row.context) is not None
+        below += fails
+        ax.plot(row.context, row.base, "v" if fails else "^", color=BLACK, ms=9)
+        if row.model != "Baichuan2-7B":
+            name = row.model.removesuffix("-7B").removesuffix("-7B-v0.2").removesuffix("-8B")
+            ax.annotate(name, (row.context, row.base), (7, -15), textcoords="offset points", size=13)
+    ax.set_title(f"{below} of {len(models)} shipped models miss the bound, and work")
+    ax.legend(loc="upper left")
+    worst = max(
+        table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
+    )
+    ratio = worst.published / found[worst.context]
+    return (
+        ax,
+        f"Largest gap to the published column: {ratio:.1f} times, at {worst.context:,} tokens. Below the bound: {below} models.",
+    )
+
+
+def shipped(model: LanguageModel) -> pd.DataFrame:
+    """Shipped models and the one in use: width of a head, base, context, and the first negative sum below the context."""
+    config = model.model.config
+    parameters = config.rope_parameters
+    here = (model.name, config.head_dim, parameters["rope_theta"], config.max_position_embeddings)
+    rows = [(row.model, 128, row.base, row.context) for row in data.table("reported/rope_models").itertuples()]
+    found = [(*row, rope.first_negative(row[1], float(row[2]), row[3])) for row in [*rows, here]]
+    table = pd.DataFrame(found, columns=["model", "width of a head", "base", "context", "first negative sum"])
+    return table.astype({"first negative sum": "Int64", "base": int})
+
+
+def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
+    """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
+    row = data.table("reported/rope_base_bound").set_index("context").loc[length]
+    bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
+    lowest = torch.tensor([_lowest(float(b), length) for b in bases])
+    good = lowest >= 0
+    first = float(bases[good][0])
+    again = int((good[:-1] & ~good[1:]).sum())
+    ax = style.axes(
+        f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
+        "base", "smallest sum below the context",
+    )  # fmt: skip
+    ax.plot(bases, lowest, color=GREY, lw=1)
+    ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
+    ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.axvline(row.published, color=GREEN, lw=2, ls="--", label="published bound")
+    ax.legend(loc="lower right")
+    state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
+    return (
+        ax,
+        f"On this grid the first pass is at {first:,.0f}, and after a pass it fails again {again} times. The published {row.published:,.0f} {state}.",
+    )
+
+
+def _lowest(base: float, length: int) -> float:
+    return min(float(sums.min()) for _, sums in rope._sums(rope.frequencies(128, base), length))
+
+
+def scaling(method: str, factor: int) -> tuple[Axes, str]:
+    """The spectrum after a change: p-RoPE, linear, NTK-aware, YaRN, Llama 3.1."""
+    width, base, length = 128, 1e4, 4096
+    theta = rope.frequencies(width, base)
+    if method == "p-RoPE":
+        changed = rope.partial_frequencies(width, base, 1 - 1 / factor)
+    else:
+        changed = rope.scaled_frequencies(method, width, base, factor, length)
+    kept = int(torch.isclose(changed, theta, rtol=1e-9).sum())
+    share = changed / theta
+    name = {"linear": "Linear", "ntk": "NTK-aware", "yarn": "YaRN", "llama3": "Llama 3.1"}.get(method, "p-RoPE")
+    ax = style.axes(f"{name}: {kept} of 64 pairs keep their speed", "pair (fast to slow)", "speed kept")
+    turns = theta * length / math.tau
+    ax.axvspan(-0.5, int((turns > 1).sum()) - 0.5, color="#EEF4FA", zorder=0)
+    ax.text(1, 1.06, f"at least one turn in {length:,} tokens", color=BLUE, size=13)
+    ax.plot(share, "o-", ms=5, color=RED)
+    ax.set(ylim=(-0.05, 1.15), xlim=(-0.5, 63.5))
+    what = f"p = {1 - 1 / factor:.2f}" if method == "p-RoPE" else f"factor {factor}"
+    slow = share[-1]
+    return (
+        ax,
+        f"{what}, base 10,000, trained on {length:,}: {kept} pairs unchanged, the slowest at {slow:.3f} of its speed.",
+    )
+
+
+def toy(band: str, offset: int) -> tuple[Axes, str]:
+    """The attention of equal queries and keys turned by `offset`, from a band of frequencies: its slashes."""
+    theta = rope.frequencies(128, 1e4)[BANDS[band]]
+    weights = rope.slash_attention(theta, 256, offset)
+    scores = [float(slash_score(weights, k)) for k in range(33)]
+    best = max(range(33), key=scores.__getitem__)
+    hit = scores[offset] > 0.1
+    ax = style.axes(
+        f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
+        "distance (tokens)",
+        "slash score",
+    )
+    ax.bar(range(33), scores, color=[RED if k == offset else GREY for k in range(33)])
+    ax.set_ylim(0, 1)
+    return (
+        ax,
+        f"{band.capitalize()} of 64 pairs: score {scores[offset]:.3f} at {offset}; the largest, {scores[best]:.3f}, is at {best}.",
+    )
+
+
+# Lab ---------------------------------------------------------------------------------------------------
+
+
+def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
+    """Mean norm of each pair (heads averaged) by layer, relative to the layer's mean."""
+    norms = (found.queries if what == "queries" else found.keys).mean(1)
+    share = norms / norms.mean(-1, keepdim=True)
+    quarter = share.shape[1] // 4
+    fast = share[:, :quarter].mean(1)
+    rank = fast.argsort(descending=True)[:3] + 1
+    ax = style.axes(
+        f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
+        "pair (fast to slow)",
+        "layer",
+    )
+    image = ax.imshow(
+        share,
+        aspect="auto",
+        cmap="cividis",
+        origin="lower",
+        extent=(-0.5, share.shape[1] - 0.5, 0.5, len(share) + 0.5),
+        vmax=2.5,
+    )
+    ax.grid(False)
+    ax.figure.colorbar(image, label="norm / mean of the layer")
+    ends = fast[[0, -1]]
+    return ax, (
+        f"Fastest quarter: {ends[0]:.2f} in the first layer, {ends[1]:.2f} in the last, {fast[1:-1].mean():.2f} between; "
+        f"largest in layers {', '.join(str(int(r)) for r in rank)}."
+    )
+
+
+def special_heads(found: measures.Heads) -> tuple[Axes, str]:
+    """The strongest diagonal and previous-token head of each layer."""
+    best = found.slashes[:, :, :2].max(1).values
+    layers = range(1, len(best) + 1)
+    tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
+    ax = style.axes(
+        f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}",
+        "layer",
+        "slash score of the best head",
+    )
+    ax.plot(layers, best[:, 1], "o-", color=BLUE, label="previous token")
+    ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
+    ax.set_ylim(0, 1)
+    ax.legend(loc="upper right")
+    counts = [(found.slashes[:, :, k] > 0.3).nonzero()[:, 0] + 1 for k in (0, 1)]
+    where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
+    return (
+        ax,
+        f"Heads above 0.3: diagonal {len(counts[0])} (layers {where[0]}), previous-token {len(counts[1])} (layers {where[1]}).",
+    )
+
+
+def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
+    """Loss added by silencing each band, and by as many random pairs."""
+    added = {name: value - plain for name, value in runs.items()}
+    control = [value for name, value in added.items() if name.startswith("random")]
+    bands = {name: value for name, value in added.items() if not name.startswith("random")}
+    worst = max(bands, key=bands.get)
+    inside = [name for name, value in bands.items() if min(control) <= value <= max(control)]
+    ax = style.axes(f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)")
+    ax.set_axisbelow(True)
+    ax.bar(list(bands), list(bands.values()), color=BAND_COLOURS, width=0.6)
+    ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
+    ax.text(-0.45, max(control), f"grey: {len(control)} random quarters", size=13, color=BLACK, va="bottom")
+    listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
+    return (
+        ax,
+        f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}.",
+    )
+
+
+def broken_heads(lost: pd.DataFrame) -> tuple[Axes, str]:
+    """What is left of the slash scores of diagonal and previous-token heads after each ablation."""
+    ax = style.axes("", "", "score left (share)")
+    ax.set_axisbelow(True)
+    for k, (kind, colour) in enumerate((("diagonal", RED), ("previous token", BLUE))):
+        places = [i + (k - 0.5) * 0.36 for i in range(len(lost))]
+        ax.bar(places, lost[kind], 0.34, color=colour, label=kind)
+    ax.set_xticks(range(len(lost)), lost.index)
+    ax.axhline(1, color=BLACK, lw=1)
+    ax.legend(loc="upper left", ncols=2)
+    ax.set_ylim(0, 1.45)
+    worst = lost["previous token"].idxmin()
+    ax.set_title(f"Previous-token heads need the {worst} pairs most")
+    return ax, "Share left: " + "; ".join(
+        f"{name}: diagonal {r.iloc[0]:.2f}, previous {r.iloc[1]:.2f}" for name, r in lost.iterrows()
+    ) + "."
+
+
+def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
+    """The score of every head at its best offset on prose, against the same on random tokens."""
+    best, offset = natural.slashes.max(-1)
+    other = drawn.slashes.gather(-1, offset[..., None])[..., 0]
+    chosen = best > least
+    kept = chosen & (other > least)
+    ax = style.axes(
+        f"{int(kept.sum())} of {int(chosen.sum())} slash heads stay above {least} on random tokens",
+        "score on prose",
+        "score on random tokens",
+    )
+    for value, name, colour in ((0, "diagonal", RED), (1, "previous token", BLUE)):
+        here = offset == value
+        ax.plot(best[here], other[here], "o", ms=6, color=colour, label=name)
+    ax.plot([0, 1], [0, 1], color=GREY, lw=1)
+    ax.axvline(least, color=GREY, lw=1, ls="--")
+    ax.axhline(least, color=GREY, lw=1, ls="--")
+    ax.legend(loc="upper left")
+    shares = {k: (int((kept & (offset == k)).sum()), int((chosen & (offset == k)).sum())) for k in (0, 1)}
+    return ax, (
+        f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][1]} previous-token heads, "
+        f"{shares[0][0]} of {shares[0][1]} diagonal heads."
+    )
+
+
+def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
+    """How near to rank one the queries and keys of slash heads are, beside all other heads."""
+    chosen = found.slashes.max(-1).values > least
+    share = found.concentration.mean(-1)
+    means = float(share[chosen].mean()), float(share[~chosen].mean())
+    above = float((share[chosen][:, None] > share[~chosen]).double().mean())
+    verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"
+    ax = style.axes(f"Slash heads are {verdict}", "share of the largest singular value (squared)", "share of heads")
+    bins = torch.linspace(0, 1, 26).tolist()
+    for mask, name, colour in ((~chosen, "other heads", GREY), (chosen, "slash heads", RED)):
+        ax.hist(
+            share[mask],
+            bins=bins,
+            density=False,
+            weights=torch.full((int(mask.sum()),), 1 / int(mask.sum())),
+            color=colour,
+            alpha=0.7,
+            label=name,
+        )
+    ax.legend(loc="upper left")
+    return (
+        ax,
+        f"Mean share {means[0]:.2f} for {int(chosen.sum())} slash heads and {means[1]:.2f} for the others; a slash head is above another head in {above:.0%} of pairs.",
+    )
+
+
+def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
+    """The slash scores of the strongest heads when only one quarter of the pairs, or all but one, make the logits."""
+    ax = style.axes("", "", "slash score (mean of the heads)")
+    ax.set_axisbelow(True)
+    for k, (name, colour) in enumerate((("alone", BLUE), ("left out", RED))):
+        ax.bar([i + (k - 0.5) * 0.36 for i in range(len(table))], table[name], 0.34, color=colour, label=name)
+    ax.axhline(table.attrs["whole"], color=BLACK, lw=1)
+    ax.text(-0.45, table.attrs["whole"] + 0.01, "all pairs", va="bottom", size=13)
+    ax.set_xticks(range(len(table)), table.index)
+    ax.set_ylim(0, 1)
+    ax.legend(loc="upper right", bbox_to_anchor=(1, 0.93))
+    worst, best = table["left out"].idxmin(), table["alone"].idxmax()
+    ax.set_title(
+        f"The slash lives in the {worst} quarter" if worst == best else f"Needed most: {worst}; best alone: {best}"
+    )
+    return ax, f"All pairs {table.attrs['whole']:.2f}; " + "; ".join(
+        f"{name}: alone {row['alone']:.2f}, left out {row['left out']:.2f}" for name, row in table.iterrows()
+    ) + "."
+
+
+def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, offset: int) -> tuple[Axes, str]:
+    """One picture of the film: the attention map of the better head at a step."""
+    found = maps[spectrum][step]
+    scores = slash_score(found, offset)
+    head = int(scores.argmax())
+    score = float(scores[head])
+    ax = style.axes(
+        f"{spectrum}, step {step}: score {score:.2f} at distance {offset}", "token looked at", "token that looks"
+    )
+    ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1)
+    ax.grid(False)
+    return (
+        ax,
+        f"{spectrum} after {step} steps: mean weight {score:.3f} on the token {offset} back (a uniform row gives about {_uniform(len(found[head]), offset):.3f}).",
+    )
+
+
+def _uniform(n: int, offset: int) -> float:
+    return sum(1 / (i + 1) for i in range(offset, n)) / (n - offset)
+
+
+def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
+    """Every trained decoder: its slash on its own distribution, on uniform tokens and on tokens never seen."""
+    runs = runs[runs.offset == offset]
+    spectra = list(dict.fromkeys(runs.spectrum))
+    ax = style.axes("", "", "slash score")
+    shown = (
+        ("slash", "as in training", BLUE),
+        ("slash_uniform", "uniform tokens", GREEN),
+        ("slash_unseen", "unseen tokens", PURPLE),
+        ("slash_untrained", "before training", GREY),
+    )
+    for k, (column, name, colour) in enumerate(shown):
+        for i, spectrum in enumerate(spectra):
+            values = runs[runs.spectrum == spectrum][column]
+            ax.plot(
+                [i + (k - 1.5) * 0.16] * len(values), values, "o", ms=6, color=colour, label=name if i == 0 else "_"
+            )
+    ax.set_xticks(range(len(spectra)), [s.replace(" ", "\n") for s in spectra])
+    ax.set_ylim(-0.03, 1.03)
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
+    means = runs.groupby("spectrum", sort=False)[["slash", "slash_uniform", "slash_unseen"]].mean()
+    made = [name for name in spectra if means.slash[name] > 0.5]
+    ax.set_title(f"{len(made)} of {len(spectra)} spectra learn the slash at distance {offset}")
+    listed = "; ".join(
+        f"{name} {means.slash[name]:.2f}, {means.slash_uniform[name]:.2f}, {means.slash_unseen[name]:.2f}"
+        for name in spectra
+    )
+    return ax, f"Mean of {runs.seed.nunique()} seeds (as in training, uniform, unseen): {listed}."

@@ -1,0 +1,387 @@
+"""What chapter 5 measures: frequencies and slashes in a pretrained decoder, and a slash learned from nothing.
+
+python -m helpers.chapter5.measures --out data/slash_emergence.csv --jobs 2    the table of trained decoders
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from helpers import compute, data, models, probe, rope, sweep, training
+from helpers.attention import slash_score
+from helpers.models import LanguageModel
+from helpers.transformer import Decoder
+
+BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
+BANDS = len(BAND_NAMES)
+OFFSETS = 6  # slashes are looked for at distances 0 … 5
+TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
+SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", "slowest quarter", "NoPE")
+
+
+class Heads(NamedTuple):
+    """What one pass says about every head of a model.
+
+    Attributes:
+        queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
+        slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
+        concentration: share of the largest squared singular value of queries and of keys: (layers, heads, 2).
+        rank: singular values that hold 95 % of the squares: (layers, heads, 2).
+    """
+
+    queries: Tensor
+    keys: Tensor
+    slashes: Tensor
+    concentration: Tensor
+    rank: Tensor
+
+
+def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
+    """The model's first token and the next `tokens` - 1 of the course's own prose (`data/prose.txt`)."""
+    ids = probe.encode(model, (data.folder() / "prose.txt").read_text())
+    return torch.cat([probe.first_token(model), ids[start : start + tokens - 1]])
+
+
+def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
+    """The model's first token and tokens drawn uniformly from its vocabulary."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = torch.randint(0, model.model.config.vocab_size, (tokens - 1,), generator=generator)
+    return torch.cat([probe.first_token(model), drawn])
+
+
+def causal(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
+    """Softmax of each row over the tokens up to its own."""
+    return logits.masked_fill(torch.ones(logits.shape[-2:]).triu(1).bool(), -math.inf).softmax(-1)
+
+
+def weights(
+    q: Float[Tensor, "h n d"],
+    k: Float[Tensor, "h n d"],
+    theta: Float[Tensor, " half"],
+    pairs: Sequence[int] | None = None,
+) -> Float[Tensor, "h n n"]:
+    """The attention of unturned queries and keys; with `pairs`, from their part of the logits alone."""
+    positions, half = torch.arange(q.shape[-2]), len(theta)
+    q, k = (rope.rotate(x, positions, theta, "half") for x in (q, k))
+    if pairs is not None:
+        keep = torch.zeros(2 * half)
+        keep[list(pairs)] = 1
+        q = q * (keep + keep.roll(half))
+    return causal(q @ k.transpose(-1, -2) / math.sqrt(2 * half))
+
+
+def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
+    """The mean norm of each pair over the tokens after the first, whose keys and queries are a sink's."""
+    first, second = x[:, 1:].chunk(2, -1)
+    return (first**2 + second**2).sqrt().mean(1)
+
+
+def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
+    """Share of the largest squared singular value, and how many hold 95 % of all squares."""
+    squares = torch.linalg.svdvals(x[1:]) ** 2
+    share = squares / squares.sum()
+    return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
+
+
+def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
+    """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
+    theta, found = probe.rotary_frequencies(model), ([], [], [], [], [])
+    for q, k in probe.queries_and_keys(model, ids):
+        maps = weights(q, k, theta)
+        found[0].append(pair_norms(q))
+        found[1].append(pair_norms(k))
+        found[2].append(torch.stack([maps.diagonal(-offset, -2, -1).mean(-1) for offset in range(OFFSETS)], -1))
+        pairs = [(concentration(a), concentration(b)) for a, b in zip(q, k, strict=True)] if rank else []
+        found[3].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
+        found[4].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
+    return Heads(*(torch.stack(part) for part in found))
+
+
+def band(number: int, pairs: int) -> list[int]:
+    """The pairs of one of the `BANDS` equal bands, 0 being the fastest."""
+    return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
+
+
+def silence(pairs: Sequence[int], half: int) -> Callable[[int, str, Tensor], Tensor]:
+    """For `probe.altered`: these pairs of every query become 0, so they add nothing to any logit."""
+    keep = torch.ones(2 * half)
+    keep[list(pairs)] = 0
+    keep = keep * keep.roll(half)
+    return lambda layer, name, x: x * keep.to(x) if name == "queries" else x
+
+
+def reorder(order: Sequence[int] | Tensor) -> Callable[[int, str, Tensor], Tensor]:
+    """For `probe.altered`: the entries of queries and keys in another order."""
+    return lambda layer, name, x: x[..., torch.as_tensor(order).to(x.device)]
+
+
+def ablation(model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int]) -> dict[str, float | Tensor]:
+    """Loss, and every head's slash scores, when these pairs are silent in all layers."""
+    with probe.altered(model, silence(pairs, len(probe.rotary_frequencies(model)))):
+        return {"loss": probe.loss(model, ids), "slashes": heads(model, ids, rank=False).slashes}
+
+
+def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, dict[str, float | Tensor]]:
+    """`ablation` of each quarter, and of `controls` random sets of as many pairs ("random 1", …)."""
+    half = len(probe.rotary_frequencies(model))
+    chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
+    for seed in range(controls):
+        mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
+        chosen[f"random {seed + 1}"] = mixed[: half // BANDS]
+    return {name: ablation(model, ids, pairs) for name, pairs in compute.progress(chosen.items(), "ablations")}
+
+
+def lost(found: Heads, runs: Mapping[str, Mapping[str, float | Tensor]]) -> pd.DataFrame:
+    """Mean score left, as a share, of the diagonal and previous-token heads after each ablation; random ones averaged."""
+    rows: dict[str, list[dict[str, float]]] = {}
+    for name, run in runs.items():
+        row = {}
+        for offset, kind in ((0, "diagonal"), (1, "previous token")):
+            places = slash_heads(found, offset)
+            before = sum(float(found.slashes[each]) for each in places)
+            row[kind] = sum(float(run["slashes"][each]) for each in places) / before
+        rows.setdefault("random" if name.startswith("random") else name, []).append(row)
+    return pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in rows.items()}).T
+
+
+def rank_table(found: Heads, least: float = 0.3) -> pd.DataFrame:
+    """Share of the largest squared singular value, and how many hold 95 %: slash heads and others, queries and keys."""
+    chosen = found.slashes.max(-1).values > least
+    rows = {}
+    for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
+        share, rank = found.concentration[mask].mean(0), found.rank[mask].double().mean(0)
+        rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
+    columns = ["heads", "share, queries", "share, keys", "values for 95 %, queries", "values for 95 %, keys"]
+    return pd.DataFrame(rows, index=columns).T
+
+
+def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, float]:
+    """Loss with the right layout, the other one, and pairs in a random order (which keeps each pair together)."""
+    half = len(probe.rotary_frequencies(model))
+    mixed = torch.randperm(half, generator=torch.Generator().manual_seed(0))
+    orders = {
+        "its own layout": torch.arange(2 * half),
+        "the other layout": rope.layout_order(2 * half),
+        "pairs in random order": torch.cat([mixed, mixed + half]),
+    }
+    losses = {}
+    for name, order in orders.items():
+        with probe.altered(model, reorder(order)):
+            losses[name] = probe.loss(model, ids)
+    return losses | {"guessing": math.log(model.model.config.vocab_size)}
+
+
+@cache
+def default(seed: int | None = None) -> Heads:
+    """Every head of the embedded model on prose, or on random tokens of a seed."""
+    model = model_in_use()
+    return heads(model, prose(model) if seed is None else random_tokens(model, seed=seed))
+
+
+@cache
+def model_in_use() -> LanguageModel:
+    return models.load(device="cpu")
+
+
+# Closed forms and simulations of the lesson ------------------------------------------------------------
+
+
+def lead(
+    distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000, seed: int = 0
+) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
+    """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent, entries of mean 0, variance 1."""
+    generator, theta = torch.Generator().manual_seed(seed), rope.frequencies(width, base)
+    q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
+    found = []
+    for m in distances:
+        turned = rope.rotate(q + noise - k, torch.tensor([float(m)]), theta)
+        found.append((q * turned).sum(-1).flatten())
+    leads = torch.stack(found)
+    return leads.mean(1), leads.std(1) / math.sqrt(count)
+
+
+def gaussian_scores(
+    distances: Sequence[float] | Tensor, count: int = 2000, seed: int = 0, width: int = 128, base: float = 1e4
+) -> Float[Tensor, "count m"]:
+    """Scores over sqrt(d) of Gaussian queries and keys at each distance, the same vectors for all."""
+    generator = torch.Generator().manual_seed(seed)
+    q, k = (torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64) for _ in range(2))
+    product = torch.view_as_complex(q) * torch.view_as_complex(k).conj()
+    angles = rope.frequencies(width, base)[:, None] * torch.as_tensor(distances).double()
+    return (product @ torch.polar(torch.ones_like(angles), angles)).real / math.sqrt(width)
+
+
+def gaussian_spread(distances: Sequence[float], count: int = 20_000) -> list[float]:
+    """Standard deviation of `gaussian_scores` at each distance."""
+    return gaussian_scores(distances, count).std(0).tolist()
+
+
+def gaussian_mean(distances: Sequence[float], count: int = 20_000) -> tuple[list[float], list[float]]:
+    """Mean of the scores (without the root of d) at each distance, and its standard error."""
+    scores = gaussian_scores(distances, count) * math.sqrt(128)
+    return scores.mean(0).tolist(), (scores.std(0) / math.sqrt(count)).tolist()
+
+
+def favourites(distances: Sequence[int], longest: int = 10_000, seed: int = 0) -> list[int]:
+    """For each distance a random query, and its key turned by that distance: where the largest logit is."""
+    theta, m = rope.frequencies(64, 1e4), torch.arange(longest).double()
+    queries = torch.randn(len(distances), 1, 64, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    best = []
+    for query, distance in zip(queries, distances, strict=True):
+        key = rope.rotate(query, torch.tensor([float(distance)]), theta)
+        turned = rope.rotate(key.expand(longest, -1), -m, theta)
+        best.append(int((turned @ query[0]).argmax()))
+    return best
+
+
+def weights_without_positions(tries: int = 100_000, scale: float = 30.0, seed: int = 0) -> Float[Tensor, " tries"]:
+    """The weight of the last x on itself in (BOS, x, x), for random queries and keys without position encoding."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = scale * torch.randn(tries, 2, generator=generator, dtype=torch.float64)  # on BOS and on x
+    return logits[:, [0, 1, 1]].softmax(-1)[:, -1]
+
+
+@cache
+def smallest_bases() -> dict[int, float]:
+    """The smallest base that passes for each of the eleven contexts, on the grids of `data/rope_base_grid.csv`."""
+    rows = data.table("rope_base_grid").itertuples()
+    return {row.context: rope.smallest_base(row.context, 128, row.step, row.start) for row in rows}
+
+
+def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tuple[int, int, int]]) -> pd.DataFrame:
+    """Mean slash score of heads (layer, head, offset) from one quarter of the pairs alone, and with it left out."""
+    theta, parts = probe.rotary_frequencies(model), probe.queries_and_keys(model, ids)
+
+    def mean(pairs: Sequence[int] | None) -> float:
+        found = []
+        for layer, head, offset in chosen:
+            q, k = (x[head : head + 1] for x in parts[layer])
+            found.append(float(weights(q, k, theta, pairs)[0].diagonal(-offset).mean()))
+        return sum(found) / len(found)
+
+    rows = {}
+    for number, name in enumerate(BAND_NAMES):
+        inside = band(number, len(theta))
+        rows[name] = {"alone": mean(inside), "left out": mean([p for p in range(len(theta)) if p not in inside])}
+    table = pd.DataFrame(rows).T
+    table.attrs["whole"] = mean(None)
+    return table
+
+
+def slash_heads(found: Heads, offset: int | None = None, least: float = 0.3) -> list[tuple[int, int, int]]:
+    """(layer, head, offset) of the heads whose best score is above `least`, strongest first; of one offset, if given."""
+    best, where = found.slashes.max(-1)
+    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > least).nonzero()]
+    return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
+
+
+# A slash learned from nothing --------------------------------------------------------------------------
+
+
+def copying(
+    generator: torch.Generator,
+    *,
+    offset: int,
+    kind: str = "skewed",
+    length: int = TASK["length"],
+    batch: int = TASK["batch"],
+) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
+    """Tokens, and as targets the token `offset` places back.
+
+    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training sees, "uniform" ones
+    with equal weights from it, "unseen" ones from the other half.
+    """
+    seen = TASK["seen"]
+    if kind == "skewed":
+        weights = 1 / torch.arange(1, seen + 1)
+        ids = torch.multinomial(weights, batch * length, replacement=True, generator=generator).view(batch, length)
+    else:
+        low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
+        ids = torch.randint(low, high, (batch, length), generator=generator)
+    targets = torch.full_like(ids, training.UNASKED)
+    targets[:, offset:] = ids[:, : length - offset]
+    return ids, targets
+
+
+def shallow(spectrum: str, seed: int) -> Decoder:
+    """A decoder of one layer and two heads with one of the `SPECTRA`.
+
+    Raises:
+        ValueError: the spectrum is none of these.
+    """
+    if spectrum not in SPECTRA:
+        raise ValueError(f"spectrum must be one of {', '.join(SPECTRA)}, not {spectrum!r}")
+    torch.manual_seed(seed)
+    share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
+    encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
+    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share)
+    if spectrum == "slowest quarter":
+        theta = decoder.blocks[0].frequencies.clone()
+        theta[: 3 * len(theta) // 4] = 0
+        decoder.blocks[0].frequencies = theta
+    return decoder
+
+
+def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
+    """The slash score of the better head, mean over a batch of fresh sequences."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
+    return float(slash_score(decoder.attention(ids)[0], offset).mean(0).max())
+
+
+def emergence(spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+    """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
+    decoder = shallow(spectrum, seed)
+    before = slash(decoder, offset, "skewed")
+    losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    right = {
+        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
+    }
+    found = {
+        "loss": sum(losses[-20:]) / 20,
+        "accuracy": right["skewed"],
+        "accuracy_uniform": right["uniform"],
+        "slash_untrained": before,
+        "slash": slash(decoder, offset, "skewed"),
+        "slash_uniform": slash(decoder, offset, "uniform"),
+        "slash_unseen": slash(decoder, offset, "unseen"),
+        "slash_longer": slash(decoder, offset, "skewed", 4 * TASK["length"]),
+    }
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def film(spectrum: str, offset: int, steps: int = 300, every: int = 30, seed: int = 0) -> dict[int, Tensor]:
+    """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, by step."""
+    decoder, frames = shallow(spectrum, seed), {}
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, batch=1)
+
+    def shot(step: int, model: Decoder) -> None:
+        frames[step] = model.attention(ids)[0, 0]
+
+    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed, watch=shot, every=every)
+    return frames
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m helpers.chapter5.measures", description=__doc__.splitlines()[0])
+    parser.add_argument("--offsets", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=300)
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    settings = sweep.grid(spectrum=SPECTRA, offset=chosen.offsets, seed=range(chosen.seeds), steps=[chosen.steps])
+    notes = [
+        "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
+        "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
+    ]
+    sweep.run_line(parser, arguments, emergence, settings, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+import math
+
+import numpy as np
+import torch
+
+from answers import empty, several
+from helpers import rope
+
+SAME, FIFTY = "about the same", "about 50 times"
+
+
+def _turned(pair, angle):
+    x, y = pair
+    return torch.stack([x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)])
+
+
+def _key(query, distance, theta):
+    return rope.rotate(query[None], torch.tensor([float(distance)]), theta)[0]
+
+
+def _key_backwards(query, distance, theta):
+    return rope.rotate(query[None], torch.tensor([-float(distance)]), theta)[0]
+
+
+def _key_interleaved(query, distance, theta):
+    return rope.rotate(query[None], torch.tensor([float(distance)]), theta, "interleaved")[0]
+
+
+def _key_by_hand(query, distance, theta):
+    first, second = query.chunk(2)
+    cos, sin = (distance * theta).cos(), (distance * theta).sin()
+    return torch.cat([first * cos - second * sin, first * sin + second * cos])
+
+
+def _key_complex(query, distance, theta):
+    turned = torch.complex(*query.chunk(2)) * torch.polar(torch.ones_like(theta), distance * theta)
+    return 3 * torch.cat([turned.real, turned.imag])
+
+
+def _stopped(theta, fraction):
+    kept = theta.clone()
+    kept[round(fraction * len(theta)) :] = 0
+    return kept
+
+
+def _stopped_in_place(theta, fraction):
+    theta[round(fraction * len(theta)) :] = 0
+    return theta
+
+
+def _lead(distance, width, base, sigma):
+    return 2 * sigma**2 * sum(math.cos(distance * base ** (-2 * i / width)) for i in range(width // 2))
+
+
+def _first(width, base, limit):
+    sums = rope.cosine_sum(torch.arange(limit), width, base)
+    negative = (sums < 0).nonzero()
+    return int(negative[0]) if len(negative) else limit
+
+
+def _first_by_loop(width, base, limit):
+    theta = base ** (-2 * np.arange(width // 2) / width)
+    return next((m for m in range(limit) if np.cos(m * theta).sum() < 0), limit)
+
+
+def _first_by_numpy(width, base, limit):
+    negative = np.flatnonzero(rope.cosine_sum(torch.arange(limit), width, base).numpy() < 0)
+    return np.append(negative, limit)[0]
+
+
+def _scale(theta, n, weight):
+    logits = torch.cos(torch.arange(n).double()[:, None] * theta).sum(-1)
+    low, high = 0.0, 1.0
+    while (high * logits).softmax(0)[0] < weight:
+        high *= 2
+    for _ in range(100):
+        c = (low + high) / 2
+        low, high = (low, c) if (c * logits).softmax(0)[0] >= weight else (c, high)
+    return high
+
+
+def _scale_of_the_first_token(theta, n, weight):
+    return 0.0
+
+
+def _scale_of_one_rival(theta, n, weight):
+    logits = torch.cos(torch.arange(1, n).double()[:, None] * theta).sum(-1)
+    return math.log(weight / (1 - weight)) / float(len(theta) - logits.max())
+
+
+def _scale_of_many_rivals(theta, n, weight):
+    return _scale_of_one_rival(theta, n, weight) * 2
+
+
+def _cosines(f):
+    return lambda d, b, limit: f(rope.cosine_sum(torch.arange(limit), d, b))
+
+
+WRONG = {
+    "5.1": [
+        (lambda p, m, t: _turned(p, -m * t), "wrong way"),
+        (lambda p, m, t: _turned(p, math.radians(m * t)), "not in degrees"),
+        (lambda p, m, t: _turned(p, t), "position is missing"),
+        (lambda p, m, t: _turned(p, m), "frequency is missing"),
+        (lambda p, m, t: _turned(p, math.pi / 2 - m * t), "exchanged"),
+        (
+            lambda p, m, t: torch.stack(
+                [p[0] * math.cos(m * t) + p[1] * math.sin(m * t), p[0] * math.sin(m * t) + p[1] * math.cos(m * t)]
+            ),
+            "reflection",
+        ),
+        (lambda p, m, t: p, "expected"),
+        (lambda p, m, t: _turned(p, m * t)[0], "wrong shape"),
+        (lambda p, m, t: None, "returned nothing"),
+        (empty, "still empty"),
+    ],
+    "5.2": [
+        (lambda d, b: b ** (-torch.arange(d // 2).double() / d), "left out the 2"),
+        (lambda d, b: b ** (2 * torch.arange(d // 2).double() / d), "later pairs are slower"),
+        (lambda d, b: rope.frequencies(d, b).repeat(2), "not one an entry"),
+        (lambda d, b: rope.frequencies(d, b).flip(0), "Fastest first"),
+        (lambda d, b: b ** (-2 * torch.arange(1, d // 2 + 1).double() / d), "number 0"),
+        (lambda d, b: math.tau / rope.frequencies(d, b), "wavelengths"),
+        (lambda d, b: 1.0, "wrong shape"),
+        (lambda d, b: rope.frequencies(d, b) * 2, "twice"),
+        (empty, "still empty"),
+    ],
+    "5.3": [
+        (lambda x: x[..., rope.layout_order(x.shape[-1]).argsort()], "way back"),
+        (lambda x: x, "Nothing has moved"),
+        (lambda x: torch.cat([x[..., 1::2], x[..., ::2]], -1), "odd entries come last"),
+        (lambda x: x.roll(x.shape[-1] // 2, -1), "exchanged the two halves"),
+        (lambda x: x.flip(-1), "reversed"),
+        (lambda x: x[..., ::2], "wrong shape"),
+        (lambda x: torch.cat([x[::2], x[1::2]]), "expected"),
+        (lambda x: x.unflatten(5, (2, 2)), "raised"),
+        (empty, "still empty"),
+    ],
+    "5.4": [
+        (several("smaller", _key), "bound gets smaller"),
+        (several("larger", _key), "keeps the norm"),
+        (several(..., _key), "predict first"),
+        (several("zero", _key), "must be one of"),
+        (several(SAME, _key_backwards), "other way"),
+        (several(SAME, lambda q, r, theta: q), "the query itself"),
+        (several(SAME, _key_interleaved), "largest score is at distance"),
+        (several(SAME, lambda q, r, theta: torch.zeros_like(q)), "not zero"),
+        (several(SAME, lambda q, r, theta: q[None]), "shape"),
+        (several(SAME, empty), "still empty"),
+    ],
+    "5.5": [
+        (lambda f, p: _stopped(f.flip(0), p).flip(0), "kept the slowest"),
+        (lambda f, p: _stopped(f, 1 - p), "share that turns"),
+        (lambda f, p: f[: int(p * len(f))], "keeps its length"),
+        (lambda f, p: f * p, "linear scaling"),
+        (lambda f, p: f, "Nothing stopped"),
+        (lambda f, p: torch.where(_stopped(f, p) > 0, f, 1.0), "stands still has 0"),
+        (_stopped_in_place, "changes its argument"),
+        (lambda f, p: _stopped(f, p).sum(), "wrong shape"),
+        (empty, "still empty"),
+    ],
+    "5.6": [
+        (lambda m, d, b, s: 2 * s * rope.cosine_sum(m, d, b), "sigma squared"),
+        (lambda m, d, b, s: 2 * rope.cosine_sum(m, d, b), "sigma is missing"),
+        (lambda m, d, b, s: s**2 * rope.cosine_sum(m, d, b), "factor 2 is missing"),
+        (lambda m, d, b, s: 4 * s**2 * rope.cosine_sum(m, d, b) / d, "mean over the pairs"),
+        (lambda m, d, b, s: 2 * s**2 * (m * rope.frequencies(d, b)).sin().sum(), "Sines"),
+        (lambda m, d, b, s: 2 * s**2 * rope.cosine_sum(m, d, b) / math.sqrt(d), "root of d"),
+        (lambda m, d, b, s: -2 * s**2 * rope.cosine_sum(m, d, b), "wrong sign"),
+        (lambda m, d, b, s: 4 * s**2 * rope.cosine_sum(m, d, b), "twice"),
+        (empty, "still empty"),
+    ],
+    "5.7": [
+        (lambda d, b, limit: _first(d, b, limit) + 1, "counted from 1"),
+        (lambda d, b, limit: _first(d, b, limit) - 1, "last distance before"),
+        (_cosines(lambda sums: int(sums.argmin())), "smallest sum"),
+        (_cosines(lambda sums: int((sums < 0).nonzero()[-1]) if (sums < 0).any() else len(sums)), "stop at the first"),
+        (_cosines(lambda sums: int((sums < 0).sum())), "how many"),
+        (lambda d, b, limit: _first(d, b, limit) % limit, "the answer is the limit"),
+        (lambda d, b, limit: rope.first_negative(d, b, limit), "returned nothing"),
+        (lambda d, b, limit: limit, "expected"),
+        (empty, "still empty"),
+    ],
+    "5.8": [
+        (lambda d, b, s: b * s, "more than the last pair needs"),
+        (lambda d, b, s: b * s ** ((d - 2) / d), "upside down"),
+        (lambda d, b, s: b / s ** (d / (d - 2)), "must grow"),
+        (lambda d, b, s: (b * s) ** (d / (d - 2)), "only the factor"),
+        (lambda d, b, s: b * s ** (d / (d - 1)), "number d/2 - 1"),
+        (lambda d, b, s: rope.frequencies(d, b)[-1] / s, "not the base"),
+        (lambda d, b, s: b, "expected"),
+        (lambda d, b, s: "b", "must return a number"),
+        (empty, "still empty"),
+    ],
+    "5.9": [
+        (several("hardly at all", _scale), "counted in turns"),
+        (several("about twice", _scale), r"cos\(44\)"),
+        (several(..., _scale), "predict first"),
+        (several("never", _scale), "must be one of"),
+        (several(FIFTY, _scale_of_the_first_token), "only"),
+        (several(FIFTY, _scale_of_one_rival), "less than"),
+        (several(FIFTY, _scale_of_many_rivals), "more than needed"),
+        (several(FIFTY, lambda theta, n, weight: math.inf), "must be finite"),
+        (several(FIFTY, empty), "still empty"),
+    ],
+    "5.10": [
+        (several(4200, 4350, 1024, "the sum jumps"), "smaller base 4200 fails too"),
+        (several(4300, 4301, 1024, "the sum jumps"), "the larger base 4301 passes"),
+        (several(4350, 4300, 1024, "the sum jumps"), "smaller < larger"),
+        (several(0.5, 4300, 1024, "the sum jumps"), "1 < smaller"),
+        (several(4300, 4350, 1024, "rounding"), "float64"),
+        (several(4300, 4350, 1024, "fast pairs change"), "fast ones hardly"),
+        (several(4300, 4350, 1024, "the slow pairs speed up"), "slows every pair"),
+        (several(4300, 4350, 1024, ...), "predict first|still empty"),
+        (several(4300, 4350, 10.5, "the sum jumps"), "whole number"),
+        (several(..., 4350, 1024, "the sum jumps"), "still empty"),
+        (several("a", 4350, 1024, "the sum jumps"), "must be a number"),
+    ],
+}
+
+RIGHT = {
+    "5.1": [
+        lambda p, m, t: _turned(p, m * t),
+        lambda p, m, t: rope.rotate(p[None], torch.tensor([float(m)]), torch.tensor([t]))[0],
+        lambda p, m, t: [float(v) for v in _turned(p, m * t)],
+        lambda p, m, t: np.array([[math.cos(m * t), -math.sin(m * t)], [math.sin(m * t), math.cos(m * t)]]) @ p.numpy(),
+        lambda p, m, t: torch.view_as_real(torch.view_as_complex(p) * complex(math.cos(m * t), math.sin(m * t))),
+    ],
+    "5.2": [
+        rope.frequencies,
+        lambda d, b: b ** (-2 * np.arange(d // 2) / d),
+        lambda d, b: [b ** (-2 * i / d) for i in range(d // 2)],
+        lambda d, b: torch.exp(-torch.arange(0, d, 2).double() / d * math.log(b)),
+        lambda d, b: 1.0 / (b ** (torch.arange(0, d, 2).float() / d)),
+    ],
+    "5.3": [
+        lambda x: torch.cat([x[..., ::2], x[..., 1::2]], -1),
+        lambda x: x.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2),
+        lambda x: np.concatenate([x.numpy()[..., ::2], x.numpy()[..., 1::2]], -1),
+        lambda x: x[..., rope.layout_order(x.shape[-1])],
+    ],
+    "5.4": [
+        several(SAME, f) for f in (_key, _key_by_hand, _key_complex, lambda q, r, t: _key(q, r, t).float().tolist())
+    ],
+    "5.5": [
+        _stopped,
+        lambda f, p: f * (torch.arange(len(f)) < round(p * len(f))),
+        lambda f, p: [x if i < p * len(f) else 0.0 for i, x in enumerate(f.tolist())],
+        lambda f, p: np.where(np.arange(len(f)) < p * len(f), f.numpy(), 0),
+    ],
+    "5.6": [
+        _lead,
+        lambda m, d, b, s: 2 * s * s * rope.cosine_sum(m, d, b),
+        lambda m, d, b, s: np.float64(_lead(m, d, b, s)),
+        lambda m, d, b, s: s**2 * (m * rope.frequencies(d, b).repeat(2)).cos().sum(),
+    ],
+    "5.7": [
+        _first,
+        _first_by_loop,
+        _first_by_numpy,
+        lambda d, b, limit: float(_first(d, b, limit)),
+    ],
+    "5.8": [
+        lambda d, b, s: b * s ** (d / (d - 2)),
+        lambda d, b, s: (b ** ((d - 2) / d) * s) ** (d / (d - 2)),
+        lambda d, b, s: math.exp(math.log(b) + math.log(s) * d / (d - 2)),
+        lambda d, b, s: torch.tensor(float(b), dtype=torch.float64) * s ** (d / (d - 2)),
+    ],
+    "5.9": [
+        several(FIFTY, _scale),
+        several(FIFTY, rope.slash_scale),
+        several(FIFTY, lambda *x: torch.tensor(_scale(*x))),
+        several(FIFTY, lambda *x: np.float32(_scale(*x))),
+    ],
+    "5.10": [
+        several(4300, 4350, 1024, "the sum jumps"),
+        several(4300.0, 5650, 1024.0, "the sum jumps"),
+        several(26955, 27000, 4096, "the sum jumps"),
+        several(torch.tensor(231_700), np.float64(310_000), 16384, "the sum jumps"),
+    ],
+}

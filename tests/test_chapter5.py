@@ -1,0 +1,184 @@
+"""Chapter 5 measures what it says: against the models' own attention, closed forms and constructed heads."""
+
+import math
+
+import pytest
+import torch
+from tiny_models import tiny
+
+from helpers import data, probe, rope
+from helpers.attention import slash_score
+from helpers.chapter5 import figures, measures
+from helpers.transformer import Decoder
+
+IDS = torch.tensor([0, 5, 9, 200, 31, 7, 7, 7, 64, 9, 5, 12])
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma"])
+def test_queries_and_keys_give_the_models_own_attention(kind):
+    model = tiny(kind)
+    theta = probe.rotary_frequencies(model)
+    maps = probe.attention_maps(model, IDS)
+    for (q, k), expected in zip(probe.queries_and_keys(model, IDS), maps, strict=True):
+        torch.testing.assert_close(measures.weights(q, k, theta), expected.float(), rtol=1e-4, atol=1e-5)
+
+
+def test_heads_agree_with_the_streaming_scores():
+    model = tiny("llama")
+    offsets = range(measures.OFFSETS)
+    expected = probe.head_scores(model, IDS, offsets=tuple(offsets)).slash
+    torch.testing.assert_close(measures.heads(model, IDS).slashes, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_model_without_rotary_positions_is_refused():
+    with pytest.raises(ValueError, match="rotary"):
+        probe.rotary_frequencies(tiny("gpt2"))
+    with pytest.raises(ValueError, match="self_attn"), probe.altered(tiny("gpt2"), lambda layer, name, x: x):
+        pass
+
+
+def test_alterations_end_with_their_block_and_change_what_they_say():
+    model = tiny("llama")
+    before, half = probe.loss(model, IDS), len(probe.rotary_frequencies(model))
+    with probe.altered(model, measures.reorder(torch.arange(2 * half))):
+        assert probe.loss(model, IDS) == pytest.approx(before)
+    with probe.altered(model, measures.silence(range(half), half)):
+        q, _ = probe.queries_and_keys(model, IDS)[1]
+        assert not q.any()
+        uniform = measures.heads(model, IDS).slashes[:, :, 0]
+    torch.testing.assert_close(uniform, torch.full_like(uniform, sum(1 / n for n in range(1, 13)) / 12))
+    assert probe.loss(model, IDS) == pytest.approx(before)
+
+
+def test_loss_is_the_models_own():
+    model = tiny("llama")
+    expected = model.model(IDS[None], labels=IDS[None]).loss
+    assert probe.loss(model, IDS) == pytest.approx(float(expected.detach()), rel=1e-5)
+
+
+def test_the_other_layout_is_an_interleaved_rotation():
+    """Permuted queries and keys, turned in halves, score as the unpermuted ones do when pairs are neighbours."""
+    q, k = torch.randn(2, 1, 6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    theta, positions, order = rope.frequencies(8, 100), torch.arange(6), rope.layout_order(8)
+    alter = measures.reorder(order)
+    half = [rope.rotate(alter(0, "queries", x), positions, theta, "half") for x in (q, k)]
+    other = [rope.rotate(x, positions, theta, "interleaved") for x in (q, k)]
+    torch.testing.assert_close(half[0] @ half[1].mT, other[0] @ other[1].mT)
+
+
+def test_parts_of_the_logits_come_from_their_pairs_alone():
+    """A head made by one quarter of the pairs lives in this quarter, and dies without it."""
+    theta, n = rope.frequencies(32, 1e4), 40
+    vector = torch.zeros(1, 32, dtype=torch.float64)
+    vector[0, :4] = 6.0
+    q = vector.expand(1, n, -1)
+    k = rope.rotate(vector, torch.tensor([1.0]), theta).expand(1, n, -1)
+    score = {
+        name: float(measures.weights(q, k, theta, pairs)[0].diagonal(-1).mean())
+        for name, pairs in {"all": None, "fastest": range(4), "rest": range(4, 16)}.items()
+    }
+    assert score["all"] == pytest.approx(score["fastest"])
+    assert score["all"] > 0.9
+    assert score["rest"] == pytest.approx(sum(1 / i for i in range(2, n + 1)) / (n - 1))
+
+
+def test_concentration_of_known_matrices():
+    one = torch.outer(torch.arange(1.0, 8.0), torch.ones(5))
+    assert measures.concentration(one) == (pytest.approx(1.0), 1)
+    equal = torch.cat([torch.ones(1, 4), torch.eye(4)])  # the first row is left out
+    assert measures.concentration(equal) == (pytest.approx(0.25), 4)
+
+
+def test_pair_norms_leave_the_first_token_out():
+    x = torch.zeros(1, 3, 4)
+    x[0, 0] = 100
+    x[0, 1:, 0], x[0, 1:, 2] = 3, 4
+    assert measures.pair_norms(x).tolist() == [[5, 0]]
+
+
+def test_lead_and_its_error_by_the_closed_form():
+    mean, error = measures.lead([0, 500], count=4000)
+    exact = 2 * rope.cosine_sum(torch.tensor([0, 500]), 128, 1e4)
+    assert ((mean - exact).abs() < 5 * error).all()
+    assert (error > 0).all()
+
+
+def test_copying_asks_for_the_token_at_the_offset_and_hides_half_of_the_vocabulary():
+    generator = torch.Generator().manual_seed(0)
+    for kind, low, high in (("skewed", 0, 32), ("uniform", 0, 32), ("unseen", 32, 64)):
+        ids, targets = measures.copying(generator, offset=3, kind=kind, batch=50)
+        assert ids.min() >= low
+        assert ids.max() < high
+        assert torch.equal(targets[:, 3:], ids[:, :-3])
+        assert (targets[:, :3] == -100).all()
+    assert (measures.copying(generator, offset=1, batch=50)[0] == 0).float().mean() > 0.2
+
+
+def test_spectra_turn_the_pairs_they_name():
+    found = {name: measures.shallow(name, 0).blocks[0].frequencies for name in measures.SPECTRA}
+    theta = rope.frequencies(32, 1e4)
+    assert torch.equal(found["RoPE"], theta)
+    assert torch.equal(found["0.25-RoPE"], rope.partial_frequencies(32, 1e4, 0.25))
+    assert torch.equal(found["slowest quarter"], torch.where(torch.arange(16) < 12, 0.0, theta))
+    assert found["NoPE"] is None
+    with pytest.raises(ValueError, match="spectrum"):
+        measures.shallow("ALiBi", 0)
+
+
+def test_a_row_of_the_table_is_repeated_from_its_seed():
+    """The committed row of NoPE, seed 0, offset 1, from 20 steps on the way: the untrained score is exact."""
+    rows = data.table("slash_emergence")
+    row = rows.query("spectrum == 'NoPE' and offset == 1 and seed == 0").iloc[0]
+    decoder = measures.shallow("NoPE", 0)
+    assert measures.slash(decoder, 1, "skewed") == pytest.approx(row.slash_untrained, abs=2e-5)
+    assert len(rows) == len(measures.SPECTRA) * 2 * 5
+
+
+def test_one_layer_without_positions_cannot_see_the_order():
+    """The control of the emergence experiment fails by construction, whatever the weights."""
+    torch.manual_seed(0)
+    decoder = Decoder(64, width=32, heads=2, layers=1, encoding="NoPE").double()
+    ids = torch.randint(0, 64, (1, 12))
+    other = ids.clone()
+    other[0, :11] = ids[0, torch.randperm(11)]
+    torch.testing.assert_close(decoder(ids)[0, -1], decoder(other)[0, -1])
+
+
+def test_maps_of_the_decoder_are_those_that_it_uses():
+    torch.manual_seed(0)
+    decoder = Decoder(64, width=32, heads=2, layers=2, window=5).double()
+    ids = torch.randint(0, 64, (2, 12))
+    maps = decoder.attention(ids)
+    torch.testing.assert_close(maps.sum(-1), torch.ones(2, 2, 2, 12).double())
+    assert (maps.tril(-5) == 0).all()
+    block, x = decoder.blocks[0], decoder.embed(ids)
+    values = block.project(x)[2]
+    z = (maps[0] @ values).transpose(1, 2).reshape(2, 12, -1)
+    after = x + block.out(z)
+    torch.testing.assert_close(block(x), after + block.mlp(block.norm2(after)))
+
+
+@pytest.mark.parametrize(
+    ("draw", "arguments", "words"),
+    [
+        (figures.clocks, (100, 1e4, 16), "gone round at least once: 3"),
+        (figures.decay, ("one favourite distance", 1e4, 1000), "largest score is at distance 500"),
+        (figures.norm_cost, (2, 0), "scale 1,803"),
+        (figures.scaling, ("yarn", 8), "21 pairs unchanged"),
+        (figures.scaling, ("p-RoPE", 4), "48 pairs unchanged"),
+        (figures.toy, ("fastest quarter", 3), "score 0.766 at 3"),
+        (figures.toy, ("slower half", 3), "is at 0"),
+    ],
+)
+def test_a_finding_says_what_the_figure_shows(draw, arguments, words):
+    _, finding = draw(*arguments)
+    assert words in finding
+
+
+def test_frames_name_the_better_head():
+    maps = torch.stack([torch.ones(4, 4).tril(), torch.eye(4)])
+    maps = maps / maps.sum(-1, keepdim=True)
+    _, finding = figures.frame({"RoPE": {0: maps}}, "RoPE", 0, 0)
+    assert "1.000" in finding
+    assert slash_score(maps, 0).tolist() == pytest.approx([sum(1 / n for n in range(1, 5)) / 4, 1.0])
+    assert not math.isnan(figures._uniform(4, 1))

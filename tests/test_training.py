@@ -1,0 +1,98 @@
+"""The training loop: the same numbers from the same seed, also when it was stopped and went on."""
+
+import functools
+import math
+
+import pytest
+import torch
+
+from helpers import training
+from helpers.chapter5.measures import copying
+from helpers.transformer import Decoder
+
+BATCHES = functools.partial(copying, offset=1, length=8, batch=2)
+
+
+def small(seed=0):
+    torch.manual_seed(seed)
+    return Decoder(64, width=16, heads=1, layers=1)
+
+
+def weights(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_does_not():
+    models = [small(), small(), small()]
+    losses = [training.fit(m, BATCHES, steps=5, seed=s) for m, s in zip(models, (3, 3, 4), strict=True)]
+    assert losses[0] == losses[1] != losses[2]
+    assert torch.equal(weights(models[0]), weights(models[1]))
+    assert not torch.equal(weights(models[0]), weights(models[2]))
+
+
+def test_a_run_that_was_stopped_ends_as_one_that_was_not(tmp_path):
+    whole, first, second = small(), small(), small(seed=1)
+    expected = training.fit(whole, BATCHES, steps=8, warmup=4)
+    training.fit(first, BATCHES, steps=5, warmup=4, checkpoint=tmp_path / "run.safetensors")
+    seen = []
+    losses = training.fit(
+        second, BATCHES, steps=8, warmup=4, checkpoint=tmp_path / "run.safetensors",
+        watch=lambda step, model: seen.append(step), every=2,
+    )  # fmt: skip
+    assert losses == expected
+    assert torch.equal(weights(second), weights(whole))
+    assert seen == [6, 8]
+
+
+def test_a_step_is_adam_on_the_cross_entropy_of_the_targets_that_count():
+    ours, theirs = small(), small()
+    training.fit(ours, BATCHES, steps=1, rate=1e-3, warmup=0, seed=2)
+    ids, targets = BATCHES(torch.Generator().manual_seed(2 * 1_000_003 + 1))
+    optimiser = torch.optim.Adam(theirs.parameters(), lr=1e-3)
+    chosen = theirs(ids).log_softmax(-1)[:, 1:].gather(-1, targets[:, 1:, None])
+    (-chosen.mean()).backward()
+    optimiser.step()
+    torch.testing.assert_close(weights(ours), weights(theirs), rtol=1e-5, atol=1e-7)
+
+
+def test_it_watches_from_the_first_step_and_leaves_the_model_ready():
+    model, seen = small(), []
+    training.fit(model, BATCHES, steps=5, watch=lambda step, m: seen.append(step), every=2)
+    assert seen == [0, 2, 4, 5]
+    assert not model.training
+
+
+def test_accuracy_counts_the_targets_that_count():
+    class Knows(torch.nn.Linear):
+        def forward(self, ids):
+            previous = ids.roll(1, 1) + self.wrong
+            return torch.nn.functional.one_hot(previous % 64, 64).float()
+
+    knows = Knows(1, 1)
+    knows.wrong = 0
+    assert training.accuracy(knows, BATCHES) == 1
+    knows.wrong = 1
+    assert training.accuracy(knows, BATCHES) == 0
+
+
+def test_bad_input_is_named(tmp_path):
+    training.fit(small(), BATCHES, steps=1, checkpoint=tmp_path / "run.safetensors")
+    bad = [
+        ({"steps": 0}, "steps"), ({"steps": 2.5}, "steps"), ({"every": 0}, "every"), ({"warmup": -1}, "warmup"),
+        ({"rate": math.nan}, "rate"), ({"rate": 0}, "rate"), ({"seed": -1}, "seed"), ({"watch": 3}, "watch"),
+        ({"rate": 1e30}, "rate must be smaller"), ({"seed": 9, "checkpoint": tmp_path / "run.safetensors"}, "checkpoint"),
+    ]  # fmt: skip
+    for arguments, named in bad:
+        with pytest.raises(ValueError, match=named):
+            training.fit(small(), BATCHES, **{"steps": 5} | arguments)
+    for batches in (3, lambda g: None, lambda g: (torch.zeros(2, 3).long(), torch.zeros(2, 4).long())):
+        with pytest.raises(ValueError, match="batches"):
+            training.fit(small(), batches, steps=1)
+        with pytest.raises(ValueError, match="batches"):
+            training.accuracy(small(), batches)
+    with pytest.raises(ValueError, match="model"):
+        training.fit(None, BATCHES, steps=1)
+    with pytest.raises(ValueError, match="count"):
+        training.accuracy(small(), BATCHES, count=0)
+    with pytest.raises(ValueError, match="targets that count"):
+        training.accuracy(small(), lambda g: (torch.zeros(1, 2).long(), torch.full((1, 2), training.UNASKED)))
