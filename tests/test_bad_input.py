@@ -106,6 +106,7 @@ EXAMPLES = {
     "gnn.accuracy": {"examples": torch.arange(8)},
     "gnn.train": {"epochs": 1},
     "gnn.fit": {"kind": "gcn", "key": "root", "epochs_allowed": 1},
+    "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
 MAKE = {

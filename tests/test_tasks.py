@@ -1,0 +1,118 @@
+"""The toy tasks: what is asked has the answer that is given, and every string that should come does."""
+
+import collections
+
+import pytest
+import torch
+
+from helpers import tasks, training
+from helpers.tasks import Copying, Counting
+from helpers.transformer import Decoder
+
+
+def draw(task, seed=0):
+    return task(torch.Generator().manual_seed(seed))
+
+
+def asked(task, tokens, targets):
+    """Each row as the words of its question and its answer."""
+    rows = []
+    for ids, goals in zip(tokens, targets, strict=True):
+        (place,) = (goals != training.UNASKED).nonzero()[0].tolist()
+        assert ids[place + 1 :].eq(0).all(), "what follows the question is padding"
+        rows.append((task.text(ids).split(), task.vocabulary[goals[place]]))
+    return rows
+
+
+@pytest.mark.parametrize("tokens", tasks.TOKENS)
+def test_the_answer_is_the_number_of_y(tokens):
+    task = Counting(lengths=(1, 12), tokens=tokens, most=12)
+    for (first, *pieces, last), answer in asked(task, *draw(task)):
+        assert (first, last) == ("<s>", "=")
+        assert int(answer) == "".join(pieces).count("y")
+
+
+def test_strings_are_the_same_whatever_the_tokens_and_the_vocabulary_states_them():
+    strings = {name: Counting(tokens=name).strings(torch.Generator().manual_seed(3)) for name in tasks.TOKENS}
+    assert all(found == strings["characters"] for found in strings.values())
+    assert Counting(tokens="separated").split("xyy") == ["<s>", "x", ",", "y", ",", "y", "="]
+    assert Counting(tokens="chunks of 3").split("xyyy") == ["<s>", "xyy", "y", "="]
+    assert Counting(tokens="chunks of 2", most=1).vocabulary == (
+        "<pad>", "<s>", "=", "0", "1", "x", "y", "xx", "xy", "yx", "yy",
+    )  # fmt: skip
+
+
+def test_lengths_and_counts_are_even_and_one_letter_alone_comes():
+    found = collections.Counter()
+    for seed in range(100):
+        for string in Counting(lengths=(2, 4), most=4).strings(torch.Generator().manual_seed(seed)):
+            found[len(string), string.count("y")] += 1
+    assert {n for n, _ in found} == {2, 3, 4}
+    for n in (2, 3, 4):
+        shares = [found[n, count] / (6400 / 3) for count in range(n + 1)]
+        assert all(abs(share - 1 / (n + 1)) < 0.04 for share in shares)
+
+
+def test_longer_strings_hold_no_more_y_than_there_are_answers():
+    task = Counting(lengths=(30, 30), most=5)
+    counts = {string.count("y") for string in task.strings(torch.Generator().manual_seed(0))}
+    assert counts == set(range(6))
+    with pytest.raises(ValueError, match="at most 5 y"):
+        task.encode(["y" * 6])
+
+
+def test_copying_asks_for_the_first_or_the_last_digit():
+    task, seen = Copying(lengths=(1, 6)), collections.Counter()
+    for (start, *digits, place), answer in asked(task, *draw(task)):
+        assert start == "<s>"
+        assert answer == digits[0 if place == "first" else -1]
+        seen[place, answer] += 1
+    assert len(seen) == 4, "both places, both answers"
+    only = Copying(places=("last",))
+    assert {words[-1] for words, _ in asked(only, *draw(only))} == {"last"}
+
+
+def test_a_batch_depends_on_its_generator_alone():
+    for task in (Counting(), Copying()):
+        assert all(torch.equal(a, b) for a, b in zip(draw(task, 1), draw(task, 1), strict=True))
+        assert draw(task, 1)[0].shape != draw(task, 2)[0].shape or not torch.equal(draw(task, 1)[0], draw(task, 2)[0])
+
+
+def test_padding_does_not_change_an_answer():
+    torch.manual_seed(0)
+    task = Counting(lengths=(1, 8), most=8)
+    decoder = Decoder(len(task.vocabulary), width=16, heads=2, layers=2)
+    both, _ = task.encode(["xy", "xyxyxyxy"])
+    alone, _ = task.encode(["xy"])
+    torch.testing.assert_close(decoder(both)[0, 3], decoder(alone)[0, 3])
+
+
+def test_a_small_decoder_learns_to_copy_and_a_wrong_answer_would_be_noticed():
+    task = Copying(lengths=(1, 4), size=32)
+    torch.manual_seed(0)
+    decoder = Decoder(len(task.vocabulary), width=32, heads=2, layers=2)
+    before = training.accuracy(decoder, task)
+    training.fit(decoder, task, steps=150)
+    assert before < 0.7 < 0.98 < training.accuracy(decoder, task)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: Counting(tokens="words"), "tokens must be one of"),
+        (lambda: Counting(lengths=(5, 2)), "lengths must be the least and the largest"),
+        (lambda: Counting(lengths=(0, 2)), "lengths must hold integers"),
+        (lambda: Counting(most=0), "most must be"),
+        (lambda: Counting().split(""), "strings must be of the letters"),
+        (lambda: Counting().encode("xy"), "strings must be a list"),
+        (lambda: Counting().encode(["xyz"]), "strings must be of the letters"),
+        (lambda: Counting().text(torch.tensor([99])), "tokens must be from 0"),
+        (lambda: Copying(places=("middle",)), "places must be one of"),
+        (lambda: Copying(places=()), "places must be a list"),
+        (lambda: Copying().encode(["01"], []), "places must be a list"),
+        (lambda: Copying().encode(["01"], ["first", "last"]), "places must be one for each"),
+    ],
+)
+def test_bad_input_is_named(call, said):
+    with pytest.raises(ValueError, match=said):
+        call()
