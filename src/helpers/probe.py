@@ -4,6 +4,7 @@ What serves long sequences holds no attention maps of n x n, and computes logits
 are read once: later tokens cannot change what a causal model computed for earlier ones, so one pass serves every length.
 """
 
+import collections
 import contextlib
 import copy
 import dataclasses
@@ -83,7 +84,7 @@ def after(
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
     The longest prefix is read once and each tail starts from its keys and values: the cost is
-    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)).
+    max(n) + sum(len(tail)) tokens rather than sum(n + len(tail)). Tails of one length after one prefix share a pass.
 
     Args:
         ids: the sequence whose prefixes are read.
@@ -106,12 +107,20 @@ def after(
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
         cache, done = None, 0
-        for k in sorted(range(len(continuations)), key=lambda k: continuations[k][0]):
-            n, tail = continuations[k]
+        alike = collections.defaultdict(list)  # tails of one length after one prefix go through the model together
+        for k, (n, tail) in enumerate(continuations):
+            alike[n, len(tail)].append(k)
+        for (n, length), which in sorted(alike.items()):
             # the prefix's last token goes with the tail, so that there always is one to read
             cache, done = _read(model, ids[done : n - 1], cache, chunk), n - 1
-            out = _forward(model, torch.cat([ids[n - 1 : n], tail]), copy.deepcopy(cache), states=True)
-            found[k] = out.hidden_states[-1][0, -1], out.logits[0, -1]
+            rows = max(1, chunk // (n + length))
+            for some in (which[i : i + rows] for i in range(0, len(which), rows)):
+                tails = torch.stack([torch.cat([ids[n - 1 : n], continuations[k][1]]) for k in some])
+                copied = copy.deepcopy(cache)
+                if copied is not None and len(some) > 1:
+                    copied.batch_repeat_interleave(len(some))
+                out = _forward(model, tails, copied, states=True)
+                found |= dict(zip(some, zip(out.hidden_states[-1][:, -1], out.logits[:, -1], strict=True), strict=True))
         return [found[k] for k in range(len(continuations))]
 
     states, logits = zip(*compute.shrink(read, CHUNK), strict=True)
@@ -163,7 +172,7 @@ def _read(model: LanguageModel, ids: Tensor, cache, chunk: int):
 
 def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
     return model.model(
-        ids[None].to(model.model.device),
+        torch.atleast_2d(ids).to(model.model.device),
         past_key_values=cache,
         use_cache=True,
         output_hidden_states=states,
