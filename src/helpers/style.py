@@ -30,6 +30,19 @@ NETWORKS = {
     "ggnn": COLOURS["vermillion"],
     "attention": COLOURS["black"],
 }
+ENCODINGS = {
+    "RoPE": COLOURS["blue"],
+    "p-RoPE": COLOURS["purple"],
+    "NoPE": COLOURS["black"],
+    "ALiBi": COLOURS["vermillion"],
+    "APE": COLOURS["green"],
+}
+TYPES = {
+    "fp64": COLOURS["black"],
+    "fp32": COLOURS["blue"],
+    "bf16": COLOURS["vermillion"],
+    "fp16": COLOURS["green"],
+}
 
 plt.rcParams.update(
     {

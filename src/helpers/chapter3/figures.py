@@ -115,9 +115,9 @@ def encodings(residual: bool, shown: str = "the reading") -> tuple[Axes, str]:
     still = f"; {len(level)} stay level" if level else ""
     title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}{still}"
     ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy")
-    for k, name in enumerate(names):
+    for name in names:
         dash = "o-" if name in READING else "s--"
-        ax.plot(LENGTHS, means[name], dash, color=[*style.COLOURS.values()][k], label=name)
+        ax.plot(LENGTHS, means[name], dash, color=style.ENCODINGS[name.split()[0]], label=name)
     ax.title.set_size(15)
     ax.set_ylim(1e-4, 30)
     style.label(ax)
@@ -304,8 +304,8 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) 
         "L1 distance",
         log="xy",
     )
-    ax.plot(n, floor, color=style.COLOURS["grey"], lw=1.5, label="bf16 error\nof one prompt")
-    ax.plot(n, signal, color=style.COLOURS["blue"], label="n to n + 1")
+    ax.plot(n, floor, color=style.TYPES["bf16"], lw=1.5, label="bf16 error\nof one prompt")
+    ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
     style.label(ax, gap=0.1)
     return ax, (
         f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
