@@ -48,6 +48,7 @@ EXEMPT = {
 }
 # may return infinity, and why
 INFINITE = {
+    "attention.forgetting_bias": "-inf hides the keys after the query",
     "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
     "compute.shrink": "it gives back what the caller's function returned",
     "rope.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
@@ -88,6 +89,9 @@ EXAMPLES = {
     "attention.printed_path_sum": {"attentions": [ATTENTION] * 2},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
+    "attention.forgetting_bias": {"gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)},
+    "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
+    "differential.lambda_init": {"layer": 2},
     "probe.head_scores": {"offsets": [0, 1]},
     "rope.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
     "rope.yarn_scale": {"factor": 2},

@@ -6,7 +6,7 @@ results are float64.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import torch
@@ -317,6 +317,169 @@ def sink_logit(n: int, score: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if reached(middle) < score else (low, middle)
     return (low + high) / 2
+
+
+# Other ways from logits to weights: -inf in the logits hides a key ----------------------------------------
+
+
+def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
+
+    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+
+    >>> softmax_off_by_one(torch.zeros(4)).tolist()
+    [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
+    """
+    _check_logits(logits)
+    return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]
+
+
+def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+
+    >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
+    ([0.0, 0.0], True)
+    """
+    _check_logits(logits)
+    top = logits.detach().max(-1, keepdim=True).values.clamp(min=0)
+    # exp(x) - 1 over exp(top), in the form that is exact for x near 0, and for large x
+    near = torch.expm1(logits.clamp(max=1)) * torch.exp(-top)
+    excess = torch.where(logits < 1, near, torch.exp(logits - top) - torch.exp(-top))
+    total = excess.abs().masked_fill(torch.isneginf(logits), 0).sum(-1, keepdim=True)
+    return excess.relu() / total.masked_fill(total == 0, 1)
+
+
+def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """The nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+
+    >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    x, inside = _support(logits, lambda mean, spread, count: mean - 1 / count)
+    tau = (x.where(inside, 0).sum(-1, keepdim=True) - 1) / inside.sum(-1, keepdim=True)
+    return (x - tau).where(inside, 0).relu()
+
+
+def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
+
+    Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is consistent.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+
+    >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
+    [0.8307, 0.1693, 0.0, 0.0]
+    """
+    x, inside = _support(logits, lambda mean, spread, count: mean - (1 / count - spread).clamp(min=0).sqrt(), half=True)
+    count = inside.sum(-1, keepdim=True).to(x)
+    mean = x.where(inside, 0).sum(-1, keepdim=True) / count
+    spread = (x - mean).where(inside, 0).square().sum(-1, keepdim=True) / count
+    tau = mean - (1 / count - spread).clamp(min=torch.finfo(x.dtype).tiny).sqrt()
+    return (x - tau).where(inside, 0).relu().square()
+
+
+def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
+    """softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where `scale` is learned in each head.
+
+    With scale x gap above 1 the largest logit keeps its weight however long the context gets.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a scale that is not finite.
+
+    >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
+    [0.5714, 0.1429, 0.1429, 0.1429]
+    """
+    _check_logits(logits)
+    require.number("scale", scale)
+    hidden = torch.isneginf(logits)
+    factor = scale * (~hidden).sum(-1, keepdim=True).to(logits).log()
+    scaled = require.finite("scale or logits", logits.masked_fill(hidden, 0) * factor)
+    return scaled.masked_fill(hidden, -math.inf).softmax(-1)
+
+
+def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -> Float[Tensor, "... n"]:
+    """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a bias that is not finite.
+
+    >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
+    [0.5, 0.5, 0.5]
+    """
+    _check_logits(logits)
+    if bias is not None:
+        return (logits + require.number("bias", bias)).sigmoid()
+    return (logits - (~torch.isneginf(logits)).sum(-1, keepdim=True).to(logits).log()).sigmoid()
+
+
+def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
+    """What forgetting adds to the logit of query i and key j: sum of ln(gate_l) over j < l <= i; -inf for j > i.
+
+    Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
+
+    Args:
+        gates: one a token, above 0 and at most 1.
+
+    Raises:
+        ValueError: a gate outside (0, 1].
+
+    >>> forgetting_bias(torch.tensor([0.5, 0.5])).exp().tolist()
+    [[1.0, 0.0], [0.5, 1.0]]
+    """
+    require.tensor("gates", gates, "... n")
+    if float(gates.min()) <= 0 or float(gates.max()) > 1:
+        raise ValueError(
+            f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
+        )
+    total = gates.log().cumsum(-1)
+    n = gates.shape[-1]
+    hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
+    return (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf)
+
+
+def _support(
+    logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Logits below their largest, and which of them get weight: the largest support that its threshold agrees with.
+
+    What lies 1 or more below the largest never gets any. The gradient goes through the logits of the support alone.
+    """
+    _check_logits(logits)
+    x = logits - logits.detach().max(-1, keepdim=True).values
+    x = ((x / 2) if half else x).clamp(min=-1)
+    with torch.no_grad():
+        ordered = x.sort(-1, descending=True).values
+        count = torch.arange(1, x.shape[-1] + 1, device=x.device).to(x)
+        mean = ordered.cumsum(-1) / count
+        spread = ((ordered.square()).cumsum(-1) / count - mean.square()).clamp(min=0)
+        tau = threshold(mean, spread, count)
+        size = ((ordered > tau) & (ordered > -1)).sum(-1, keepdim=True).clamp(min=1)
+        return x, (x > tau.gather(-1, size - 1)) & (x > -1)
+
+
+def _check_logits(logits: Tensor) -> None:
+    """Real numbers, -inf where a key is hidden, and one key at least in every row."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.said(logits)}")
+    if logits.ndim == 0 or logits.numel() == 0:
+        raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
+    hidden = torch.isneginf(logits)
+    require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
+    if bool(hidden.all(-1).any()):
+        raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
+
+
+# Arguments ----------------------------------------------------------------------------------------------
 
 
 def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
