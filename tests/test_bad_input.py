@@ -81,6 +81,8 @@ EXAMPLES = {
     "collapse.one_layer_distance": {"encoding": "RoPE"},
     "collapse.first_collision": {"limit": 2000, "function": lambda n: n, "dtype": "bf16"},
     "collapse.copying_prompt": {"prompt": "type 1", "place": "first"},
+    "counting.make": {"task": "word"},
+    "counting.prompt": {"task": "sum", "strategy": "no CoT"},
     "transformer.sinusoidal": {"width": 4},
     "attention.prefix_mask": {"prefix": 2},
     "attention.uniform": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},

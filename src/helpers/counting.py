@@ -1,0 +1,451 @@
+"""Counting: the tasks and prompts of the experiments, what softmax keeps of a count, and how wide a counter must be.
+
+Barbero et al. (2024) is "Transformers need glasses!", Yehudai et al. (2024) "When Can Transformers Count to n?". Closed
+forms run in float64.
+"""
+
+import math
+import re
+from typing import NamedTuple
+
+import scipy.stats
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from helpers import collapse, compute, require, rope
+from helpers.transformer import sinusoidal
+
+# Tasks, prompts and answers ------------------------------------------------------------------------------
+
+TASKS = ("sum", "ones", "zeros and ones", "word")
+STRATEGIES = ("no CoT", "CoT zero-shot", "CoT few-shot")
+WORD = "car"  # the word that the fourth task counts
+SHARE = 0.7  # of ones among zeros and ones, and of the word among others
+_OTHER_WORDS = ("dog", "tree", "house", "river", "bread", "stone")
+
+
+class Sample(NamedTuple):
+    """A sequence as text, and the number that a task asks for."""
+
+    sequence: str
+    count: int
+
+
+def make(task: str, length: int, seed: int) -> Sample:
+    """A sequence of one of the four tasks of Barbero et al. (2024), section 3.2, and its answer.
+
+    "sum" and "ones" hold `length` ones. In "zeros and ones" each of `length` digits is a one with probability 0.7. In
+    "word" each of `length` words is "car" with probability 0.7: the paper gives no sentence, this choice is the
+    course's; with one length and one seed the answer is that of "zeros and ones".
+
+    Raises:
+        ValueError: an unknown task, a length below 1, or a bad seed.
+
+    >>> make("sum", 3, seed=0)
+    Sample(sequence='1 + 1 + 1', count=3)
+    >>> make("zeros and ones", 8, seed=0)
+    Sample(sequence='10111110', count=6)
+    """
+    require.choice("task", task, TASKS)
+    require.integer("length", length, 1)
+    generator = torch.Generator().manual_seed(require.seed(seed))
+    if task in ("sum", "ones"):
+        return Sample((" + " if task == "sum" else "").join(["1"] * length), length)
+    counted = (torch.rand(length, generator=generator) < SHARE).tolist()
+    if task == "zeros and ones":
+        return Sample("".join("01"[one] for one in counted), sum(counted))
+    others = torch.randint(len(_OTHER_WORDS), (length,), generator=generator).tolist()
+    words = (WORD if one else _OTHER_WORDS[other] for one, other in zip(counted, others, strict=True))
+    return Sample(" ".join(words), sum(counted))
+
+
+# Barbero et al. (2024), appendix C.1, as printed: with its quotation marks, full stops and missing mark
+_LINE = "Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’"
+_COUNT_ONES = (
+    f"Please count the number of ones in the following sequence:{{sequence}}. {_LINE}, where ’xxxx is your answer."
+)
+QUESTIONS = {
+    "sum": f"Please perform the following sum: {{sequence}}. {_LINE}, where ’xxxx’ is your answer..",
+    "ones": _COUNT_ONES,
+    "zeros and ones": _COUNT_ONES,
+    "word": f"Please count the number of times ‘{WORD}’ appears in the following sentence: ’{{sequence}}’. "
+    f"{_LINE}, where ’xxxx’ is your answer.",
+}
+STEPS = "Let’s think step by step, showing me your reasoning."
+FEW = "Here are a few examples:"
+_FINAL = "The final answer to your maths question is:"
+# the examples of "sum" are the paper's, the others follow them ("with similar strategies")
+EXAMPLES = {
+    "sum": f"""\
+Please perform the following sum: 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1
+We divide the sum into groups of 5.
+(1 + 1 + 1 + 1 + 1) + (1 + 1 + 1 + 1 + 1) + 1 + 1
+The answer is then 2 * 5 + 2 = 12
+{_FINAL} 12
+Please perform the following sum: 1 + 1 + 1 + 1 + 1 + 1
+We divide the sum into groups of 5.
+(1 + 1 + 1 + 1 + 1) + 1
+The answer is then 1 * 5 + 1 = 6
+{_FINAL} 6""",
+    "ones": f"""\
+Please count the number of ones in the following sequence:111111111111
+We divide the sequence into groups of 5.
+(11111) (11111) 11
+The answer is then 2 * 5 + 2 = 12
+{_FINAL} 12
+Please count the number of ones in the following sequence:111111
+We divide the sequence into groups of 5.
+(11111) 1
+The answer is then 1 * 5 + 1 = 6
+{_FINAL} 6""",
+    "zeros and ones": f"""\
+Please count the number of ones in the following sequence:110111101011
+We divide the sequence into groups of 5.
+(11011) (11010) 11
+The answer is then 4 + 3 + 2 = 9
+{_FINAL} 9
+Please count the number of ones in the following sequence:101111
+We divide the sequence into groups of 5.
+(10111) 1
+The answer is then 4 + 1 = 5
+{_FINAL} 5""",
+    "word": f"""\
+Please count the number of times ‘{WORD}’ appears in the following sentence: ’car dog car car tree car car’
+We divide the sentence into groups of 5.
+(car dog car car tree) car car
+The answer is then 3 + 2 = 5
+{_FINAL} 5
+Please count the number of times ‘{WORD}’ appears in the following sentence: ’car river car’
+We divide the sentence into groups of 5.
+car river car
+The answer is then 2
+{_FINAL} 2""",
+}
+
+
+def prompt(task: str, strategy: str, sequence: str) -> str:
+    """What a model is asked: Barbero et al. (2024), appendix C.1, word for word.
+
+    "no CoT" is the question alone. With chain of thought the paper's sentence "Let's think step by step, showing me your
+    reasoning." stands before it, and for "CoT few-shot" two examples too; the paper does not say where it puts them. Its
+    examples are for the sum; those of the other tasks follow the same form.
+
+    Raises:
+        ValueError: an unknown task or strategy, or an empty sequence.
+
+    >>> prompt("ones", "no CoT", "111")[:65]
+    'Please count the number of ones in the following sequence:111. Pl'
+    """
+    require.choice("task", task, TASKS)
+    require.choice("strategy", strategy, STRATEGIES)
+    question = QUESTIONS[task].format(sequence=require.text("sequence", sequence, empty=False))
+    if strategy == "no CoT":
+        return question
+    return f"{STEPS}\n{question}" if strategy == "CoT zero-shot" else f"{STEPS} {FEW}\n{EXAMPLES[task]}\n{question}"
+
+
+_ANSWER_LINE = re.compile(r"[\s*_`]+".join(_FINAL.rstrip(":").split()) + r"[\s*_`]*:(.*)", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[\s*_`'\"‘’“”«»$(){}\[\]\\|<>~≈:;!?—–]+")
+_NUMBER = re.compile(r"[-−+]?(\d{1,3}(,\d{3})+|\d+)(\.0+)?[.,]?")
+_DIGITS = 4300  # the longest number that Python reads
+
+
+def parse_answer(text: str) -> int | None:
+    """The number on the answer line that the prompt asks for, "The final answer to your maths question is: …".
+
+    None where that line is missing, or holds no whole number, or more than one (after the last "=" if it has one). Of
+    several such lines the last counts. Letter case and Markdown do not matter; thousands may have commas.
+
+    Raises:
+        ValueError: the text is no string.
+
+    >>> line = "The final answer to your maths question is: "
+    >>> parse_answer(line + "1,204"), parse_answer(line + "**37**."), parse_answer(line + "2 * 5 + 2 = 12")
+    (1204, 37, 12)
+    >>> parse_answer(line + "xxxx"), parse_answer("There are 37 ones."), parse_answer(line + "37.5")
+    (None, None, None)
+    """
+    lines = [found[1] for line in require.text("text", text).splitlines() if (found := _last_answer(line))]
+    if not lines:
+        return None
+    rest = lines[-1].replace("{,}", ",").rpartition("=")[2]
+    runs = [run for run in _SEPARATORS.split(rest) if any(map(str.isdigit, run))]
+    if len(runs) != 1 or len(runs[0]) > _DIGITS or not (number := _NUMBER.fullmatch(runs[0])):
+        return None
+    return (-1 if runs[0][0] in "-−" else 1) * int(number[1].replace(",", ""))
+
+
+def _last_answer(line: str) -> re.Match | None:
+    found = None
+    while again := _ANSWER_LINE.search(line, 0 if found is None else found.start(1)):
+        found = again
+    return found
+
+
+def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
+
+    Raises:
+        ValueError: no trials, more successes than trials, or a confidence outside (0, 1).
+
+    >>> low, high = share_interval(0, 13)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.228)
+    """
+    require.integer("trials", trials, 1)
+    if require.integer("successes", successes, 0) > trials:
+        raise ValueError(f"successes must be an integer from 0 to trials = {trials}, not {successes}")
+    if not 0 < require.number("confidence", confidence) < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    interval = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")
+    return float(interval.low), float(interval.high)
+
+
+# What softmax keeps of a count ---------------------------------------------------------------------------
+
+
+def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
+    """The weight of all ones together where each leads each zero by `lead`: it depends on the ratio of the counts alone.
+
+    Barbero et al. (2024), proof of Proposition B.9.
+
+    Raises:
+        ValueError: a negative count, no token at all, or a lead that is not finite.
+
+    >>> round(mass_on_ones(2, 2), 6), round(mass_on_ones(200, 200), 6), round(mass_on_ones(1, 3), 6)
+    (0.731059, 0.731059, 0.890768)
+    """
+    require.integer("zeros", zeros, 0)
+    if require.integer("ones", ones, 0) + zeros == 0:
+        raise ValueError("zeros and ones must not both be 0")
+    require.number("lead", lead)
+    if zeros == 0 or ones == 0:
+        return float(zeros == 0)
+    odds = lead + math.log(ones) - math.log(zeros)
+    return 1 / (1 + math.exp(-odds)) if odds > 0 else math.exp(max(odds, -745.0)) / (1 + math.exp(odds))
+
+
+ENCODINGS = ("NoPE", "RoPE", "APE")
+
+
+def last_state(
+    sequence: str,
+    *,
+    causal: bool = False,
+    encoding: str = "NoPE",
+    first: bool = False,
+    layers: int = 2,
+    width: int = 16,
+    seed: int = 0,
+    dtype: str | torch.dtype = "fp64",
+) -> Float[Tensor, " {width}"]:
+    """The last token's representation of a string of zeros and ones in a Transformer with random weights.
+
+    Each layer is pre-norm attention with two heads and a two-layer perceptron, each with a residual connection. Barbero
+    et al. (2024), Proposition B.9: without causal mask, positions and a first token it depends on the ratio of zeros and
+    ones (and on which of them stands last) alone.
+
+    Args:
+        causal: each token sees itself and those before it; else all see all.
+        encoding: "NoPE", "RoPE" (base 10,000) or "APE" (sinusoidal, added to the embedding).
+        first: put a first token of its own kind (BOS) before the sequence.
+        dtype: the number type that everything is computed in.
+
+    Raises:
+        ValueError: other signs than 0 and 1, an unknown encoding, no layers, or a width that is no multiple of 4.
+
+    >>> once, twice = last_state("10"), last_state("1010")
+    >>> bool((once - twice).abs().max() < 1e-13)
+    True
+    """
+    if set(require.text("sequence", sequence, empty=False)) - {"0", "1"}:
+        raise ValueError(f"sequence must hold the signs 0 and 1 only, not {require.said(sequence)}")
+    require.flag("causal", causal)
+    require.choice("encoding", encoding, ENCODINGS)
+    require.flag("first", first)
+    require.integer("layers", layers, 1)
+    if require.integer("width", width, 4) % 4:
+        raise ValueError(f"width must be a multiple of 4, not {width}")
+    kind = compute.dtype(dtype)
+    if not kind.is_floating_point:
+        raise ValueError(f"dtype must be a floating-point type, not {kind}")
+    generator = torch.Generator().manual_seed(require.seed(seed))
+
+    def weights(*shape: int) -> Tensor:
+        return (torch.randn(*shape, generator=generator, dtype=torch.float64) / math.sqrt(shape[-1])).to(kind)
+
+    ids = torch.tensor([2] * first + [int(sign) for sign in sequence])
+    n, heads = len(ids), 2
+    positions, theta = torch.arange(n), rope.frequencies(width // heads, 1e4)
+    x = weights(3, width)[ids] * math.sqrt(width)
+    if encoding == "APE":
+        x = x + sinusoidal(positions, width).to(kind)
+    hidden = torch.ones(n, n, dtype=torch.bool).triu(1) if causal else torch.zeros(n, n, dtype=torch.bool)
+    for _ in range(layers):
+        qkv, out, up, down = (
+            weights(3 * width, width),
+            weights(width, width),
+            weights(4 * width, width),
+            weights(width, 4 * width),
+        )
+        q, k, v = (torch.nn.functional.layer_norm(x, (width,)) @ qkv.T).view(n, 3, heads, -1).permute(1, 2, 0, 3)
+        if encoding == "RoPE":
+            q, k = (rope.turn(t, positions, theta, "half") for t in (q, k))
+        logits = (q @ k.mT / math.sqrt(q.shape[-1])).masked_fill(hidden, -math.inf)
+        x = x + (logits.softmax(-1) @ v).transpose(0, 1).reshape(n, width) @ out.T
+        x = x + torch.nn.functional.gelu(torch.nn.functional.layer_norm(x, (width,)) @ up.T) @ down.T
+    return require.finite("layers, or width,", x[-1])
+
+
+def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 2**26) -> int:
+    """The largest n up to which the weight of the first token, rounded to a number type, tells the count of the others.
+
+    A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is read as
+    (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0 to the answer.
+
+    Raises:
+        ValueError: an unknown type, a lead not from -700 to 700, or no error up to `limit`, as with fp64.
+
+    >>> first_token_limit("bf16"), first_token_limit("fp16")
+    (188, 1463)
+    """
+    kind = compute.dtype(dtype)
+    if not kind.is_floating_point:
+        raise ValueError(f"dtype must be a floating-point type, not {kind}")
+    scale = math.exp(require.number("lead", lead, -700, 700))
+    require.integer("limit", limit, 0)
+    start, size = 0, 1024
+    while start <= limit:
+        n = torch.arange(start, min(start + size, limit + 1), dtype=torch.float64)
+        alpha = collapse.round_to(1 / (1 + n / scale), kind)
+        wrong = (((1 / alpha - 1) * scale - n).abs() < 0.5).logical_not().nonzero()  # also where alpha became 0
+        if len(wrong):
+            return start + int(wrong[0]) - 1
+        start, size = start + size, min(2 * size, 2**20)
+    raise ValueError(f"limit = {limit} is too small: in {kind} every n up to it is read right")
+
+
+# How wide a counter must be ------------------------------------------------------------------------------
+
+
+def welch_bound(vectors: int, width: int) -> float:
+    """The least coherence of unit vectors: some two have a product of at least sqrt((m - d) / (d (m - 1))).
+
+    m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The same number bounds the
+    root mean square of all products from below.
+
+    Raises:
+        ValueError: no vector, or a width below 1.
+
+    >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
+    (0.125988, 0.0)
+    """
+    require.integer("vectors", vectors, 1)
+    require.integer("width", width, 1)
+    return math.sqrt((vectors - width) / width / (vectors - 1)) if vectors > width else 0.0
+
+
+CODES = ("tight", "random")
+
+
+def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Float[Tensor, "{vocabulary} {width}"]:
+    """A unit vector for each symbol of a vocabulary.
+
+    "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
+    possible: they are sines and cosines of distinct frequencies, drawn by `seed`. "random" ones are Gaussian directions.
+
+    Raises:
+        ValueError: an empty vocabulary, a width below 1, or an unknown kind.
+
+    >>> vectors = codes(64, 32)
+    >>> off = (vectors @ vectors.T)[~torch.eye(64, dtype=torch.bool)]
+    >>> round(off.square().mean().sqrt().item(), 6) == round(welch_bound(64, 32), 6)
+    True
+    """
+    require.integer("vocabulary", vocabulary, 1)
+    require.integer("width", width, 1)
+    require.choice("kind", kind, CODES)
+    generator = torch.Generator().manual_seed(require.seed(seed))
+    if kind == "random":
+        vectors = torch.randn(vocabulary, width, generator=generator, dtype=torch.float64)
+        return vectors / vectors.norm(dim=1, keepdim=True)
+    if width >= vocabulary:
+        return torch.eye(vocabulary, width, dtype=torch.float64)
+    pairs = torch.randperm((vocabulary - 1) // 2, generator=generator)[: width // 2] + 1
+    angles = math.tau * torch.arange(vocabulary, dtype=torch.float64)[:, None] * pairs / vocabulary
+    waves = torch.cat([angles.cos(), angles.sin()], dim=1) * math.sqrt(2 / width)
+    constant = torch.full((vocabulary, width % 2), width**-0.5, dtype=torch.float64)
+    return torch.cat([waves, constant], dim=1)
+
+
+def coherence(vectors: Float[Tensor, "m d"]) -> float:
+    """The largest absolute cosine of two different rows.
+
+    Raises:
+        ValueError: fewer than two rows, or a row of zeros.
+
+    >>> coherence(torch.eye(3))
+    0.0
+    """
+    require.tensor("vectors", vectors, "m d")
+    norms = vectors.double().norm(dim=1, keepdim=True)
+    if len(vectors) < 2 or not bool((norms > 0).all()):
+        raise ValueError("vectors must have two rows or more, none of them zero")
+    unit = require.finite("vectors", vectors.double() / norms)
+    return float((unit @ unit.T).fill_diagonal_(0).abs().max().clamp(max=1))
+
+
+def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
+    """What the sum of the tokens' codes says about each symbol's count: <sum of codes, code of the symbol>.
+
+    Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the codes are
+    orthonormal; else other symbols are added with the products of their codes.
+
+    Raises:
+        ValueError: tokens that are not whole numbers from 0 to m - 1, or codes that are not finite.
+
+    >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
+    [1.0, 0.0, 2.0]
+    """
+    require.tensor("codes", codes, "m d")
+    require.tensor("tokens", tokens, "n", "whole")
+    if tokens.min() < 0 or tokens.max() >= len(codes):
+        raise ValueError(f"tokens must be from 0 to {len(codes) - 1}, the rows of codes")
+    counts = torch.bincount(tokens.long(), minlength=len(codes)).to(codes)
+    return require.finite("codes", codes @ (counts @ codes))
+
+
+def longest_counted(coherence: float) -> int | None:
+    """The longest sequence in which `histogram`, rounded, is right whatever the tokens are; None where there is no end.
+
+    With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the coherence, which must stay
+    below one half.
+
+    Raises:
+        ValueError: a coherence outside [0, 1].
+
+    >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
+    (3, None)
+    """
+    if require.number("coherence", coherence, 0, 1) == 0:
+        return None
+    return require.integer("coherence", math.ceil(require.finite("coherence", 0.5 / coherence)) - 1)
+
+
+def focus_scale(coherence: float, length: int) -> float:
+    """The logit scale from which a head that looks for one symbol counts it, whatever the other tokens are.
+
+    Let a first token and every token equal to the query have logit s, and a token of another symbol at most s times the
+    coherence. Then 1/alpha - 1, alpha being the weight of the first token, is the count plus at most
+    n exp(-s (1 - coherence)), which is below one half from s = ln(2 n) / (1 - coherence) on.
+
+    Raises:
+        ValueError: a coherence outside [0, 1), or a length below 1.
+
+    >>> round(focus_scale(0.5, 1000), 2)
+    15.2
+    """
+    if require.number("coherence", coherence, 0) >= 1:
+        raise ValueError(f"coherence must be below 1, not {coherence}")
+    return math.log(2 * require.integer("length", length, 1)) / (1 - coherence)
