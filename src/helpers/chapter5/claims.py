@@ -194,8 +194,11 @@ def larger_bases_pass() -> Found:
 )
 def shipped_models_obey() -> Found:
     rows = data.table("reported/rope_models")
-    below = [row.model for row in rows.itertuples() if rope.first_negative(128, float(row.base), row.context)]
-    return Found(f"{len(below)} of {len(rows)} shipped models are below it: {', '.join(below)}", verdict(not below))
+    below = [row.model for row in rows.itertuples() if rope.first_negative(row.width, float(row.base), row.context)]
+    return Found(
+        f"{len(below)} of {len(rows)} shipped models have a negative sum within their context: {', '.join(below)}",
+        verdict(not below),
+    )
 
 
 @claim(
