@@ -1,6 +1,8 @@
-"""The course's own small decoder: position encoding, attention window and normalisation are arguments."""
+"""The course's own small decoder: position encoding, attention window, normalisation and the layer itself are arguments."""
 
+import copy
 import math
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Float, Int, Num
@@ -42,18 +44,38 @@ def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
 
 
 class Block(nn.Module):
-    """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection."""
+    """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection.
+
+    Args:
+        width, heads, encoding, window, norm, base, turning: as of `Decoder`.
+        layer: its number, from 1.
+        attention: what makes weights of logits, in place of softmax: a function from (b, h, n, n), minus infinity
+            where a token must not look, to as many weights; or a module that does, of which every layer gets a copy.
+        hidden: width of the perceptron, 4 x width when None.
+    """
 
     def __init__(
-        self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float
+        self,
+        width: int,
+        heads: int,
+        encoding: str,
+        window: int | None,
+        norm: bool,
+        base: float,
+        turning: float,
+        layer: int = 1,
+        attention: Callable[[Tensor], Tensor] | None = None,
+        hidden: int | None = None,
     ):
         super().__init__()
-        self.heads, self.encoding, self.window = heads, encoding, window
+        self.heads, self.encoding, self.window, self.layer = heads, encoding, window, layer
         self.frequencies = rope.partial_frequencies(width // heads, base, turning) if encoding == "RoPE" else None
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        hidden = 4 * width if hidden is None else hidden
+        self.mlp = nn.Sequential(nn.Linear(width, hidden), nn.GELU(), nn.Linear(hidden, width))
         self.norm1, self.norm2 = (nn.LayerNorm(width) if norm else nn.Identity() for _ in range(2))
+        self.weigh = copy.deepcopy(attention) if isinstance(attention, nn.Module) else attention
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
         """What is added to the logits: the causal mask, the window and ALiBi's slopes."""
@@ -68,22 +90,32 @@ class Block(nn.Module):
         """Queries, keys (both turned, with RoPE) and values of every head."""
         batch, n, _ = x.shape
         q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        if self.encoding == "RoPE":
-            positions = torch.arange(n)
-            q, k = (rope.turn(t, positions, self.frequencies, "half") for t in (q, k))
-        return torch.stack([q, k, v])
+        return torch.stack([self.turn(q), self.turn(k), v])
+
+    def turn(self, x: Float[Tensor, "b h n w"]) -> Float[Tensor, "b h n w"]:
+        """RoPE's rotation of queries or keys, where the encoding is RoPE."""
+        return x if self.frequencies is None else rope.turn(x, torch.arange(x.shape[-2]), self.frequencies, "half")
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        """What goes into the softmax: scores and bias."""
+        q, k, _ = self.project(x)
+        return q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + self.bias(x.shape[1], q)
 
     def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         """The attention weights, as a full map: for looking at, not for training."""
-        q, k, _ = self.project(x)
-        logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
-        return (logits + self.bias(x.shape[1], q)).softmax(-1)
+        logits = self.logits(x)
+        return logits.softmax(-1) if self.weigh is None else self.weigh(logits)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        """What every head brings to every token: weights times values."""
+        q, k, v = self.project(x)
+        bias = self.bias(x.shape[1], q)
+        if self.weigh is None:
+            return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+        return self.weigh(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + bias) @ v
 
     def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
-        batch, n, width = x.shape
-        q, k, v = self.project(x)
-        z = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=self.bias(n, q))
-        x = x + self.out(z.transpose(1, 2).reshape(batch, n, width))
+        x = x + self.out(self.mix(x).transpose(1, 2).flatten(2))
         return x + self.mlp(self.norm2(x))
 
 
@@ -98,6 +130,7 @@ class Decoder(nn.Module):
         norm: LayerNorm before each sublayer and at the end.
         base: RoPE's base.
         turning: the share of RoPE's pairs that turn, fastest first: below 1 it is p-RoPE.
+        block: what makes a layer: `Block`, one of its kind, or `functools.partial(Block, attention=…)`.
 
     Raises:
         ValueError: unknown encoding, a size or window below 1, a width that is no multiple of 2 heads, a base that is
@@ -120,6 +153,7 @@ class Decoder(nn.Module):
         norm: bool = True,
         base: float = 1e4,
         turning: float = 1.0,
+        block: Callable[..., Block] = Block,
     ):
         for name, size in (("vocabulary", vocabulary), ("width", width), ("heads", heads), ("layers", layers)):
             require.integer(name, size, 1)
@@ -129,12 +163,14 @@ class Decoder(nn.Module):
         require.number("base", base, above=1)
         require.number("turning", turning, 0, 1)
         require.flag("norm", norm)
+        require.function("block", block)
         if width % (2 * heads):
             raise ValueError(f"width must be a multiple of 2 x heads = {2 * heads}, not {width}")
         super().__init__()
         self.encoding = encoding
         self.embedding = nn.Embedding(vocabulary, width)
-        self.blocks = nn.ModuleList(Block(width, heads, encoding, window, norm, base, turning) for _ in range(layers))
+        parts = (width, heads, encoding, window, norm, base, turning)
+        self.blocks = nn.ModuleList(block(*parts, layer=number) for number in range(1, layers + 1))
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, vocabulary, bias=False)
 
