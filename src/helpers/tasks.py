@@ -5,14 +5,16 @@ padded on the right, where a causal decoder cannot look.
 """
 
 import itertools
+import string
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from helpers import require
+from helpers import data, require
 from helpers.training import UNASKED
 
 Batch = tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]
@@ -183,6 +185,143 @@ class Copying:
         strings = [_string_of(n, n, "01", generator) for n in _drawn(self.lengths, self.size, generator)]
         asked = torch.randint(len(self.places), (self.size,), generator=generator)
         return self.encode(strings, [self.places[k] for k in asked.tolist()])
+
+
+@dataclass(frozen=True)
+class Retrieval:
+    """Key-value retrieval among distractors: `a1 c0 b1 a0 … ?b` has the answer 1, one token a pair of key and value.
+
+    Some keys are asked for, one after another behind the pairs. Each of them stands once among the pairs, at a random
+    place; the pairs elsewhere have other keys, which may repeat, and any value. What is an answer and what is noise is
+    decided by the question alone.
+
+    Args:
+        lengths: the least and the largest number of pairs; one number is drawn for a batch.
+        keys, values: how many there are.
+        asked: questions a row, fewer than the keys and at most the least number of pairs.
+        size: rows in a batch.
+
+    Raises:
+        ValueError: an argument is out of range.
+
+    >>> task = Retrieval(lengths=(4, 4), keys=3, values=2, asked=1, size=1)
+    >>> tokens, targets = task(torch.Generator().manual_seed(0))
+    >>> task.text(tokens[0]), task.text(targets[0, -1:])
+    ('c0 a1 a0 a1 ?c', '0')
+    """
+
+    lengths: tuple[int, int] = (8, 16)
+    keys: int = 8
+    values: int = 4
+    asked: int = 4
+    size: int = 32
+
+    def __post_init__(self) -> None:
+        _check(self.lengths, self.size)
+        require.integer("keys", self.keys, 2, 26)
+        require.integer("values", self.values, 2, 10)
+        require.integer("asked", self.asked, 1, min(self.keys - 1, self.lengths[0]))
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The text of each token."""
+        names, values = string.ascii_lowercase[: self.keys], [str(value) for value in range(self.values)]
+        return (PAD, *values, *(f"?{key}" for key in names), *(key + value for key in names for value in values))
+
+    def text(self, tokens: Int[Tensor, " n"]) -> str:
+        """Tokens in words, without the padding."""
+        return _text(self.vocabulary, tokens)
+
+    def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
+        """For each question the place of the pair that answers it; -1 at all other tokens."""
+        question, pair = 1 + self.values, 1 + self.values + self.keys
+        asked = torch.where((tokens >= question) & (tokens < pair), tokens - question, -1)
+        key = torch.where(tokens >= pair, (tokens - pair) // self.values, -2)
+        same = asked[:, :, None] == key[:, None, :]
+        return torch.where(same.any(-1), same.int().argmax(-1), -1)
+
+    def __call__(self, generator: torch.Generator) -> Batch:
+        pairs = _drawn(self.lengths, 1, generator)[0]
+        order = torch.rand(self.size, self.keys, generator=generator).argsort(1)
+        asked, others = order[:, : self.asked], order[:, self.asked :]
+        keys = others.gather(1, torch.randint(others.shape[1], (self.size, pairs), generator=generator))
+        places = torch.rand(self.size, pairs, generator=generator).argsort(1)[:, : self.asked]
+        keys = keys.scatter(1, places, asked)
+        values = torch.randint(self.values, (self.size, pairs), generator=generator)
+        question, pair = 1 + self.values, 1 + self.values + self.keys
+        tokens = torch.cat([pair + keys * self.values + values, question + asked], 1)
+        targets = torch.full_like(tokens, UNASKED)
+        targets[:, pairs:] = 1 + values.gather(1, places)
+        return tokens, targets
+
+
+@dataclass(frozen=True)
+class Language:
+    """Characters of the course's own prose (`data/prose.txt`): each is to be named from those before it.
+
+    The first four fifths are for training, the last fifth is held out. The text has 3,228 characters: a control that
+    shows whether a change breaks ordinary language, not a language model.
+
+    Args:
+        lengths: the least and the largest number of characters; one number is drawn for a batch.
+        part: "training" or "held out".
+        size: pieces in a batch, at random places.
+
+    Raises:
+        ValueError: an argument is out of range, or a length is longer than the part.
+
+    >>> task = Language(lengths=(9, 9), size=1)
+    >>> tokens, targets = task(torch.Generator().manual_seed(1))
+    >>> bool((tokens[0, 1:] == targets[0, :-1]).all())
+    True
+    """
+
+    lengths: tuple[int, int] = (16, 16)
+    part: str = "training"
+    size: int = 32
+
+    def __post_init__(self) -> None:
+        _check(self.lengths, self.size)
+        require.choice("part", self.part, ("training", "held out"))
+        if self.lengths[1] >= len(self.characters):
+            raise ValueError(f"lengths must be below {len(self.characters)}, the characters of the {self.part} part")
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The text of each token."""
+        return (PAD, *sorted(set(_prose())))
+
+    @property
+    def characters(self) -> str:
+        """The part of the text."""
+        text = _prose()
+        cut = 4 * len(text) // 5
+        return text[:cut] if self.part == "training" else text[cut:]
+
+    def text(self, tokens: Int[Tensor, " n"]) -> str:
+        """Tokens as text."""
+        require.tensor("tokens", tokens, "n", "whole")
+        if tokens.min() < 0 or tokens.max() >= len(self.vocabulary):
+            raise ValueError(f"tokens must be from 0 to {len(self.vocabulary) - 1}, the vocabulary of the task")
+        return "".join(self.vocabulary[token] for token in tokens.tolist() if token)
+
+    def __call__(self, generator: torch.Generator) -> Batch:
+        n = _drawn(self.lengths, 1, generator)[0]
+        text = _numbers(self.characters)
+        starts = torch.randint(len(text) - n, (self.size,), generator=generator)
+        pieces = text[starts[:, None] + torch.arange(n + 1)]
+        return pieces[:, :-1], pieces[:, 1:]
+
+
+@cache
+def _prose() -> str:
+    return (data.folder() / "prose.txt").read_text(encoding="utf-8")
+
+
+@cache
+def _numbers(text: str) -> Int[Tensor, " n"]:
+    number = {character: place for place, character in enumerate(sorted(set(_prose())), 1)}
+    return torch.tensor([number[character] for character in text])
 
 
 def _check(lengths: object, size: object) -> None:

@@ -89,12 +89,10 @@ class Block(nn.Module):
     def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
         """Queries, keys (both turned, with RoPE) and values of every head."""
         batch, n, _ = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
-        return torch.stack([self.turn(q), self.turn(k), v])
-
-    def turn(self, x: Float[Tensor, "b h n w"]) -> Float[Tensor, "b h n w"]:
-        """RoPE's rotation of queries or keys, where the encoding is RoPE."""
-        return x if self.frequencies is None else rope.turn(x, torch.arange(x.shape[-2]), self.frequencies, "half")
+        parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        if self.frequencies is None:
+            return parts
+        return torch.cat([rope.turn(parts[:2], torch.arange(n), self.frequencies, "half"), parts[2:]])
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
         """What goes into the softmax: scores and bias."""
