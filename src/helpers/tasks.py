@@ -207,7 +207,7 @@ class Retrieval:
     >>> task = Retrieval(lengths=(4, 4), keys=3, values=2, asked=1, size=1)
     >>> tokens, targets = task(torch.Generator().manual_seed(0))
     >>> task.text(tokens[0]), task.text(targets[0, -1:])
-    ('c0 a1 a0 a1 ?c', '0')
+    ('a0 a1 b0 a0 ?b', '0')
     """
 
     lengths: tuple[int, int] = (8, 16)
@@ -220,7 +220,10 @@ class Retrieval:
         _check(self.lengths, self.size)
         require.integer("keys", self.keys, 2, 26)
         require.integer("values", self.values, 2, 10)
-        require.integer("asked", self.asked, 1, min(self.keys - 1, self.lengths[0]))
+        if require.integer("asked", self.asked, 1) > min(self.keys - 1, self.lengths[0]):
+            raise ValueError(
+                f"asked must be below keys = {self.keys} and at most lengths = {self.lengths}, not {self.asked}"
+            )
 
     @property
     def vocabulary(self) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ class Block(nn.Module):
         batch, n, _ = x.shape
         parts = self.qkv(self.norm1(x)).view(batch, n, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         if self.frequencies is None:
-            return parts
+            return parts.contiguous()
         return torch.cat([rope.turn(parts[:2], torch.arange(n), self.frequencies, "half"), parts[2:]])
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -168,7 +168,13 @@ class Decoder(nn.Module):
         self.encoding = encoding
         self.embedding = nn.Embedding(vocabulary, width)
         parts = (width, heads, encoding, window, norm, base, turning)
-        self.blocks = nn.ModuleList(block(*parts, layer=number) for number in range(1, layers + 1))
+        try:
+            made = [block(*parts, layer=number) for number in range(1, layers + 1)]
+        except TypeError as error:
+            raise ValueError(f"block must take what Block takes, but: {error}") from error
+        for each in made:
+            require.instance("what block returns", each, Block, "a Block")
+        self.blocks = nn.ModuleList(made)
         self.norm = nn.LayerNorm(width) if norm else nn.Identity()
         self.head = nn.Linear(width, vocabulary, bias=False)
 
