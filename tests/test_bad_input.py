@@ -31,6 +31,8 @@ from tiny_models import tiny
 
 import helpers
 from helpers import gnn, models
+from helpers.tasks import Copying
+from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
 NO_TOOLS = re.compile(r"widget|claims|checks|scorecard|sources|closure|require|chapter\d+")
@@ -66,6 +68,7 @@ def tree_of_depth_2():
 
 
 ATTENTION = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], dtype=torch.float64)
+COPIER = Decoder(len(Copying().vocabulary), width=8)
 # a good call of a function: its arguments by name, each a value or, where it has to be new each time, a function
 # named in MAKE. Arguments left out are made from their annotation, or have a default.
 EXAMPLES = {
@@ -112,6 +115,8 @@ EXAMPLES = {
     "gnn.accuracy": {"examples": torch.arange(8)},
     "gnn.train": {"epochs": 1},
     "gnn.fit": {"kind": "gcn", "key": "root", "epochs_allowed": 1},
+    "checkpoints.load": {"name": "copying"},
+    "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
     "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
