@@ -27,6 +27,16 @@ from PIL import Image
 from helpers import explore, show
 
 
+@pytest.fixture(autouse=True)
+def no_loop(request):
+    """A browser leaves an event loop running in this thread; a test without one has none but its own."""
+    running = asyncio._get_running_loop()
+    if "chromium" not in request.fixturenames:
+        asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(running)
+
+
 def line(n=1, kind="a", dashed=False):
     figure, ax = plt.subplots()
     ax.plot([0, n], [0, {"a": 1, "b": 2}.get(kind, 3)], "--" if dashed else "-")

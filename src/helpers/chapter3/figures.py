@@ -460,8 +460,8 @@ def _spans(numbers: Sequence[int]) -> str:
 
 def table(columns: Mapping[str, Sequence[float]], index: Sequence, name: str = "", form: str = "{:.3g}"):
     """Numbers as a table, one column a name."""
-    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, pd.Index(index, name=name))
-    return rows.style.format(form)
+    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, index)
+    return rows.rename_axis(name, axis=1).style.format(form)
 
 
 def describe(model: LanguageModel) -> str:
