@@ -27,7 +27,7 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
     Raises:
         ValueError: n is below 1.
     """
-    _check_count("n", n, 1)
+    require.integer("n", n, 1)
     return torch.ones(n, n, dtype=torch.bool).tril()
 
 
@@ -40,8 +40,8 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
     Raises:
         ValueError: n or width is below 1.
     """
-    _check_count("n", n, 1)
-    _check_count("width", width, 1)
+    require.integer("n", n, 1)
+    require.integer("width", width, 1)
     return causal_mask(n).triu(1 - width)
 
 
@@ -57,7 +57,7 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
         ValueError: n is below 1, or prefix is not between 1 and n.
     """
     mask = causal_mask(n)
-    _check_count("prefix", prefix, 1)
+    require.integer("prefix", prefix, 1)
     if prefix > n:
         raise ValueError(f"prefix must be at most n = {n}, not {prefix}")
     mask[:prefix, :prefix] = True
@@ -93,7 +93,7 @@ def decay(n: int, rate: float) -> Float[Tensor, "n n"]:
         ValueError: n is below 1, or rate is negative or not finite.
     """
     mask = causal_mask(n)
-    _check_number("rate", rate, 0.0)
+    require.number("rate", rate, 0.0)
     position = torch.arange(n, dtype=torch.float64)
     logits = -rate * (position[:, None] - position)
     return logits.masked_fill(~mask, -math.inf).softmax(-1)
@@ -108,7 +108,7 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
     Raises:
         ValueError: n is below 1, or weight is not in [0, 1].
     """
-    _check_number("weight", weight, 0.0, 1.0)
+    require.number("weight", weight, 0.0, 1.0)
     matrix = (1 - weight) * uniform(causal_mask(n))
     matrix[:, 0] += weight
     return matrix
@@ -133,7 +133,7 @@ def influence(
         ValueError: no layers, matrices of different sizes, one that is not row-stochastic, or a residual out of range.
     """
     matrices = _layers(attentions)
-    _check_number("residual", residual, 0.0, 1.0)
+    require.number("residual", residual, 0.0, 1.0)
     own = torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
     product = own
     for matrix in matrices:
@@ -216,8 +216,8 @@ def path_count(n: int, layers: int) -> list[int]:
     Raises:
         ValueError: n or layers is below 1.
     """
-    _check_count("n", n, 1)
-    _check_count("layers", layers, 1)
+    require.integer("n", n, 1)
+    require.integer("layers", layers, 1)
     return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
 
 
@@ -233,7 +233,7 @@ def uniform_influence(i: int, j: int, layers: int) -> Fraction:
         ValueError: a position is negative, or layers is below 0.
     """
     for name, value in (("i", i), ("j", j), ("layers", layers)):
-        _check_count(name, value, 0)
+        require.integer(name, value, 0)
     terms = (Fraction((-1) ** k * math.comb(i - j, k), (j + k + 1) ** layers) for k in range(i - j + 1))
     return math.comb(i, j) * sum(terms, Fraction(0))
 
@@ -249,8 +249,8 @@ def critical_distance(layers: int, rate: float) -> float:
     Raises:
         ValueError: layers is below 1, or rate is not a finite number above 0.
     """
-    _check_count("layers", layers, 1)
-    _check_number("rate", rate, 0.0)
+    require.integer("layers", layers, 1)
+    require.number("rate", rate, 0.0)
     if rate == 0 or math.expm1(-rate) == 0 or math.isinf(layers / math.expm1(-rate)):
         raise ValueError(f"rate must be above 0, not {rate}")
     return layers * math.exp(-rate) / -math.expm1(-rate)
@@ -269,9 +269,7 @@ def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Flo
     """
     matrices = _stochastic("attention", attention, causal=True)
     n = matrices.shape[-1]
-    _check_count("position", position, 0)
-    if position >= n:
-        raise ValueError(f"position must be between 0 and {n - 1}, not {position}")
+    require.integer("position", position, 0, n - 1)
     return matrices[..., position:, position].mean(-1)
 
 
@@ -288,9 +286,7 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     """
     matrices = _stochastic("attention", attention, causal=True)
     n = matrices.shape[-1]
-    _check_count("offset", offset, 0)
-    if offset >= n:
-        raise ValueError(f"offset must be between 0 and {n - 1}, not {offset}")
+    require.integer("offset", offset, 0, n - 1)
     return matrices.diagonal(-offset, -2, -1).mean(-1)
 
 
@@ -303,8 +299,8 @@ def sink_logit(n: int, score: float) -> float:
     Raises:
         ValueError: n is below 2, or the score is not above 1/n (its limit as the lead falls) and below 1.
     """
-    _check_count("n", n, 2)
-    _check_number("score", score, 0.0, 1.0)
+    require.integer("n", n, 2)
+    require.number("score", score, 0.0, 1.0)
     if not 1 / n < score < 1:
         raise ValueError(f"score must be above 1/n = {1 / n:.4g} and below 1, not {score}")
     others = torch.arange(n, dtype=torch.float64)
@@ -529,18 +525,6 @@ def _check_square(name: str, matrix: Tensor) -> None:
         raise ValueError(f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}")
 
 
-def _check_count(name: str, value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, not {value!r}")
-
-
-def _check_number(name: str, value: float, least: float, most: float = math.inf) -> None:
-    wrong = isinstance(value, bool) or not isinstance(value, int | float)
-    if wrong or not math.isfinite(value) or not least <= value <= most:
-        allowed = f"a finite number of at least {least:g}" if math.isinf(most) else f"between {least:g} and {most:g}"
-        raise ValueError(f"{name} must be {allowed}, not {value!r}")
-
-
 def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
     """One value for each layer."""
     many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim > 0)
@@ -549,7 +533,5 @@ def _each(name: str, value: float | Sequence[float], count: int, positive: bool 
         raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
     values = [v.item() if isinstance(v, Tensor) else v for v in values]
     for v in values:
-        _check_number(name, v, 0.0)
-        if positive and v == 0:
-            raise ValueError(f"{name} must be above 0, not {v!r}")
+        require.number(name, v, **({"above": 0} if positive else {"least": 0}))
     return values
