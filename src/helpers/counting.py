@@ -353,7 +353,7 @@ def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Fl
     """A unit vector for each symbol of a vocabulary.
 
     "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
-    possible: they are sines and cosines of distinct frequencies, drawn by `seed`. "random" ones are Gaussian directions.
+    possible: sines and cosines of distinct frequencies; `seed` draws the frequencies and the sign of each code. "random" ones are Gaussian directions.
 
     Raises:
         ValueError: an empty vocabulary, a width below 1, or an unknown kind.
@@ -376,7 +376,8 @@ def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Fl
     angles = math.tau * torch.arange(vocabulary, dtype=torch.float64)[:, None] * pairs / vocabulary
     waves = torch.cat([angles.cos(), angles.sin()], dim=1) * math.sqrt(2 / width)
     constant = torch.full((vocabulary, width % 2), width**-0.5, dtype=torch.float64)
-    return torch.cat([waves, constant], dim=1)
+    signs = torch.randint(2, (vocabulary, 1), generator=generator) * 2 - 1  # else the sum over all symbols is lost
+    return signs * torch.cat([waves, constant], dim=1)
 
 
 def coherence(vectors: Float[Tensor, "m d"]) -> float:

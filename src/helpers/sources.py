@@ -25,6 +25,9 @@ WU = Source("Wu et al. (2025)", "https://arxiv.org/abs/2502.01951")
 GU = Source("Gu et al. (2025)", "https://arxiv.org/abs/2410.10781")
 BARBERO_SINK = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2504.02732")
 XIAO = Source("Xiao et al. (2024)", "https://arxiv.org/abs/2309.17453")
+# counting
+YEHUDAI = Source("Yehudai et al. (2024)", "https://arxiv.org/abs/2407.15160")
+ZHANG = Source("Zhang et al. (2024)", "https://arxiv.org/abs/2410.19730")
 # positions
 SU = Source("Su et al. (2021)", "https://arxiv.org/abs/2104.09864")
 ROUND = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2410.06205")

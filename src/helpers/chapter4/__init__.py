@@ -1,0 +1,1 @@
+"""Chapter 4, counting: its measurements, figures, claims and checks."""

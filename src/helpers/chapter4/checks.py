@@ -1,0 +1,1 @@
+"""What is behind the exercises of chapter 4."""

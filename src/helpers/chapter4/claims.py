@@ -1,0 +1,259 @@
+"""The claims of chapter 4's sources, each measured by a small function."""
+
+from fractions import Fraction
+
+import torch
+
+from helpers import counting, data
+from helpers.chapter4 import measures
+from helpers.claims import Found, claim, verdict
+from helpers.sources import BARBERO, COURSE, TALK, YEHUDAI, ZHANG
+
+LESSON, LAB = "4-counting/lesson#", "4-counting/lab#"
+
+
+def _change(once: str, more: str, **setting) -> float:
+    return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
+
+
+@claim(
+    source=BARBERO,
+    where="Proposition B.9",
+    statement="Without positions and without a causal mask, sequences with the same ratio of tokens get the same representation",
+    reported="a theorem; for instance 10 and 1100",
+    shown=LESSON + "Same ratio, same vector",
+)
+def same_ratio_same_state() -> Found:
+    pairs = [("10", "1100"), ("0111", "0111" * 25), ("1", "1" * 200)]
+    largest = max(_change(*pair, layers=layers, seed=seed) for pair in pairs for layers in (1, 3) for seed in range(5))
+    control = _change("10", "1100", causal=True), _change("10", "110")
+    measured = (
+        f"largest difference {largest:.1e} over {len(pairs)} pairs, 1 and 3 layers, 5 networks; "
+        f"with a causal mask {control[0]:.2f}, with another ratio {control[1]:.2f}"
+    )
+    return Found(measured, verdict(largest <= 1e-13 and min(control) > 0.01))
+
+
+@claim(
+    source=COURSE,
+    statement="One first token of another kind brings the count back, without mask and positions",
+    reported="",
+    shown=LESSON + "What brings the count back?",
+)
+def a_first_token_counts() -> Found:
+    lengths = (1, 2, 5, 10, 50, 200)
+    without = max(_change("1" * n, "1" * (n + 1)) for n in lengths)
+    within = min(_change("1" * n, "1" * (n + 1), first=True) for n in lengths)
+    read = [1 / Fraction(1, 1 + n) - 1 for n in range(5000)] == list(range(5000))
+    measured = (
+        f"from n to n + 1 ones, n = 1 to 200, fp64: at most {without:.0e} without and at least {within:.0e} with it; "
+        f"in exact fractions 1/α - 1 gives all of 5,000 counts: {'yes' if read else 'no'}"
+    )
+    return Found(measured, verdict(without < 1e-13 and within > 1e-6 and read))
+
+
+@claim(
+    source=BARBERO,
+    where="Corollary B.10",
+    statement="Due to representational collapse, n or n + 1 equal tokens get a wrong count for large enough finite n",
+    reported="for some finite n",
+    shown=LESSON + "Corollary B.10",
+)
+def collapse_ends_counting() -> Found:
+    exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
+    limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
+    listed = ", ".join(f"{limit + 1:,} ({name})" for name, limit in limits.items())
+    measured = (
+        f"the weight of a first token differs at all of 5,000 n in exact fractions; rounded, its count is wrong "
+        f"first at n = {listed}: it takes the number type"
+    )
+    return Found(measured, verdict(not exact, max(limits.values()) < 2**26))
+
+
+@claim(
+    source=COURSE,
+    statement="A first token counts to 188 in bf16, 1,463 in fp16 and 11,864,337 in fp32, where exact weights still differ",
+    reported="",
+    shown=LESSON + "How far does one weight count?",
+)
+def first_token_reach() -> Found:
+    stated = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
+    found = {name: counting.first_token_limit(name) for name in stated}
+    still = [Fraction(1, 1 + limit) - Fraction(1, 2 + limit) for limit in found.values()]
+    listed = ", ".join(f"{limit:,} ({name})" for name, limit in found.items())
+    network = {name: measures.first_misread(name) for name in ("bf16", "fp16")}
+    measured = (
+        f"right up to {listed}; there the exact weights of n and n + 1 differ by {float(still[0]):.1e} to "
+        f"{float(still[-1]):.1e}. A random Transformer errs first at {network['bf16']} and {network['fp16']} (fp16)"
+    )
+    numbers = {f"largest count, {name}": (None, float(limit)) for name, limit in found.items()}
+    return Found(measured, verdict(found == stated and min(still) > 0), numbers)
+
+
+@claim(
+    source=YEHUDAI,
+    where="abstract",
+    statement="A Transformer at least as wide as its vocabulary can count every symbol exactly",
+    reported="for every length",
+    shown=LESSON + "How wide must a counter be?",
+)
+def wide_enough_counts() -> Found:
+    right = [measures.counted(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)]
+    measured = f"orthogonal codes, vocabularies 8 to 128, up to 4,096 tokens: {min(right):.0%} of the counts right"
+    return Found(measured, verdict(min(right) == 1))
+
+
+@claim(
+    source=YEHUDAI,
+    where="abstract",
+    statement="Counting has a sharp transition where the width falls below the vocabulary",
+    reported="a phase transition at width = vocabulary",
+    shown=LESSON + "The transition at width = vocabulary",
+)
+def transition_at_the_vocabulary() -> Found:
+    share = {n: [measures.counted(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
+    sure = [counting.longest_counted(counting.welch_bound(64, d)) for d in (48, 63)]
+    scale = counting.focus_scale(counting.coherence(counting.codes(64, 16)), 4096)
+    measured = (
+        f"64 symbols, widths 48, 63, 64, counts right from the sum of codes: {_percent(share[16])} with 16 tokens, "
+        f"{_percent(share[4096])} with 4,096; no codes are sure beyond {sure[0]} and {sure[1]} tokens. "
+        f"A head with logits of {scale:.0f} counts one symbol at width 16"
+    )
+    sharp = share[4096][1] < 0.5 and share[4096][2] == 1
+    everywhere = sharp and share[16][1] < 0.5 and scale == float("inf")
+    return Found(measured, verdict(everywhere, sharp))
+
+
+def _percent(shares: list[float]) -> str:
+    return ", ".join(f"{share:.0%}" for share in shares)
+
+
+@claim(
+    source=ZHANG,
+    where="theory",
+    statement="Tokens that merge several items hide the items, and separators free them",
+    reported="BPE merges undermine counting",
+    shown=LESSON + "Tokens of one hundred items",
+)
+def merged_tokens_hide_items() -> Found:
+    found = measures.hidden()
+    table = measures.writings(100).set_index("writing")
+    measured = (
+        f"embedded tokenizer, {found.strings} strings of 19 letters x and y: {found.merged:.0%} of the letters share a "
+        f"token, {found.merged_separated:.0%} with commas; at {found.usual} tokens the count of y is {found.low} to "
+        f"{found.high}. But 100 ones are {table.tokens['1111']} tokens: digits are not merged"
+    )
+    hides = found.merged > 0.5 and found.high > found.low and found.merged_separated == 0
+    return Found(measured, verdict(hides and table.tokens["1111"] < 100, hides))
+
+
+@claim(
+    source=COURSE,
+    statement="Reported answers to 314 ones are multiples of ten more often than chance allows",
+    reported="",
+    shown=LESSON + "Which differences are evidence?",
+)
+def answers_are_round() -> Found:
+    rounded, given = measures.round_answers()
+    low, high = counting.share_interval(rounded, given)
+    first = measures.answers().dropna().groupby("model", sort=False).answer.first()
+    firsts = int((first % 10 == 0).sum())
+    alone = counting.share_interval(firsts, len(first))[0]
+    measured = (
+        f"{rounded} of {given} answers, 95 % interval {low:.0%} to {high:.0%}, against 10 % by chance; "
+        f"of each model's first answer {firsts} of {len(first)}, from {alone:.0%}"
+    )
+    return Found(measured, verdict(low > 0.1 and alone > 0.1))
+
+
+@claim(
+    source=TALK,
+    where="slide on 314 ones",
+    statement="Separators help to count 314 ones",
+    reported="one answer a cell",
+    shown=LESSON + "Which differences are evidence?",
+)
+def separators_help_with_314() -> Found:
+    found = {name: measures.against_ones(name) for name in ("comma_separated", "groups_of_five")}
+    listed = "; ".join(
+        f"{measures.WRITINGS[name]}: {each.better} nearer, {each.worse} farther, {each.equal} equal (p = {each.p:.2f})"
+        for name, each in found.items()
+    )
+    decided = min(each.p for each in found.values()) < 0.05
+    return Found(f"against 1111…, {listed}", verdict(all(e.better > e.worse for e in found.values()), decided=decided))
+
+
+@claim(
+    source=TALK,
+    where="last slide on counting",
+    statement="Separators help very much: Case I against Case II",
+    reported="0.50 to 1.28 % against 0.16 %",
+    shown=LESSON + "Case I and Case II: how many strings?",
+)
+def separators_help_in_training() -> Found:
+    table = data.table("reported/counting_separator_base")
+    lowest, best = float(table.accuracy_percent.min()), float(table.accuracy_percent.max())
+    above = {trials: measures.separated(trials) for trials in (100, 1000, 5000)}
+    constant = 100 * measures.best_constant()
+    listed = ", ".join(f"{k} of {len(table)} with {trials:,}" for trials, k in above.items())
+    measured = (
+        f"bases whose interval is above that without separators: {listed} strings a point (not reported); best "
+        f"{best:.2f} %, while one constant answer gives {constant:.0f} % on such strings if y has probability 0.7"
+    )
+    return Found(
+        measured,
+        verdict(lowest > measures.PLAIN_ACCURACY, able=best > constant),
+        {"accuracy without separators (%)": (measures.PLAIN_ACCURACY, None)},
+    )
+
+
+@claim(
+    source=TALK,
+    where="last slide on counting",
+    statement="The base of RoPE follows no clear rule in counting",
+    reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
+    shown=LESSON + "Look at the axis",
+)
+def base_has_no_rule() -> Found:
+    rho, p = measures.base_trend()
+    best = float(data.table("reported/counting_separator_base").accuracy_percent.max())
+    measured = (
+        f"rank correlation {rho:+.2f}, p = {p:.2f}, over 10 bases; but no accuracy above {best:.2f} %, "
+        "where no rule could show"
+    )
+    works = best > 100 * measures.best_constant()
+    return Found(measured, verdict(p > 0.05 and works, p > 0.05))
+
+
+@claim(
+    source=TALK,
+    where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
+    statement="Difficulty: zeros and ones < sum ≈ word < ones",
+    reported="from the errors in a figure",
+    shown=LESSON + "Harder task, or larger error?",
+)
+def order_of_difficulty() -> Found:
+    mean = {task: torch.tensor(measures.always(100, measures.PAPER_LENGTHS, task)).mean() for task in counting.TASKS}
+    given = data.table("reported/counting_figures").dropna(subset="task")
+    listed = ", ".join(f"{error:.0f} ({task})" for task, error in mean.items())
+    measured = (
+        f"the source gives figures without numbers ({len(given)} read off); always saying 100 has mean errors "
+        f"{listed} over lengths 10 to 200, so part of the order needs no difficulty"
+    )
+    in_order = bool(mean["zeros and ones"] < mean["sum"] <= mean["ones"])
+    return Found(measured, verdict(in_order, decided=set(given.task) == set(counting.TASKS)))
+
+
+@claim(
+    source=TALK,
+    where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
+    statement="Strategies: no CoT ≈ CoT zero-shot > CoT few-shot",
+    reported="from the errors in a figure; whether > is better or a larger error is not said",
+    shown=LESSON + "Harder task, or larger error?",
+)
+def order_of_strategies() -> Found:
+    given = set(data.table("reported/counting_figures").strategy.dropna())
+    measured = (
+        f"numbers of {len(given)} of {len(counting.STRATEGIES)} strategies could be read off the source's figures"
+    )
+    return Found(measured, verdict(False, decided=given == set(counting.STRATEGIES)))

@@ -1,0 +1,266 @@
+"""What chapter 4 measures: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import pandas as pd
+import scipy.stats
+import torch
+
+from helpers import counting, data, models, probe
+from helpers.models import LanguageModel
+
+# Softmax and the count -----------------------------------------------------------------------------------
+
+SETUPS: dict[str, Mapping] = {
+    "no mask": {},
+    "causal mask": {"causal": True},
+    "first token": {"first": True},
+    "RoPE": {"encoding": "RoPE"},
+    "APE": {"encoding": "APE"},
+    "mask, RoPE, first token": {"causal": True, "encoding": "RoPE", "first": True},
+}
+COPIES = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256)
+
+
+class Steps(NamedTuple):
+    """One step of a count, against the rounding of one state, both relative to the state's size."""
+
+    copies: tuple[int, ...]
+    change: list[float]  # from k copies to k + 1
+    rounding: list[float]  # of the state of k copies, against fp64
+
+
+def steps(unit: str, setup: str, dtype: str, copies: tuple[int, ...] = COPIES) -> Steps:
+    """How far the last state moves when one more copy of `unit` is written, in a random Transformer."""
+    setting = SETUPS[setup]
+    change, rounding = [], []
+    for k in copies:
+        exact = counting.last_state(unit * k, **setting)
+        here = counting.last_state(unit * k, dtype=dtype, **setting).double()
+        more = counting.last_state(unit * (k + 1), dtype=dtype, **setting).double()
+        change.append(float((more - here).norm() / exact.norm()))
+        rounding.append(float((here - exact).norm() / exact.norm()))
+    return Steps(copies, change, rounding)
+
+
+@cache
+def first_misread(dtype: str, most: int = 200) -> int | None:
+    """The first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
+
+    One random Transformer with a first token and a causal mask; None where there is none up to `most`.
+    """
+    exact = {n: counting.last_state("1" * n, first=True, causal=True) for n in range(1, 4)}
+    for n in range(2, most + 1):
+        exact[n + 1] = counting.last_state("1" * (n + 1), first=True, causal=True)
+        here = counting.last_state("1" * n, first=True, causal=True, dtype=dtype).double()
+        if min((n - 1, n, n + 1), key=lambda k: float((exact[k] - here).norm())) != n:
+            return n
+    return None
+
+
+# Width ---------------------------------------------------------------------------------------------------
+
+
+def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 10, seed: int = 0) -> float:
+    """The share of symbols whose count in a random sequence is read right from the sum of the codes."""
+    right = 0
+    for trial in range(seed, seed + trials):
+        codes = counting.codes(vocabulary, width, kind, trial)
+        tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(trial))
+        exact = torch.bincount(tokens, minlength=vocabulary)
+        right += int((counting.histogram(tokens, codes) - exact).abs().lt(0.5).sum())
+    return right / (trials * vocabulary)
+
+
+# Tokens --------------------------------------------------------------------------------------------------
+
+
+@cache
+def model_in_use() -> LanguageModel:
+    """The embedded model, on the CPU."""
+    return models.load(device="cpu")
+
+
+def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
+    """The text of each token."""
+    model = model or model_in_use()
+    return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
+
+
+def _cycle(unit: str, count: int) -> str:
+    return (unit * count)[:count]
+
+
+CASE = "yxyyxyyxyxyyyyxyyyx"  # the string of the talk's Case II
+TEXTS = {
+    "1111": lambda n: "1" * n,
+    "1,1,1": lambda n: ",".join("1" * n),
+    "1 1 1": lambda n: " ".join("1" * n),
+    "1,1,1,1,1;1": lambda n: ";".join(",".join("1" * min(5, n - k)) for k in range(0, n, 5)),
+    "1 + 1 + 1": lambda n: " + ".join("1" * n),
+    "yyyy": lambda n: "y" * n,
+    "yxyy": lambda n: _cycle(CASE, n),
+    "y,x,y,y": lambda n: ",".join(_cycle(CASE, n)),
+    "one one": lambda n: " ".join(["one"] * n),
+}
+
+
+def writings(items: int) -> pd.DataFrame:
+    """How many tokens a number of items takes in each writing, and how many items come to a token."""
+    cut = {name: pieces(write(items)) for name, write in TEXTS.items()}
+    rows = [(name, items, len(found), len(set(found)), items / len(found)) for name, found in cut.items()]
+    return pd.DataFrame(rows, columns=["writing", "items", "tokens", "different tokens", "items a token"])
+
+
+class Hidden(NamedTuple):
+    """What tokens hide of strings of y and x.
+
+    Attributes:
+        fewest, most, usual: tokens of a string.
+        low, high: the count of y in the strings that have the usual number of tokens.
+        merged, merged_separated: the share of letters that share a token with another one, without and with commas.
+    """
+
+    strings: int
+    fewest: int
+    most: int
+    usual: int
+    low: int
+    high: int
+    merged: float
+    merged_separated: float
+
+
+@cache
+def hidden(length: int = 19, strings: int = 200) -> Hidden:
+    """Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I."""
+    plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
+    cut = [pieces(text) for text in plain]
+    sizes = [len(found) for found in cut]
+    usual = max(sorted(set(sizes)), key=sizes.count)
+    counts = [text.count("y") for text, size in zip(plain, sizes, strict=True) if size == usual]
+    shares = [_merged(cut), _merged([pieces(",".join(text)) for text in plain])]
+    return Hidden(strings, min(sizes), max(sizes), usual, min(counts), max(counts), *shares)
+
+
+_LETTERS = str.maketrans("10", "yx")
+
+
+def _merged(cut: Iterable[Sequence[str]]) -> float:
+    letters = [piece.count("x") + piece.count("y") for found in cut for piece in found]
+    return sum(k for k in letters if k > 1) / sum(letters)
+
+
+# Reported answers ----------------------------------------------------------------------------------------
+
+ASKED = 314
+WRITINGS = {"ones": "1111…", "comma_separated": "1,1,1,…", "groups_of_five": "1,1,1,1,1;…"}
+
+
+def answers() -> pd.DataFrame:
+    """The talk's answers to 314 ones, one row each: model, writing, answer (missing where there is no number)."""
+    table = data.table("reported/counting_314_ones").drop(columns="context")
+    return table.melt("model", var_name="writing", value_name="answer")
+
+
+class Comparison(NamedTuple):
+    """Pairs of answers of one model: with separators nearer to the truth, farther, as near."""
+
+    better: int
+    worse: int
+    equal: int
+    p: float  # of a two-sided sign test, ties left out
+
+
+def against_ones(writing: str) -> Comparison:
+    """The answers to a separated string against those to the plain one, model by model."""
+    table = data.table("reported/counting_314_ones").dropna(subset=["ones", writing])
+    gain = (table.ones - ASKED).abs() - (table[writing] - ASKED).abs()
+    better, worse = int((gain > 0).sum()), int((gain < 0).sum())
+    p = scipy.stats.binomtest(better, better + worse).pvalue if better + worse else 1.0
+    return Comparison(better, worse, int((gain == 0).sum()), float(p))
+
+
+def round_answers(step: int = 10) -> tuple[int, int]:
+    """How many of the reported answers are multiples of `step`, and how many answers there are."""
+    given = answers().answer.dropna()
+    return int((given % step == 0).sum()), len(given)
+
+
+PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
+
+
+def base_intervals(trials: int) -> pd.DataFrame:
+    """The talk's accuracies by base with their intervals, had each been measured on `trials` strings; in per cent."""
+    table = data.table("reported/counting_separator_base")
+    bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
+    return table.assign(low=[low for low, _ in bounds], high=[high for _, high in bounds])
+
+
+def plain_interval(trials: int) -> tuple[float, float]:
+    """The same for the accuracy without separators."""
+    return _interval(PLAIN_ACCURACY, trials)
+
+
+def _interval(percent: float, trials: int) -> tuple[float, float]:
+    low, high = counting.share_interval(round(percent * trials / 100), trials)
+    return 100 * low, 100 * high
+
+
+def separated(trials: int) -> int:
+    """How many of the bases' intervals lie above that of the plain strings."""
+    return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
+
+
+def finest_step() -> float:
+    """The largest step, in per cent, of which every reported accuracy is a multiple: 100 over it strings would give it."""
+    hundredths = [
+        round(100 * x) for x in [*data.table("reported/counting_separator_base").accuracy_percent, PLAIN_ACCURACY]
+    ]
+    return next(step for step in range(min(hundredths), 0, -1) if all(x % step == 0 for x in hundredths)) / 100
+
+
+def base_trend() -> tuple[float, float]:
+    """Spearman's rank correlation of the accuracy with the base, and its p."""
+    table = data.table("reported/counting_separator_base")
+    found = scipy.stats.spearmanr(table.base, table.accuracy_percent)
+    return float(found.statistic), float(found.pvalue)
+
+
+def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
+    """How often always naming one number is right, where each of `length` letters counts with a probability."""
+    return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
+
+
+def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
+    """The absolute error of a model that always names one number; in the mixed tasks at the expected count."""
+    share = 1.0 if task in ("sum", "ones") else counting.SHARE
+    return [abs(share * n - guess) for n in lengths]
+
+
+PAPER_LENGTHS: Sequence[int] = range(10, 201, 10)  # about the lengths of Figures 3 and 6
+
+
+def evidence() -> pd.DataFrame:
+    """What the reported answers support: each share with its interval, each comparison with its test."""
+    rounded, given = round_answers()
+    right = int((answers().answer == ASKED).sum())
+    rows = [
+        ("right answers", f"{right} of {given}", _share(right, given), "below one in four"),
+        ("multiples of ten", f"{rounded} of {given}", _share(rounded, given), "more than one in ten"),
+    ]
+    for writing, name in (("comma_separated", "commas against none"), ("groups_of_five", "fives against none")):
+        found = against_ones(writing)
+        outcome = f"{found.better} nearer, {found.worse} farther, {found.equal} equal"
+        rows.append((name, outcome, f"sign test p = {found.p:.2f}", "none" if found.p > 0.05 else "a difference"))
+    rho, p = base_trend()
+    bases = len(data.table("reported/counting_separator_base"))
+    rows.append(("accuracy with the base", f"rank correlation {rho:+.2f}", f"p = {p:.2f}, {bases} bases", "no trend"))
+    return pd.DataFrame(rows, columns=["of what", "reported", "95 % interval, or test", "evidence for"])
+
+
+def _share(successes: int, trials: int) -> str:
+    low, high = counting.share_interval(successes, trials)
+    return f"{low:.0%} to {high:.0%}"

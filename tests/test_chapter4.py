@@ -1,0 +1,203 @@
+"""Chapter 4 measures what it says: against hand-made texts, tables and counts."""
+
+import math
+
+import pandas as pd
+import pytest
+import scipy.stats
+from tiny_models import tiny
+
+from helpers import counting, data
+from helpers.chapter4 import claims, figures, measures
+from helpers.claims import CORRECTED, FAILS, HOLDS, UNABLE
+
+# Lesson --------------------------------------------------------------------------------------------------
+
+
+def test_one_more_copy_changes_nothing_without_mask_positions_and_first_token():
+    for unit in figures.UNITS.values():
+        found = measures.steps(unit, "no mask", "fp64", (1, 3, 40))
+        assert max(found.change) < 1e-13
+        assert max(found.rounding) == 0
+
+
+@pytest.mark.parametrize("setup", ["causal mask", "first token", "RoPE", "APE", "mask, RoPE, first token"])
+def test_every_other_setup_sees_one_more_copy(setup):
+    found = measures.steps("0111", setup, "fp64", (1, 3, 40))
+    assert min(found.change) > 1e-6
+
+
+def test_the_title_of_the_copies_follows_the_numbers():
+    title = {
+        setting: figures.copies(*setting)[0].get_title(loc="left")
+        for setting in (
+            ("no mask", "1 zero, 1 one", "bf16"),
+            ("first token", "only ones", "bf16"),
+            ("first token", "only ones", "fp32"),
+        )
+    }
+    nothing, lost, seen = title.values()
+    assert "nothing but rounding" in nothing
+    assert "lost in rounding after" in lost
+    assert "and beyond" in seen
+
+
+def test_a_misread_state_is_nearer_to_a_neighbour():
+    n = measures.first_misread("bf16")
+    exact = {k: counting.last_state("1" * k, first=True, causal=True) for k in (n - 1, n, n + 1)}
+    here = counting.last_state("1" * n, first=True, causal=True, dtype="bf16").double()
+    assert (exact[n] - here).norm() > min((exact[k] - here).norm() for k in (n - 1, n + 1))
+    assert measures.first_misread("fp64", 20) is None
+
+
+def test_codes_count_all_at_the_vocabulary_and_fewer_below():
+    assert measures.counted(32, 32, "tight", 4096) == 1
+    assert measures.counted(32, 24, "tight", 4096) < 0.1 < measures.counted(32, 24, "tight", 8)
+    assert measures.counted(32, 32, "random", 4096) < 0.1
+
+
+def test_pieces_put_together_are_the_text():
+    model = tiny("llama")
+    for text in ("1,1,1", "yxyy", "How many?"):
+        assert "".join(measures.pieces(text, model)) == text
+
+
+@pytest.mark.parametrize("name", measures.TEXTS)
+def test_writings_hold_as_many_items_as_they_say(name):
+    for items in (1, 5, 7, 19):
+        text = measures.TEXTS[name](items)
+        kinds = ["one"] if name == "one one" else ["1", "x", "y"]
+        assert sum(map(text.count, kinds)) == items
+    assert measures.TEXTS[name](19).startswith(name)
+
+
+def test_the_string_of_case_ii_is_the_talks():
+    """The talk's last slide on counting: 19 letters, 13 y and 6 x, the same in both cases."""
+    assert measures.TEXTS["yxyy"](19) == "yxyyxyyxyxyyyyxyyyx"
+    assert measures.TEXTS["y,x,y,y"](19) == "y,x,y,y,x,y,y,x,y,x,y,y,y,y,x,y,y,y,x"
+    assert (measures.CASE.count("y"), measures.CASE.count("x")) == (13, 6)
+
+
+def test_merged_letters_are_counted_by_hand():
+    assert measures._merged([["y", "xy", "yy", "x"]]) == 4 / 6
+    assert measures._merged([["y", ",", "x"]]) == 0
+
+
+def test_reported_answers_are_the_talks():
+    table = measures.answers()
+    assert len(table) == 15
+    assert table.answer.notna().sum() == 12
+    cell = table.set_index(["model", "writing"]).answer
+    assert cell["GPT-4o", "groups_of_five"] == 340
+    assert math.isnan(cell["Llama-3.3-70B", "ones"])
+    assert measures.round_answers(10) == (8, 12)
+    assert measures.round_answers(100) == (5, 12)
+
+
+def test_comparisons_by_hand():
+    """Commas: o4-mini 82 to 44, two models the same. Fives: R1 50 to 15, o4-mini 82 to 5, GPT-4o 14 to 26, Mistral the same."""
+    assert measures.against_ones("comma_separated")[:3] == (1, 0, 2)
+    fives = measures.against_ones("groups_of_five")
+    assert fives[:3] == (2, 1, 1)
+    assert fives.p == pytest.approx(scipy.stats.binomtest(2, 3).pvalue)
+
+
+def test_intervals_separate_with_enough_strings_and_only_then():
+    assert measures.separated(100) == 0
+    assert measures.separated(5000) == measures.separated(10**6) == 10
+    low, high = measures.plain_interval(5000)
+    assert low < measures.PLAIN_ACCURACY < high
+    assert (low / 100, high / 100) == counting.share_interval(8, 5000)
+
+
+def test_all_reported_accuracies_are_multiples_of_their_finest_step():
+    step = measures.finest_step()
+    assert step == 0.02
+    assert all(
+        abs(x / step - round(x / step)) < 1e-9 for x in data.table("reported/counting_separator_base").accuracy_percent
+    )
+
+
+def test_one_constant_answer_by_enumeration():
+    share = sum(math.comb(19, k) * 0.7**k * 0.3 ** (19 - k) for k in (13,))
+    assert measures.best_constant() == pytest.approx(share)
+
+
+def test_always_one_number():
+    assert measures.always(100, [10, 100, 200]) == [90, 0, 100]
+    assert measures.always(100, [100], "zeros and ones") == pytest.approx([30])
+
+
+def test_each_drawing_gives_a_finding_with_numbers():
+    drawn = [
+        figures.readout(),
+        figures.lead_costs(),
+        figures.focus(),
+        figures.widths(32, "tight", 64),
+        figures.written("yxyy", 19),
+        figures.tokens(""),
+        figures.tokens("a\nb" * 400),
+        figures.reported(300),
+        figures.always_one_number(150),
+        figures.bases(1000),
+    ]
+    assert all(any(map(str.isdigit, finding)) for _, finding in drawn)
+
+
+# Verdicts can fail ---------------------------------------------------------------------------------------
+
+
+def test_a_mask_would_break_proposition_b9(monkeypatch):
+    plain = counting.last_state
+    monkeypatch.setattr(counting, "last_state", lambda s, **setting: plain(s, **{"causal": True, **setting}))
+    assert claims.same_ratio_same_state().verdict == FAILS
+
+
+def test_coarser_rounding_changes_the_reach(monkeypatch):
+    plain = counting.first_token_limit
+    monkeypatch.setattr(counting, "first_token_limit", lambda name: plain(name, lead=3))
+    assert claims.first_token_reach().verdict == FAILS
+
+
+def test_random_codes_would_not_count(monkeypatch):
+    plain = counting.codes
+    monkeypatch.setattr(counting, "codes", lambda m, d, kind="tight", seed=0: plain(m, d, "random", seed))
+    assert claims.wide_enough_counts().verdict == FAILS
+    assert claims.transition_at_the_vocabulary().verdict == FAILS
+
+
+def test_a_tokenizer_of_characters_hides_nothing(monkeypatch):
+    monkeypatch.setattr(measures, "pieces", lambda text: list(text))
+    measures.hidden.cache_clear()
+    assert claims.merged_tokens_hide_items().verdict == FAILS
+    measures.hidden.cache_clear()
+
+
+def test_better_answers_would_decide(monkeypatch):
+    """Ten models that are right with separators and wrong without."""
+    table = pd.DataFrame(
+        {"model": range(10), "context": "", "ones": 203, "comma_separated": 314, "groups_of_five": 314}
+    )
+    monkeypatch.setattr(data, "table", lambda name: table)
+    assert claims.separators_help_with_314().verdict == HOLDS
+    assert claims.answers_are_round().verdict == FAILS
+
+
+def test_models_that_work_would_decide_on_separators_and_base(monkeypatch):
+    bases = [10**k for k in range(10)]
+    table = pd.DataFrame({"base": bases, "accuracy_percent": [50.0 + 3 * k for k in range(10)]})
+    monkeypatch.setattr(data, "table", lambda name: table)
+    assert claims.separators_help_in_training().verdict == HOLDS
+    assert claims.base_has_no_rule().verdict == FAILS  # it grows with the base
+    table["accuracy_percent"] = [50.0 + 3 * (k % 2) for k in range(10)]
+    assert claims.base_has_no_rule().verdict == HOLDS
+    table["accuracy_percent"] = 1.0
+    assert claims.separators_help_in_training().verdict == UNABLE
+
+
+def test_orders_stay_open_until_the_figures_are_read(monkeypatch):
+    rows = [(3, task, strategy, "mean", 1.0) for task in counting.TASKS for strategy in counting.STRATEGIES]
+    table = pd.DataFrame(rows, columns=["figure", "task", "strategy", "quantity", "value"])
+    monkeypatch.setattr(data, "table", lambda name: table)
+    assert claims.order_of_difficulty().verdict == HOLDS
+    assert claims.order_of_strategies().verdict in (CORRECTED, FAILS)
