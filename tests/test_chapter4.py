@@ -107,7 +107,7 @@ def test_intervals_separate_with_enough_strings_and_only_then():
     assert measures.separated(5000) == measures.separated(10**6) == 10
     low, high = measures.plain_interval(5000)
     assert low < measures.PLAIN_ACCURACY < high
-    assert (low / 100, high / 100) == counting.share_interval(8, 5000)
+    assert (low / 100, high / 100) == pytest.approx(counting.share_interval(8, 5000))
 
 
 def test_all_reported_accuracies_are_multiples_of_their_finest_step():
@@ -195,9 +195,17 @@ def test_models_that_work_would_decide_on_separators_and_base(monkeypatch):
     assert claims.separators_help_in_training().verdict == UNABLE
 
 
-def test_orders_stay_open_until_the_figures_are_read(monkeypatch):
-    rows = [(3, task, strategy, "mean", 1.0) for task in counting.TASKS for strategy in counting.STRATEGIES]
-    table = pd.DataFrame(rows, columns=["figure", "task", "strategy", "quantity", "value"])
-    monkeypatch.setattr(data, "table", lambda name: table)
-    assert claims.order_of_difficulty().verdict == HOLDS
-    assert claims.order_of_strategies().verdict in (CORRECTED, FAILS)
+def test_orders_are_decided_by_errors_once_these_are_read(monkeypatch):
+    def told(tasks, strategies) -> tuple[str, str]:
+        rows = [
+            (t, s, a * b)
+            for t, a in zip(counting.TASKS, tasks, strict=True)
+            for s, b in zip(counting.STRATEGIES, strategies, strict=True)
+        ]
+        table = pd.DataFrame(rows, columns=["task", "strategy", "value"])
+        monkeypatch.setattr(data, "table", lambda name: table)
+        return claims.order_of_difficulty().verdict, claims.order_of_strategies().verdict
+
+    assert told((20, 40, 10, 22), (9, 10, 3)) == (HOLDS, HOLDS)
+    assert told((20, 40, 10, 35), (9, 10, 9)) == (CORRECTED, CORRECTED)
+    assert told((50, 40, 10, 22), (9, 20, 3)) == (FAILS, FAILS)

@@ -233,15 +233,27 @@ def base_has_no_rule() -> Found:
     shown=LESSON + "Harder task, or larger error?",
 )
 def order_of_difficulty() -> Found:
-    mean = {task: torch.tensor(measures.always(100, measures.PAPER_LENGTHS, task)).mean() for task in counting.TASKS}
-    given = data.table("reported/counting_figures").dropna(subset="task")
-    listed = ", ".join(f"{error:.0f} ({task})" for task, error in mean.items())
+    guess = {task: torch.tensor(measures.always(100, measures.PAPER_LENGTHS, task)).mean() for task in counting.TASKS}
+    error = _read_off("task")
+    listed = ", ".join(f"{mean:.0f} ({task})" for task, mean in guess.items())
     measured = (
-        f"the source gives figures without numbers ({len(given)} read off); always saying 100 has mean errors "
-        f"{listed} over lengths 10 to 200, so part of the order needs no difficulty"
+        f"the source gives figures without numbers ({len(error)} of 4 tasks read off); always saying 100 has mean "
+        f"errors {listed} over lengths 10 to 200, so part of the order needs no difficulty"
     )
-    in_order = bool(mean["zeros and ones"] < mean["sum"] <= mean["ones"])
-    return Found(measured, verdict(in_order, decided=set(given.task) == set(counting.TASKS)))
+    decided = set(error) == set(counting.TASKS)
+    ordered = decided and error["zeros and ones"] < min(error["sum"], error["word"])
+    ordered = ordered and max(error["sum"], error["word"]) < error["ones"]
+    return Found(measured, verdict(ordered and _alike(error["sum"], error["word"]), ordered, decided=decided))
+
+
+def _read_off(column: str) -> dict[str, float]:
+    """The mean of what was read off the source's figures, by task or by strategy."""
+    given = data.table("reported/counting_figures").dropna(subset=["task", "strategy"])
+    return given.groupby(column).value.mean().to_dict()
+
+
+def _alike(a: float, b: float) -> bool:
+    return max(a, b) <= 1.25 * min(a, b)
 
 
 @claim(
@@ -252,8 +264,11 @@ def order_of_difficulty() -> Found:
     shown=LESSON + "Harder task, or larger error?",
 )
 def order_of_strategies() -> Found:
-    given = set(data.table("reported/counting_figures").strategy.dropna())
+    error = _read_off("strategy")
     measured = (
-        f"numbers of {len(given)} of {len(counting.STRATEGIES)} strategies could be read off the source's figures"
+        f"numbers of {len(error)} of {len(counting.STRATEGIES)} strategies could be read off the source's figures"
     )
-    return Found(measured, verdict(False, decided=given == set(counting.STRATEGIES)))
+    decided = set(error) == set(counting.STRATEGIES)
+    plain, steps, few = (error.get(name, 0.0) for name in counting.STRATEGIES)
+    same = _alike(plain, steps)
+    return Found(measured, verdict(same and not _alike(plain, few) and not _alike(steps, few), same, decided=decided))
