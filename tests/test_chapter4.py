@@ -18,13 +18,15 @@ def test_one_more_copy_changes_nothing_without_mask_positions_and_first_token():
     for unit in figures.UNITS.values():
         found = measures.steps(unit, "no mask", "fp64", (1, 3, 40))
         assert max(found.change) < 1e-13
-        assert max(found.rounding) == 0
+        assert max(found.error) == 0
+        assert not any(found.seen())
 
 
 @pytest.mark.parametrize("setup", ["causal mask", "first token", "RoPE", "APE", "mask, RoPE, first token"])
 def test_every_other_setup_sees_one_more_copy(setup):
     found = measures.steps("0111", setup, "fp64", (1, 3, 40))
     assert min(found.change) > 1e-6
+    assert all(found.seen())
 
 
 def test_the_title_of_the_copies_follows_the_numbers():

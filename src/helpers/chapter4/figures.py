@@ -20,8 +20,7 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
     """How far the last state moves when one more copy of a string is written."""
     found = measures.steps(UNITS[unit], setup, dtype)
     floor = 1e-17
-    tells = [max(x, floor) > 3 * max(y, 1e-15) for x, y in zip(found.change, found.rounding, strict=True)]
-    last = max((k for k, told in zip(found.copies, tells, strict=True) if told), default=0)
+    last = max((k for k, seen in zip(found.copies, found.seen(), strict=True) if seen), default=0)
     if last == 0:
         title = "One more copy changes nothing but rounding"
     elif last == found.copies[-1]:
@@ -30,13 +29,13 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
         title = f"One more copy is lost in rounding after {last} cop{'y' if last == 1 else 'ies'}"
     ax = style.axes(title, "copies k of the string", "relative to the state", log="xy")
     ax.plot(found.copies, [max(x, floor) for x in found.change], "o-", color=style.TYPES[dtype])
-    ax.plot(found.copies, [max(x, floor) for x in found.rounding], "--", color=GREY)
+    ax.plot(found.copies, [max(x, floor) for x in found.error], "--", color=GREY)
     ax.set_ylim(floor / 3, 1e5)
     ax.text(0.02, 0.95, "— change from k to k + 1 copies", color=style.TYPES[dtype], transform=ax.transAxes, va="top")
-    ax.text(0.02, 0.87, "- - rounding error of one state", color=GREY, transform=ax.transAxes, va="top")
+    ax.text(0.02, 0.87, "- - its rounding error", color=GREY, transform=ax.transAxes, va="top")
     return ax, (
         f"{setup}, {unit}, {dtype}: from 1 copy to 2 the state moves by {found.change[0]:.1e} of its size, "
-        f"from {found.copies[-1]} to {found.copies[-1] + 1} by {found.change[-1]:.1e}; rounding is {found.rounding[-1]:.1e}."
+        f"from {found.copies[-1]} to {found.copies[-1] + 1} by {found.change[-1]:.1e}; the rounding error of this is {found.error[-1]:.1e}."
     )
 
 
@@ -199,9 +198,10 @@ def reported(guess: int) -> tuple[Axes, str]:
     ax.axvline(measures.ASKED, color=BLACK, lw=2)
     ax.text(measures.ASKED + 3, -0.75, "314, the truth", size=13)
     ax.axvline(guess, color=GREY, lw=2, ls="--")
-    ax.text(guess + 3, -0.75, f"always {guess}", size=13, color=GREY)
+    side = "right" if guess < measures.ASKED else "left"
+    ax.text(guess + (3 if side == "left" else -3), -0.75, f"always {guess}", size=13, color=GREY, ha=side)
     ax.set_yticks(range(len(names)), names[::-1])
-    ax.set(ylim=(-1, len(names) - 0.4), xlim=(80, 520))
+    ax.set(ylim=(-1, len(names) - 0.4), xlim=(20, 520))
     ax.legend(loc="lower right", bbox_to_anchor=(1.0, 0.08))
     given = table.answer.dropna()
     nearer = int(((given - measures.ASKED).abs() < abs(guess - measures.ASKED)).sum())
@@ -250,8 +250,8 @@ def bases(trials: int) -> tuple[Axes, str]:
     ax.text(1.0, measures.PLAIN_ACCURACY, "without separators", color=RED, size=13, va="bottom")
     errors = [table.accuracy_percent - table.low, table.high - table.accuracy_percent]
     ax.errorbar(table.base, table.accuracy_percent, errors, fmt="o", mfc="white", mew=2, color=BLUE, capsize=4)
-    ax.text(1.0, float(table.high[0]) + 0.04, "with separators", color=BLUE, size=13)
-    ax.set_ylim(0, max(2.2, 1.05 * float(table.high.max())))
+    ax.text(0.02, 0.93, "with separators", color=BLUE, size=13, transform=ax.transAxes)
+    ax.set_ylim(0, max(2.2, 1.15 * float(table.high.max())))
     rho, p = measures.base_trend()
     return ax, (
         f"Had each point {trials:,} strings, 95 % intervals of {above} of {len(table)} bases lie above that without "

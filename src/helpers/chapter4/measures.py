@@ -25,24 +25,28 @@ COPIES = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256)
 
 
 class Steps(NamedTuple):
-    """One step of a count, against the rounding of one state, both relative to the state's size."""
+    """What one more copy changes, relative to the size of the state."""
 
     copies: tuple[int, ...]
-    change: list[float]  # from k copies to k + 1
-    rounding: list[float]  # of the state of k copies, against fp64
+    change: list[float]  # from k copies to k + 1, as computed in the number type
+    error: list[float]  # of that change, against fp64
+    exact: list[float]  # the change in fp64
+
+    def seen(self) -> list[bool]:
+        """Whether there is a change at all, and less than half of it is rounding."""
+        return [exact > 1e-12 and error < exact / 2 for error, exact in zip(self.error, self.exact, strict=True)]
 
 
 def steps(unit: str, setup: str, dtype: str, copies: tuple[int, ...] = COPIES) -> Steps:
     """How far the last state moves when one more copy of `unit` is written, in a random Transformer."""
     setting = SETUPS[setup]
-    change, rounding = [], []
+    rows = []
     for k in copies:
-        exact = counting.last_state(unit * k, **setting)
-        here = counting.last_state(unit * k, dtype=dtype, **setting).double()
-        more = counting.last_state(unit * (k + 1), dtype=dtype, **setting).double()
-        change.append(float((more - here).norm() / exact.norm()))
-        rounding.append(float((here - exact).norm() / exact.norm()))
-    return Steps(copies, change, rounding)
+        exact = [counting.last_state(unit * n, **setting) for n in (k, k + 1)]
+        here = [counting.last_state(unit * n, dtype=dtype, **setting).double() for n in (k, k + 1)]
+        change, true = here[1] - here[0], exact[1] - exact[0]
+        rows.append([float(x.norm() / exact[0].norm()) for x in (change, change - true, true)])
+    return Steps(copies, *(list(column) for column in zip(*rows, strict=True)))
 
 
 @cache
