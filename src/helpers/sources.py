@@ -33,6 +33,11 @@ SU = Source("Su et al. (2021)", "https://arxiv.org/abs/2104.09864")
 ROUND = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2410.06205")
 MEN = Source("Men et al. (2024)", "https://arxiv.org/abs/2405.14591")
 CHENG = Source("Cheng et al. (2026)", "https://arxiv.org/abs/2601.08297")
+# differences of maps, and other maps
+YE = Source("Ye et al. (2025)", "https://arxiv.org/abs/2410.05258")
+KONG = Source("Kong et al. (2025)", "https://arxiv.org/abs/2505.16333")
+MILLER = Source("Miller (2023)", "https://www.evanmiller.org/attention-is-off-by-one.html")
+NAKANISHI = Source("Nakanishi (2025)", "https://arxiv.org/abs/2501.19399")
 # the talk that this course grew from
 TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/MTandHJ/blog_source")
 # a reader's note on Barbero et al. (2024)

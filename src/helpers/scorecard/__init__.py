@@ -17,9 +17,10 @@ from helpers.chapter2 import claims as chapter2
 from helpers.chapter3 import claims as chapter3
 from helpers.chapter4 import claims as chapter4
 from helpers.chapter5 import claims as chapter5
+from helpers.chapter6 import claims as chapter6
 from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, OPEN, UNABLE, VERDICTS, Claim, Found
 
-CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5)
+CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
 LOOKS = {  # sign and colour of each verdict, told apart without either by its words
     HOLDS: ("✓", "#00805c"),
     CORRECTED: ("≈", "#0072b2"),

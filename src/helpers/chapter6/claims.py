@@ -1,0 +1,286 @@
+"""The claims of chapter 6, each a function that measures it here."""
+
+import pandas as pd
+import torch
+
+from helpers import attention, data
+from helpers.chapter6 import measures
+from helpers.claims import Found, claim, verdict
+from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, YE
+
+LESSON = "6-differential-transformer/lesson#"
+
+
+# The mechanism -----------------------------------------------------------------------------------------
+
+
+@claim(
+    source=YE,
+    where="abstract; section 2.1",
+    statement="Subtracting a second attention map cancels noise",
+    reported="as a differential amplifier does",
+    shown=LESSON + "First the case that should fail: independent noise",
+)
+def subtraction_cancels_noise() -> Found:
+    shares = {}
+    for correlation in (0.0, 0.5, 0.9, 1.0):
+        row = [measures.share(measures.parts(6, correlation, 1024, lam)) for lam in (0.0, 0.8)]
+        shares[correlation] = row[1] / row[0]
+    measured = "1,024 keys, logit 6, λ = 0.8: the answer's share of all weight is multiplied by " + ", ".join(
+        f"{gain:.2f} (correlation {correlation:g})" for correlation, gain in shares.items()
+    )
+    return Found(measured, verdict(shares[0.0] > 1, shares[0.9] > 1))
+
+
+@claim(
+    source=COURSE,
+    statement="With weight λ a second noise pattern helps only if its cosine with the first is above λ/2",
+    reported="the law of cosines, for patterns of one size",
+    shown=LESSON + "How much must the two noises agree?",
+)
+def half_of_lambda_is_the_threshold() -> Found:
+    agree, total = 0, 0
+    for spread in (0.5, 1.0, 1.5):
+        for correlation in (0.0, 0.3, 0.5, 0.7, 0.9):
+            for lam in (0.2, 0.5, 0.8):
+                cosine, rest = measures.simulated_left(correlation, spread, lam)
+                agree += (rest < 1) == (cosine > lam / 2)
+                total += 1
+    measured = f"simulated rows of 4,096 keys fall on the right side in {agree} of {total} settings"
+    return Found(measured, verdict(agree == total, agree >= 0.9 * total))
+
+
+@claim(
+    source=COURSE,
+    statement="Summed with its signs, the noise of a difference looks small even when nothing cancels",
+    reported="a row sums to 1 - λ",
+    shown=LESSON + "What a sum of signed weights does not say",
+)
+def signed_sums_hide_noise() -> Found:
+    table = measures.counted()
+    plain, independent = table.iloc[0], table.iloc[1]
+    signed, sized = "noise, with signs", "noise, by size"
+    measured = (
+        f"1,024 keys, independent noise, λ = 0.8: with signs {plain[signed]:.2f} → {independent[signed]:.2f}, "
+        f"by size {plain[sized]:.2f} → {independent[sized]:.2f}"
+    )
+    return Found(
+        measured, verdict(bool(independent[signed] < 0.2 * plain[signed] and independent[sized] > plain[sized]))
+    )
+
+
+@claim(
+    source=YE,
+    where="section 2.1 and appendix on the gradient flow",
+    statement="With the fixed scale 1 - λ_init the gradients stay those of a Transformer",
+    reported="proved up to constant factors",
+    shown=LESSON + "At the start of training",
+)
+def gradients_stay_aligned() -> Found:
+    table = measures.gradient_table()
+    own = table[table.kind == "DIFF"].set_index(["n", "layer"]).queries
+    bare = table[table.kind == measures.KINDS[3]].queries
+    measured = (
+        f"fresh layers, gradient of W_Q over a Transformer's: {own.min():.1f} to {own.max():.1f} at lengths 32 to 512 "
+        f"(layers 1, 3, 12), and {bare.min():.1f} to {bare.max():.1f} without norm and scale"
+    )
+    return Found(measured, verdict(bool(own.max() < 2 and own.min() > 0.5), bool(own.max() < 2 * own.min())))
+
+
+@claim(
+    source=COURSE,
+    statement="Without its norm a differential head is two plain heads that share values",
+    reported="with output matrices W_O and -λ W_O",
+    shown=LESSON + "Each head is normalised",
+)
+def two_plain_heads() -> Found:
+    gap = measures.as_two_heads()
+    return Found(f"largest difference of the outputs {gap:.0e} (float64, 2 heads of width 16)", verdict(gap < 1e-12))
+
+
+# Reported, not repeated at that size -------------------------------------------------------------------
+
+
+@claim(
+    source=YE,
+    where="Table 2",
+    statement="DIFF retrieves more of several needles than a Transformer",
+    reported="0.85 against 0.55 with six needles",
+    shown=LESSON + "Reported: retrieval",
+)
+def more_needles() -> Found:
+    table = data.table("reported/differential_retrieval")
+    ahead = int((table["diff"] > table.transformer).sum())
+    measured = (
+        f"models of 3B and 4K tokens are not trained here; reported ahead in {ahead} of {len(table)} rows, one run each"
+    )
+    return Found(measured, verdict(False, decided=False), _reported(table, "needles", "transformer", "diff"))
+
+
+@claim(
+    source=YE,
+    where="Table 3",
+    statement="DIFF attends more to the answer and less to noise",
+    reported="answer 0.27 to 0.40 against 0.03 to 0.09, noise 0.01 to 0.02 against 0.49 to 0.54",
+    shown=LESSON + "Reported: attention to the answer, and to noise",
+)
+def more_answer_less_noise() -> Found:
+    mean = data.table("reported/differential_attention_mass").mean()
+    rest = 1 - mean.answer_diff - mean.noise_diff
+    independent = measures.counted().iloc[1]
+    measured = (
+        f"not trained at 3B here; the table leaves {rest:.0%} of DIFF's attention out and does not say how signed rows "
+        f"are normalised: independent noise sums to {independent['noise, with signs']:.2f} with signs, to "
+        f"{independent['noise, by size']:.2f} by size"
+    )
+    return Found(measured, verdict(False, decided=False))
+
+
+@claim(
+    source=YE,
+    where="Table 5",
+    statement="DIFF has smaller activation outliers",
+    reported="largest logit 38.8 against 318.0, largest hidden activation 1688.2 against 3608.6",
+    shown=LESSON + "Reported: activation outliers",
+)
+def fewer_outliers() -> Found:
+    table = data.table("reported/differential_outliers").pivot(index="activation", columns="model", values="largest")
+    ratio = table["Transformer"] / table["DIFF Transformer"]
+    listed = ", ".join(f"{name} {value:.1f} times" for name, value in ratio.items())
+    return Found(f"models of 3B are not trained here; reported smaller: {listed}", verdict(False, decided=False))
+
+
+@claim(
+    source=YE,
+    where="Table 6",
+    statement="Where λ starts hardly matters",
+    reported="validation loss 3.062, 3.065 and 3.066",
+    shown=LESSON + "Reported: ablations",
+)
+def start_of_lambda_hardly_matters() -> Found:
+    loss = data.table("reported/differential_ablations").set_index("model").loss
+    own = loss["DIFF Transformer"]
+    gaps = [loss[f"DIFF, λ starts at {start}"] - own for start in (0.8, 0.5)]
+    measured = (
+        f"not trained at that size here; reported gaps {gaps[0]:.3f} and {gaps[1]:.3f}, one run each, no interval"
+    )
+    return Found(measured, verdict(False, decided=False))
+
+
+@claim(
+    source=YE,
+    where="Table 6",
+    statement="Head-wise normalisation matters",
+    reported="3.122 without it, 3.062 with it, Transformer 3.087",
+    shown=LESSON + "Reported: ablations",
+)
+def head_norm_matters() -> Found:
+    loss = data.table("reported/differential_ablations").set_index("model").loss
+    cost, gain = (loss[name] - loss["DIFF Transformer"] for name in ("DIFF, no head norm", "Transformer"))
+    measured = (
+        f"not trained at that size here; reported: without the norm {cost:.3f} worse, which is more than the whole gain "
+        f"over a Transformer, {gain:.3f}"
+    )
+    return Found(measured, verdict(False, decided=False))
+
+
+def _scaling(name: str, quantity: str, what: str) -> None:
+    """Equal loss for less: one claim for parameters, one for tokens."""
+    value = data.table("reported/differential_scaling").set_index("quantity").value
+
+    def measure() -> Found:
+        time = [value[quantity] / value[f"throughput at {end}"] for end in ("most", "least")]
+        measured = f"curves of loss up to billions of parameters are not run here; reported {value[quantity]:.1%}, one run a point"
+        if what == "tokens":
+            measured += f"; at the lower throughput that is reported, {time[0]:.0%} to {time[1]:.0%} of the time"
+        return Found(measured, verdict(False, decided=False), {f"share of {what}": (float(value[quantity]), None)})
+
+    measure.__name__ = name
+    claim(
+        source=YE,
+        where="sections on scaling",
+        statement=f"DIFF reaches a Transformer's loss with about 63 % of the {what}",
+        reported=f"{value[quantity]:.1%}",
+        shown=LESSON + "Reported: the same loss for less",
+    )(measure)
+
+
+_scaling("fewer_parameters", "share of parameters", "parameters")
+_scaling("fewer_tokens", "share of tokens", "tokens")
+
+
+# The critics, and other maps ---------------------------------------------------------------------------
+
+
+@claim(
+    source=KONG,
+    where="abstract, point 1",
+    statement="Negative attention makes a head more expressive",
+    reported="one of three causes of the gain",
+    shown=LESSON + "The critics",
+)
+def negative_attention_reaches_further() -> Found:
+    plain, half, full = (measures.reach(lam) for lam in (0.0, 0.5, 1.0))
+    two = measures.as_two_heads() < 1e-12
+    measured = (
+        f"cosine of a head's row with v0 - v1: at most {plain:.2f} (softmax), {half:.2f} (λ = 0.5), {full:.2f} (λ = 1); "
+        "but two plain heads that share values make the same output"
+    )
+    return Found(measured, verdict(full > 0.99 > plain and not two, full > 0.99 > plain))
+
+
+@claim(
+    source=KONG,
+    where="abstract, points 2 and 3",
+    statement="The gain is due to less similar heads and easier learning, not to cancelled noise",
+    reported="measured in trained models",
+    shown=LESSON + "The critics",
+)
+def learning_rather_than_noise() -> Found:
+    table = measures.gradient_table()
+    own = table[table.kind == "DIFF"].queries
+    measured = (
+        "no models large enough are trained here; one difference at the start is there: gradients of W_Q are "
+        f"{own.min():.1f} to {own.max():.1f} times a Transformer's"
+    )
+    return Found(measured, verdict(False, decided=False))
+
+
+@claim(
+    source=MILLER,
+    where="the formula",
+    statement="With one more in the denominator a head can say nothing",
+    reported="weights go to 0 as all logits go to minus infinity",
+    shown=LESSON + "Twelve maps, the same logits",
+)
+def off_by_one_can_say_nothing() -> Found:
+    low = {n: float(attention.softmax_off_by_one(torch.full((n,), -4.0)).sum()) for n in (16, 256, 4096)}
+    limit = float(attention.softmax_off_by_one(torch.full((4096,), -40.0, dtype=torch.float64)).sum())
+    listed = ", ".join(f"{total:.2f} over {n:,} keys" for n, total in low.items())
+    measured = f"all logits -4: a row sums to {listed}; all -40: {limit:.0e} over 4,096"
+    return Found(measured, verdict(limit < 1e-9 and max(low.values()) < 0.1, limit < 1e-9))
+
+
+@claim(
+    source=NAKANISHI,
+    where="the formula",
+    statement="Logits times s ln n keep the peak however long the context gets",
+    reported="softmax fades, SSMax does not",
+    shown=LESSON + "Twelve maps, the same logits",
+)
+def scalable_softmax_keeps_the_peak() -> Found:
+    found = {}
+    for gap in (0.5, 2.0):
+        for n in (100, 100_000):
+            logits = torch.zeros(n, dtype=torch.float64)
+            logits[0] = gap
+            found[gap, n] = float(attention.scalable_softmax(logits)[0])
+    kept = {gap: found[gap, 100_000] >= found[gap, 100] for gap in (0.5, 2.0)}
+    listed = ", ".join(f"gap {gap:g}: {found[gap, 100]:.3f} → {found[gap, 100_000]:.3f}" for gap in kept)
+    return Found(f"s = 1, from 100 to 100,000 keys, {listed}", verdict(all(kept.values()), kept[2.0]))
+
+
+def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[float | None, float | None]]:
+    return {
+        f"{column}, {row[key]:g} {key}": (float(row[column]), None) for _, row in table.iterrows() for column in columns
+    }

@@ -1,0 +1,211 @@
+"""What the lesson of chapter 6 measures: noise in two maps, ways to count it, gradients at the start."""
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from helpers import attention, differential
+
+SPREAD = 1.5  # standard deviation of the noise in the logits
+KINDS = ("Transformer", "DIFF", "DIFF, scale left out", "DIFF, norm left out")
+
+
+# Two maps and their noise ------------------------------------------------------------------------------
+
+
+def noisy_logits(
+    signal: float, correlation: float, n: int, spread: float = SPREAD, draws: int = 100, seed: int = 0
+) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
+    """Logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer."""
+    generator = torch.Generator().manual_seed(seed)
+    first, other = spread * torch.randn(2, draws, n, generator=generator, dtype=torch.float64)
+    second = correlation * first + math.sqrt(1 - correlation**2) * other
+    first[:, 0] = signal
+    second[:, 0] = spread * torch.randn(draws, generator=generator, dtype=torch.float64)
+    return first, second
+
+
+def parts(signal: float, correlation: float, n: int, lam: float, **settings: float) -> dict[str, float]:
+    """Of softmax(first) - lam softmax(second), mean over the draws: weight of the answer, and the noise in three ways.
+
+    "noise" is the sum of the other weights' sizes, "signed" their sum with signs, "felt" the root of the sum of their
+    squares, which is what an output of independent values feels; "negative" is the share of them below 0.
+    """
+    first, second = noisy_logits(signal, correlation, n, **settings)
+    row = differential.difference(first, second, lam)
+    noise = row[:, 1:]
+    return {
+        "answer": float(row[:, 0].mean()),
+        "noise": float(noise.abs().sum(-1).mean()),
+        "signed": float(noise.sum(-1).mean()),
+        "felt": float(noise.norm(dim=-1).mean()),
+        "negative": float((noise < 0).double().mean()),
+    }
+
+
+def share(found: dict[str, float]) -> float:
+    """The answer's share of all weight, by size."""
+    return abs(found["answer"]) / (abs(found["answer"]) + found["noise"])
+
+
+def left(cosine: float | Tensor, lam: float | Tensor) -> Tensor:
+    """The size of a - lam b over the size of a, for a and b of one size and this cosine: sqrt(1 + lam^2 - 2 lam cosine)."""
+    cosine, lam = torch.as_tensor(cosine, dtype=torch.float64), torch.as_tensor(lam, dtype=torch.float64)
+    return (1 + lam.square() - 2 * lam * cosine).clamp(min=0).sqrt()
+
+
+def simulated_left(
+    correlation: float, spread: float, lam: float | None, n: int = 4096, draws: int = 20
+) -> tuple[float, float]:
+    """The cosine of two noise patterns, and the size of what is left of the first (lam None: the best one), as a share."""
+    first, second = noisy_logits(0.0, correlation, n, spread, draws)
+    a, b = (x[:, 1:].softmax(-1) for x in (first, second))
+    cosine = torch.cosine_similarity(a, b, dim=-1)
+    best = (a * b).sum(-1) / b.square().sum(-1) if lam is None else torch.full_like(cosine, lam)
+    rest = (a - best[:, None] * b).norm(dim=-1) / a.norm(dim=-1)
+    return float(cosine.mean()), float(rest.mean())
+
+
+def expected_cosine(correlation: float, spread: float) -> float:
+    """exp(-(1 - correlation) spread^2): the cosine of two long softmax rows whose logits are Gaussian."""
+    return math.exp(-(1 - correlation) * spread**2)
+
+
+# Three ways to count one row ----------------------------------------------------------------------------
+
+
+def counted(signal: float = 6.0, lam: float = 0.8, n: int = 1024) -> pd.DataFrame:
+    """Answer and noise of softmax and of two differences, the noise summed with its signs and by size."""
+    kinds = {
+        "softmax": (0.0, 0.0),
+        "difference, independent noise": (0.0, lam),
+        "difference, correlated 0.9": (0.9, lam),
+    }
+    found = {name: parts(signal, correlation, n, each) for name, (correlation, each) in kinds.items()}
+    columns = {"answer": "answer", "signed": "noise, with signs", "noise": "noise, by size"}
+    return pd.DataFrame(found).T[list(columns)].rename(columns=columns)
+
+
+# Gradients ---------------------------------------------------------------------------------------------
+
+
+def gradients(kind: str, n: int, layer: int, seed: int, width: int = 128, heads: int = 4) -> dict[str, float]:
+    """Norms of the gradients of a fresh layer's weights, and the size of its heads' output; the same weights for all `KINDS`."""
+    torch.manual_seed(seed)
+    model = differential.DifferentialAttention(width, heads, layer, norm=kind != KINDS[3])
+    x, direction = torch.randn(2, 2, n, width)
+    if kind == "Transformer":  # the same maps as heads of their own, each with its half of the values
+        q1, k1, q2, k2, v = model.project(x)
+        pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
+        out = torch.cat([scaled_dot_product_attention(q, k, half, is_causal=True) for q, k, half in pairs], -1)
+        out = model.out(out.transpose(1, 2).flatten(2))
+    else:
+        out = model(x) / ((1 - model.start) if kind == KINDS[2] else 1)
+    (out * direction).sum().backward()
+    return {name: getattr(model, name).weight.grad.norm().item() for name in ("queries", "keys", "values", "out")}
+
+
+@cache
+def gradient_table(lengths: tuple[int, ...] = (32, 128, 512), layers: tuple[int, ...] = (1, 3, 12)) -> pd.DataFrame:
+    """Gradient norms over the Transformer's, geometric mean over three seeds: one row a length, layer and kind."""
+    rows = []
+    for n in lengths:
+        for layer in layers:
+            found = {kind: pd.DataFrame([gradients(kind, n, layer, seed) for seed in range(3)]) for kind in KINDS}
+            for kind in KINDS[1:]:
+                ratios = (found[kind] / found["Transformer"]).map(math.log).mean().map(math.exp)
+                rows.append({"n": n, "layer": layer, "kind": kind, **ratios})
+    return pd.DataFrame(rows)
+
+
+def as_two_heads(n: int = 12, width: int = 16, heads: int = 2, seed: int = 0) -> float:
+    """How far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
+    torch.manual_seed(seed)
+    model = differential.DifferentialAttention(width, heads, 2, norm=False).double()
+    x = torch.randn(2, n, width, dtype=torch.float64)
+    q1, k1, q2, k2, v = model.project(x)
+    plain = torch.cat([scaled_dot_product_attention(q, k, v, is_causal=True) for q, k in ((q1, k1), (q2, k2))], 1)
+    lam = model.lam(x)[0, 0, 0]
+    matrix = torch.cat([model.out.weight, -lam * model.out.weight], 1)
+    out = plain.transpose(1, 2).flatten(2) @ matrix.T
+    return float((out - model(x)).abs().max().detach())
+
+
+def reach(lam: float, tries: int = 400, seed: int = 0) -> float:
+    """How near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
+
+    The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax alone.
+    """
+    maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    corners = torch.eye(3, dtype=torch.float64)
+    first = torch.cat([(3 * maps[:, 0]).softmax(-1), corners.repeat_interleave(3, 0)])
+    second = torch.cat([(3 * maps[:, 1]).softmax(-1), corners.repeat(3, 1)])
+    wanted = torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)
+    rows = first - lam * second
+    return float(torch.cosine_similarity(rows[rows.norm(dim=-1) > 1e-9], wanted, dim=-1).max())
+
+
+# The panel ----------------------------------------------------------------------------------------------
+
+
+class Map(NamedTuple):
+    """A way from the last token's logits to its weights; `rest` is weight that goes to nothing."""
+
+    name: str
+    call: Callable[[Tensor], Tensor]
+
+
+def _difference(logits: Tensor) -> Tensor:
+    """A second map with the same noise, a little changed, and no answer: lambda 0.8."""
+    generator = torch.Generator().manual_seed(5)
+    other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
+    second = 0.9 * logits.where(logits < 4, 0) + math.sqrt(1 - 0.9**2) * other
+    return differential.difference(logits, second, 0.8)
+
+
+def _sink(logits: Tensor) -> Tensor:
+    """One more key with a large logit and a value of nothing."""
+    return torch.nn.functional.pad(logits, (1, 0), value=4.0).softmax(-1)[1:]
+
+
+def _forgetting(logits: Tensor) -> Tensor:
+    return (logits + attention.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
+
+
+def _window(logits: Tensor) -> Tensor:
+    hidden = torch.arange(len(logits)) < len(logits) - 8
+    return logits.masked_fill(hidden, -math.inf).softmax(-1)
+
+
+MAPS = (
+    Map("softmax", lambda x: x.softmax(-1)),
+    Map("off by one", attention.softmax_off_by_one),
+    Map("sink, logit 4", _sink),
+    Map("gate 0.5", lambda x: 0.5 * x.softmax(-1)),
+    Map("scalable softmax", attention.scalable_softmax),
+    Map("entmax 1.5", attention.entmax15),
+    Map("sparsemax", attention.sparsemax),
+    Map("softpick", attention.softpick),
+    Map("sigmoid − ln n", attention.sigmoid_weights),
+    Map("forgetting, 0.9", _forgetting),
+    Map("window of 8", _window),
+    Map("differential, 0.8", _difference),
+)
+CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
+
+
+def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
+    """The last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
+    logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
+    logits[places] = 5.0
+    if content == "nothing found":
+        logits = logits.clamp(max=2) - 4
+    return (torch.zeros_like(logits) if content == "all equal" else logits), places

@@ -1,0 +1,188 @@
+"""Chapter 6: what cancels, what only looks so, gradients at the start, and verdicts that can change."""
+
+import math
+
+import pytest
+import torch
+
+from helpers import data
+from helpers.chapter6 import claims, figures, measures
+from helpers.claims import CORRECTED, FAILS, HOLDS
+
+
+def test_independent_noise_gains_nothing_and_correlated_noise_does():
+    """science: a differential amplifier needs the same hum on both wires."""
+    shares = {
+        (correlation, lam): measures.share(measures.parts(6, correlation, 1024, lam))
+        for correlation in (0.0, 0.9, 1.0)
+        for lam in (0.0, 0.8)
+    }
+    assert shares[0.0, 0.8] < shares[0.0, 0.0]
+    assert shares[0.9, 0.8] > 1.5 * shares[0.9, 0.0]
+    assert shares[1.0, 0.8] > 3 * shares[1.0, 0.0]
+
+
+def test_the_toy_has_the_correlation_that_was_asked_for():
+    for correlation in (-0.5, 0.0, 0.7, 1.0):
+        first, second = measures.noisy_logits(6, correlation, 4000, draws=5)
+        found = torch.corrcoef(torch.stack([first[:, 1:].flatten(), second[:, 1:].flatten()]))[0, 1]
+        assert float(found) == pytest.approx(correlation, abs=0.02)
+        assert bool((first[:, 0] == 6).all())
+
+
+def test_a_uniform_second_map_takes_most_of_a_uniform_noise_away():
+    """science 6.4: N = 4096, s = 6, lambda 0.8."""
+    row = measures.parts(6, 1.0, 4096, 0.8, spread=0.0, draws=1)
+    assert row["answer"] == pytest.approx(0.0894868437, abs=1e-9)
+    assert row["noise"] == pytest.approx(0.1105131563, abs=1e-9)
+    assert measures.share(row) == pytest.approx(0.4474342183, abs=1e-9)
+
+
+def test_a_row_of_parts_sums_to_1_minus_lambda():
+    for lam in (0.0, 0.5, 1.0):
+        row = measures.parts(4, 0.3, 256, lam)
+        assert row["answer"] + row["signed"] == pytest.approx(1 - lam)
+        assert row["noise"] >= abs(row["signed"])
+
+
+def test_noise_left_is_the_law_of_cosines():
+    a, b = torch.randn(2, 50, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    b = b * a.norm() / b.norm()
+    cosine = torch.cosine_similarity(a, b, dim=0)
+    for lam in (0.2, 0.8):
+        by_hand = (a - lam * b).norm() / a.norm()
+        torch.testing.assert_close(measures.left(cosine, lam), by_hand)
+        assert float(measures.left(lam / 2, lam)) == pytest.approx(1)
+    assert float(measures.left(0.6, 0.6)) == pytest.approx(math.sqrt(1 - 0.36))
+
+
+def test_simulated_rows_follow_the_closed_forms():
+    for correlation, spread in ((0.0, 1.0), (0.5, 1.0), (0.9, 1.5)):
+        cosine, rest = measures.simulated_left(correlation, spread, None)
+        assert cosine == pytest.approx(measures.expected_cosine(correlation, spread), abs=0.03)
+        assert rest == pytest.approx(math.sqrt(1 - cosine**2), abs=0.03)
+
+
+def test_signed_sums_do_not_see_the_correlation_and_sizes_do():
+    table = measures.counted()
+    signed, sized = table["noise, with signs"], table["noise, by size"]
+    assert signed.iloc[1] == pytest.approx(signed.iloc[2], abs=0.01)
+    assert sized.iloc[1] > sized.iloc[0] > 1.5 * sized.iloc[2]
+
+
+def test_the_norm_and_not_the_difference_changes_the_gradients():
+    plain = measures.gradients("Transformer", 128, 3, 0)["queries"]
+    bare = measures.gradients("DIFF, norm left out", 128, 3, 0)["queries"]
+    own = measures.gradients("DIFF", 128, 3, 0)["queries"]
+    unscaled = measures.gradients("DIFF, scale left out", 128, 3, 0)["queries"]
+    assert 0.5 < bare / plain < 2 < own / plain
+    assert own / unscaled == pytest.approx(1 - 0.4707130183, rel=1e-4)
+
+
+def test_one_softmax_head_stays_among_its_values():
+    """The best cosine of a point of the simplex with e_0 - e_1 is sqrt(1/2), at the corner e_0."""
+    assert measures.reach(0.0) == pytest.approx(math.sqrt(0.5))
+    assert measures.reach(1.0) == pytest.approx(1.0)
+    assert measures.as_two_heads() < 1e-12
+
+
+def test_the_panel_gives_every_map_the_same_logits():
+    logits, places = measures.panel_logits("one answer", 64)
+    weights = {way.name: way.call(logits) for way in measures.MAPS}
+    assert len(weights) == 12
+    assert all(bool(torch.isfinite(w).all()) and w.shape == (64,) for w in weights.values())
+    sums = {name: float(w.sum()) for name, w in weights.items()}
+    for name in ("softmax", "scalable softmax", "entmax 1.5", "sparsemax", "forgetting, 0.9", "window of 8"):
+        assert sums[name] == pytest.approx(1), name
+    assert sums["differential, 0.8"] == pytest.approx(0.2)
+    assert float(weights["sparsemax"][places[0]]) == pytest.approx(1)
+    assert float(weights["window of 8"][places[0]]) == 0
+
+
+def test_only_maps_that_need_not_sum_to_1_can_say_nothing():
+    logits, places = measures.panel_logits("nothing found", 64)
+    assert places == []
+    silent = {way.name for way in measures.MAPS if float(way.call(logits).sum()) < 0.1}
+    assert {"softpick", "sigmoid − ln n"} <= silent
+    assert not silent & {"softmax", "sparsemax", "entmax 1.5", "scalable softmax", "window of 8"}
+
+
+def test_reported_tables_are_as_printed():
+    """Ye et al. (2025), Tables 2, 3, 5, 6."""
+    assert data.table("reported/differential_retrieval")["diff"].tolist() == [1.0, 0.92, 0.84, 0.85]
+    mass = data.table("reported/differential_attention_mass")
+    assert mass.answer_diff.tolist() == [0.27, 0.30, 0.31, 0.32, 0.40]
+    assert data.table("reported/differential_outliers").largest.tolist() == [318.0, 38.8, 3608.6, 1688.2]
+    assert data.table("reported/differential_ablations").loss.tolist() == [3.087, 3.062, 3.122, 3.065, 3.066]
+    assert data.table("reported/differential_scaling").value.tolist() == [0.622, 0.637, 0.88, 0.95]
+
+
+def test_the_committed_speeds_meet_the_goal():
+    """At least 1.5 times faster and under half the memory of the direct formula, equal to 1e-5; n = 2048."""
+    table = data.table("differential_speed").set_index(["part", "name"])
+    for part, own in (("operator", "attend"), ("layer", "DifferentialAttention")):
+        ours, direct = table.loc[part, own], table.loc[part, "direct formula"]
+        assert direct.forward + direct.backward >= 1.5 * (ours.forward + ours.backward)
+        assert ours.megabytes < 0.5 * direct.megabytes
+        assert direct.error < 1e-5
+    assert float(table.error.max()) < 1e-5
+
+
+def test_figures_say_what_they_show():
+    figure, finding = figures.noise_left()
+    assert "0.40" in figure.get_title(loc="left")
+    assert "1.28" in finding
+    _, finding = figures.cancel(6, 0.0, 256)
+    assert "λ = 0.8" in finding
+    for draw in (figures.schedule, figures.retrieval, figures.answer_mass, figures.ablations, figures.counting):
+        ax, finding = draw()
+        assert any(character.isdigit() for character in ax.get_title(loc="left") + finding)
+    for content in measures.CONTENTS:
+        _, finding = figures.panel(content, 16)
+        assert finding.endswith((".", "1."))
+
+
+def test_a_widget_says_nothing_gained_only_where_it_is_so():
+    titles = {c: figures.cancel(6, c, 256)[0].get_suptitle() for c in (0.0, 0.9)}
+    assert "nothing gained" in titles[0.0]
+    assert "nothing gained" not in titles[0.9]
+
+
+# Verdicts that can change
+
+
+@pytest.mark.parametrize(
+    ("gains", "expected"),
+    [((1.5, 2.0), HOLDS), ((0.8, 2.0), CORRECTED), ((0.8, 0.9), FAILS)],
+    ids=["all gain", "correlated gain", "none gain"],
+)
+def test_cancelling_is_judged_by_both_kinds_of_noise(monkeypatch, gains, expected):
+    def share(found):
+        correlation, lam = found
+        return 0.1 * (1 if lam == 0 else gains[correlation >= 0.9])
+
+    monkeypatch.setattr(measures, "parts", lambda signal, correlation, n, lam: (correlation, lam))
+    monkeypatch.setattr(measures, "share", share)
+    assert claims.subtraction_cancels_noise().verdict == expected
+
+
+def test_gradients_that_stay_would_be_called_so(monkeypatch):
+    table = measures.gradient_table().copy()
+    own = table.kind == "DIFF"
+    for value, expected in ((1.1, HOLDS), (5.0, CORRECTED)):
+        table.loc[own, "queries"] = value
+        monkeypatch.setattr(measures, "gradient_table", lambda table=table: table)
+        assert claims.gradients_stay_aligned().verdict == expected
+
+
+def test_signed_sums_would_be_cleared_if_sizes_fell_too(monkeypatch):
+    table = measures.counted()
+    table.loc["difference, independent noise", "noise, by size"] = 0.1
+    monkeypatch.setattr(measures, "counted", lambda: table)
+    assert claims.signed_sums_hide_noise().verdict == FAILS
+
+
+def test_negative_attention_would_hold_if_two_heads_could_not_do_it(monkeypatch):
+    monkeypatch.setattr(measures, "as_two_heads", lambda: 0.1)
+    assert claims.negative_attention_reaches_further().verdict == HOLDS
+    assert claims.two_plain_heads().verdict == FAILS
