@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from helpers import tasks, training
-from helpers.tasks import Copying, Counting
+from helpers.tasks import Copying, Counting, Language, Retrieval
 from helpers.transformer import Decoder
 
 
@@ -116,3 +116,53 @@ def test_a_small_decoder_learns_to_copy_and_a_wrong_answer_would_be_noticed():
 def test_bad_input_is_named(call, said):
     with pytest.raises(ValueError, match=said):
         call()
+
+
+def test_retrieval_has_one_answer_that_stands_once():
+    task = Retrieval(lengths=(20, 20), size=50)
+    tokens, targets = draw(task)
+    places = task.answers(tokens)
+    assert tokens.shape == (50, 24)
+    for row, goals, where in zip(tokens, targets, places, strict=True):
+        words = task.text(row).split()
+        pairs, questions = words[:20], words[20:]
+        assert len(set(questions)) == task.asked
+        for question, goal, place in zip(questions, goals[20:], where[20:], strict=True):
+            assert [k for k, pair in enumerate(pairs) if pair[0] == question[1]] == [int(place)]
+            assert pairs[place][1] == task.vocabulary[goal]
+        assert (goals[:20] == training.UNASKED).all()
+        assert (where[:20] == -1).all()
+
+
+def test_retrieval_places_and_values_are_even():
+    task = Retrieval(lengths=(16, 16), size=4000, asked=1)
+    tokens, targets = draw(task)
+    places = task.answers(tokens)[:, -1].bincount(minlength=16) / 4000
+    values = targets[:, -1].bincount()[1:] / 4000
+    assert (places - 1 / 16).abs().max() < 0.02
+    assert (values - 1 / 4).abs().max() < 0.03
+
+
+def test_retrieval_draws_its_length_and_refuses_what_cannot_be():
+    task = Retrieval(lengths=(4, 6))
+    assert {draw(task, seed)[0].shape[1] - task.asked for seed in range(30)} == {4, 5, 6}
+    for arguments, message in (
+        ({"asked": 8}, "asked"), ({"lengths": (3, 9)}, "asked"), ({"keys": 1}, "keys"), ({"values": 11}, "values"),
+        ({"lengths": (9, 3)}, "lengths"), ({"size": 0}, "size"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            Retrieval(**arguments)
+
+
+def test_language_asks_for_the_next_character_and_holds_a_part_out():
+    seen, held = Language(lengths=(30, 30)), Language(lengths=(30, 30), part="held out")
+    for task in (seen, held):
+        tokens, targets = draw(task)
+        assert torch.equal(tokens[:, 1:], targets[:, :-1])
+        for row in tokens:
+            assert task.text(row) in task.characters
+    assert len(seen.characters) == 4 * len(seen.characters + held.characters) // 5
+    assert not any(held.text(row) in seen.characters for row in draw(held)[0])
+    for arguments in ({"part": "both"}, {"lengths": (1, 700), "part": "held out"}):
+        with pytest.raises(ValueError, match=next(iter(arguments))):
+            Language(**arguments)

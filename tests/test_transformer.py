@@ -1,5 +1,6 @@
 """The course's decoder: its encodings, its window, and what it may not see."""
 
+import functools
 import itertools
 import math
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from helpers.transformer import ENCODINGS, Decoder, alibi_slopes, sinusoidal
+from helpers.transformer import ENCODINGS, Block, Decoder, alibi_slopes, sinusoidal
 
 
 def test_turning_share_lies_between_rope_and_no_encoding():
@@ -107,3 +108,49 @@ def test_bad_input_is_named():
     for arguments, message in (({"encoding": "x"}, "encoding"), ({"window": 0}, "window"), ({"width": 30}, "width")):
         with pytest.raises(ValueError, match=message):
             Decoder(10, **arguments)
+
+
+def test_weights_are_an_argument_and_softmax_is_what_it_was():
+    """A function in place of softmax is used in each layer; with softmax itself nothing changes."""
+    ids = torch.randint(0, 10, (2, 9), generator=torch.Generator().manual_seed(0))
+    found = {}
+    for name, attention in {
+        "none": None,
+        "softmax": lambda logits: logits.softmax(-1),
+        "uniform": lambda logits: (logits * 0).nan_to_num(-math.inf).softmax(-1),
+    }.items():
+        torch.manual_seed(0)
+        decoder = Decoder(10, encoding="ALiBi", block=functools.partial(Block, attention=attention)).double()
+        found[name] = decoder(ids), decoder.attention(ids)
+    for whole, given in zip(found["none"], found["softmax"], strict=True):
+        torch.testing.assert_close(whole, given)
+    expected = torch.ones(9, 9).double().tril() / torch.arange(1, 10)[:, None]
+    torch.testing.assert_close(found["uniform"][1], expected.expand_as(found["uniform"][1]))
+    assert (found["uniform"][0] - found["none"][0]).abs().max() > 1e-2
+
+
+def test_a_module_has_weights_of_its_own_in_every_layer():
+    class Scaled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(()))
+
+        def forward(self, logits):
+            return (self.scale * logits).softmax(-1)
+
+    given = Scaled()
+    decoder = Decoder(10, layers=2, block=functools.partial(Block, attention=given))
+    scales = [block.weigh.scale for block in decoder.blocks]
+    assert scales[0] is not scales[1]
+    assert given.scale is not scales[0]
+    decoder(torch.randint(0, 10, (1, 5))).sum().backward()
+    assert all(scale.grad is not None for scale in scales)
+
+
+def test_layers_are_numbered_from_one_and_the_perceptron_has_its_width():
+    decoder = Decoder(10, width=16, heads=2, layers=2, block=functools.partial(Block, hidden=24))
+    assert [block.layer for block in decoder.blocks] == [1, 2]
+    assert [block.mlp[0].out_features for block in decoder.blocks] == [24, 24]
+    for block in (3, lambda *parts, **more: None, lambda: None):
+        with pytest.raises(ValueError, match="block"):
+            Decoder(10, block=block)

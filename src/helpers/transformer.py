@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 from jaxtyping import Float, Int, Num
@@ -43,6 +44,18 @@ def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
     return 2.0 ** (-8.0 * torch.arange(1, heads + 1, dtype=torch.float64) / heads)
 
 
+@lru_cache(maxsize=32)  # the same at every step of training
+def _bias(
+    n: int, window: int | None, slopes: int | None, dtype: torch.dtype, device: torch.device
+) -> Float[Tensor, "#h n n"]:
+    gap = (torch.arange(n)[:, None] - torch.arange(n)).to(device, dtype)
+    hidden = (gap < 0) if window is None else (gap < 0) | (gap >= window)
+    bias = torch.zeros_like(gap)[None]
+    if slopes is not None:
+        bias = -alibi_slopes(slopes).to(gap)[:, None, None] * gap
+    return bias.masked_fill(hidden, -math.inf)
+
+
 class Block(nn.Module):
     """Pre-norm causal self-attention and a two-layer perceptron, each with a residual connection.
 
@@ -79,12 +92,8 @@ class Block(nn.Module):
 
     def bias(self, n: int, like: Tensor) -> Float[Tensor, "#h n n"]:
         """What is added to the logits: the causal mask, the window and ALiBi's slopes."""
-        gap = (torch.arange(n)[:, None] - torch.arange(n)).to(like)
-        hidden = (gap < 0) if self.window is None else (gap < 0) | (gap >= self.window)
-        bias = torch.zeros_like(gap)[None]
-        if self.encoding == "ALiBi":
-            bias = -alibi_slopes(self.heads).to(like)[:, None, None] * gap
-        return bias.masked_fill(hidden, -math.inf)
+        slopes = self.heads if self.encoding == "ALiBi" else None
+        return _bias(n, self.window, slopes, like.dtype, like.device)
 
     def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
         """Queries, keys (both turned, with RoPE) and values of every head."""

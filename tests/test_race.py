@@ -1,0 +1,324 @@
+"""The race: one budget for all, the same numbers from the same seed, and a test that can say "no difference"."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from scipy import stats
+
+from helpers import sweep, tasks, training
+from helpers.chapter6 import race
+
+SOURCE = Path(__file__).parents[1] / "src"
+TIMES = {"seconds", "step_ms"}
+SYNTHETIC = [task for task in race.TASKS if task != "language"]
+
+
+def without_times(rows):
+    return [{name: value for name, value in row.items() if name not in TIMES} for row in rows]
+
+
+def draw(entry, task, n=None, seed=0):
+    return race.batch(race.ENTRIES[entry], task, torch.Generator().manual_seed(seed), n)
+
+
+# One protocol, one budget ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", race.TASKS)
+def test_parameters_and_tokens_are_matched(task):
+    sizes, tokens = {}, {}
+    for name, entry in race.ENTRIES.items():
+        sizes[name] = sum(p.numel() for p in race.decoder(entry, task, 0).parameters())
+        tokens[name] = sum(draw(name, task, seed=seed)[0].numel() for seed in range(20))
+    assert max(sizes.values()) < 1.01 * min(sizes.values()), sizes
+    assert max(tokens.values()) < 1.1 * min(tokens.values()), tokens
+
+
+def test_differential_has_half_the_heads_and_twice_the_values():
+    first, second = (
+        race.decoder(race.ENTRIES[name], "first", 0).blocks[0].inner
+        for name in ("differential", "differential, version 2")
+    )
+    assert (first.heads, second.heads) == (2, 4)
+    q1, k1, _, _, v = first.project(torch.zeros(1, 3, 32))
+    assert (q1.shape[-1], k1.shape[-1], v.shape[-1]) == (8, 8, 16)
+
+
+@pytest.mark.parametrize("name", race.ENTRIES)
+def test_later_tokens_change_nothing(name):
+    entry = race.ENTRIES[name]
+    model = race.decoder(entry, "language", 0)
+    for block in model.blocks if entry.at_test else ():
+        block.weigh = entry.at_test
+    ids = torch.randint(1, 40, (2, 20), generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(model(ids)[:, :12], model(ids[:, :12]), rtol=1e-4, atol=1e-5)
+    maps = model.attention(ids)
+    assert (maps.triu(1) == 0).all()
+
+
+def test_local_layers_alternate_with_full_ones():
+    blocks = race.decoder(race.ENTRIES["sliding window"], "first", 0).blocks
+    assert [block.window for block in blocks] == [race.LOCAL, None]
+
+
+def test_scalable_softmax_is_softmax_at_the_trained_length_and_sharper_beyond():
+    weigh = race.ScalableSoftmax(1)
+    row = torch.randn(1, 1, 1, 128, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(weigh(row[..., :16]), row[..., :16].softmax(-1))
+    torch.testing.assert_close(weigh(row), (row * math.log(128) / math.log(16)).softmax(-1))
+
+
+def test_gates_scale_what_heads_bring():
+    model = race.decoder(race.ENTRIES["gated attention"], "first", 0)
+    block, x = model.blocks[0], torch.randn(1, 5, 32)
+    plain = race.Block.mix(block, x)
+    gates = block.gate(block.norm1(x)).sigmoid()
+    torch.testing.assert_close(block.mix(x).transpose(1, 2).flatten(2), plain.transpose(1, 2).flatten(2) * gates)
+
+
+def test_separators_stand_between_and_targets_stay_with_their_tokens():
+    for task in race.TASKS:
+        plain, marked = draw("RoPE", task, 16), draw("separators", task, 16)
+        token = len(race.vocabulary(task)) - 1
+        kept = marked[0] != token
+        assert torch.equal(marked[0][kept], plain[0].flatten())
+        assert torch.equal(marked[1][kept], plain[1].flatten())
+        assert (marked[1][~kept] == training.UNASKED).all()
+        assert (marked[0][:, race.EVERY] == token).all()
+
+
+# What is measured --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["RoPE", "separators"])
+@pytest.mark.parametrize("task", SYNTHETIC)
+def test_answer_and_noise_are_the_tokens_that_hold_them(name, task):
+    ids, targets = draw(name, task, 16)
+    answer, noise = race.roles(task, ids, targets)
+    words = race.vocabulary(task)
+    assert not (answer & noise).any()
+    for row, column in (targets != training.UNASKED).nonzero().tolist():
+        right = words[targets[row, column]]
+        held = [words[k] for k in ids[row][answer[row, column]]]
+        other = [words[k] for k in ids[row][noise[row, column]]]
+        if task == "counting":
+            assert (len(held), set(held) - {"y"}, set(other) - {"x"}) == (int(right), set(), set())
+        else:
+            assert len(held) == 1
+            assert held[0][-1] == right
+            assert len(other) == 15
+        if task == "retrieval":
+            assert held[0][0] == words[ids[row, column]][1]
+
+
+def test_masses_of_maps_that_are_known():
+    """All weight on the answer, then all on noise with a negative sign, then half and half."""
+    ids, targets = draw("RoPE", "retrieval", 16)
+    answer, noise = (mask.float() for mask in race.roles("retrieval", ids, targets))
+    other = noise / noise.sum(-1, keepdim=True).clamp(min=1)
+
+    class Known:
+        def attention(self, ids):
+            return self.maps[None, :, None].expand(1, -1, 3, -1, -1)
+
+    model = Known()
+    for maps, expected in ((answer, (1, 0)), (-other, (0, 1)), (answer - other, (0.5, 0.5))):
+        model.maps = maps
+        assert race.masses(model, "retrieval", ids, targets) == pytest.approx(expected)
+
+
+def test_outliers_rank_and_rounding_of_what_is_known():
+    assert race.outlier(torch.tensor([1.0, -1.0, 1.0, -8.0, 1.0])) == 8
+    rank_two = torch.zeros(1, 8, 5)
+    rank_two[0, :4, 0], rank_two[0, 4:, 0] = 1, -1
+    rank_two[0, ::2, 1], rank_two[0, 1::2, 1] = 1, -1
+    assert race.effective_rank(rank_two) == pytest.approx(2)
+    x = torch.linspace(-1, 1, 15)
+    torch.testing.assert_close(race.rounded(x), x)  # 15 levels in 4 bits
+    assert (race.rounded(torch.tensor([0.1, 100.0])) == torch.tensor([0.0, 100.0])).all()
+
+
+def test_quantisation_grows_with_an_outlier_and_leaves_the_model_as_it_was():
+    model = race.decoder(race.ENTRIES["RoPE"], "first", 0)
+    ids, _ = draw("RoPE", "first", 16)
+    before, error = model(ids), race.quantisation_error(model, ids)
+    torch.testing.assert_close(model(ids), before)
+    with torch.no_grad():  # the same function, with one large channel
+        for block in model.blocks:
+            for norm, linear in ((block.norm1, block.qkv), (block.norm2, block.mlp[0])):
+                norm.weight[0] *= 50
+                linear.weight[:, 0] /= 50
+    torch.testing.assert_close(model(ids), before, rtol=1e-3, atol=1e-4)
+    assert race.quantisation_error(model, ids) > 2 * error > 0
+
+
+def test_the_blind_control_does_not_depend_on_what_it_cannot_see():
+    model = race.decoder(race.ENTRIES["control: sees 2 back"], "first", 0).double()
+    ids, _ = draw("RoPE", "first", 16)
+    other = ids.clone()
+    other[:, 1] = 9 - other[:, 1]  # the other digit
+    assert torch.equal(model(ids)[:, -1], model(other)[:, -1])
+
+
+# The table ---------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_row_and_another_does_not():
+    rows = [race.run("differential", "retrieval", seed, 3) for seed in (0, 0, 1)]
+    first, again, other = without_times(rows)
+    assert first == again != other
+
+
+def test_a_killed_run_resumes_to_the_same_table(tmp_path):
+    arguments = ["--entries", "RoPE", "separators", "--tasks", "first", "language", "--seeds", "2", "--steps", "3"]
+    race.main([*arguments, "--out", str(tmp_path / "whole.csv")])
+    out = tmp_path / "killed.csv"
+    command = [sys.executable, "-m", "helpers.chapter6.race", *arguments, "--out", str(out)]
+    process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(SOURCE)}, start_new_session=True)
+    end = time.monotonic() + 120
+    while len(sweep.read(out).rows) < 2:
+        assert time.monotonic() < end, "no rows"
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    assert len(sweep.read(out).rows) < 8
+    race.main([*arguments, "--out", str(out)])
+    assert without_times(sweep.read(out).rows) == without_times(sweep.read(tmp_path / "whole.csv").rows)
+
+
+def test_unknown_entries_and_tasks_are_named(tmp_path, capsys):
+    for call in (lambda: race.run("sparse dreams", "first", 0, 3), lambda: race.entry_of("sparse dreams")):
+        with pytest.raises(ValueError, match=r"entry must be one of RoPE, .*, not 'sparse dreams'"):
+            call()
+    with pytest.raises(ValueError, match="task must be one of"):
+        race.run("RoPE", "chess", 0, 3)
+    with pytest.raises(SystemExit):
+        race.main(["--entries", "sparse dreams", "--out", str(tmp_path / "x.csv")])
+    assert "entry must be one of" in capsys.readouterr().err
+
+
+def test_the_committed_table_is_whole_and_its_rows_can_be_repeated():
+    rows = race.table()
+    assert set(zip(rows.entry, rows.task, strict=True)) == {(e, t) for e in race.ENTRIES for t in race.TASKS}
+    assert (rows.groupby(["entry", "task"]).seed.nunique() >= 5).all()
+    plain, sharpened = (
+        rows[rows.entry == name].set_index(["seed", "task"]).loss for name in ("RoPE", "adaptive temperature")
+    )
+    assert (plain == sharpened).all(), "adaptive temperature is put in after the same training"
+    assert rows.groupby("task").parameters.agg(lambda p: p.max() / p.min()).max() < 1.01
+
+
+def test_controls_fail_where_they_must_in_the_committed_table():
+    """Guessing: 1/4, 1/2 and, for the most frequent count, about 1/17; for language the loss of a text without its order."""
+    rows, chance = race.table(), {"retrieval": 0.25, "first": 0.5, "last": 0.5, "counting": 1 / 17}
+    for name in race.CONTROLS:
+        for task in race.ENTRIES[name].fails:
+            mean = rows[(rows.entry == name) & (rows.task == task)].longer.mean()
+            if task == "language":
+                assert mean > rows[(rows.entry == race.BASELINE) & (rows.task == task)].score_16.mean() + 0.2
+            else:
+                assert mean < chance[task] + 0.12, f"{name} should fail at {task}: {mean:.2f}"
+
+
+# Verdicts ----------------------------------------------------------------------------------------------
+
+
+def made(gaps, task="first", seeds=5, noise=0.01):
+    """A table of one task in which entries lie apart by known gaps."""
+    generator, rows = np.random.default_rng(0), []
+    common = generator.normal(0, 0.2, seeds)
+    for name, gap in {race.BASELINE: 0.0, **gaps}.items():
+        for seed in range(seeds):
+            score = 0.5 + common[seed] + gap + generator.normal(0, noise)
+            rows.append({"seed": seed, "entry": name, "task": task, "longer": score})
+    return pd.DataFrame(rows)
+
+
+def verdicts(rows, **settings):
+    found = race.compare(rows, **settings)
+    return dict(zip(found.entry, found.verdict, strict=True))
+
+
+def test_the_test_can_say_better_worse_and_no_difference():
+    rows = made({"up": 0.1, "down": -0.1, "same": 0.0})
+    assert verdicts(rows) == {"RoPE": "baseline", "up": "better", "down": "worse", "same": "no difference"}
+    assert verdicts(rows.assign(task="language"))["up"] == "worse", "a higher loss is worse"
+    assert verdicts(made({"up": 0.1}, noise=0.1))["up"] == "no difference", "the gap is within the noise"
+
+
+def test_pairing_sees_what_the_spread_of_seeds_hides():
+    """Seeds spread twice as wide as the gap; paired it is clear, unpaired it is not."""
+    rows = made({"up": 0.1})
+    ours, theirs = (rows[rows.entry == name].longer.to_numpy() for name in ("up", "RoPE"))
+    assert race.paired(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert race.paired(ours, theirs) < 0.001 < 0.1 < stats.ttest_ind(ours, theirs).pvalue
+    assert race.paired([0.5, 0.5], [0.25, 0.25]) == 0
+
+
+def test_many_comparisons_need_more_evidence():
+    alone = verdicts(made({"up": 0.03}, noise=0.01))
+    crowd = made({"up": 0.03} | {f"same {k}": 0.0 for k in range(40)}, noise=0.01)
+    assert (alone["up"], verdicts(crowd)["up"]) == ("better", "no difference")
+    assert race.holm([0.01, 0.02, 0.03, 0.5]) == pytest.approx([0.04, 0.06, 0.06, 0.5])
+
+
+def test_compare_names_what_is_not_there():
+    with pytest.raises(ValueError, match="against"):
+        race.compare(made({}), against="nobody")
+    with pytest.raises(ValueError, match="column"):
+        race.compare(made({}), column="score_7")
+
+
+# The learner's entry -----------------------------------------------------------------------------------
+
+
+def test_a_copy_of_softmax_runs_as_the_baseline_does():
+    own = race.enter("mine", lambda logits: logits.softmax(-1), ["first"], steps=4)
+    row = race.run("RoPE", "first", 0, 4)
+    assert list(own.columns) == ["seed", "entry", "task", "steps", *row, "seconds"]
+    assert own.loss[0] == pytest.approx(row["loss"], abs=1e-4)
+    assert own.score_16[0] == pytest.approx(row["score_16"], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("weigh", "message"),
+    [
+        (lambda logits: logits.exp() / 0.0, "finite"),
+        (lambda logits: logits.softmax(-1)[..., :2], "as many weights"),
+        (lambda logits: torch.ones_like(logits), "no weight to a token that must not be seen"),
+        (lambda logits, more: logits, "must take logits"),
+        (3, "weigh must be a function"),
+    ],
+)
+def test_what_is_wrong_with_a_function_is_said_before_training(weigh, message):
+    with pytest.raises(ValueError, match=message):
+        race.enter("mine", weigh)
+
+
+def test_a_bad_entry_is_named():
+    softmax = partial(torch.softmax, dim=-1)
+    bad = {"name": {"name": "RoPE"}, "chosen": {"chosen": ["chess"]}, "seeds": {"seeds": 0}, "steps": {"steps": 0}}
+    for named, arguments in bad.items():
+        with pytest.raises(ValueError, match=named):
+            race.enter(**{"name": "mine", "weigh": softmax} | arguments)
+    with pytest.raises(ValueError, match="list of tasks"):
+        race.enter("mine", softmax, "first")
+
+
+def test_all_tasks_have_tests_and_a_training_set():
+    assert set(race.TESTED) == set(race.TASKS)
+    for task in race.TASKS:
+        ids, targets = draw("RoPE", task, 64)
+        assert len(ids) == race.TESTED[task]
+        assert (targets != training.UNASKED).any()
+    assert tasks.Language(part="held out").characters not in tasks.Language().characters
