@@ -164,6 +164,14 @@ ENTRIES = {
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
 POSITIONS = ["p-RoPE", "larger base", "NoPE", "ALiBi"]
+MAPS = [
+    "off-by-one softmax",
+    "scalable softmax",
+    "adaptive temperature",
+    "sparse (entmax 1.5)",
+    "differential",
+    "differential, version 2",
+]
 PHYSICAL = {"windows": "sliding window", "inserted tokens": "separators", "sparsity": "sparse (entmax 1.5)"}
 
 
