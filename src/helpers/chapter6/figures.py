@@ -1,11 +1,12 @@
 """What chapter 6 draws: functions that return a figure and the sentence that states its finding."""
 
+import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from helpers import data, differential, style
-from helpers.chapter6 import measures
+from helpers.chapter6 import measures, race
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -236,3 +237,312 @@ def panel(content: str, n: int) -> tuple[Figure, str]:
         finding = f"Weights that sum to less than 0.1: {', '.join(silent) or 'none'}. Softmax hands out all of its 1."
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, finding
+
+
+# The race ----------------------------------------------------------------------------------------------
+
+VERDICTS = {"baseline": BLACK, "better": GREEN, "worse": RED, "no difference": GREY}
+NAMES = {
+    "retrieval": "retrieval",
+    "first": "first copy",
+    "last": "last copy",
+    "counting": "counting",
+    "language": "language loss",
+}
+
+
+def _grid(titles: list[str], names: list[str], height: float) -> tuple[Figure, list[Axes]]:
+    """Panels side by side that share their rows, one a name, the first on top."""
+    figure = Figure(figsize=(2.15 * len(titles) + 3.4, height))
+    panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
+    for ax, title in zip(panels, titles, strict=True):
+        ax.set_title(title, loc="center", size=14)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.tick_params(axis="x", labelsize=11)
+        ax.tick_params(axis="y", length=0)
+        ax.locator_params(axis="x", nbins=3)
+    return figure, panels
+
+
+def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
+    """Entries by tasks: score at the trained length (open) and beyond it (filled, 95 % intervals), and time a step.
+
+    Args:
+        rows: `race.table()`.
+        own: rows of `race.enter`, drawn below.
+    """
+    found, trained = race.compare(rows), race.compare(rows, "score_16")
+    names = [*rows.entry.unique()]
+    tasks = [task for task in race.TASKS if task in set(rows.task)]
+    mine = [] if own is None else [*own.entry.unique()]
+    figure, panels = _grid(
+        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.47 * len(names + mine) + 1.7
+    )
+    for ax, task in zip(panels, tasks, strict=False):
+        here = found[found.task == task].set_index("entry")
+        for y, name in enumerate(names):
+            row, colour = here.loc[name], VERDICTS[here.verdict[name]]
+            ax.plot([row.low, row.high], [y, y], color=colour, lw=2.5)
+            ax.plot(row["mean"], y, "o", color=colour, ms=8)
+        start = trained[trained.task == task].set_index("entry")["mean"]
+        ax.plot(start[names], range(len(names)), "o", mfc="none", mec=BLACK, ms=8, mew=1.2)
+        ax.axvline(here["mean"][race.BASELINE], color=BLACK, lw=1, ls=":")
+        if task != "language":
+            ax.set_xlim(-0.05, 1.08)
+            ax.set_xticks([0, 0.5, 1])
+    _cost(panels[-1], rows, names)
+    if own is not None:
+        _own(panels, tasks, race.with_longer(own), len(names))
+    judged = found[(found.verdict != "baseline") & found.entry.isin(race.REMEDIES)]
+    counts = judged.verdict.value_counts()
+    better, worse, same = (int(counts.get(kind, 0)) for kind in ("better", "worse", "no difference"))
+    figure.suptitle(
+        f"Beyond the trained length, against {race.BASELINE}: {better} better, {worse} worse, {same} no difference",
+        size=16, weight="bold", x=0.01, ha="left",
+    )  # fmt: skip
+    lists = {
+        kind: "; ".join(
+            f"{NAMES[task]}: {', '.join(part.entry)}"
+            for task, part in judged[judged.verdict == kind].groupby("task", sort=False)
+        )
+        or "none"
+        for kind in ("better", "worse")
+    }
+    return (
+        figure,
+        f"Against {race.BASELINE}, better: {lists['better']}. Worse: {lists['worse']}. All else: no difference.",
+    )
+
+
+def _cost(ax: Axes, rows: pd.DataFrame, names: list[str]) -> None:
+    times = rows.groupby("entry").step_ms.median()
+    ax.barh(range(len(names)), times[names], 0.6, color=GREY)
+    ax.set_xlim(0, None)
+
+
+def _own(panels: list[Axes], tasks: list[str], own: pd.DataFrame, start: int) -> None:
+    """The learner's rows, in a colour of their own."""
+    for y, (_, part) in enumerate(own.groupby("entry", sort=False), start):
+        for ax, task in zip(panels, tasks, strict=False):
+            here = part[part.task == task]
+            if len(here):
+                mean, low, high = race.interval(here.longer)
+                if len(here) > 1:
+                    ax.plot([low, high], [y, y], color=PURPLE, lw=2.5)
+                ax.plot(mean, y, "D", color=PURPLE, ms=8)
+                ax.plot(here.score_16.mean(), y, "D", mfc="none", mec=PURPLE, ms=8)
+        panels[-1].barh(y, part.step_ms.median(), 0.6, color=PURPLE)
+
+
+def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
+    """Score against length for every remedy of a task; the best and the worst at the longest are named."""
+    means = rows[(rows.task == task) & rows.entry.isin(race.REMEDIES)].groupby("entry", sort=False)
+    means = means[[f"score_{n}" for n in race.LENGTHS]].mean()
+    last, low = means.iloc[:, -1], task == "language"
+    order = last.sort_values(ascending=low)
+    named = {race.BASELINE: BLACK, order.index[0]: GREEN, order.index[-1]: RED, "differential": BLUE}
+    word = "loss (nats)" if low else "accuracy"
+    ax = style.axes(f"{NAMES[task]}: {order.index[0]} keeps most", "length (trained on up to 16)", word, log="x")
+    lines = []
+    for name, row in means.iterrows():
+        line = ax.plot(race.LENGTHS, row, color=named.get(name, "#c4c4c4"), lw=3 if name in named else 1.5, label=name)
+        lines += line if name in named else []
+    ax.set_xticks(race.LENGTHS, race.LENGTHS)
+    ax.minorticks_off()
+    style.label(ax, lines)
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
+    return ax, f"{NAMES[task]} at {race.LENGTHS[-1]}, {word}, mean of {rows.seed.nunique()} seeds: {listed}."
+
+
+def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
+    """Attention to the answer and to noise, at the trained and the longest length."""
+    names, here = race.REMEDIES, rows[rows.task == task]
+    titles = ["answer", "noise"]
+    figure, panels = _grid(titles, names, 0.42 * len(names) + 2.0)
+    figure.set_size_inches(10.5, 0.42 * len(names) + 1.8)
+    for ax, what in zip(panels, titles, strict=True):
+        means = here.groupby("entry")[[f"{what}_{race.TRAINED}", f"{what}_{race.LENGTHS[-1]}"]].mean().loc[names]
+        for y, (short, long) in enumerate(means.values):
+            ax.plot([short, long], [y, y], color="#c4c4c4", lw=3, zorder=1)
+        ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8, label=str(race.TRAINED))
+        ax.plot(means.iloc[:, 1], range(len(names)), "o", color=BLUE if what == "answer" else RED, ms=9)
+        ax.set_xlim(-0.03, 1.03)
+        ax.set_xlabel("share of the attention", size=13)
+    long = here.groupby("entry")[f"answer_{race.LENGTHS[-1]}"].mean().loc[names].sort_values(ascending=False)
+    figure.suptitle(
+        f"{long.index[0]} keeps most on the answer at {race.LENGTHS[-1]}", size=16, weight="bold", x=0.01, ha="left"
+    )
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in long.items())
+    return figure, f"Share on the answer at {race.LENGTHS[-1]}: {listed}. Open: at {race.TRAINED}."
+
+
+def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str, log: bool = False) -> tuple[Figure, str]:
+    """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
+    names, here = race.REMEDIES, rows[rows.task == task]
+    figure, panels = _grid(list(columns.values()), names, 0.42 * len(names) + 1.8)
+    figure.set_size_inches(10.5, 0.42 * len(names) + 1.8)
+    said = []
+    for ax, (column, label) in zip(panels, columns.items(), strict=True):
+        means = here.groupby("entry")[column].mean().loc[names]
+        for y, name in enumerate(names):
+            values = here[here.entry == name][column]
+            ax.plot(values, [y] * len(values), "o", ms=5, color=GREY, alpha=0.7)
+            ax.plot(means[name], y, "|", ms=18, mew=3, color=BLUE if name != race.BASELINE else BLACK)
+        if log:
+            ax.set_xscale("log")
+        said.append(
+            f"{label}: least {means.idxmin()} {means.min():.3g}, most {means.idxmax()} {means.max():.3g}, {race.BASELINE} {means[race.BASELINE]:.3g}"
+        )
+    figure.suptitle(title, size=16, weight="bold", x=0.01, ha="left")
+    return figure, "; ".join(said) + "."
+
+
+def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
+    """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
+    longest = race.LENGTHS[-1]
+    columns = [f"answer_{longest}", f"score_{longest}"]
+    means = rows[(rows.task == task) & rows.entry.isin(race.REMEDIES)].groupby("entry", sort=False)[columns].mean()
+    rho, p = race.rank_correlation(rows, task)
+    ax = style.axes(
+        f"{NAMES[task]}: share and accuracy, rank correlation {rho:.2f}",
+        f"share of the attention on the answer, {longest} tokens",
+        "accuracy",
+    )
+    named = {
+        race.BASELINE,
+        "differential",
+        means[columns[0]].idxmax(),
+        means[columns[1]].idxmax(),
+        means[columns[1]].idxmin(),
+    }
+    ax.plot(means[columns[0]], means[columns[1]], "o", ms=9, color=GREY)
+    for name, (share, score) in means.iterrows():
+        if name in named:
+            ax.plot(share, score, "o", ms=10, color=BLACK if name == race.BASELINE else BLUE)
+            ax.annotate(name, (share, score), xytext=(8, 4), textcoords="offset points", size=13)
+    ax.margins(x=0.2, y=0.12)
+    told = "goes with" if rho > 0 else "goes against"
+    sure = f"more share {told} more accuracy" if p < 0.05 else "no clear relation"
+    return ax, f"{len(means)} remedies: rank correlation {rho:.2f} (p = {p:.2g}): {sure}."
+
+
+def controls(rows: pd.DataFrame) -> pd.DataFrame:
+    """Beyond the trained length: what must fail beside the baseline, with what guessing gives."""
+    means = rows.groupby(["entry", "task"], sort=False).longer.mean().unstack("task")[list(race.TASKS)]
+    table = means.loc[[race.BASELINE, *race.CONTROLS]].rename(columns=NAMES)
+    table.loc["guessing"] = [race.CHANCE[task] for task in race.TASKS]
+    return table
+
+
+def claims_of_the_talk(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each remedy of the talk's last slide: verdict by task against the baseline, beyond the trained length."""
+    found = race.compare(rows).set_index(["entry", "task"])
+    table = {}
+    for name in [*race.POSITIONS, *race.PHYSICAL.values()]:
+        table[name] = {NAMES[task]: _signed(found.loc[name, task]) for task in race.TASKS}
+    return pd.DataFrame(table).T
+
+
+def _signed(row: pd.Series) -> str:
+    return "no difference" if row.verdict == "no difference" else f"{row.verdict} ({row.gap:+.2f})"
+
+
+def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """Largest over median, of logits and of final states, and what rounding to four bits does."""
+    columns = {"outlier_logits": "logits", "outlier_states": "states", "quantisation_error": f"{race.BITS}-bit error"}
+    means = rows[(rows.task == "retrieval") & rows.entry.isin(race.REMEDIES)].groupby("entry").quantisation_error.mean()
+    return _pair(rows, "retrieval", columns, f"{means.idxmin()} loses least to {race.BITS} bits")
+
+
+def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
+    short, long = race.TRAINED, race.LENGTHS[-1]
+    columns = {
+        "effective_rank": "effective rank",
+        f"distance_{short}": f"distance at {short}",
+        f"distance_{long}": f"at {long}",
+    }
+    means = rows[(rows.task == "retrieval") & rows.entry.isin(race.REMEDIES)].groupby("entry")[list(columns)].mean()
+    fallen = int((means.iloc[:, 2] < means.iloc[:, 1]).sum())
+    return _pair(rows, "retrieval", columns, f"The distance falls in {fallen} of {len(means)} remedies")
+
+
+# What the lab says -------------------------------------------------------------------------------------
+
+
+def protocol(rows: pd.DataFrame) -> str:
+    """The budget in words, from the settings and the table."""
+    kept = rows[rows.entry.isin(race.REMEDIES)]
+    apart = kept.groupby("task").parameters.agg(lambda p: p.max() / p.min() - 1).max()
+    budget = race.BUDGET
+    return (
+        f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
+        f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {rows.steps.iloc[0]} steps "
+        f"of {budget['rows']} rows with up to {race.TRAINED} tokens, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
+        f"**Tests** on {', '.join(map(str, race.LENGTHS))} tokens. {len(rows)} runs, {rows.seconds.sum() / 60:.0f} minutes "
+        "in all on shared cores."
+    )
+
+
+def examples() -> pd.DataFrame:
+    """One row of each task in words."""
+    lines = {}
+    for task in race.TASKS:
+        ids, targets = race.TASKS[task](8, 1)(torch.Generator().manual_seed(1))
+        words = race.vocabulary(task)
+        asked = (targets[0] >= 0).nonzero().flatten()
+        text = ("" if task == "language" else " ").join(words[k] for k in ids[0] if k)
+        right = ("" if task == "language" else " ").join(words[k] for k in targets[0][asked])
+        lines[NAMES[task].removesuffix(" loss")] = {"tokens": text, "to be named": right}
+    return pd.DataFrame(lines).T
+
+
+def legend(rows: pd.DataFrame) -> str:
+    """What the marks of the table mean."""
+    count = len(race.REMEDIES) - 1
+    return (
+        f"Open: on {race.TRAINED} tokens. Filled: mean at longer ones, 95 % interval over {rows.seed.nunique()} seeds. "
+        f"Green better, orange worse, grey no difference: paired t test, Holm's correction over all comparisons with {race.BASELINE}. "
+        f"Purple: trained on this page. {count} remedies and a control."
+    )
+
+
+def told(rows: pd.DataFrame) -> str:
+    """What was found about the talk's last slide."""
+    found, long = race.compare(rows).set_index(["entry", "task"]), race.LENGTHS[-1]
+    here = rows[rows.task == "retrieval"].groupby("entry")
+    right, share = here[f"score_{long}"].mean(), here[f"answer_{long}"].mean()
+    best = right[race.POSITIONS].idxmax()
+    lines = [
+        f"**Positions.** {best} retrieves {right[best]:.2f} on {long} tokens ({race.BASELINE} {right[race.BASELINE]:.2f}) with "
+        f"a mean share of {share[best]:.2f} on the answer: attention that is far from extreme, and enough here. No position "
+        f"encoding has more than {share[race.POSITIONS].max():.2f}."
+    ]
+    for what, entry in race.PHYSICAL.items():
+        verdicts = {NAMES[task]: found.loc[entry, task] for task in ("retrieval", "first", "last")}
+        listed = ", ".join(f"{name} {row.gap:+.2f} ({row.verdict})" for name, row in verdicts.items())
+        lines.append(f"**{what.capitalize()}**, {entry}: {listed}.")
+    return "\n\n".join(lines)
+
+
+def answer(rows: pd.DataFrame) -> str:
+    """The answer to the lab's question and to the course's."""
+    found, long = race.compare(rows), race.LENGTHS[-1]
+    found = found[found.entry.isin(race.REMEDIES)]
+    better = (
+        found[found.verdict == "better"].groupby("entry").task.agg(lambda tasks: ", ".join(NAMES[t] for t in tasks))
+    )
+    listed = "; ".join(f"**{name}** ({tasks})" for name, tasks in better.items()) or "none"
+    here = rows[rows.task == "retrieval"].groupby("entry")
+    right, share = here[f"score_{long}"].mean()[race.REMEDIES], here[f"answer_{long}"].mean()[race.REMEDIES]
+    best = right.idxmax()
+    return (
+        f"> **Answer.** Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Best at "
+        f"retrieval on {long} tokens is **{best}** with {right[best]:.2f} ({race.BASELINE} {right[race.BASELINE]:.2f}, "
+        f"differential {right['differential']:.2f}), with **{share[best]:.2f}** of its attention on the answer. No remedy "
+        f"made attention ignore: the largest share is {share.max():.2f} ({share.idxmax()}), and it falls with length in all."
+        if (here[f"answer_{race.TRAINED}"].mean()[race.REMEDIES] > share).all()
+        else f"> **Answer.** Better than {race.BASELINE} beyond the trained length: {listed}. The largest share on the answer "
+        f"at {long} is {share.max():.2f} ({share.idxmax()})."
+    )
