@@ -36,6 +36,13 @@ def said(text: str, word: str) -> str:
     return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain)
 
 
+def answer(path: Path, root: Path) -> str:
+    """The answer of a lesson, which its last cell computes or its text states."""
+    outputs = [o.get("data", {}) for cell in executed(path, root).cells for o in cell.get("outputs", [])]
+    computed = ["".join(data["text/markdown"]) for data in outputs if "text/markdown" in data]
+    return said("\n\n".join([markdown(path), *computed]), "Answer")
+
+
 def question(path: Path) -> str:
     text = path.read_text() if path.suffix == ".md" else markdown(path)
     return said(text, "Question")
@@ -87,7 +94,7 @@ class Chapters(Directive):
         return (
             f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
             f'<p class="chapter-question">{question(path)}</p>{picture(path, root)}'
-            f"<p>{said(text, 'Answer')}</p><p><small>{links}</small></p></article>"
+            f"<p>{answer(path, root)}</p><p><small>{links}</small></p></article>"
         )
 
 

@@ -31,6 +31,13 @@ def test_expectations_are_about_claims_that_exist():
         assert why
 
 
+def test_the_scorecard_has_a_table_for_every_chapter_with_claims(root):
+    shown = re.findall(r"scorecard\.table\((\d)\)", (root / "chapters/scorecard.ipynb").read_text())
+    assert shown == sorted({str(each.chapter) for each in CLAIMS.values()}), (
+        "add `scorecard.table(…)` to scorecard.ipynb"
+    )
+
+
 @pytest.mark.parametrize("name", CLAIMS)
 def test_claim_points_to_a_page_and_a_heading_that_exist(name, root):
     page, _, heading = CLAIMS[name].shown.partition("#")
