@@ -1,5 +1,7 @@
 """What chapter 4 draws: functions that return a figure and the sentence that states its finding."""
 
+from collections.abc import Callable
+
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -91,6 +93,32 @@ def lead_costs() -> tuple[Axes, str]:
         f"Largest count from a lead of {leads[0]} to one of {leads[-1]}: {ends}; "
         + ", ".join(f"best {limit} at {lead} ({name})" for name, (limit, lead) in best.items())
         + "."
+    )
+
+
+def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
+    """How far the first token's weight counts, by the bits in which it is stored: `reach` tells it."""
+    bits = range(3, 13)
+    limits = [reach(b) for b in bits]
+    factor = (limits[-1] / limits[0]) ** (1 / (len(limits) - 1))
+    ax = style.axes(f"One bit more counts {factor:.2f} times as far", "significant bits of the weight", "largest count")
+    ax.set_yscale("log")
+    ax.plot(bits, limits, "o-", color=BLUE, label="read right")
+    ax.plot(bits, [2**b for b in bits], "--", color=GREY, label="2 to the bits")
+    for name, b in (("bf16", 8), ("fp16", 11)):
+        limit = limits[b - bits[0]]
+        ax.annotate(
+            f"{name}: {limit:,.0f}",
+            (b, limit),
+            (8, -22),
+            textcoords="offset points",
+            color=style.TYPES[name],
+            weight="bold",
+        )
+    style.label(ax)
+    return ax, (
+        f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
+        f"{factor:.2f} times as far for each bit."
     )
 
 
