@@ -72,8 +72,8 @@ class Verdict:
 class Exercise:
     """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`."""
 
-    def __init__(self, number: str, title: str, check: Callable[..., Right]):
-        self.number, self.title, self.check = number, title, check
+    def __init__(self, number: str, title: str, check: Callable[..., Right], seconds: float = 0.0):
+        self.number, self.title, self.check, self.seconds = number, title, check, seconds
         self.last: Verdict | None = None
         self.__doc__ = check.__doc__
 
@@ -84,16 +84,16 @@ class Exercise:
     def solution(self, *answers: Any) -> Verdict:
         """The verdict on an answer, without a mark in `progress`."""
         try:
-            with _limited(SECONDS):
+            with _limited(max(SECONDS, self.seconds)):
                 right = self.check(*answers)
             return Verdict(True, right.sentence, right.picture() if right.picture else None)
         except Wrong as wrong:
             return Verdict(False, str(wrong))
 
 
-def exercise(number: str, title: str) -> Callable[[Callable[..., Right]], Exercise]:
-    """Make an exercise of a check, under its number and the title that it has in the notebook."""
-    return lambda check: Exercise(number, title, check)
+def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callable[..., Right]], Exercise]:
+    """Make an exercise of a check, under its number and title; `seconds` for one that trains and so takes longer."""
+    return lambda check: Exercise(number, title, check, seconds)
 
 
 def progress(exercises: Iterable[Exercise]) -> HTML:
@@ -268,6 +268,8 @@ def shown(value: Any) -> str:
         return str(_rounded(tensor.tolist()))
     if isinstance(value, nx.Graph):
         return f"a graph of {len(value)} nodes and {value.number_of_edges()} edges"
+    if isinstance(value, list | tuple) and value and all(isinstance(x, float) for x in value):
+        return str(_rounded([float(x) for x in value])) if len(value) <= MOST_NUMBERS else f"{len(value)} numbers"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 

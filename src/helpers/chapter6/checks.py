@@ -1,10 +1,692 @@
 """What is behind the exercises of chapter 6."""
 
-from IPython.display import HTML
+import math
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
-from helpers import checks
+import torch
+from IPython.display import HTML
+from scipy import stats
+from torch import Tensor
+from torch.nn import functional
+
+from helpers import attention, checks, differential, show, style
+from helpers.chapter6 import figures, measures, race
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, run, shown
+
+BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def progress() -> HTML:
     """Which of the ten are right, and which is next."""
     return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+
+
+def _cases(*texts: str) -> list[Case]:
+    names = {"checks": sys.modules[__name__], "torch": torch, "math": math, "differential": differential}
+    return checks.cases(names, *texts)
+
+
+def _drawn(figure: Any, finding: str) -> HTML:
+    return show(figure, alt=finding, caption=f"With your function. {finding}")
+
+
+def _floats(value: Any) -> Tensor:
+    return torch.as_tensor(value).detach().double()
+
+
+# Two maps ----------------------------------------------------------------------------------------------
+
+
+@exercise("6.1", "Subtract two maps")
+def subtract(answer: Any, largest: Any) -> Right:
+    """The signed row, and the largest lambda at which no weight of it is below 0."""
+    given = _cases(
+        "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5",
+        "torch.tensor([1.0, 0.0, -1.0]), torch.tensor([0.0, 2.0, 0.0]), 0.8",
+        "checks.normal(3, 5, seed=1), checks.normal(3, 5, seed=2), 0.2",
+        "torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 0.0",
+    )
+
+    def maps(f: Callable) -> Callable:
+        return lambda x, y, lam: f(x.softmax(-1), y.softmax(-1), lam)
+
+    traps = [
+        Trap(
+            "A softmax of the difference is not the difference of the softmaxes.",
+            lambda x, y, lam: (x - lam * y).softmax(-1),
+        ),
+        Trap("λ belongs to the second map.", maps(lambda a, b, lam: lam * a - b)),
+        Trap("λ is missing.", maps(lambda a, b, lam: a - b)),
+        Trap("The two maps are exchanged.", maps(lambda a, b, lam: b - lam * a)),
+        Trap("The second map is subtracted, not added.", maps(lambda a, b, lam: a + lam * b)),
+        Trap("You cut off what is below 0: the weights may be negative.", maps(lambda a, b, lam: (a - lam * b).relu())),
+        Trap(
+            "You divided by the row's sum: it is not 1 but 1 - λ, and stays so.",
+            maps(lambda a, b, lam: (a - lam * b) / (1 - lam)),
+        ),
+        Trap("softmax is over the last axis, the keys: dim=-1.", lambda x, y, lam: x.softmax(0) - lam * y.softmax(0)),
+        Trap("These are logits: take a softmax of each first.", lambda x, y, lam: x - lam * y),
+    ]
+    compare("difference", answer, differential.difference, given, traps)
+    rows = _cases(
+        "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0])",
+        "torch.tensor([1.0, 0.0, -1.0]), torch.tensor([0.0, 2.0, 0.0])",
+        "checks.normal(6, seed=3), checks.normal(6, seed=4)",
+        "torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.0, 3.0])",
+    )
+
+    def ratios(f: Callable) -> Callable:
+        return lambda x, y: f(x.softmax(-1), y.softmax(-1))
+
+    below = [
+        Trap("That λ leaves one weight alone above 0: take the key that falls first.", ratios(lambda a, b: (a / b).max())),
+        Trap("Divide the weights, not the logits.", lambda x, y: (x / y).min()),
+        Trap("The two smallest weights need not be at one key: divide key by key.", ratios(lambda a, b: a.min() / b.min())),
+        Trap("The key with the smallest weight is not the first to fall: divide key by key.", ratios(lambda a, b: a[a.argmin()] / b[a.argmin()])),
+        Trap("The key with the largest second weight is not the first to fall: divide key by key.", ratios(lambda a, b: a[b.argmax()] / b.max())),
+        Trap("The sums under the two softmaxes are missing.", lambda x, y: (x - y).min().exp()),
+        Trap("That is the key, not the λ.", ratios(lambda a, b: (a / b).argmin())),
+        Trap("Upside down: first weight over second.", ratios(lambda a, b: (b / a).min())),
+    ]  # fmt: skip
+    compare("largest", largest, ratios(lambda a, b: (a / b).min()), rows, below)
+
+    def picture() -> HTML:
+        first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
+        before, row = first.softmax(-1), _floats(answer(first, second, 0.8))
+        ax = style.axes(f"λ = 0.8: {int((row < -1e-12).sum())} of 24 weights are negative", "key", "weight")
+        ax.bar(range(24), before.tolist(), 0.9, color="#cccccc", label="first map")
+        ax.bar(range(24), row.tolist(), 0.45, color=[RED if w < 0 else BLUE for w in row])
+        ax.axhline(0, color=BLACK, lw=1)
+        ax.legend()
+        bound = float(_floats(largest(first, second)))
+        return _drawn(ax, f"The row sums to {row.sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
+
+    return Right("both functions agree with the solution on four cases each. A row sums to 1 - λ.", picture)
+
+
+@exercise("6.2", "λ of a layer")
+def lam_of_layer(answer: Any) -> Right:
+    """Lambda from its four vectors and the number of the layer."""
+    given = _cases(
+        "torch.zeros(2, 2, 4), 1",
+        "torch.zeros(2, 2, 4), 28",
+        "0.3 * checks.normal(2, 2, 8, seed=1), 1",
+        "0.5 * checks.normal(2, 2, 8, seed=2), 4",
+    )
+
+    def lam(vectors: Tensor, layer: int) -> Tensor:
+        first, second = vectors.prod(1).sum(-1).exp()
+        return first - second + differential.lambda_init(layer)
+
+    def own(f: Callable) -> Callable:
+        return lambda v, n: f(*v.prod(1).sum(-1), differential.lambda_init(n))
+
+    def start(f: Callable) -> Callable:
+        return lambda v, n: lam(v, 1) - 0.2 + f(n)
+
+    traps = [
+        Trap(
+            "Layers count from 1: in layer 1 the exponent is 0. The released code counts from 0.",
+            start(lambda n: differential.lambda_init(n + 1)),
+        ),
+        Trap("You went one layer down: layer 1 itself has 0.8 - 0.6 = 0.2.", start(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2)))),
+        Trap("The exponent is negative: the start grows towards 0.8.", start(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1)))),
+        Trap("The factor 0.6 is missing.", start(lambda n: 0.8 - math.exp(-0.3 * (n - 1)))),
+        Trap("0.8 and 0.6 are exchanged: the start grows towards 0.8.", start(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1)))),
+        Trap("That is 1 - lambda_init, the scale of a head, and not where λ starts.", start(lambda n: 1 - differential.lambda_init(n))),
+        Trap("lambda_init is missing.", start(lambda n: 0.0)),
+        Trap("The vectors are missing: λ only starts at lambda_init.", own(lambda a, b, i: i)),
+        Trap("The second exponential is subtracted.", own(lambda a, b, i: a.exp() + b.exp() + i)),
+        Trap("The two exponentials are exchanged: map 1 comes first.", own(lambda a, b, i: b.exp() - a.exp() + i)),
+        Trap("The exponentials are missing.", own(lambda a, b, i: a - b + i)),
+        Trap("Two exponentials, not one of the difference.", own(lambda a, b, i: (a - b).exp() + i)),
+        Trap("A product of two vectors is the sum over their entries of the products.", lambda v, n: v.sum((1, 2)).exp().diff()[0] * -1 + differential.lambda_init(n)),
+        Trap("vectors[0] has query and key of map 1: you paired vectors of different maps.", lambda v, n: lam(v.transpose(0, 1), n)),
+    ]  # fmt: skip
+    return compare("lam", answer, lam, given, traps, picture=lambda: _schedule(answer))
+
+
+def _schedule(answer: Callable) -> HTML:
+    layers = range(1, 29)
+    starts = [float(_floats(answer(torch.zeros(2, 2, 4), layer))) for layer in layers]
+    ax = style.axes(f"λ starts at {starts[0]:.2f} in layer 1 and at {starts[-1]:.2f} in layer 28", "layer", "λ")
+    ax.plot(layers, starts, "o-", color=BLUE)
+    ax.set_ylim(0, 1)
+    return _drawn(ax, f"Half of the way is done in layer {next(n for n in layers if starts[n - 1] >= 0.5)}.")
+
+
+REMOVES, LEAVES, GROWS = "removes 80 % of it", "leaves it as it is", "makes it larger"
+
+
+@exercise("6.3", "Noise that two maps share")
+def noise_left(prediction: Any, answer: Any) -> Right:
+    """What λ does to independent noise; the size of a difference of two patterns."""
+    reasons = {
+        REMOVES: "It would if both maps had the same noise. Here the second map brings its own: where are its peaks?",
+        LEAVES: "Something was subtracted that is not 0. At the keys where the second map has its peaks, what is there now?",
+        GROWS: "Independent patterns are at right angles, so their squares add: the size grows by √(1 + λ²).",
+    }
+    choice("prediction", prediction, reasons, GROWS)
+    given = _cases("0.0, 0.8", "1.0, 0.8", "0.9, 0.8", "0.4, 0.8", "0.5, 0.2")
+    traps = [
+        Trap("That holds only where both patterns are the same, at a cosine of 1.", lambda c, lam: 1 - lam),
+        Trap("That subtracts the shared part alone: the second pattern brings the rest along.", lambda c, lam: 1 - lam * c),
+        Trap("That is the square of the size: take the root.", lambda c, lam: 1 + lam**2 - 2 * lam * c),
+        Trap("The sign: a difference gets smaller as the patterns agree.", lambda c, lam: math.sqrt(1 + lam**2 + 2 * lam * c)),
+        Trap("That is what the best λ leaves, λ = c: here λ is given.", lambda c, lam: math.sqrt(1 - c**2)),
+        Trap("The cosine is missing: that is true of independent patterns.", lambda c, lam: math.sqrt(1 + lam**2)),
+        Trap("The factor 2 is missing: the mixed product comes twice.", lambda c, lam: math.sqrt(1 + lam**2 - lam * c)),
+        Trap("λ stands in the mixed product, too.", lambda c, lam: math.sqrt(max(0.0, 1 + lam**2 - 2 * c))),
+        Trap("λ is squared where it stands alone.", lambda c, lam: math.sqrt(1 + lam - 2 * lam * c)),
+    ]  # fmt: skip
+    compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c), given, traps)
+
+    def picture() -> HTML:
+        ax, finding = figures.noise_left()
+        places = [k / 20 for k in range(21)]
+        ax.plot(places, [float(_floats(answer(c, 0.8))) for c in places], "x", ms=9, mew=2, color=BLACK)
+        return _drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
+
+    return Right(f"noise_left agrees with the solution on {len(given)} cases. {reasons[GROWS]}", picture)
+
+
+# From logits to weights --------------------------------------------------------------------------------
+
+
+@exercise("6.4", "Off by one")
+def off_by_one(answer: Any) -> Right:
+    """Softmax with a 1 in the denominator, at logits of any size."""
+    given = _cases(
+        "torch.tensor([2.0, 1.0, 0.0, -1.0])",
+        "torch.zeros(4)",
+        "checks.normal(2, 3, 6, seed=1)",
+        "torch.tensor([-1000.0, -1000.0])",
+        "torch.tensor([0.0, -math.inf])",
+        "torch.tensor([1000.0, 0.0])",
+    )
+
+    def shifted(x: Tensor, one: Callable[[Tensor], Any]) -> Tensor:
+        top = x.max(-1, keepdim=True).values
+        e = (x - top).exp()
+        return e / (one(top) + e.sum(-1, keepdim=True))
+
+    traps = [
+        Trap("exp(1000) is infinite: subtract the largest logit first, and think of the 1.", _naive),
+        Trap("After subtracting the largest logit the 1 has to shrink as well: it is exp(-largest).", lambda x: shifted(x, lambda top: 1)),
+        Trap("That is softmax: the 1 in the denominator is missing.", lambda x: x.softmax(-1)),
+        Trap("One 1 in all, not one for each key.", lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True)),
+        Trap("There is one weight too many: cut off the one of the extra logit.", lambda x: functional.pad(x, (1, 0)).softmax(-1)),
+        Trap("You cut off a key and kept the extra logit: it came first.", lambda x: functional.pad(x, (1, 0)).softmax(-1)[..., :-1]),
+        Trap("The extra logit is 0, so that it adds exp(0) = 1; yours is 1.", lambda x: functional.pad(x, (1, 0), value=1.0).softmax(-1)[..., 1:]),
+        Trap("The sum is over the last axis, the keys: each row has its own.", lambda x: x.exp() / (1 + x.exp().sum())),
+        Trap("That is softpick: here nothing is taken off the numerators.", attention.softpick),
+        Trap("That is a sigmoid: each key by itself.", lambda x: x.sigmoid()),
+    ]  # fmt: skip
+    return compare(
+        "off_by_one",
+        answer,
+        attention.softmax_off_by_one,
+        given,
+        traps,
+        picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
+    )
+
+
+def _naive(x: Tensor) -> Tensor:
+    return x.exp() / (1 + x.exp().sum(-1, keepdim=True))
+
+
+def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
+    """The weights of each way on the logits of the lesson's panel."""
+    logits, places = measures.panel_logits(content, n)
+    found = {name: _floats(way(logits.clone())) for name, way in ways.items()}
+    ax = style.axes("", "key", "weight")
+    for shift, (name, row), colour in zip((0.0, 0.3, 0.6), found.items(), (GREY, BLUE, RED), strict=False):
+        ax.vlines(torch.arange(n) + shift, 0, row, color=colour, lw=2.5, label=name)
+    ax.axhline(0, color=BLACK, lw=0.8)
+    ax.legend()
+    if places:
+        said = ", ".join(f"{name} {row[places].sum():.2f}" for name, row in found.items())
+        zeros = ", ".join(f"{name} {int((row == 0).sum())}" for name, row in found.items())
+        finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
+    else:
+        said = ", ".join(f"{name} {row.sum():.2f}" for name, row in found.items())
+        finding = f"Nothing fits the query, and the weights sum to: {said}."
+    ax.set_title(f"{content.capitalize()}: {said}")
+    return _drawn(ax, finding)
+
+
+@exercise("6.5", "A scale that outlives the context")
+def smallest_scale(answer: Any) -> Right:
+    """The smallest s of scalable softmax that gives the key that leads a weight."""
+    given = _cases("1.0, 100, 0.5", "2.0, 4096, 0.9", "6.0, 16, 0.99", "0.5, 10, 0.4")
+
+    def scale(gap: float, n: int, weight: float) -> float:
+        return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
+
+    traps = [
+        Trap("That multiplies the logits of plain softmax: scalable softmax brings ln n along itself.", lambda g, n, w: scale(g, n, w) * math.log(n)),
+        Trap("The key that leads has n - 1 rivals, not n.", lambda g, n, w: (math.log(n) + _odds(w)) / (g * math.log(n))),
+        Trap("A larger gap needs a smaller scale: divide by it.", lambda g, n, w: scale(g, n, w) * g**2),
+        Trap("The gap is missing.", lambda g, n, w: scale(g, n, w) * g),
+        Trap("That gives a weight of one half: the odds of the weight are missing.", lambda g, n, w: scale(g, n, 0.5)),
+        Trap("Odds are weight over 1 - weight, not the weight.", lambda g, n, w: (math.log(n - 1) + math.log(w)) / (g * math.log(n))),
+        Trap("Odds are weight over 1 - weight; yours are upside down.", lambda g, n, w: scale(g, n, 1 - w)),
+        Trap("That is the limit for n → ∞; here n is given.", lambda g, n, w: 1 / g),
+        Trap("The length enters as a natural logarithm.", lambda g, n, w: scale(g, n, w) * math.log(2)),
+        Trap("The rivals are missing: without them any scale would do.", lambda g, n, w: _odds(w) / (g * math.log(n))),
+    ]  # fmt: skip
+    return compare("smallest_scale", answer, scale, given, traps, picture=lambda: _scales(answer))
+
+
+def _odds(weight: float) -> float:
+    return math.log(weight / (1 - weight))
+
+
+def _scales(answer: Callable) -> HTML:
+    lengths = [2**k for k in range(3, 21)]
+    most, least = (float(answer(1.0, n, 0.9)) for n in (lengths[0], lengths[-1]))
+    title = f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do"
+    ax = style.axes(title, "n (tokens)", "smallest s for 0.9", log="x")
+    for gap, colour in ((1.0, RED), (2.0, BLUE), (4.0, GREEN)):
+        ax.plot(lengths, [answer(gap, n, 0.9) for n in lengths], color=colour, label=f"gap {gap:g}")
+        ax.axhline(1 / gap, color=colour, ls=":", lw=1.5)
+    style.label(ax)
+    return _drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
+
+
+# Counting a row ----------------------------------------------------------------------------------------
+
+HALF, MOST, ABOVE = "less than a half", "from a half to 1", "more than 1"
+
+
+@exercise("6.6", "Two ways to count a row")
+def counted(prediction: Any, answer: Any) -> Right:
+    """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
+    reasons = {
+        HALF: "Add the row up with its signs. What is 0.35 divided by that?",
+        MOST: "Of all weight by size it is between a half and 1. But the row is divided by its sum, with signs.",
+        ABOVE: "The row sums to 0.2, so the answer's share is 1.75 and the noise's -0.75: signed shares are no shares.",
+    }
+    choice("prediction", prediction, reasons, ABOVE)
+    given = _cases(
+        "torch.tensor([0.35, 0.05, -0.1, -0.1]), 0",
+        "torch.tensor([0.3, 0.5, 0.0, 0.0]), 1",
+        "differential.difference(checks.normal(8, seed=1), checks.normal(8, seed=2), 0.8), 2",
+        "differential.difference(checks.normal(50, seed=3), checks.normal(50, seed=4), 0.5), 49",
+    )
+
+    def other(f: Callable[[Tensor, Tensor, Tensor], Any]) -> Callable:
+        def trap(row: Tensor, place: int) -> Any:
+            rest = torch.cat([row[:place], row[place + 1 :]])
+            return torch.stack([_floats(x) for x in f(row, row[place], rest)])
+
+        return trap
+
+    traps = [
+        Trap("The row sums to 1 - λ, so λ is 1 minus the sum.", other(lambda r, a, n: _five(r, a, n, lam=r.sum()))),
+        Trap("The first pair of shares is counted with signs, and divided by the row's sum.", other(lambda r, a, n: (1 - r.sum(), *2 * (a.abs() / r.abs().sum(), n.abs().sum() / r.abs().sum())))),
+        Trap("The second pair of shares is counted by size, each weight by itself.", other(lambda r, a, n: (1 - r.sum(), *2 * (a / r.sum(), n.sum() / r.sum())))),
+        Trap("By size: take the size of each weight first, then the sum; yours cancel before.", other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum().abs() / r.abs().sum()))),
+        Trap("By size the noise has no sign: each weight's size is added.", other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum() / r.abs().sum()))),
+        Trap("By size the row is divided by the sum of sizes, not by its signed sum.", other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs() / r.sum(), n.abs().sum() / r.sum()))),
+        Trap("Shares are missing: divide by the row's sum, and by the sum of sizes.", other(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))),
+        Trap("The noise is all other weights: yours holds the answer, too.", other(lambda r, a, n: _five(r, a, r))),
+        Trap("The order is λ, then answer and noise with signs, then by size: yours has the noise first.", other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 2, 1, 4, 3)))),
+        Trap("The order is λ, then with signs, then by size.", other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 3, 4, 1, 2)))),
+    ]  # fmt: skip
+    compare("counted", answer, other(_five), given, traps)
+
+    def picture() -> HTML:
+        found = {}
+        for name, correlation in (("independent", 0.0), ("correlated 0.9", 0.9)):
+            first, second = (x[0] for x in measures.noisy_logits(6.0, correlation, 1024))
+            found[name] = _floats(answer(differential.difference(first, second, 0.8), 0))
+        ax = style.axes("", "noise's share …", "share of the row")
+        for shift, (name, values), colour in zip((-0.2, 0.2), found.items(), (RED, BLUE), strict=True):
+            bars = ax.bar([shift, 1 + shift], values[[2, 4]].tolist(), 0.38, color=colour, label=name)
+            ax.bar_label(bars, fmt="%.2f")
+        ax.set_xticks(range(2), ["with signs", "by size"])
+        ax.axhline(0, color=BLACK, lw=1)
+        ax.set_ylim(0, 1.15)
+        ax.legend()
+        one, two = found.values()
+        ax.set_title(f"Independent noise: {one[2]:.2f} of the row with signs, {one[4]:.2f} by size")
+        return _drawn(
+            ax,
+            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {one[2]:.2f} (independent) and {two[2]:.2f} "
+            f"(correlated) of the row; by size {one[4]:.2f} and {two[4]:.2f}.",
+        )
+
+    return Right(f"counted agrees with the solution on {len(given)} cases. {reasons[ABOVE]}", picture)
+
+
+def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> tuple:
+    total, sizes = row.sum(), row.abs().sum()
+    return 1 - total if lam is None else lam, a / total, noise.sum() / total, a.abs() / sizes, noise.abs().sum() / sizes
+
+
+@exercise("6.7", "Sparsemax and entmax")
+def entmax(answer: Any) -> Right:
+    """Weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
+    given = _cases(
+        "torch.tensor([2.0, 1.0, 0.0, -1.0]), 2.0",
+        "torch.tensor([2.0, 1.0, 0.0, -1.0]), 1.5",
+        "torch.tensor([2.0, 1.5, -1.0]), 2.0",
+        "torch.zeros(4), 1.5",
+        "checks.normal(2, 3, 6, seed=1), 1.25",
+        "checks.normal(5, seed=2), 3.0",
+        "torch.tensor([100.0, 99.5, 0.0]), 1.5",
+    )
+
+    traps = [
+        Trap("That is softmax, which has no zeros.", lambda x, alpha: x.softmax(-1)),
+        Trap("The power 1 / (α - 1) is missing: without it you have sparsemax.", lambda x, alpha: _entmax((alpha - 1) * x, 2.0)),
+        Trap("The power is 1 / (α - 1); yours is upside down.", lambda x, alpha: _bisected((alpha - 1) * x, alpha - 1)),
+        Trap("The factor α - 1 before the logits is missing.", lambda x, alpha: _bisected(x, 1 / (alpha - 1))),
+        Trap("You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.", lambda x, alpha: _divided(((alpha - 1) * x).relu() ** (1 / (alpha - 1)))),
+        Trap("τ from all keys is too low where some get nothing: only the keys that keep weight count.", lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).relu()),
+        Trap("τ is one number for each row: rows of the last axis, each with a sum of 1.", lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x)),
+        Trap("That is sparsemax at every α.", lambda x, alpha: attention.sparsemax(x)),
+        Trap("That is entmax with α = 1.5 at every α.", lambda x, alpha: attention.entmax15(x)),
+        Trap("The largest key alone: close keys share the weight.", lambda x, alpha: functional.one_hot(x.argmax(-1), x.shape[-1]).double()),
+    ]  # fmt: skip
+    return compare("entmax", answer, _entmax, given, traps, 1e-5, lambda: _maps(
+        {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
+    ))  # fmt: skip
+
+
+def _divided(weights: Tensor) -> Tensor:
+    return weights / weights.sum(-1, keepdim=True)
+
+
+def _bisected(x: Tensor, power: float) -> Tensor:
+    """max(x - tau, 0) ** power with a sum of 1 in each row."""
+    x = x.double()
+    high = x.max(-1, keepdim=True).values
+    low = high - 1
+    for _ in range(60):
+        tau = (low + high) / 2
+        much = ((x - tau).relu() ** power).sum(-1, keepdim=True) > 1
+        low, high = torch.where(much, tau, low), torch.where(much, high, tau)
+    return (x - low).relu() ** power
+
+
+def _entmax(x: Tensor, alpha: float) -> Tensor:
+    return _bisected((alpha - 1) * x, 1 / (alpha - 1))
+
+
+# A head, and a table of seeds --------------------------------------------------------------------------
+
+STAYS, HALVES, TURNS = "it stays the same", "it is halved", "it changes its sign"
+
+
+@exercise("6.8", "A whole head")
+def head(prediction: Any, answer: Any) -> Right:
+    """Causal difference, values, the norm of a head and its fixed scale."""
+    reasons = {
+        STAYS: "Both rows are scaled by 1 - λ, and the norm divides by their size: the scale of λ drops out.",
+        HALVES: "Before the norm it is: 1 - λ falls from 0.8 to 0.4. What does a division by the root mean square do then?",
+        TURNS: "1 - λ stays above 0. At which λ would it change its sign?",
+    }
+    choice("prediction", prediction, reasons, STAYS)
+
+    def call(n: int, d: int, seed: int) -> str:
+        queries = ", ".join(f"checks.normal({n}, {d}, seed={seed + k})" for k in range(4))
+        return f"{queries}, checks.normal({n}, {2 * d}, seed={seed + 4})"
+
+    given = _cases(
+        f"{call(1, 2, 0)}, 0.5, 0.2", f"{call(4, 2, 10)}, 0.5, 0.2", f"{call(6, 8, 20)}, 0.8, 0.78",
+        f"{call(5, 4, 30)}, 1.3, 0.35",
+    )  # fmt: skip
+    norms = {
+        "whole": lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt(),
+        "layer": lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:]),
+        "length": lambda x, s: (1 - s) * functional.normalize(x, dim=-1),
+        "exact": lambda x, s: (1 - s) * x / x.square().mean(-1, keepdim=True).sqrt(),
+        "unscaled": lambda x, s: _normed(x, 0.0),
+        "none": lambda x, s: (1 - s) * x,
+    }
+    traps = [
+        Trap("The scale is 1 - lambda_init, fixed; yours is 1 - λ, which is learned.", lambda *x: _head(*x[:6], x[5])),
+        Trap("The factor 1 - lambda_init is missing.", partial(_head, norm=norms["unscaled"])),
+        Trap("The factor is 1 - lambda_init, not lambda_init.", lambda *x: _head(*x[:6], 1 - x[6])),
+        Trap("The norm is missing.", partial(_head, norm=norms["none"])),
+        Trap("RMSNorm takes off no mean: that is LayerNorm.", partial(_head, norm=norms["layer"])),
+        Trap("A root mean square: divide the squares by their number, the width.", partial(_head, norm=norms["length"])),
+        Trap("Each token has its own norm: over the last axis, not over the whole head.", partial(_head, norm=norms["whole"])),
+        Trap("ε = 1e-5 is missing: it stands under the root, beside the mean of the squares.", partial(_head, norm=norms["exact"])),
+        Trap("A token looks ahead: hide the later keys before the softmax.", partial(_head, causal=False)),
+        Trap("Logits are divided by the root of d, the width of the queries.", partial(_head, width=lambda d: 1.0)),
+        Trap("Logits are divided by the root of d, the width of the queries, not of the values.", partial(_head, width=lambda d: 2.0 * d)),
+        Trap("The second map is subtracted.", lambda *x: _head(*x[:5], -x[5], x[6])),
+        Trap("λ is missing.", lambda *x: _head(*x[:5], 1.0, x[6])),
+        Trap("The norm comes after the difference, not before it.", _normed_before),
+    ]  # fmt: skip
+    compare("head", answer, _head, given, traps)
+
+    def picture() -> HTML:
+        lams = [k / 20 for k in range(20)]
+        q, k, v = (normal(16, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
+        sizes = [_floats(answer(q, k, q, k, v, lam, 0.2)).square().mean().sqrt() for lam in lams]
+        plain = [_head(q, k, q, k, v, lam, 0.2, norm=norms["none"]).square().mean().sqrt() for lam in lams]
+        ax = style.axes(f"λ from 0 to 0.95: size {sizes[0]:.2f} → {sizes[-1]:.2f} with the norm", "λ", "size")
+        ax.plot(lams, sizes, color=BLUE, label="your head")
+        ax.plot(lams, plain, "--", color=RED, label="norm left out")
+        ax.set_ylim(0)
+        style.label(ax)
+        return _drawn(ax, f"Two equal maps, λ from 0 to 0.95: {sizes[0]:.2f} to {sizes[-1]:.2f} with the norm, "
+                      f"{plain[0]:.2f} to {plain[-1]:.2f} without it.")  # fmt: skip
+
+    return Right(f"head agrees with the solution on {len(given)} cases. {reasons[STAYS]}", picture)
+
+
+def _normed(x: Tensor, start: float) -> Tensor:
+    return (1 - start) * functional.rms_norm(x, x.shape[-1:], eps=differential.EPSILON)
+
+
+def _head(q1, k1, q2, k2, v, lam, start, *, norm=_normed, causal=True, width=float) -> Tensor:
+    factor = math.sqrt(q1.shape[-1] / width(q1.shape[-1]))
+    mask = torch.ones(len(q1), len(k1), dtype=torch.bool)
+    rows = differential.weights(factor * q1, k1, factor * q2, k2, lam, mask.tril() if causal else mask)
+    return norm(rows @ v, start)
+
+
+def _normed_before(q1, k1, q2, k2, v, lam, start) -> Tensor:
+    first, second = (_head(q, k, q, k, v, 0.0, 0.0) for q, k in ((q1, k1), (q2, k2)))
+    return (1 - start) * (first - lam * second)
+
+
+@exercise("6.9", "A difference, or none")
+def p_values(answer: Any) -> Right:
+    """Paired t tests over seeds, with Holm's correction."""
+    given = _cases(
+        "torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([0.0, 0.0, 1.0])",
+        "checks.normal(3, 5, seed=7) + torch.tensor([[2.0], [0.0], [1.0]]), checks.normal(5, seed=8)",
+        "checks.normal(6, 5, seed=2), checks.normal(5, seed=3)",
+        "torch.arange(3.0)[:, None] + 0.2 * checks.normal(3, 4, seed=9), 0.2 * checks.normal(4, seed=10)",
+    )
+    traps = [
+        Trap("The runs are paired by their seeds: test the differences, seed by seed.", lambda x, y: _corrected([stats.ttest_ind(row, y).pvalue for row in x])),
+        Trap("The correction is missing: with many entries some win by luck.", lambda x, y: torch.tensor(_single(x, y))),
+        Trap("That is Bonferroni's correction: Holm's multiplies the second smallest by one less.", lambda x, y: (len(x) * torch.tensor(_single(x, y))).clamp(max=1)),
+        Trap("None is below the one before it: Holm's correction keeps the order.", lambda x, y: _corrected(_single(x, y), ordered=False)),
+        Trap("A chance is at most 1.", lambda x, y: _corrected(_single(x, y), most=math.inf)),
+        Trap("In the order of the entries, not sorted.", lambda x, y: _corrected(_single(x, y)).sort().values),
+        Trap("The smallest p value gets the largest factor; yours gets the smallest.", lambda x, y: _corrected(_single(x, y), backwards=True)),
+        Trap("Two-sided: an entry may be worse as well.", lambda x, y: _corrected([stats.ttest_rel(row, y, alternative="greater").pvalue for row in x])),
+        Trap("The variance divides by seeds - 1.", lambda x, y: _corrected([_t(row - y, 0, len(y) - 1) for row in x])),
+        Trap("Student's t has seeds - 1 degrees of freedom; with few seeds the normal curve is too sure.", lambda x, y: _corrected([_t(row - y, 1, 10**9) for row in x])),
+        Trap("Student's t has seeds - 1 degrees of freedom.", lambda x, y: _corrected([_t(row - y, 1, len(y)) for row in x])),
+        Trap("That is Benjamini and Hochberg's correction, which counts something else.", lambda x, y: stats.false_discovery_control(_single(x, y))),
+        Trap("That is Wilcoxon's test: with five seeds it cannot go below 0.06.", lambda x, y: _corrected([stats.wilcoxon(row, y).pvalue for row in x])),
+    ]  # fmt: skip
+    right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), given, traps)
+    sentence, picture = _race_tested(answer)
+    return Right(f"{right.sentence} {sentence}", picture)
+
+
+def _single(scores: Tensor, baseline: Tensor) -> list[float]:
+    return [race.paired(row.tolist(), baseline.tolist()) for row in scores]
+
+
+def _t(gaps: Tensor, ddof: int, freedom: int) -> float:
+    t = float(gaps.mean() / (gaps.std(correction=ddof) / math.sqrt(len(gaps))))
+    return float(2 * stats.t.sf(abs(t), freedom))
+
+
+def _corrected(p: list[float], ordered: bool = True, most: float = 1.0, backwards: bool = False) -> Tensor:
+    found, worst = [0.0] * len(p), 0.0
+    for rank, place in enumerate(sorted(range(len(p)), key=lambda k: p[k])):
+        each = (rank + 1 if backwards else len(p) - rank) * p[place]
+        worst = max(worst, each) if ordered else each
+        found[place] = min(most, worst)
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
+    """The learner's p values on all of the race's comparisons with the baseline."""
+    rows = race.table()
+    wide = (
+        rows[~rows.entry.isin(race.CONTROLS)].pivot(index=["task", "entry"], columns="seed", values="longer").dropna()
+    )
+    base = wide.xs(race.BASELINE, level="entry")
+    gaps = wide.drop(race.BASELINE, level="entry")
+    gaps = gaps - base.loc[gaps.index.get_level_values("task")].to_numpy()
+    scores = torch.tensor(gaps[gaps.std(axis=1) > 0].to_numpy())  # an entry that changed nothing needs no test
+    zeros = torch.zeros(scores.shape[1], dtype=torch.float64)
+    single = torch.tensor(_single(scores, zeros))
+    values = _floats(run("p_values(the race's gaps, zeros)", answer, scores, zeros))
+    before, after = int((single < 0.05).sum()), int((values < 0.05).sum())
+
+    def picture() -> HTML:
+        ax = style.axes(f"{before} of {len(single)} comparisons pass alone, {after} corrected", "rank", "p", log="y")
+        order = single.argsort()
+        ax.plot(range(1, len(single) + 1), single[order].clamp(min=1e-9), "o-", color=GREY, label="alone")
+        ax.plot(range(1, len(single) + 1), values[order].clamp(min=1e-9), "o-", color=BLUE, label="yours")
+        ax.axhline(0.05, color=RED, ls=":")
+        style.label(ax)
+        return _drawn(ax, f"All entries of the race against {race.BASELINE}, mean score beyond the trained length; "
+                      f"{before} of {len(single)} p values are below 0.05 alone, {after} after the correction.")  # fmt: skip
+
+    return f"In the race {before} of {len(single)} comparisons pass alone, {after} after your correction.", picture
+
+
+# The race ----------------------------------------------------------------------------------------------
+
+BETTER, SAME, WORSE = "better", "no difference", "worse"
+
+
+@exercise("6.10", "Enter the race", seconds=300.0)
+def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
+    """Any causal function from logits to weights, trained as all entries are; any honest prediction."""
+    _check_weigh(weigh)
+    for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):
+        if value is ...:
+            raise Wrong(f"{what} is still empty: fill it in, then run the check again.")
+    if not isinstance(prediction, str) or prediction not in (BETTER, SAME, WORSE):
+        raise Wrong(f"prediction must be one of '{BETTER}', '{SAME}', '{WORSE}', not {shown(prediction)}.")
+    table = race.table()
+    baseline = table[(table.task == "retrieval") & (table.entry == race.BASELINE)].set_index("seed").longer
+    count = checks.number("seeds", seeds)
+    if count not in range(1, len(baseline) + 1):
+        raise Wrong(f"seeds must be a whole number from 1 to {len(baseline)}, as many as the race has, not {count:g}.")
+    try:
+        ours = race.with_longer(race.enter(name, weigh, seeds=int(count)))
+    except Exception as error:  # a learner's function may fail at any step
+        if "the loss was" in str(error):
+            raise Wrong(
+                f"training broke off: the {str(error).partition('the ')[2]}. Do the weights overflow once the logits grow? "
+                "Subtract a row's largest logit before an exponential."
+            ) from None
+        raise Wrong(f"{error}.") from None
+    theirs = baseline.loc[ours.seed.tolist()]
+    gap, p = float(ours.longer.mean() - theirs.mean()), race.paired(ours.longer, theirs)
+    found = SAME if p >= 0.05 else BETTER if gap > 0 else WORSE
+    how = "one seed cannot tell more" if count == 1 else f"paired over {int(count)} seeds, p = {p:.2g}"
+    held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
+    sentence = (
+        f"{name} is entered. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {race.BASELINE} "
+        f"{theirs.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
+    )
+    return Right(sentence, lambda: _drawn(*figures.race_table(table, ours)))
+
+
+def _check_weigh(weigh: Any) -> None:
+    """What makes a function of logits a causal attention function, one sentence each."""
+    if isinstance(weigh, type):
+        raise Wrong("weigh is a class: enter an object of it, with brackets behind its name.")
+    for n in (5, 1, 16, 140):
+        scores = torch.randn(2, race.BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n))
+        later = torch.ones(n, n).triu(1).bool()
+        bias = torch.zeros(n, n).masked_fill(later, -math.inf)
+        what = f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at later keys,"
+        found = run(what, weigh, scores + bias)
+        _check_numbers(what, found, scores.shape)
+        if (found[..., later] != 0).any():
+            row, key = (found * later).flatten(0, 1).abs().sum(0).nonzero()[0].tolist()
+            size = float((found * later).flatten(0, 1).abs()[:, row, key].max())
+            raise Wrong(
+                f"{what} looks ahead: token {row} gives token {key} a weight of {size:.3g}. Its logit is minus infinity, "
+                "so its weight must be 0."
+            )
+        if not torch.equal(found, weigh(scores + bias)):
+            raise Wrong(
+                f"{what} gives other weights at a second call: leave chance out, so that a run can be repeated."
+            )
+        _check_rows(what, weigh, scores, bias, found)
+        scores.requires_grad_()
+        found = weigh(scores + bias)
+        if found.requires_grad:
+            found.square().sum().backward()
+            if scores.grad is not None and not torch.isfinite(scores.grad).all():
+                raise Wrong(
+                    f"{what} has good weights, but a gradient that is not finite. Does a root, a logarithm or a division "
+                    "meet a 0 at a hidden key? Put a harmless number there before, not after."
+                )
+
+
+def _check_numbers(what: str, found: Any, shape: tuple[int, ...]) -> None:
+    if not isinstance(found, Tensor):
+        raise Wrong(f"{what} must return a tensor, not {type(found).__name__}.")
+    if found.shape != shape:
+        raise Wrong(
+            f"{what} must return as many weights as there are logits; yours have the shape {tuple(found.shape)}."
+        )
+    if found.dtype != torch.float32:
+        raise Wrong(f"{what} must return float32 weights, as the logits are; yours are {found.dtype}.")
+    if torch.isnan(found).any():
+        row = int(torch.isnan(found).any(-1).flatten(0, -2).any(0).nonzero()[0])
+        raise Wrong(
+            f"{what} contains NaN, first in the row of token {row}. Infinity minus infinity and 0 times infinity are NaN: "
+            "what does your function do with a logit of minus infinity?"
+        )
+    if not torch.isfinite(found).all():
+        raise Wrong(f"{what} holds infinite weights: what do you divide by, or what do you return at hidden keys?")
+
+
+def _check_rows(what: str, weigh: Callable, scores: Tensor, bias: Tensor, found: Tensor) -> None:
+    """No row depends on later rows, on how many tokens follow, or on another sequence of the batch."""
+    n = scores.shape[-1]
+    if n < 3:
+        return
+    half = n // 2
+    moved = scores.clone()
+    moved[..., half:, :] += 1 + torch.arange(float(n))
+    if not torch.allclose(weigh(moved + bias)[..., :half, :], found[..., :half, :], atol=1e-5):
+        raise Wrong(
+            f"{what} looks ahead: the rows of the first {half} tokens change when the logits of a later token do. "
+            "Is a sum or a maximum over the queries? The keys are the last axis, dim=-1."
+        )
+    if not torch.allclose(weigh((scores + bias)[..., :half, :half]), found[..., :half, :half], atol=1e-5):
+        raise Wrong(
+            f"{what} looks ahead: the rows of the first {half} tokens are others when no more tokens follow. Did you use "
+            "the whole length? A row may count the keys that it sees: those with a finite logit."
+        )
+    moved = scores.clone()
+    moved[1] += torch.arange(float(n))
+    if not torch.allclose(weigh(moved + bias)[0], found[0], atol=1e-5):
+        raise Wrong(f"{what} mixes sequences: the first one's weights change when the logits of the second do.")

@@ -1,0 +1,560 @@
+import math
+
+import numpy as np
+import torch
+from scipy import optimize, stats
+from torch import nn
+from torch.nn import functional
+
+from answers import empty, several
+from helpers import attention, differential
+from helpers.chapter6 import race
+
+GROWS, ABOVE, STAYS = "makes it larger", "more than 1", "it stays the same"
+
+
+# 6.1
+
+
+def _difference(x, y, lam):
+    return x.softmax(-1) - lam * y.softmax(-1)
+
+
+def _largest(x, y):
+    return (x.softmax(-1) / y.softmax(-1)).min()
+
+
+def _plain_difference(x, y, lam):
+    def softmax(row):
+        weights = [math.exp(v) for v in row]
+        return [w / sum(weights) for w in weights]
+
+    if x.ndim > 1:
+        return [_plain_difference(a, b, lam) for a, b in zip(x, y, strict=True)]
+    return [a - lam * b for a, b in zip(softmax(x.tolist()), softmax(y.tolist()), strict=True)]
+
+
+def _numpy_difference(x, y, lam):
+    a, b = (np.exp(v.numpy()) for v in (x, y))
+    return a / a.sum(-1, keepdims=True) - lam * b / b.sum(-1, keepdims=True)
+
+
+def _of_maps(f):
+    return lambda x, y, *lam: f(x.softmax(-1), y.softmax(-1), *lam)
+
+
+def _in_place(x, y, lam):
+    return x.exp_().div_(x.sum(-1, keepdim=True)) - lam * y.softmax(-1)
+
+
+# 6.2
+
+
+def _lam(vectors, layer):
+    first, second = (vectors[m, 0] @ vectors[m, 1] for m in (0, 1))
+    return first.exp() - second.exp() + 0.8 - 0.6 * math.exp(-0.3 * (layer - 1))
+
+
+def _lam_by_loop(vectors, layer):
+    total = 0.8 - 0.6 * math.exp(-0.3 * (layer - 1))
+    for sign, (query, key) in zip((1, -1), vectors.tolist(), strict=True):
+        total += sign * math.exp(sum(a * b for a, b in zip(query, key, strict=True)))
+    return total
+
+
+def _started(f):
+    return lambda v, n: _lam(v, 1) - 0.2 + f(n)
+
+
+def _of_products(f):
+    return lambda v, n: f(*v.prod(1).sum(-1), 0.8 - 0.6 * math.exp(-0.3 * (n - 1)))
+
+
+# 6.4
+
+
+def _naive(x):
+    return x.exp() / (1 + x.exp().sum(-1, keepdim=True))
+
+
+def _off(x):
+    top = x.max(-1, keepdim=True).values.clamp(min=0)
+    e = (x - top).exp()
+    return e / ((-top).exp() + e.sum(-1, keepdim=True))
+
+
+def _off_by_numpy(x):
+    x = x.numpy()
+    top = np.maximum(x.max(-1, keepdims=True), 0)
+    e = np.exp(x - top)
+    return e / (np.exp(-top) + e.sum(-1, keepdims=True))
+
+
+def _off_unshrunk(x):
+    e = (x - x.max(-1, keepdim=True).values).exp()
+    return e / (1 + e.sum(-1, keepdim=True))
+
+
+def _off_unclamped(x):
+    top = x.max(-1, keepdim=True).values
+    e = (x - top).exp()
+    return e / ((-top).exp() + e.sum(-1, keepdim=True))
+
+
+# 6.5
+
+
+def _scale(gap, n, weight):
+    return (math.log(n - 1) + math.log(weight / (1 - weight))) / (gap * math.log(n))
+
+
+def _scale_by_search(gap, n, weight):
+    def miss(s):
+        return 1 / (1 + (n - 1) * n ** (-s * gap)) - weight
+
+    return optimize.brentq(miss, 0, 100, xtol=1e-14)
+
+
+# 6.6
+
+
+def _counted(row, answer):
+    noise = torch.cat([row[:answer], row[answer + 1 :]])
+    total, sizes = row.sum(), row.abs().sum()
+    return torch.stack([1 - total, row[answer] / total, noise.sum() / total, row[answer].abs() / sizes, noise.abs().sum() / sizes])  # fmt: skip
+
+
+def _counted_plainly(row, answer):
+    row = row.tolist()
+    total, sizes = sum(row), sum(map(abs, row))
+    others = [w for k, w in enumerate(row) if k != answer]
+    return 1 - total, row[answer] / total, sum(others) / total, abs(row[answer]) / sizes, sum(map(abs, others)) / sizes
+
+
+def _counted_short(row, answer):
+    total, sizes = row.sum(), row.abs().sum()
+    signed, sized = row[answer] / total, row[answer].abs() / sizes
+    return [1 - total, signed, 1 - signed, sized, 1 - sized]
+
+
+def _five(*places):
+    return lambda row, answer: _counted(row, answer)[list(places)]
+
+
+def _counted_with(f):
+    return lambda row, answer: torch.stack(
+        [torch.as_tensor(x) for x in f(row, row[answer], torch.cat([row[:answer], row[answer + 1 :]]))]
+    )
+
+
+# 6.7
+
+
+def _threshold(x, power, rounds=100):
+    x = x.double()
+    high = x.max(-1, keepdim=True).values
+    low = high - 1
+    for _ in range(rounds):
+        tau = (low + high) / 2
+        much = ((x - tau).clamp(min=0) ** power).sum(-1, keepdim=True) >= 1
+        low, high = torch.where(much, tau, low), torch.where(much, high, tau)
+    return (x - tau).clamp(min=0) ** power
+
+
+def _entmax(x, alpha):
+    return _threshold((alpha - 1) * x, 1 / (alpha - 1))
+
+
+def _entmax_row_by_row(x, alpha):
+    if x.ndim > 1:
+        return torch.stack([_entmax_row_by_row(row, alpha) for row in x])
+    z = (alpha - 1) * x.double().numpy()
+
+    def miss(tau):
+        return (np.maximum(z - tau, 0) ** (1 / (alpha - 1))).sum() - 1
+
+    tau = optimize.brentq(miss, z.max() - 1, z.max(), xtol=1e-15)
+    return torch.tensor(np.maximum(z - tau, 0) ** (1 / (alpha - 1)))
+
+
+def _entmax_known(x, alpha):
+    ways = {2.0: attention.sparsemax, 1.5: attention.entmax15}
+    return ways[alpha](x.double()) if alpha in ways else _entmax(x, alpha)
+
+
+def _cut(x, alpha):
+    weights = ((alpha - 1) * x).relu() ** (1 / (alpha - 1))
+    return weights / weights.sum(-1, keepdim=True)
+
+
+# 6.8
+
+
+def _head(q1, k1, q2, k2, v, lam, start, *, eps=1e-5, causal=True, scale=None, norm=None):
+    hidden = torch.full((len(q1), len(k1)), -math.inf, dtype=v.dtype).triu(1) if causal else 0
+    scale = q1.shape[-1] ** -0.5 if scale is None else scale
+    first, second = ((q @ k.T * scale + hidden).softmax(-1) for q, k in ((q1, k1), (q2, k2)))
+    x = (first - lam * second) @ v
+    if norm is not None:
+        return norm(x, start)
+    return (1 - start) * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+
+
+def _head_fused(q1, k1, q2, k2, v, lam, start):
+    first, second = (
+        functional.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)[0]
+        for q, k in ((q1, k1), (q2, k2))
+    )
+    return functional.rms_norm(first - lam * second, v.shape[-1:], eps=1e-5) * (1 - start)
+
+
+def _head_of_the_book(q1, k1, q2, k2, v, lam, start):
+    x = differential.attend(q1, k1, q2, k2, v, lam)
+    return (1 - start) * functional.rms_norm(x, x.shape[-1:], eps=1e-5)
+
+
+def _head_in_numpy(*parts):
+    return _head(*parts).float().numpy()
+
+
+def _other_head(**more):
+    return several(STAYS, lambda *x: _head(*x, **more))
+
+
+# 6.9
+
+
+def _holm(p):
+    found, worst = torch.zeros(len(p), dtype=torch.float64), 0.0
+    for rank, place in enumerate(np.argsort(p)):
+        worst = max(worst, min(1.0, (len(p) - rank) * p[place]))
+        found[place] = worst
+    return found
+
+
+def _singles(scores, baseline):
+    return [stats.ttest_rel(row.tolist(), baseline.tolist()).pvalue for row in scores]
+
+
+def _values(scores, baseline):
+    return _holm(_singles(scores, baseline))
+
+
+def _values_by_hand(scores, baseline):
+    gaps = (scores - baseline).double().numpy()
+    n = gaps.shape[1]
+    t = gaps.mean(1) / (gaps.std(1, ddof=1) / np.sqrt(n))
+    p = 2 * stats.t.sf(np.abs(t), n - 1)
+    order = p.argsort()
+    held = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
+    return held[order.argsort()]
+
+
+def _values_as_list(scores, baseline):
+    return [float(p) for p in _values(scores, baseline)]
+
+
+def _unordered(scores, baseline):
+    p = np.array(_singles(scores, baseline))
+    return (p * (len(p) - p.argsort().argsort())).clip(max=1)
+
+
+# 6.10
+
+
+def softmax(logits):
+    return logits.softmax(-1)
+
+
+def squared(logits):
+    """Softmax of doubled logits, half of the weight."""
+    return 0.5 * (2 * logits).softmax(-1)
+
+
+class Learned(nn.Module):
+    """A learned scale for each head times ln of how many keys a row sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((race.BUDGET["heads"], 1, 1), 0.4))
+
+    def forward(self, logits):
+        hidden = torch.isneginf(logits)
+        factor = self.scale * (~hidden).sum(-1, keepdim=True).float().log()
+        return (logits.masked_fill(hidden, 0) * factor).masked_fill(hidden, -math.inf).softmax(-1)
+
+
+def _whole_length(logits):
+    factor = math.log(logits.shape[-1] + 1)
+    hidden = torch.isneginf(logits)
+    return (logits.masked_fill(hidden, 0) * factor).masked_fill(hidden, -math.inf).softmax(-1)
+
+
+def _bad_gradient(logits):
+    return torch.where(torch.isneginf(logits), 0.0, (logits - logits.max(-1, keepdim=True).values).exp().sqrt())
+
+
+def _late_nan(logits):
+    return logits.softmax(-1) * (math.nan if 17 <= logits.shape[-1] <= 25 else 1.0)
+
+
+def _overflow(logits):
+    powers = (80 * logits).exp()
+    return powers / powers.sum(-1, keepdim=True)
+
+
+def _entry(weigh, name="mine", prediction="no difference", seeds=1):
+    return several(name, weigh, prediction, seeds)
+
+
+WRONG = {
+    "6.1": [
+        (several(lambda x, y, lam: (x - lam * y).softmax(-1), _largest), "softmax of the difference"),
+        (several(_of_maps(lambda a, b, lam: lam * a - b), _largest), "second map"),
+        (several(_of_maps(lambda a, b, lam: a - b), _largest), "λ is missing"),
+        (several(_of_maps(lambda a, b, lam: b - lam * a), _largest), "exchanged"),
+        (several(_of_maps(lambda a, b, lam: a + lam * b), _largest), "not added"),
+        (several(_of_maps(lambda a, b, lam: (a - lam * b).clamp(min=0)), _largest), "may be negative"),
+        (several(_of_maps(lambda a, b, lam: (a - lam * b) / (1 - lam)), _largest), "1 - λ, and stays"),
+        (several(lambda x, y, lam: x.softmax(0) - lam * y.softmax(0), _largest), "last axis"),
+        (several(lambda x, y, lam: x - lam * y, _largest), "These are logits"),
+        (several(_in_place, _largest), "changes its argument"),
+        (several(lambda x, y, lam: _difference(x, y, lam).sum(-1), _largest), "wrong shape"),
+        (several(empty, _largest), "difference is still empty"),
+        (several(_difference, empty), "largest is still empty"),
+        (several(_difference, _of_maps(lambda a, b: (a / b).max())), "falls first"),
+        (several(_difference, lambda x, y: (x / y).min()), "not the logits"),
+        (several(_difference, _of_maps(lambda a, b: a.min() / b.min())), "key by key"),
+        (several(_difference, _of_maps(lambda a, b: a[b.argmax()] / b.max())), "largest second weight"),
+        (several(_difference, lambda x, y: math.exp((x - y).min())), "sums under"),
+        (several(_difference, _of_maps(lambda a, b: (a / b).argmin())), "That is the key"),
+        (several(_difference, _of_maps(lambda a, b: (b / a).min())), "Upside down"),
+    ],
+    "6.2": [
+        (_started(lambda n: 0.8 - 0.6 * math.exp(-0.3 * n)), "count from 1"),
+        (_started(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2))), "one layer down"),
+        (_started(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1))), "exponent is negative"),
+        (_started(lambda n: 0.8 - math.exp(-0.3 * (n - 1))), "0.6 is missing"),
+        (_started(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1))), "0.8 and 0.6 are exchanged"),
+        (_started(lambda n: 0.2 + 0.6 * math.exp(-0.3 * (n - 1))), "scale of a head"),
+        (_started(lambda n: 0), "lambda_init is missing"),
+        (_of_products(lambda a, b, i: i), "vectors are missing"),
+        (_of_products(lambda a, b, i: a.exp() + b.exp() + i), "is subtracted"),
+        (_of_products(lambda a, b, i: b.exp() - a.exp() + i), "map 1 comes first"),
+        (_of_products(lambda a, b, i: a - b + i), "exponentials are missing"),
+        (_of_products(lambda a, b, i: (a - b).exp() + i), "Two exponentials"),
+        (lambda v, n: _lam(v.transpose(0, 1), n), "different maps"),
+        (lambda v, n: v.prod(1).exp() + n, "wrong shape"),
+        (empty, "still empty"),
+    ],
+    "6.3": [
+        (several("removes 80 % of it", lambda c, lam: 0), "brings its own"),
+        (several("leaves it as it is", lambda c, lam: 0), "has its peaks"),
+        (several(..., lambda c, lam: 0), "predict first"),
+        (several("nothing", lambda c, lam: 0), "must be one of"),
+        (several(GROWS, lambda c, lam: 1 - lam), "cosine of 1"),
+        (several(GROWS, lambda c, lam: 1 - lam * c), "brings the rest"),
+        (several(GROWS, lambda c, lam: 1 + lam**2 - 2 * lam * c), "take the root"),
+        (several(GROWS, lambda c, lam: (1 + lam**2 + 2 * lam * c) ** 0.5), "The sign"),
+        (several(GROWS, lambda c, lam: (1 - c**2) ** 0.5), "best λ"),
+        (several(GROWS, lambda c, lam: (1 + lam**2) ** 0.5), "cosine is missing"),
+        (several(GROWS, lambda c, lam: (1 + lam**2 - lam * c) ** 0.5), "factor 2"),
+        (several(GROWS, lambda c, lam: (1 + lam - 2 * lam * c) ** 0.5), "λ is squared"),
+        (several(GROWS, lambda c, lam: c), "expected"),
+        (several(GROWS, empty), "still empty"),
+    ],
+    "6.4": [
+        (_naive, r"exp\(1000\) is infinite"),
+        (_off_unshrunk, "has to shrink"),
+        (lambda x: x.softmax(-1), "That is softmax"),
+        (lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True), "not one for each key"),
+        (lambda x: functional.pad(x, (1, 0)).softmax(-1), "one weight too many"),
+        (lambda x: functional.pad(x, (1, 0)).softmax(-1)[..., :-1], "cut off a key"),
+        (lambda x: functional.pad(x, (1, 0), value=1.0).softmax(-1)[..., 1:], "yours is 1"),
+        (lambda x: x.exp() / (1 + x.exp().sum()), "each row has its own"),
+        (attention.softpick, "softpick"),
+        (lambda x: x.sigmoid(), "sigmoid"),
+        (lambda x: _off(x).sum(-1), "wrong shape"),
+        (lambda x: _off(x[:, None]), "expected|shape|raised"),
+        (empty, "still empty"),
+    ],
+    "6.5": [
+        (lambda g, n, w: (math.log(n - 1) + math.log(w / (1 - w))) / g, "brings ln n along"),
+        (lambda g, n, w: (math.log(n) + math.log(w / (1 - w))) / (g * math.log(n)), "n - 1 rivals"),
+        (lambda g, n, w: _scale(g, n, w) * g**2, "divide by it"),
+        (lambda g, n, w: _scale(g, n, w) * g, "gap is missing"),
+        (lambda g, n, w: _scale(g, n, 0.5), "one half"),
+        (lambda g, n, w: (math.log(n - 1) + math.log(w)) / (g * math.log(n)), "not the weight"),
+        (lambda g, n, w: _scale(g, n, 1 - w), "upside down"),
+        (lambda g, n, w: 1 / g, "limit for n"),
+        (lambda g, n, w: (math.log(n - 1) + math.log(w / (1 - w))) / (g * math.log2(n)), "natural logarithm"),
+        (lambda g, n, w: math.log(w / (1 - w)) / (g * math.log(n)), "rivals are missing"),
+        (lambda g, n, w: 1.0, "expected"),
+        (empty, "still empty"),
+    ],
+    "6.6": [
+        (several("less than a half", _counted), "with its signs"),
+        (several("from a half to 1", _counted), "divided by its sum, with signs"),
+        (several(..., _counted), "predict first"),
+        (several("1.75", _counted), "must be one of"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (r.sum(), *_counted_short(torch.cat([a[None], n]), 0)[1:]))), "λ is 1 minus the sum"),
+        (several(ABOVE, _five(0, 3, 4, 3, 4)), "first pair of shares"),
+        (several(ABOVE, _five(0, 1, 2, 1, 2)), "second pair of shares"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (*_counted(torch.cat([a[None], n]), 0)[:4], n.sum().abs() / r.abs().sum()))), "yours cancel before"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (*_counted(torch.cat([a[None], n]), 0)[:4], n.sum() / r.abs().sum()))), "noise has no sign"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))), "Shares are missing"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a / r.sum(), 1.0, a.abs() / r.abs().sum(), 1.0))), "holds the answer, too"),
+        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a / r.sum(), n.sum() / r.sum(), a.abs() / r.sum(), n.abs().sum() / r.sum()))), "by the sum of sizes, not"),
+        (several(ABOVE, _five(0, 2, 1, 4, 3)), "noise first"),
+        (several(ABOVE, _five(0, 3, 4, 1, 2)), "then with signs, then by size"),
+        (several(ABOVE, _five(0, 1, 2)), "wrong shape"),
+        (several(ABOVE, empty), "still empty"),
+    ],
+    "6.7": [
+        (lambda x, alpha: x.softmax(-1), "That is softmax"),
+        (lambda x, alpha: _threshold((alpha - 1) * x, 1), "power 1 / .* is missing"),
+        (lambda x, alpha: _threshold((alpha - 1) * x, alpha - 1), "upside down"),
+        (lambda x, alpha: _threshold(x, 1 / (alpha - 1)), "factor α - 1"),
+        (_cut, "cut at 0 and divided"),
+        (lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).clamp(min=0), "from all keys"),
+        (lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x), "one number for each row"),
+        (lambda x, alpha: attention.sparsemax(x), "sparsemax at every"),
+        (lambda x, alpha: attention.entmax15(x), "1.5 at every"),
+        (lambda x, alpha: functional.one_hot(x.argmax(-1), x.shape[-1]), "largest key alone"),
+        (lambda x, alpha: _threshold((alpha - 1) * x, 1 / (alpha - 1), rounds=4), "expected"),
+        (lambda x, alpha: x[9, 9], "raised"),
+        (empty, "still empty"),
+    ],
+    "6.8": [
+        (several("it is halved", _head), "Before the norm it is"),
+        (several("it changes its sign", _head), "stays above 0"),
+        (several(..., _head), "predict first"),
+        (several("it grows", _head), "must be one of"),
+        (several(STAYS, lambda *x: _head(*x[:6], x[5])), "yours is 1 - λ"),
+        (several(STAYS, lambda *x: _head(*x[:6], 0.0)), "factor 1 - lambda_init is missing"),
+        (several(STAYS, lambda *x: _head(*x[:6], 1 - x[6])), "not lambda_init"),
+        (_other_head(norm=lambda x, s: (1 - s) * x), "norm is missing"),
+        (_other_head(norm=lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:])), "LayerNorm"),
+        (_other_head(norm=lambda x, s: (1 - s) * x / x.norm(dim=-1, keepdim=True)), "their number"),
+        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt()), "its own norm"),
+        (_other_head(eps=0.0), "beside the mean"),
+        (_other_head(causal=False), "looks ahead"),
+        (_other_head(scale=1.0), "root of d"),
+        (several(STAYS, lambda *x: _head(*x, scale=x[4].shape[-1] ** -0.5)), "not of the values"),
+        (several(STAYS, lambda *x: _head(*x[:5], -x[5], x[6])), "is subtracted"),
+        (several(STAYS, lambda *x: _head(*x[:5], 1.0, x[6])), "λ is missing"),
+        (several(STAYS, lambda q1, k1, q2, k2, v, lam, s: (1 - s) * (_head(q1, k1, q1, k1, v, 0, 0) - lam * _head(q2, k2, q2, k2, v, 0, 0))), "after the difference"),
+        (several(STAYS, empty), "still empty"),
+    ],
+    "6.9": [
+        (lambda x, y: _holm([stats.ttest_ind(row.tolist(), y.tolist()).pvalue for row in x]), "paired by their seeds"),
+        (_singles, "correction is missing"),
+        (lambda x, y: (len(x) * torch.tensor(_singles(x, y))).clamp(max=1), "Bonferroni"),
+        (_unordered, "None is below"),
+        (lambda x, y: _values(x, y).sort().values, "not sorted"),
+        (lambda x, y: _holm([stats.ttest_rel(row.tolist(), y.tolist(), alternative="greater").pvalue for row in x]), "Two-sided"),
+        (lambda x, y: _holm([2 * stats.norm.sf(abs(float(stats.ttest_rel(row.tolist(), y.tolist()).statistic))) for row in x]), "normal curve"),
+        (lambda x, y: stats.false_discovery_control(_singles(x, y)), "Benjamini"),
+        (lambda x, y: _holm([stats.wilcoxon(row.tolist(), y.tolist()).pvalue for row in x]), "Wilcoxon"),
+        (lambda x, y: _values(x, y)[0], "wrong shape"),
+        (lambda x, y: torch.ones(len(x)), "expected"),
+        (empty, "still empty"),
+    ],
+    "6.10": [
+        (_entry(lambda logits: torch.ones_like(logits)), "looks ahead: token 0 gives token 1 a weight of 1"),
+        (_entry(lambda logits: logits.nan_to_num(neginf=0).softmax(-1)), "looks ahead: token 0"),
+        (_entry(lambda logits: logits.softmax(-2)), "queries"),
+        (_entry(_whole_length), "the whole length"),
+        (_entry(lambda logits: logits.softmax(-1).sum(-1)), "as many weights"),
+        (_entry(lambda logits: (logits - logits).softmax(-1)), "NaN, first in the row of token 0"),
+        (_entry(lambda logits: 1 / logits.softmax(-1)), "infinite"),
+        (_entry(lambda logits: logits.softmax(-1).tolist()), "must return a tensor, not list"),
+        (_entry(lambda logits: logits.softmax(-1).double()), "float32"),
+        (_entry(lambda logits: logits.softmax(-1) * torch.rand(())), "leave chance out"),
+        (_entry(_bad_gradient), "gradient that is not finite"),
+        (_entry(lambda logits: logits.softmax(-1) * (logits.softmax(-1) / logits.softmax(-1).sum((0, 1, 2), keepdim=True)).nan_to_num()), "mixes|looks ahead"),
+        (_entry(lambda logits: logits.softmax(-1) / (1 + logits.exp().amax((0, 1, 3), keepdim=True))), "mixes sequences"),
+        (_entry(lambda logits: logits.exp_()), "changes its argument"),
+        (_entry(lambda logits: logits @ torch.ones(7)), "raised RuntimeError"),
+        (_entry(Learned), "is a class"),
+        (_entry("softmax"), "must be a function"),
+        (_entry(empty), "still empty"),
+        (_entry(softmax, name=...), "name is still empty"),
+        (_entry(softmax, name="RoPE"), "must be new"),
+        (_entry(softmax, prediction="best"), "prediction must be one of"),
+        (_entry(softmax, seeds=9), "from 1 to"),
+        (_entry(softmax, seeds="many"), "must be a number"),
+        (_entry(_late_nan), "training broke off: the loss was nan"),
+        (_entry(lambda x: x.softmax(-1)[..., :128]), "yours have the shape"),
+        (_entry(_overflow), "NaN|overflow|infinite"),
+    ],
+}  # fmt: skip
+
+RIGHT = {
+    "6.1": [
+        several(_difference, _largest),
+        several(_plain_difference, lambda x, y: float(_largest(x, y))),
+        several(_numpy_difference, lambda x, y: np.min(_numpy_difference(x, y, 0) / _numpy_difference(y, x, 0))),
+        several(differential.difference, lambda x, y: (x.log_softmax(-1) - y.log_softmax(-1)).min().exp()),
+        several(
+            lambda x, y, lam: (
+                torch.stack([x, y]).softmax(-1).T.mT[0] - lam * y.softmax(-1)
+                if x.ndim == 9
+                else torch.sub(x.softmax(-1), y.softmax(-1), alpha=lam)
+            ),
+            lambda x, y: [a / b for a, b in zip(x.softmax(0), y.softmax(0), strict=True)] and _largest(x, y).float(),
+        ),
+    ],
+    "6.2": [
+        _lam,
+        _lam_by_loop,
+        lambda v, n: np.subtract(*np.exp(v.numpy().prod(1).sum(-1))) + differential.lambda_init(n),
+        lambda v, n: (
+            torch.einsum("mad,mbd->mab", v, v)[:, 0, 1].exp() @ torch.tensor([1.0, -1.0], dtype=v.dtype)
+            + differential.lambda_init(n)
+        ),
+    ],
+    "6.3": [
+        several(GROWS, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c)),
+        several(GROWS, lambda c, lam: np.hypot(1 - lam * c, lam * math.sqrt(1 - c * c))),
+        several(GROWS, lambda c, lam: torch.tensor(((1 - lam) ** 2 + 2 * lam * (1 - c)) ** 0.5)),
+        several(GROWS, lambda c, lam: abs(1 - lam * complex(c, math.sqrt(1 - c * c)))),
+    ],
+    "6.4": [
+        attention.softmax_off_by_one,
+        _off,
+        _off_by_numpy,
+        _off_unclamped,
+        lambda x: functional.pad(x.double(), (0, 1)).softmax(-1)[..., :-1],
+        lambda x: (x - torch.logaddexp(x.logsumexp(-1, keepdim=True), torch.zeros(1))).exp(),
+    ],
+    "6.5": [
+        _scale,
+        _scale_by_search,
+        lambda g, n, w: math.log((n - 1) * w / (1 - w), n) / g,
+        lambda g, n, w: np.float64((np.log(n - 1) + np.log(w) - np.log1p(-w)) / g / np.log(n)),
+        lambda g, n, w: torch.logit(torch.tensor(w).double()).add(math.log(n - 1)) / (g * math.log(n)),
+    ],
+    "6.6": [several(ABOVE, f) for f in (_counted, _counted_plainly, _counted_short, lambda *x: _counted(*x).numpy())],
+    "6.7": [
+        _entmax,
+        _entmax_row_by_row,
+        _entmax_known,
+        lambda x, alpha: _entmax(x, alpha).float(),
+        lambda x, alpha: _entmax(x, alpha).tolist(),
+    ],
+    "6.8": [several(STAYS, f) for f in (_head, _head_fused, _head_of_the_book, _head_in_numpy)],
+    "6.9": [
+        _values,
+        _values_by_hand,
+        _values_as_list,
+        lambda x, y: race.holm([race.paired(row.tolist(), y.tolist()) for row in x]),
+        lambda x, y: _holm([stats.ttest_1samp((row - y).tolist(), 0).pvalue for row in x]).float(),
+    ],
+    "6.10": [
+        _entry(softmax),
+        _entry(squared, prediction="better", seeds=1.0),
+        _entry(Learned(), prediction="worse"),
+        _entry(lambda logits: logits.relu()),
+    ],
+}
