@@ -26,7 +26,7 @@ def cancel(signal: float, correlation: float, n: int) -> tuple[Figure, str]:
     best = int(share.argmax())
     row = rows[16][0]
     below = float((rows[16][:, 1:] < 0).double().mean())
-    figure = Figure(figsize=(10.0, 4.6))
+    figure = Figure(figsize=(11.0, 4.2))
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.3))
     heavy = torch.cat([each[0, 1:].topk(15).indices + 1 for each in (a, b)])
     places = torch.tensor([*range(15), *range(16, 31)])
@@ -196,7 +196,7 @@ def ablations() -> tuple[Axes, str]:
 def panel(content: str, n: int) -> tuple[Figure, str]:
     """Twelve maps from the same logits to weights, on the same axes."""
     logits, places = measures.panel_logits(content, n)
-    figure = Figure(figsize=(10.5, 6.4))
+    figure = Figure(figsize=(12.0, 5.4))
     axes = figure.subplots(3, 4, sharex=True, sharey=True).flatten()
     answers, totals = {}, {}
     for ax, way in zip(axes, measures.MAPS, strict=True):
