@@ -11,7 +11,7 @@ import html
 import numbers
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -220,7 +220,7 @@ def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Ri
     """
     if answer is ...:
         raise Wrong(f"{name} is still empty: predict first, then compute.")
-    if answer not in reasons:
+    if not isinstance(answer, Hashable) or answer not in reasons:
         raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
     if answer != right:
         raise Wrong(reasons[answer])

@@ -485,6 +485,7 @@ WRONG = {
         (several("no number of layers", _averages), "ones alone"),
         (several(..., _averages), "predict first"),
         (several("three", _averages), "must be one of"),
+        (several([TWO], _averages), "must be one of"),
         (several(TWO, lambda x, k: x.mean() if k else x[-1]), "Without the mask"),
         (several(TWO, lambda x, k: _averages(x, 1)), "whatever is asked for"),
         (several(TWO, lambda x, k: _averages(x, k + 1)), "too many"),
@@ -526,6 +527,7 @@ WRONG = {
         (_letters_for_ever, "raised IndexError"),
         (lambda text, merges: text, "must return a number"),
         (lambda text, merges: merges.clear() or [2, 2, 1], "changes its argument"),
+        (lambda text, merges: {5: [2, 2, 1], 7: [1, 3, 3], 3: [1, 2]}[len(text)], "raised KeyError"),
         (empty, "still empty"),
     ],
     "4.7": [
@@ -558,6 +560,7 @@ WRONG = {
         (several(TWICE, _reach_cut), "not cut"),
         (several(TWICE, lambda b: 2**b), "2 to the bits"),
         (several(TWICE, lambda b: 188), "expected 5"),
+        (several(TWICE, lambda b: {3: 5, 4: 13, 5: 23, 6: 50, 8: 188}[b]), r"reach\(7\) raised KeyError"),
         (several(TWICE, empty), "still empty"),
     ],
     "4.9": [

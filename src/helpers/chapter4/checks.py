@@ -295,7 +295,8 @@ def letters(answer: Any) -> Right:
         Trap("Each merge starts from what the one before has left.", lambda text, merges: _lengths(text, merges[-1:])),
     ]
     found = compare("letters", answer, _lengths, given, traps)
-    same = [n for n in range(1, 25) if len(answer("y" * n, given[3].arguments[1])) == 3]
+    merges = given[3].arguments[1]
+    same = [n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3]
     return Right(
         f"{found.sentence} With the merges of the fourth case {', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
         "are all three tokens: who counts must know what is in each."
@@ -475,7 +476,7 @@ def reach(prediction: Any, answer: Any) -> Right:
         ]: "The weights differ by 1/n², true. But they are 1/n themselves, and small numbers have finer steps.",
     }
     choice("prediction", prediction, reasons, FARTHER[1])
-    given = _cases("3", "4", "5", "6", "8", "10", "11")
+    given = _cases(*map(str, range(3, 13)))
     traps = [
         Trap("One too many: is it the first wrong count, or 1/n instead of 1/(1 + n)?", lambda b: _reach(b) + 1),
         Trap("Did you round the count, or take 2 to the bits? It is the weight that is stored.", lambda b: 2**b),
@@ -487,7 +488,9 @@ def reach(prediction: Any, answer: Any) -> Right:
     compare("reach", answer, _reach, given, traps)
 
     def picture() -> HTML:
-        return _drawn(*figures.by_bits(lambda bits: float(answer(bits))), "With your function. ")
+        return _drawn(
+            *figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits))), "With your function. "
+        )
 
     return Right(
         f"reach agrees with the solution on {len(given)} cases: {_reach(8)} for bf16, {_reach(11):,} for fp16. "
