@@ -30,7 +30,7 @@ from matplotlib.figure import Figure
 from tiny_models import tiny
 
 import helpers
-from helpers import gnn, models
+from helpers import checkpoints, gnn, models
 from helpers.tasks import Copying
 from helpers.transformer import Decoder
 
@@ -116,6 +116,7 @@ EXAMPLES = {
     "gnn.train": {"epochs": 1},
     "gnn.fit": {"kind": "gcn", "key": "root", "epochs_allowed": 1},
     "checkpoints.load": {"name": "copying"},
+    "checkpoints.copying": {"trained": checkpoints.load("copying"), "place": "last", "digit": "0"},
     "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
     "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},

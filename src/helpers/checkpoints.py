@@ -6,14 +6,17 @@ and the hash of the weights. `load` refuses what does not fit its card.
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from jaxtyping import Float
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
+from torch import Tensor
 
-from helpers import data, require, tasks
+from helpers import data, require, tasks, training
 from helpers.transformer import Decoder
 
 TASKS = {"Counting": tasks.Counting, "Copying": tasks.Copying}
@@ -110,6 +113,43 @@ def load(name: str | Path) -> Trained:
         raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
     model.load_state_dict(weights)
     return Trained(model.eval().requires_grad_(False), task, card)
+
+
+def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) -> dict[str, Float[Tensor, " lengths"]]:
+    """What a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
+
+    Returns:
+        By length: "margin", the logit of `digit` minus that of the other one; "control", the same where all digits are
+        alike, so that a right answer is negative; "distance", L1 between the two representations that these logits come
+        from; "repeated", L1 between the representations for the string and for the string with its last digit repeated,
+        as in Theorem B.3 of Barbero et al. (2024); "swapped", how much `digit` moves the logits when the other place is
+        asked for, which should be nothing.
+
+    Raises:
+        ValueError: no checkpoint of a copying decoder, a length below 2, an unknown place, or another digit than 0 and 1.
+
+    >>> found = copying(load("copying"), [4, 8], "last", "0")
+    >>> bool((found["margin"] > 0).all()), bool((found["control"] < 0).all())
+    (True, True)
+    """
+    require.instance("trained", trained, Trained, "what checkpoints.load returns")
+    model, task = trained.model, require.instance("the task of trained", trained.task, tasks.Copying, "Copying")
+    lengths = require.integers("lengths", lengths, 2, 100_000)
+    swapped = tasks.PLACES[1 - tasks.PLACES.index(require.choice("place", place, tasks.PLACES))]
+    other = "1" if require.choice("digit", digit, ("0", "1")) == "0" else "0"
+    ids = [task.vocabulary.index(each) for each in (digit, other)]
+    rows = []
+    for n in lengths:
+        same = other * n
+        string = digit + same[1:] if place == "first" else same[1:] + digit
+        tokens, targets = task.encode([string, same, string + string[-1], string, same], [place] * 3 + [swapped] * 2)
+        with torch.no_grad():
+            states = model.states(tokens)[targets != training.UNASKED]
+            logits = model.head(states)
+        margin = (logits[:, ids[0]] - logits[:, ids[1]]).double()
+        distance = (states[0] - states[1:3]).double().abs().sum(-1)
+        rows.append(torch.stack([margin[0], margin[1], *distance, margin[3] - margin[4]]))
+    return dict(zip(("margin", "control", "distance", "repeated", "swapped"), torch.stack(rows).T, strict=True))
 
 
 def _read(path: Path) -> dict:

@@ -1,4 +1,4 @@
-from helpers.claims import CORRECTED, HOLDS, OPEN, UNABLE
+from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN, UNABLE
 
 EXPECTED = {
     "same_ratio_same_state": ({HOLDS}, "a theorem"),
@@ -14,4 +14,15 @@ EXPECTED = {
     "base_has_no_rule": ({CORRECTED}, "no trend, at accuracies where none could show"),
     "order_of_difficulty": ({OPEN}, "a figure without numbers"),
     "order_of_strategies": ({OPEN}, "a figure without numbers"),
+    "counting_error_grows": (
+        {HOLDS, CORRECTED},
+        "the committed tables: small decoders; the embedded model cannot count",
+    ),
+    "guesses_are_round": ({UNABLE}, "the committed answers of the embedded model, which cannot count ten items"),
+    "commas_do_not_help_from_scratch": ({HOLDS, CORRECTED}, "the committed table, three seeds"),
+    "base_in_trained_decoders": ({CORRECTED}, "the committed table: a trend beyond the lengths of training alone"),
+    "chunks_in_trained_decoders": ({FAILS}, "the committed table, three seeds"),
+    "last_token_is_lost_first": ({CORRECTED}, "the committed table: the first digit is lost as well"),
+    "copying_fails_at_collapse": ({FAILS}, "the committed table: half of the distance is left"),
+    "window_keeps_the_last": ({HOLDS}, "the committed table, and the reach of a window"),
 }

@@ -1,11 +1,15 @@
 """The claims of chapter 4's sources, each measured by a small function."""
 
+from collections.abc import Iterable
 from fractions import Fraction
+from itertools import pairwise
 
+import pandas as pd
+import scipy.stats
 import torch
 
 from helpers import counting, data
-from helpers.chapter4 import measures
+from helpers.chapter4 import asked, measures, trained
 from helpers.claims import Found, claim, verdict
 from helpers.sources import BARBERO, COURSE, TALK, YEHUDAI, ZHANG
 
@@ -272,3 +276,197 @@ def order_of_strategies() -> Found:
     plain, steps, few = (error.get(name, 0.0) for name in counting.STRATEGIES)
     same = _alike(plain, steps)
     return Found(measured, verdict(same and not _alike(plain, few) and not _alike(steps, few), same, decided=decided))
+
+
+# Lab -----------------------------------------------------------------------------------------------------
+
+
+def _by_encoding() -> dict[str, pd.DataFrame]:
+    """The trained decoders that count, by position encoding; five of them, the seeds of each."""
+    return trained.chosen_runs(data.table("counting_trained"), "position encoding")
+
+
+def _able(runs: Iterable[pd.DataFrame]) -> bool:
+    """Whether decoders of each kind can count strings of four and of eight letters: right in 90 %, mean of the seeds."""
+    return all(float(rows[["right_4", "right_8"]].mean().min()) >= 0.9 for rows in runs)
+
+
+@claim(
+    source=BARBERO,
+    where="Figures 3 and 6",
+    statement="The error of counting grows with the length of the sequence",
+    reported="absolute errors of Gemini 1.5 and Gemma 7B for lengths up to about 200, as curves",
+    shown=LAB + "Length: counting stops where training stopped",
+)
+def counting_error_grows() -> Found:
+    runs, lengths = _by_encoding(), trained.LENGTHS
+    errors = {name: [float(rows[f"error_{n}"].mean()) for n in lengths] for name, rows in runs.items()}
+    chosen = [lengths.index(n) for n in (8, 16, 24, 48)]
+    grows = {name: all(e[a] < e[b] for a, b in pairwise(chosen)) for name, e in errors.items()}
+    asked_ = asked.long(data.table("counting_smollm2"))
+    short = asked_[asked_.length <= 10]
+    measured = (
+        "decoders trained on 1 to 16 letters, mean error at 8, 16, 24, 48: "
+        + "; ".join(f"{name} " + ", ".join(f"{e[k]:.2f}" for k in chosen) for name, e in errors.items())
+        + f". SmolLM2-135M cannot decide: right in {int((short.error == 0).sum())} of {len(short)} with at most 10 items"
+    )
+    return Found(measured, verdict(all(grows.values()), any(grows.values()), able=_able(runs.values())))
+
+
+@claim(
+    source=BARBERO,
+    where="Figure 4",
+    statement="Models guess round numbers, 100 above all, instead of counting",
+    reported="a histogram, 100 about 22 times",
+    shown=LAB + "Which numbers does it name?",
+)
+def guesses_are_round() -> Found:
+    answers = asked.long(data.table("counting_smollm2"))
+    given, short = answers.dropna(subset="answer"), answers[answers.length <= 10]
+    tens, hundred = int((given.answer % 10 == 0).sum()), int((given.answer == asked.GUESS).sum())
+    low, _ = counting.share_interval(tens, len(given))
+    top = given.answer.value_counts().idxmax()
+    right = int((short.error == 0).sum())
+    measured = (
+        f"SmolLM2-135M, {len(given)} numbers in {len(answers)} answers: {tens} multiples of ten (from {low:.0%}; chance "
+        f"10 %), {hundred} times 100, most often {top}; right in {right} of {len(short)} with at most 10 items"
+    )
+    return Found(measured, verdict(low > 0.1 and top == asked.GUESS, low > 0.1, able=right >= len(short) / 2))
+
+
+@claim(
+    source=COURSE,
+    statement="From scratch, commas between letters do not help to count at equal time or equal tokens",
+    reported="",
+    shown=LAB + "Do commas help, at equal steps, time and tokens?",
+)
+def commas_do_not_help_from_scratch() -> Found:
+    table = data.table("counting_trained")
+    gains = {}
+    for encoding in ("RoPE", "NoPE"):
+        for budget, pairs in trained.by_budget(table, encoding).items():
+            gains[encoding, budget] = [pair["separated"] - pair["plain"] for pair in pairs]
+    listed = "; ".join(
+        f"{encoding} {budget} {sum(g) / len(g):+.3f}, better in {sum(x > 0 for x in g)} of {len(g)}"
+        for (encoding, budget), g in gains.items()
+    )
+    small = {key: sum(g) / len(g) <= 0.01 for key, g in gains.items()}
+    fair = all(fine for (_, budget), fine in small.items() if budget != "equal steps")
+    able = _able([table[table.tokens == "separated"], table[table.tokens == "characters"]])
+    return Found(
+        f"accuracy on 1 to 16 letters, with minus without: {listed}", verdict(fair, any(small.values()), able=able)
+    )
+
+
+@claim(
+    source=TALK,
+    where="last slide on counting, tested on decoders that can count",
+    statement="The accuracy of a decoder trained to count follows no clear rule in the base of RoPE",
+    reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
+    shown=LAB + "Length: counting stops where training stopped",
+)
+def base_in_trained_decoders() -> Found:
+    runs = trained.chosen_runs(data.table("counting_trained"), "base of RoPE")
+    beyond = {name: rows[["right_20", "right_24"]].mean(axis=1).tolist() for name, rows in runs.items()}
+    inside = {name: float(rows.inside_4.mean()) for name, rows in runs.items()}
+    bases = [
+        base for base, rows in zip(trained.GROUPS["base of RoPE"][1], runs.values(), strict=True) for _ in rows.seed
+    ]
+    found = scipy.stats.spearmanr(bases, [x for values in beyond.values() for x in values])
+    listed = "; ".join(f"{name} {inside[name]:.2f} and {sum(b) / len(b):.2f}" for name, b in beyond.items())
+    measured = (
+        f"right on 1 to 16 letters and on 20 and 24: {listed}; rank correlation of the latter with the base "
+        f"{found.statistic:+.2f}, p = {found.pvalue:.2f}, {len(bases)} decoders"
+    )
+    spread = max(inside.values()) - min(inside.values())
+    return Found(measured, verdict(found.pvalue > 0.05, spread < 0.1, able=_able(runs.values())))
+
+
+@claim(
+    source=ZHANG,
+    where="abstract, tested on decoders that can count",
+    statement="Tokens that hold several items lower the accuracy of counting",
+    reported="up to 80 % between tokenisations of one string, in large models",
+    shown=LAB + "Length: counting stops where training stopped",
+)
+def chunks_in_trained_decoders() -> Found:
+    runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
+    inside = {name: rows.inside_4.tolist() for name, rows in runs.items()}
+    plain = inside["characters"]
+    chunks = [inside[name] for name in ("chunks of 2", "chunks of 4")]
+    listed = ", ".join(f"{name} {sum(x) / len(x):.3f}" for name, x in inside.items())
+    worse = [max(each) < min(plain) for each in chunks]
+    measured = f"RoPE, right on 1 to 16 letters at equal steps, mean of {len(plain)} seeds: {listed}"
+    return Found(measured, verdict(all(worse), any(worse), able=_able(runs.values())))
+
+
+def _turned(place: str) -> dict[str, tuple[int, int]]:
+    """For each kind of copying decoder: answers that turn, and answers that are right at all lengths of training."""
+    found = {}
+    for name, rows in trained.copiers(data.table("copying_trained")).items():
+        at = [t for digit in "01" for t in rows.loc[rows[f"short_{place}_{digit}"], f"turn_{place}_{digit}"]]
+        found[name] = sum(t != trained.NEVER for t in at), len(at)
+    return found
+
+
+@claim(
+    source=BARBERO,
+    where="Figure 2",
+    statement="Beyond some length the last token is no longer copied, while the first one still is",
+    reported="Gemini 1.5: the last fails from about 300 on, the first never",
+    shown=LAB + "At which length does the answer turn?",
+)
+def last_token_is_lost_first() -> Found:
+    whole = {place: _turned(place) for place in trained.PLACES}
+    full = {place: [pair for name, pair in found.items() if "window" not in name] for place, found in whole.items()}
+    lost = {place: (sum(a for a, _ in pairs), sum(b for _, b in pairs)) for place, pairs in full.items()}
+    table = data.table("copying_trained")
+    controls = [f"control_{place}_{digit}" for place in trained.PLACES for digit in "01"]
+    steady = float((table[controls] == trained.NEVER).mean().mean())
+    measured = (
+        f"decoders trained on 1 to 16 digits, up to {trained.TURNS[-1]}, no window: the last digit is lost in "
+        f"{lost['last'][0]} of {lost['last'][1]}, the first in {lost['first'][0]} of {lost['first'][1]}; "
+        f"control, digits all alike: {steady:.0%} right throughout"
+    )
+    fails = lost["last"][0] > lost["last"][1] / 2 and steady > 0.9
+    kept = lost["first"][0] < lost["first"][1] / 4
+    return Found(measured, verdict(fails and kept, fails, able=min(b for _, b in lost.values()) > 0))
+
+
+@claim(
+    source=BARBERO,
+    where="sections 4 and 5",
+    statement="Copying fails where the last representations have become too close to tell apart",
+    reported="distances below the resolution of bf16 beside failures of copying",
+    shown=LAB + "How close are the representations then?",
+)
+def copying_fails_at_collapse() -> Found:
+    left = trained.distance_left(data.table("copying_trained"))
+    few = int((left < 2**-7).sum())
+    measured = (
+        f"{len(left)} answers of trained decoders turn; of the distance at {trained.LONGEST} digits {left.median():.0%} is "
+        f"left there (median; middle half {left.quantile(0.25):.0%} to {left.quantile(0.75):.0%}), less than bf16 resolves "
+        f"in {few}"
+    )
+    return Found(measured, verdict(few > 0.9 * len(left), few > len(left) / 2, decided=len(left) >= 20))
+
+
+@claim(
+    source=COURSE,
+    statement="A window of 8 keeps the last digit at every length, and loses the first one beyond its reach",
+    reported="",
+    shown=LAB + "At which length does the answer turn?",
+)
+def window_keeps_the_last() -> Found:
+    table = data.table("copying_trained")
+    rows = table[table.window == 8]
+    reach = trained.SIZES["copying"]["layers"] * 7
+    last = [t for digit in "01" for t in rows[f"turn_last_{digit}"]]
+    first = [t for digit in "01" for t in rows[f"turn_first_{digit}"]]
+    kept = sum(t == trained.NEVER for t in last)
+    lost = sum(trained.NEVER < t <= reach + 1 for t in first)
+    measured = (
+        f"three layers with a window of 8 reach {reach} tokens back: the last digit is kept up to {trained.TURNS[-1]} in "
+        f"{kept} of {len(last)}, the first is lost by {reach + 1} digits in {lost} of {len(first)}"
+    )
+    return Found(measured, verdict(kept == len(last) and lost == len(first), kept > len(last) / 2))

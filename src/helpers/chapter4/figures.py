@@ -2,13 +2,15 @@
 
 from collections.abc import Callable
 
+import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from helpers import collapse, compute, counting, data, style
-from helpers.chapter4 import measures
+from helpers import checkpoints, collapse, compute, counting, data, style
+from helpers.chapter4 import asked, measures, trained
+from helpers.checkpoints import Trained
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -284,4 +286,266 @@ def bases(trials: int) -> tuple[Axes, str]:
     return ax, (
         f"Had each point {trials:,} strings, 95 % intervals of {above} of {len(table)} bases lie above that without "
         f"separators. Rank correlation with the base {rho:+.2f} (p = {p:.2f})."
+    )
+
+
+# Lab: a language model is asked ----------------------------------------------------------------------------
+
+MARKS = {"no CoT": ("o", BLUE), "CoT zero-shot": ("s", GREEN), "CoT few-shot": ("^", RED)}
+
+
+def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tuple[Axes, str]:
+    """|answer - count| against the length for each strategy, beside always saying 100; what is no number stands on top."""
+    chosen = answers[(answers.task == task) & (answers.line == line)]
+    given, exact = chosen.dropna(subset="answer"), int((chosen.error == 0).sum())
+    ax = style.axes(
+        f"{task}: {exact} of {len(chosen)} answers right, {len(chosen) - len(given)} no number",
+        "items in the sequence",
+        "absolute error + 1",
+        log="xy",
+    )
+    ax.set_ylim(0.7, 1e13)
+    top = 2e12
+    ax.axhline(top / 8, color=GREY, lw=1)
+    ax.text(3, top * 1.6, "no number on the answer line", color=GREY, size=13, va="center")
+    for strategy, rows in chosen.groupby("strategy", sort=False):
+        marker, colour = MARKS[strategy]
+        missing = rows[rows.answer.isna()]
+        ax.plot(rows.length, rows.error.astype(float) + 1, marker, color=colour, label=strategy, alpha=0.7)
+        ax.plot(missing.length, [top / 3] * len(missing), marker, mfc="none", mew=1.5, color=colour)
+    n = sorted(chosen.length.unique())
+    ax.plot(n, [error + 1 for error in measures.always(asked.GUESS, n, task)], "--", color=BLACK, label="always 100")
+    ax.legend(loc="upper left", bbox_to_anchor=(0, 0.86), ncols=2, fontsize=13)
+    whose = "the model writes the answer line" if line == "own" else "the answer line is begun for the model"
+    return ax, (
+        f"{name}, {task}, {whose}: {len(given)} of {len(chosen)} answers are numbers, {exact} are right, "
+        f"and {int((given.error < abs(given['count'] - asked.GUESS)).sum())} are nearer than 100 is."
+    )
+
+
+def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
+    """The numbers that come most often among all answers, and how often 100 does."""
+    given = answers.dropna(subset="answer").answer.astype("int64")
+    often = given.value_counts().head(8)
+    hundred = int((given == asked.GUESS).sum())
+    shown = [*often.index, *([] if asked.GUESS in often.index else [asked.GUESS])]
+    counts = [int((given == number).sum()) for number in shown]
+    ax = style.axes(f"{_short(shown[0])} comes most often, 100 comes {hundred} times", "answers", "", height=4.6)
+    ax.barh([_short(number) for number in shown], counts, color=[RED if x == asked.GUESS else BLUE for x in shown])
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    style.counted(ax)
+    tens = int((given % 10 == 0).sum())
+    low, high = counting.share_interval(tens, len(given))
+    ones = int(given.map(lambda number: set(str(number)) <= {"0", "1"} and number > 101).sum())
+    return ax, (
+        f"{name}: of {len(given)} numbers {hundred} are 100 and {tens} are multiples of ten (95 % interval {low:.0%} to "
+        f"{high:.0%}; chance 10 %); {ones} are above 101 and of zeros and ones alone: the string, written back."
+    )
+
+
+def _short(number: int) -> str:
+    return f"{number:,}" if number < 10_000 else f"{str(number)[:4]}… ({len(str(number))} digits)"
+
+
+def asked_shares(answers: pd.DataFrame) -> pd.DataFrame:
+    """Shares of parsed and of right answers with their 95 % intervals, by strategy and by who begins the answer line."""
+    rows = {}
+    for (line, strategy), part in answers.groupby(["line", "strategy"], sort=False):
+        found = {"questions": str(len(part))}
+        short = part[part.length <= 10]
+        for what, hits, of in (
+            ("is a number", part.answer.notna(), part),
+            ("is right", part.error == 0, part),
+            ("is right, at most 10 items", short.error == 0, short),
+        ):
+            right = int(hits.fillna(False).sum())
+            low, high = counting.share_interval(right, len(of))
+            found[what] = f"{right / len(of):.0%} ({low:.0%} to {high:.0%})"
+        rows[f"{strategy}, line {'of its own' if line == 'own' else 'begun'}"] = found
+    return pd.DataFrame(rows).T
+
+
+# Lab: decoders that can count ------------------------------------------------------------------------------
+
+FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
+
+
+def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
+    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths of training."""
+    runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
+    ax = style.axes("", "letters in the string", "share of right counts", log="x")
+    ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
+    ax.text(trained.LONGEST * 0.97, 0.03, "training", color=BLUE, ha="right", size=14)
+    means = {}
+    for (name, rows), colour in zip(runs.items(), FIVE, strict=False):
+        colour = style.ENCODINGS.get(name.replace("0.5-RoPE", "p-RoPE"), colour)
+        right = rows[[f"right_{n}" for n in lengths]]
+        means[name] = right.mean().tolist()
+        ax.fill_between(lengths, right.min(), right.max(), color=colour, alpha=0.12, lw=0)
+        ax.plot(lengths, means[name], "o-", color=colour, label=name)
+    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.minorticks_off()
+    ax.set_ylim(-0.02, 1.04)
+    style.label(ax)
+    far = lengths.index(2 * trained.LONGEST)
+    best, worst = (pick(means, key=lambda name: means[name][far]) for pick in (max, min))
+    ax.set_title(f"At twice the length: {best} {means[best][far]:.0%}, {worst} {means[worst][far]:.0%}")
+    inside = min(mean[lengths.index(8)] for mean in means.values())
+    seeds = len(next(iter(runs.values())))
+    return ax, (
+        f"All are right in at least {inside:.0%} at 8 letters; at {lengths[far]}: "
+        + ", ".join(f"{name} {mean[far]:.0%}" for name, mean in means.items())
+        + f". Means of {seeds} seeds, band: their range."
+    )
+
+
+def letters_noticed(table: pd.DataFrame) -> pd.DataFrame:
+    """How often the answer rises by one when the first or the last letter turns from x to y, and strings of one letter."""
+    columns = {
+        "first letter, 12": "first_12",
+        "last letter, 12": "last_12",
+        "first letter, 24": "first_24",
+        "last letter, 24": "last_24",
+        "y alone, 1 to 16": "all_y",
+        "x alone, 20 to 64": "all_x_longer",
+    }
+    runs = trained.chosen_runs(table, "position encoding") | {
+        "RoPE, window 8": trained.chosen_runs(table, "window")["window 8"]
+    }
+    return pd.DataFrame({name: rows[list(columns.values())].mean() for name, rows in runs.items()}).T.set_axis(
+        list(columns), axis=1
+    )
+
+
+def separators(table: pd.DataFrame) -> tuple[Axes, str]:
+    """Accuracy inside the lengths of training, with commas and without, after equal steps, time and tokens."""
+    found = trained.by_budget(table)
+    ax = style.axes("", "", "share of right counts, 1 to 16 letters")
+    spread = []
+    for place, (name, pairs) in enumerate(found.items()):
+        for side, (kind, colour) in enumerate((("plain", BLUE), ("separated", RED))):
+            values = [pair[kind] for pair in pairs]
+            x = place + (side - 0.5) * 0.25
+            ax.plot([x] * len(values), values, "o", color=colour, alpha=0.6, label=kind if place == 0 else "_")
+            ax.plot([x - 0.08, x + 0.08], [sum(values) / len(values)] * 2, color=colour, lw=4)
+        gains = [pair["separated"] - pair["plain"] for pair in pairs]
+        spread.append((name, sum(gains) / len(gains), sum(gain > 0 for gain in gains), len(gains)))
+    ax.set_xticks(range(len(found)), list(found))
+    ax.set_xlim(-0.5, len(found) - 0.4)
+    ax.grid(axis="x", visible=False)
+    ax.legend(loc="lower right")
+    gains = [f"{100 * gain:+.0f} at {name}" for name, gain, _, _ in spread]
+    ax.set_title(f"Commas, points of accuracy: {', '.join(gains)}", fontsize=14)
+    return ax, "Accuracy with commas minus without, RoPE: " + "; ".join(
+        f"{name} {gain:+.3f} on average, better in {better} of {count} seeds" for name, gain, better, count in spread
+    )
+
+
+def number_types(found: pd.DataFrame) -> tuple[Axes, str]:
+    """Share of right counts of one decoder in each number type, by length."""
+    ax = style.axes("", "letters in the string", "share of right counts", log="x")
+    lengths = sorted(found.length.unique())
+    right = found.pivot(index="length", columns="type", values="right")
+    for name, mark in (("fp32", "o-"), ("fp16", "s--"), ("bf16", "^:")):
+        ax.plot(right.index, right[name], mark, color=style.TYPES[name], label=name, ms=11 if name == "fp32" else 7)
+    ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
+    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.minorticks_off()
+    ax.set_ylim(-0.02, 1.04)
+    ax.legend(loc="lower left")
+    gap = float(right.sub(right.fp32, axis=0).abs().max().max())
+    fall = right.fp32[trained.LONGEST] - right.fp32[2 * trained.LONGEST]
+    changed = 1 - found.groupby("type").same.min()
+    ax.set_title(f"Rounding costs {gap:.0%} at most, twice the length {fall:.0%}")
+    return ax, (
+        f"Largest loss by rounding {gap:.1%}; from {trained.LONGEST} to {2 * trained.LONGEST} letters fp32 loses {fall:.1%}. "
+        f"At the worst length {changed['bf16']:.1%} of the answers are others in bf16, {changed['fp16']:.1%} in fp16."
+    )
+
+
+# Lab: from collapse to failure ------------------------------------------------------------------------------
+
+
+def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Figure, str]:
+    """Distance of the last representations, margin and effect by length, in one picture, with the length of the turn."""
+    lengths = [*range(2, 48), *range(48, 128, 4), *range(128, 257, 16)]
+    seen = checkpoints.copying(model, lengths, place, digit)
+    at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
+    here = lengths.index(at) if at else len(lengths) - 1
+    effect = seen["margin"] - seen["control"]
+    figure = Figure(figsize=(9.0, 7.6))
+    panels = figure.subplots(3, sharex=True)
+    top, middle, bottom = panels
+    top.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
+    top.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
+    top.set(ylabel="L1 distance", yscale="log")
+    middle.plot(lengths, seen["margin"], color=RED, label="margin")
+    middle.plot(lengths, -seen["control"], ":", color=BLACK, label="control: digits all alike")
+    middle.set(ylabel="logits, right − wrong")
+    bottom.plot(lengths, effect, color=GREEN, label="effect of the digit")
+    bottom.plot(lengths, seen["swapped"], ":", color=BLACK, label="control: other place asked")
+    bottom.set(ylabel="logits", xlabel="digits in the string")
+    for ax in panels:
+        ax.axvspan(lengths[0], trained.LONGEST, color="#EEF4FA", zorder=0)
+        ax.axhline(0, color=BLACK, lw=0.8) if ax is not top else None
+        if at:
+            ax.axvline(at, color=RED, lw=1.2, ls="--")
+        ax.set_xscale("log", base=2)
+        ax.legend(loc="best", fontsize=12)
+    ticks = [2, 4, 8, 16, 32, 64, 128, 256]
+    bottom.set_xticks(ticks, [str(n) for n in ticks])
+    bottom.minorticks_off()
+    left, kept = float(seen["distance"][here] / seen["distance"][short]), float(effect[here] / effect[short])
+    where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
+    figure.suptitle(f"{name}: {where}, with {left:.0%} of the distance", x=0.01, ha="left", weight="bold")
+    return figure, (
+        f"{place} digit, a {digit} among others: the answer {where}. There the distance is {seen['distance'][here]:.1f}, "
+        f"{left:.0%} of that at {trained.LONGEST} digits, and the digit's effect {effect[here]:.1f} logits ({kept:.0%}); "
+        f"asked for the other place it is {seen['swapped'][here]:.1f}."
+    )
+
+
+def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
+    """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
+    runs, end = trained.copiers(table), trained.TURNS[-1] * 1.6
+    ax = style.axes("", "first length with a wrong answer", "", log="x", height=5.4)
+    kept, all_points = {}, 0
+    for row, (name, rows) in enumerate(runs.items()):
+        points = []
+        for digit in "01":
+            able = rows[rows[f"short_{place}_{digit}"]]
+            points += able[f"turn_{place}_{digit}"].tolist()
+        kept[name], all_points = sum(at == trained.NEVER for at in points), all_points + len(points)
+        shift = [row + 0.12 * (k - len(points) / 2) / 2 for k in range(len(points))]
+        ax.plot([at or end for at in points], shift, "o", color=BLUE, alpha=0.7)
+    ax.axvspan(10, trained.LONGEST, color="#EEF4FA", zorder=0)
+    ax.set_yticks(range(len(runs)), list(runs))
+    ticks = [16, 32, 64, 128, 256, 512]
+    ax.set_xticks([*ticks, end], [*map(str, ticks), "never"])
+    ax.minorticks_off()
+    ax.set_xlim(10, end * 1.25)
+    ax.invert_yaxis()
+    ax.grid(axis="y", visible=False)
+    ever = sum(kept.values())
+    ax.set_title(f"The {place} digit is lost by {all_points - ever} of {all_points}")
+    return ax, (
+        f"{place} digit: {all_points - ever} of {all_points} pairs of decoder and digit turn by {trained.TURNS[-1]} digits; "
+        "never: " + ", ".join(f"{name} {count}" for name, count in kept.items() if count) + "."
+    )
+
+
+def distance_at_turn(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How much of the distance of representations is left where the answer turns."""
+    left = trained.distance_left(table)
+    ax = style.axes("", "distance at the turn / distance at 16 digits", "answers that turn", height=4.2)
+    ax.hist(left, bins=[k / 20 for k in range(31)], color=BLUE)
+    middle = float(left.median())
+    ax.axvline(middle, color=RED)
+    ax.text(middle + 0.01, 0.93, "median", color=RED, transform=ax.get_xaxis_transform())
+    style.counted(ax, x=False, y=True)
+    ax.set_title(f"Answers turn with {middle:.0%} of the distance left")
+    few = int((left < 0.1).sum())
+    return ax, (
+        f"{len(left)} answers turn; the distance left has median {middle:.0%}, and is below 10 % in {few} of them."
     )
