@@ -4,8 +4,8 @@ import pytest
 import torch
 from tiny_models import tiny
 
+from helpers import checkpoints, collapse, probe
 from helpers import claims as registry
-from helpers import collapse, probe
 from helpers.chapter3 import claims, figures, measures
 
 VARIED, EQUAL = measures.SEQUENCES
@@ -109,3 +109,14 @@ def test_every_encoding_of_the_reading_falls_and_a_steep_alibi_does_not():
     means = figures.layer_means(True, 1.0, 2)
     for name, mean in means.items():
         assert (mean[-1] < 0.3 * mean[0]) == (name in figures.READING), name
+
+
+def test_the_copier_turns_before_its_representations_meet():
+    """Right at the lengths of training and wrong later, with much of the distance left; ones alone stay right."""
+    trained = checkpoints.load("copying")
+    seen = checkpoints.copying(trained, [4, 16, 64, 72, 256], "last", "0")
+    assert (seen["margin"] > 0).tolist() == [True, True, True, False, False]
+    assert (seen["control"] < 0).all()
+    assert seen["distance"][3] > 0.4 * seen["distance"][1] > 100 * torch.finfo(torch.bfloat16).eps
+    _, finding = figures.copier(trained)
+    assert "stay right at every length: yes" in finding

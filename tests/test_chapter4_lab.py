@@ -40,6 +40,12 @@ def test_answers_come_with_the_right_count_and_missing_ones_stay_missing():
     assert found.error.drop(10).isna().all()
 
 
+def test_an_answer_copied_from_the_examples_is_noticed():
+    rows = [{"task": "sum", "strategy": name, "answer": k} for name in ("CoT few-shot", "no CoT") for k in (12, 6, 7)]
+    rows.append({"task": "word", "strategy": "CoT few-shot", "answer": 12})
+    assert asked.from_examples(pd.DataFrame(rows)) == (2, 4)
+
+
 def test_a_row_of_each_table_comes_again_from_its_seed():
     few = trained.count_run("NoPE", 10_000, 0, "characters", 3, 8)
     again = trained.count_run("NoPE", 10_000, 0, "characters", 3, 8)
@@ -96,7 +102,7 @@ def test_the_margin_is_that_of_the_question_and_the_control_of_digits_all_alike(
 def test_the_picture_states_the_turn_that_the_margins_have():
     model = checkpoints.load("copying")
     _, finding = figures.copying_link(model, "last", "0", "RoPE")
-    lengths = [*range(2, 48), *range(48, 128, 4)]
+    lengths = range(2, 81)
     at = trained.turn(lengths, checkpoints.copying(model, lengths, "last", "0")["margin"])
     assert at > trained.LONGEST
     assert f"turns at {at} digits" in finding

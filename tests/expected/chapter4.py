@@ -19,7 +19,7 @@ EXPECTED = {
         "the committed tables: small decoders; the embedded model cannot count",
     ),
     "guesses_are_round": ({UNABLE}, "the committed answers of the embedded model, which cannot count ten items"),
-    "commas_do_not_help_from_scratch": ({HOLDS, CORRECTED}, "the committed table, three seeds"),
+    "commas_do_not_help_from_scratch": ({HOLDS}, "the committed table, three seeds"),
     "base_in_trained_decoders": ({CORRECTED}, "the committed table: a trend beyond the lengths of training alone"),
     "chunks_in_trained_decoders": ({FAILS}, "the committed table, three seeds"),
     "last_token_is_lost_first": ({CORRECTED}, "the committed table: the first digit is lost as well"),

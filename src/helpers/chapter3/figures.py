@@ -8,12 +8,14 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from pandas.io.formats.style import Styler
 from torch import Tensor
 
-from helpers import collapse, data, style
+from helpers import checkpoints, collapse, data, style
 from helpers.chapter3 import measures
+from helpers.checkpoints import Trained
 from helpers.models import LanguageModel
 
 LENGTHS = (10, 100, 1000, 10_000)
@@ -517,4 +519,40 @@ def longer_tokens(name: str, merged: Mapping[str, float]) -> str:
     return (
         f"**Longer tokens.** {name} reads the letter a in tokens of about {merged['letters a token']:.0f}. After 256 of "
         f"them, one letter more moves the representation by {letter:.3g}, one whole token more by {token:.3g}. {reading}"
+    )
+
+
+def copier(trained: Trained) -> tuple[Figure, str]:
+    """A small decoder that can copy: distance of the last representations and its margin, by length."""
+    longest = trained.task.lengths[1]
+    lengths = [*range(2, 81), *range(88, 257, 8)]
+    seen = checkpoints.copying(trained, lengths, "last", "0")
+    wrong = (seen["margin"] <= 0).nonzero().flatten().tolist()
+    here = wrong[0] if wrong else len(lengths) - 1
+    left = float(seen["distance"][here] / seen["distance"][lengths.index(longest)])
+    figure = Figure(figsize=(9.0, 5.6))
+    top, bottom = figure.subplots(2, sharex=True)
+    top.plot(lengths, seen["distance"], color=style.COLOURS["blue"], label="last digit 0 against 1")
+    top.plot(lengths, seen["repeated"], "--", color=style.COLOURS["grey"], label="last digit repeated")
+    top.set(ylabel="L1 distance", yscale="log")
+    bottom.plot(lengths, seen["margin"], color=style.COLOURS["vermillion"], label="margin of the right digit")
+    bottom.plot(lengths, -seen["control"], ":", color=style.COLOURS["black"], label="control: ones alone")
+    bottom.plot(lengths, seen["swapped"], "-.", color=style.COLOURS["purple"], label="effect, other place asked")
+    bottom.axhline(0, color=style.COLOURS["black"], lw=0.8)
+    bottom.set(ylabel="logits", xlabel="digits in the string")
+    for ax in (top, bottom):
+        ax.axvspan(lengths[0], longest, color="#EEF4FA", zorder=0)
+        ax.set_xscale("log", base=2)
+        if wrong:
+            ax.axvline(lengths[here], color=style.COLOURS["vermillion"], lw=1.2, ls="--")
+        ax.legend(loc="center left" if ax is top else "lower left", fontsize=12)
+    ticks = [2, 4, 8, 16, 32, 64, 128, 256]
+    bottom.set_xticks(ticks, [str(n) for n in ticks])
+    bottom.minorticks_off()
+    where = f"The answer turns at {lengths[here]} digits" if wrong else f"The answer holds up to {lengths[-1]} digits"
+    figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
+    return figure, (
+        f"A small decoder, trained on 1 to {longest} digits. {where}; the distance is then {seen['distance'][here]:.1f}, "
+        f"{left:.0%} of that at {longest} digits. Ones alone stay right at every length: "
+        f"{'yes' if bool((seen['control'] < 0).all()) else 'no'}."
     )

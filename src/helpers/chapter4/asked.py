@@ -1,6 +1,7 @@
 """A language model is asked to count: the paper's four tasks and three strategies; `data/counting_smollm2.csv`."""
 
 import argparse
+import re
 from collections.abc import Sequence
 
 import pandas as pd
@@ -98,6 +99,13 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
     found["answer"] = found.answer.astype("Float64").astype("Int64")
     found["error"] = (found.answer - found["count"]).abs()
     return found
+
+
+def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
+    """Of the numbers given after worked examples, those that are the answer of one of the examples, and all of them."""
+    given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
+    shown = {task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)} for task, text in counting.EXAMPLES.items()}
+    return sum(int(row.answer) in shown[row.task] for row in given.itertuples()), len(given)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -304,10 +304,10 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
         "absolute error + 1",
         log="xy",
     )
-    ax.set_ylim(0.7, 1e13)
-    top = 2e12
+    top = 1e3 * max(200.0, float(given.error.max()) if len(given) else 0.0)
+    ax.set_ylim(0.7, 8 * top)
     ax.axhline(top / 8, color=GREY, lw=1)
-    ax.text(3, top * 1.6, "no number on the answer line", color=GREY, size=13, va="center")
+    ax.text(3, 2.5 * top, "no number on the answer line", color=GREY, size=13, va="center")
     for strategy, rows in chosen.groupby("strategy", sort=False):
         marker, colour = MARKS[strategy]
         missing = rows[rows.answer.isna()]
@@ -330,17 +330,20 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     hundred = int((given == asked.GUESS).sum())
     shown = [*often.index, *([] if asked.GUESS in often.index else [asked.GUESS])]
     counts = [int((given == number).sum()) for number in shown]
-    ax = style.axes(f"{_short(shown[0])} comes most often, 100 comes {hundred} times", "answers", "", height=4.6)
+    title = f"{_short(shown[0])} comes most often, 100 in {hundred} of {len(given)} numbers"
+    ax = style.axes(title, "answers", "", height=4.6)
     ax.barh([_short(number) for number in shown], counts, color=[RED if x == asked.GUESS else BLUE for x in shown])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
     style.counted(ax)
     tens = int((given % 10 == 0).sum())
     low, high = counting.share_interval(tens, len(given))
+    copied, shown_examples = asked.from_examples(answers)
     ones = int(given.map(lambda number: set(str(number)) <= {"0", "1"} and number > 101).sum())
     return ax, (
         f"{name}: of {len(given)} numbers {hundred} are 100 and {tens} are multiples of ten (95 % interval {low:.0%} to "
-        f"{high:.0%}; chance 10 %); {ones} are above 101 and of zeros and ones alone: the string, written back."
+        f"{high:.0%}; chance 10 %); {ones} are above 101 and of zeros and ones alone: the string, written back. Of {shown_examples} "
+        f"numbers after examples {copied} are the answer of one of the examples."
     )
 
 
@@ -469,7 +472,7 @@ def number_types(found: pd.DataFrame) -> tuple[Axes, str]:
 
 def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Figure, str]:
     """Distance of the last representations, margin and effect by length, in one picture, with the length of the turn."""
-    lengths = [*range(2, 48), *range(48, 128, 4), *range(128, 257, 16)]
+    lengths = [*range(2, 81), *range(88, 257, 8)]
     seen = checkpoints.copying(model, lengths, place, digit)
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
     here = lengths.index(at) if at else len(lengths) - 1
