@@ -19,9 +19,11 @@ def test_reported_accuracies_are_read_as_printed():
     assert table.loc["GIN"].isna().sum() == 2
 
 
-def test_an_unknown_table_is_named_beside_those_there_are():
-    with pytest.raises(ValueError, match=r"name must be one of .*reported/rope_models.*, not .accuracy."):
-        data.table("accuracy")
+def test_an_unknown_table_is_named_beside_the_nearest():
+    with pytest.raises(
+        ValueError, match=r"name must be one of \d+ tables, such as reported/rope_models, .*, not .rope_model."
+    ):
+        data.table("rope_model")
 
 
 def test_the_cache_folder_can_be_moved(monkeypatch, tmp_path):

@@ -1,6 +1,7 @@
 """The tables that come with the course, and the folder where downloads are kept."""
 
 import contextlib
+import difflib
 import errno
 import hashlib
 import os
@@ -45,13 +46,15 @@ def table(name: str) -> pd.DataFrame:
     """Read `data/<name>.csv`; lines that start with `#` say where the numbers come from.
 
     Raises:
-        ValueError: there is no such table; the message lists those there are.
+        ValueError: there is no such table; the message names the nearest ones.
 
     >>> table("reported/tree_neighbors_match").set_index("model").loc["GAT", "5"].item()
     0.41
     """
     known = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv"))
-    require.choice("name", name, known)
+    if not (isinstance(name, str) and name in known):
+        near = ", ".join(difflib.get_close_matches(str(name), known, 3, cutoff=0))
+        raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.said(name)}")
     return pd.read_csv(folder() / f"{name}.csv", comment="#")
 
 

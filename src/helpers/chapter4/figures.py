@@ -281,7 +281,7 @@ def bases(trials: int) -> tuple[Axes, str]:
     errors = [table.accuracy_percent - table.low, table.high - table.accuracy_percent]
     ax.errorbar(table.base, table.accuracy_percent, errors, fmt="o", mfc="white", mew=2, color=BLUE, capsize=4)
     ax.text(0.02, 0.93, "with separators", color=BLUE, size=13, transform=ax.transAxes)
-    ax.set_ylim(0, max(2.2, 1.15 * float(table.high.max())))
+    ax.set_ylim(0, max(2.2, 1.3 * float(table.high.max())))
     rho, p = measures.base_trend()
     return ax, (
         f"Had each point {trials:,} strings, 95 % intervals of {above} of {len(table)} bases lie above that without "
