@@ -371,6 +371,16 @@ def test_a_single_dot_keeps_its_colour():
     assert (255, 255, 255) in colours
 
 
+def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
+    figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.299999999999997 inches, which matplotlib draws on 1956 pixels
+    figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])
+    page = show(figure, alt="left half black").data
+    drawn = Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]))).convert("L")
+    assert drawn.width == 1956
+    assert {drawn.getpixel((900, y)) for y in range(5, 115)} == {0}
+    assert {drawn.getpixel((1050, y)) for y in range(5, 115)} == {255}
+
+
 def contrast(one, other):
     """WCAG's contrast of two colours, from 1 to 21."""
     linear = [[c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour] for colour in (one, other)]

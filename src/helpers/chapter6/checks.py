@@ -569,7 +569,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         ax.plot(range(1, len(single) + 1), values[order].clamp(min=1e-9), "o-", color=BLUE, label="yours")
         ax.axhline(0.05, color=RED, ls=":")
         style.label(ax)
-        return _drawn(ax, f"All entries of the race against {race.BASELINE}, mean score beyond the trained length; "
+        return _drawn(ax, f"All remedies of the race against {race.BASELINE}, mean score beyond the trained length; "
                       f"{before} of {len(single)} p values are below 0.05 alone, {after} after the correction.")  # fmt: skip
 
     return f"In the race {before} of {len(single)} comparisons pass alone, {after} after your correction.", picture
@@ -606,7 +606,11 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.longer.mean() - theirs.mean()), race.paired(ours.longer, theirs)
     found = SAME if p >= 0.05 else BETTER if gap > 0 else WORSE
-    how = "one seed cannot tell more" if count == 1 else f"paired over {int(count)} seeds, p = {p:.2g}"
+    how = (
+        "one seed cannot tell more"
+        if count == 1
+        else f"paired over {int(count)} seeds, p = {p:.2g}, for one entry: with more, correct it"
+    )
     held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
     sentence = (
         f"{name} is entered. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {race.BASELINE} "

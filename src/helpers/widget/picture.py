@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -41,8 +42,9 @@ def image(figure: Any, alt: str) -> str:
     if not isinstance(figure, Figure):
         raise ValueError(f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}")
     drawn, packed = io.BytesIO(), io.BytesIO()
+    figure.set_dpi(DPI)
     figure.savefig(drawn, format="rgba", dpi=DPI)
-    width, height = (int(inches * DPI) for inches in figure.get_size_inches())
+    width, height = FigureCanvasAgg(figure).get_width_height()  # as savefig counts: 16.2999… inches are 1956 pixels
     plt.close(figure)
     picture = Image.frombytes("RGBA", (width, height), drawn.getvalue()).convert("RGB")
     few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
