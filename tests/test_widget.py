@@ -372,7 +372,7 @@ def test_a_single_dot_keeps_its_colour():
 
 
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
-    figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.299999999999997 inches, which matplotlib draws on 1956 pixels
+    figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])
     page = show(figure, alt="left half black").data
     drawn = Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]))).convert("L")
