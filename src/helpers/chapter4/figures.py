@@ -315,7 +315,9 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
         ax.plot(missing.length, [top / 3] * len(missing), marker, mfc="none", mew=1.5, color=colour)
     n = sorted(chosen.length.unique())
     ax.plot(n, [error + 1 for error in measures.always(asked.GUESS, n, task)], "--", color=BLACK, label="always 100")
-    ax.legend(loc="upper left", bbox_to_anchor=(0, 0.86), ncols=2, fontsize=13)
+    ax.set_xticks(n, [str(each) for each in n])
+    ax.minorticks_off()
+    ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
     whose = "the model writes the answer line" if line == "own" else "the answer line is begun for the model"
     return ax, (
         f"{name}, {task}, {whose}: {len(given)} of {len(chosen)} answers are numbers, {exact} are right, "
@@ -438,8 +440,8 @@ def separators(table: pd.DataFrame) -> tuple[Axes, str]:
     ax.set_xlim(-0.5, len(found) - 0.4)
     ax.grid(axis="x", visible=False)
     ax.legend(loc="lower right")
-    gains = [f"{100 * gain:+.0f} at {name}" for name, gain, _, _ in spread]
-    ax.set_title(f"Commas, points of accuracy: {', '.join(gains)}", fontsize=14)
+    gains = [f"{100 * gain:+.0f} ({name.split()[-1]})" for name, gain, _, _ in spread]
+    ax.set_title(f"Commas, in points at equal budgets: {', '.join(gains)}", fontsize=15)
     return ax, "Accuracy with commas minus without, RoPE: " + "; ".join(
         f"{name} {gain:+.3f} on average, better in {better} of {count} seeds" for name, gain, better, count in spread
     )
@@ -483,9 +485,9 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     top.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
     top.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
     top.set(ylabel="L1 distance", yscale="log")
-    middle.plot(lengths, seen["margin"], color=RED, label="margin")
+    middle.plot(lengths, seen["margin"], color=RED, label="margin, right − wrong")
     middle.plot(lengths, -seen["control"], ":", color=BLACK, label="control: digits all alike")
-    middle.set(ylabel="logits, right − wrong")
+    middle.set(ylabel="logits")
     bottom.plot(lengths, effect, color=GREEN, label="effect of the digit")
     bottom.plot(lengths, seen["swapped"], ":", color=BLACK, label="control: other place asked")
     bottom.set(ylabel="logits", xlabel="digits in the string")
@@ -542,10 +544,10 @@ def distance_at_turn(table: pd.DataFrame) -> tuple[Axes, str]:
     """How much of the distance of representations is left where the answer turns."""
     left = trained.distance_left(table)
     ax = style.axes("", "distance at the turn / distance at 16 digits", "answers that turn", height=4.2)
-    ax.hist(left, bins=[k / 20 for k in range(31)], color=BLUE)
+    ax.hist(left, bins=[k / 20 for k in range(21 + int(20 * max(left.max() - 1, 0)))], color=BLUE)
     middle = float(left.median())
     ax.axvline(middle, color=RED)
-    ax.text(middle + 0.01, 0.93, "median", color=RED, transform=ax.get_xaxis_transform())
+    ax.text(middle - 0.01, 0.93, "median", color=RED, ha="right", transform=ax.get_xaxis_transform())
     style.counted(ax, x=False, y=True)
     ax.set_title(f"Answers turn with {middle:.0%} of the distance left")
     few = int((left < 0.1).sum())
