@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,9 @@ import torch
 from scipy import stats
 
 from helpers import sweep, tasks, training
-from helpers.chapter6 import race
+from helpers.chapter6 import claims as claims6
+from helpers.chapter6 import figures, race
+from helpers.claims import CLAIMS, FAILS, HOLDS, OPEN
 
 SOURCE = Path(__file__).parents[1] / "src"
 TIMES = {"seconds", "step_ms"}
@@ -207,6 +210,27 @@ def test_unknown_entries_and_tasks_are_named(tmp_path, capsys):
     assert "entry must be one of" in capsys.readouterr().err
 
 
+def test_the_committed_table_is_whole_and_its_rows_can_be_repeated():
+    rows = race.table()
+    assert set(zip(rows.entry, rows.task, strict=True)) == {(e, t) for e in race.ENTRIES for t in race.TASKS}
+    assert (rows.groupby(["entry", "task"]).seed.nunique() >= 5).all()
+    plain, sharpened = (
+        rows[rows.entry == name].set_index(["seed", "task"]).loss for name in ("RoPE", "adaptive temperature")
+    )
+    assert (plain == sharpened).all(), "adaptive temperature is put in after the same training"
+    assert rows.groupby("task").parameters.agg(lambda p: p.max() / p.min()).max() < 1.01
+
+
+def test_the_control_fails_where_it_must_in_the_committed_table():
+    """No better than a guess without the answer; and it does what it can see."""
+    means = race.table().groupby(["entry", "task"]).longer.mean()
+    for name in race.CONTROLS:
+        for task in race.ENTRIES[name].fails:
+            assert means[name, task] < race.CHANCE[task] + 0.05
+        assert means[name, "last"] > 0.95
+    assert means[race.BASELINE, "retrieval"] > 2 * race.CHANCE["retrieval"]
+
+
 # Verdicts ----------------------------------------------------------------------------------------------
 
 
@@ -239,7 +263,8 @@ def test_pairing_sees_what_the_spread_of_seeds_hides():
     ours, theirs = (rows[rows.entry == name].longer.to_numpy() for name in ("up", "RoPE"))
     assert race.paired(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
     assert race.paired(ours, theirs) < 0.001 < 0.1 < stats.ttest_ind(ours, theirs).pvalue
-    assert race.paired([0.5, 0.5], [0.25, 0.25]) == 0
+    assert race.paired([0.5, 0.6, 0.7], [0.25, 0.35, 0.45]) == pytest.approx(1 / 4)
+    assert race.paired([0.5], [0.25]) == 1
 
 
 def test_many_comparisons_need_more_evidence():
@@ -299,3 +324,91 @@ def test_all_tasks_have_tests_and_a_training_set():
         assert len(ids) == race.TESTED[task]
         assert (targets != training.UNASKED).any()
     assert tasks.Language(part="held out").characters not in tasks.Language().characters
+
+
+# Figures and claims ------------------------------------------------------------------------------------
+
+
+def test_the_picture_counts_what_the_test_says_and_draws_the_learners_rows():
+    rows = race.table()
+    own = rows[(rows.entry == "NoPE") & (rows.task == "retrieval")].drop(columns="longer").assign(entry="mine")
+    figure, finding = figures.race_table(rows, own)
+    found = race.compare(rows)
+    judged = found[found.entry.isin(race.REMEDIES) & (found.verdict != "baseline")]
+    assert f"{(judged.verdict == 'better').sum()} better" in figure.get_suptitle()
+    for _, row in judged[judged.verdict != "no difference"].iterrows():
+        assert row.entry in finding
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == [*race.ENTRIES, "mine"]
+
+
+@pytest.fixture
+def instead(monkeypatch):
+    """Claims measured on a table that was changed by hand."""
+
+    def put(**columns):
+        rows = race.table()
+        for name, change in columns.items():
+            rows[name] = rows.apply(change, axis=1)
+        monkeypatch.setattr(race, "table", lambda: rows)
+
+    return put
+
+
+def jitter(row):
+    """A little noise that belongs to the seed, so that no test has a variance of zero."""
+    return 0.002 * np.random.default_rng(zlib.crc32(f"{row.entry}{row.task}{row.seed}".encode())).normal()
+
+
+def test_claims_on_differential_attention_can_hold_and_can_fail(instead):
+    def better(row):
+        return jitter(row) + (0.9 if row.entry.startswith("differential") else 0.5)
+
+    def worse(row):
+        return jitter(row) + (0.1 if row.entry.startswith("differential") else 0.5)
+
+    instead(longer=better, answer_16=better, answer_128=better, noise_16=worse, noise_128=worse)
+    assert claims6.race_differential_retrieves().verdict == HOLDS
+    assert claims6.race_differential_attends_to_the_answer().verdict == HOLDS
+    instead(longer=worse, answer_16=worse, answer_128=worse, noise_16=better, noise_128=better)
+    assert claims6.race_differential_retrieves().verdict == FAILS
+    assert claims6.race_differential_attends_to_the_answer().verdict == FAILS
+    instead(outlier_logits=worse, outlier_states=worse, quantisation_error=worse)
+    assert claims6.race_differential_has_smaller_outliers().verdict == HOLDS
+    instead(outlier_logits=better, outlier_states=better, quantisation_error=better)
+    assert claims6.race_differential_has_smaller_outliers().verdict == FAILS
+
+
+def test_claims_on_positions_and_physical_intervention_can_hold_and_can_fail(instead):
+    def physical(row):
+        return jitter(row) + (0.9 if row.entry in race.PHYSICAL.values() else 0.3)
+
+    def positions(row):
+        return jitter(row) + (0.9 if row.entry in race.POSITIONS else 0.3)
+
+    names = ["race_windows_help", "race_tokens_help", "race_sparsity_help"]
+    measures = [CLAIMS[name].measure for name in names]
+
+    def unpredictable(row):
+        return 0.5 + 100 * jitter(row)
+
+    instead(longer=physical, answer_128=physical, score_128=physical)
+    assert {measure().verdict for measure in measures} == {HOLDS}
+    assert claims6.race_positions_are_not_enough().verdict == HOLDS
+    assert claims6.race_positions_decide().verdict == FAILS
+    instead(longer=lambda row: 1 - physical(row))
+    assert {measure().verdict for measure in measures} == {FAILS}
+    instead(longer=unpredictable)
+    assert {measure().verdict for measure in measures} == {OPEN}
+    assert claims6.race_differential_retrieves().verdict == OPEN
+    instead(longer=positions, answer_128=positions, score_128=positions)
+    assert claims6.race_positions_are_not_enough().verdict == FAILS
+    assert claims6.race_positions_decide().verdict == HOLDS
+
+
+def test_the_claim_on_share_and_accuracy_can_hold_and_can_fail(instead):
+    place = {name: k / 20 for k, name in enumerate(race.ENTRIES)}
+    instead(answer_128=lambda row: place[row.entry], score_128=lambda row: place[row.entry])
+    assert claims6.race_share_is_not_the_point().verdict == FAILS
+    instead(answer_128=lambda row: place[row.entry], score_128=lambda row: 1 - place[row.entry])
+    assert claims6.race_share_is_not_the_point().verdict == HOLDS

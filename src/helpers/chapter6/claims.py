@@ -1,12 +1,14 @@
 """The claims of chapter 6, each a function that measures it here."""
 
+from collections.abc import Iterable
+
 import pandas as pd
 import torch
 
 from helpers import attention, data
-from helpers.chapter6 import measures
+from helpers.chapter6 import measures, race
 from helpers.claims import Found, claim, verdict
-from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, YE
+from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, TALK, YE
 
 LESSON = "6-differential-transformer/lesson#"
 
@@ -284,3 +286,172 @@ def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[f
     return {
         f"{column}, {row[key]:g} {key}": (float(row[column]), None) for _, row in table.iterrows() for column in columns
     }
+
+
+# The race ----------------------------------------------------------------------------------------------
+
+LAB = "6-differential-transformer/lab#"
+SIZE = "two layers of width 32, trained on up to 16 tokens"
+SHARP = 0.5  # of a head's attention on one token, on average, is called extreme here
+
+
+def _tested(agree: Iterable[bool], count: int) -> str:
+    """The verdict on `count` comparisons, of which those that the test is sure of agree with the claim or do not."""
+    agree = list(agree)
+    return verdict(len(agree) == count and all(agree), any(agree), decided=bool(agree))
+
+
+def _gap(rows: pd.DataFrame, entry: str, column: str, task: str = "retrieval") -> tuple[float, float, float]:
+    """Mean of the baseline, mean of the entry, and the p value of the test that is paired over seeds."""
+    wide = rows[rows.task == task].pivot(index="seed", columns="entry", values=column)
+    ours, theirs = wide[entry], wide[race.BASELINE]
+    return float(theirs.mean()), float(ours.mean()), race.paired(ours, theirs)
+
+
+def _each_gap(entry: str, columns: dict[str, str]) -> tuple[str, dict[str, tuple[float, float]]]:
+    """All gaps of some columns in words, and by column the difference and its p value, corrected for their number."""
+    rows = race.table()
+    found = {column: _gap(rows, entry, column) for column in columns}
+    p = dict(zip(found, race.holm([row[2] for row in found.values()]), strict=True))
+    words = ", ".join(
+        f"{columns[c]} {theirs:.3g} → {ours:.3g} (p = {p[c]:.2g})" for c, (theirs, ours, _) in found.items()
+    )
+    return words, {c: (ours - theirs, p[c]) for c, (theirs, ours, _) in found.items()}
+
+
+@claim(
+    source=COURSE,
+    statement="In small decoders differential attention has more on the answer and less on noise than softmax",
+    reported="Ye et al. (2025), Table 3, report it for 3B",
+    shown=LAB + "Attention to the answer, and to noise",
+)
+def race_differential_attends_to_the_answer() -> Found:
+    words, gaps = _each_gap(
+        "differential",
+        {
+            "answer_16": "answer at 16",
+            "noise_16": "noise at 16",
+            "answer_128": "answer at 128",
+            "noise_128": "noise at 128",
+        },
+    )
+    sure = {name: (gap > 0) == name.startswith("answer") for name, (gap, p) in gaps.items() if p < 0.05}
+    return Found(f"{SIZE}, retrieval, RoPE → differential, by size: {words}", _tested(sure.values(), len(gaps)))
+
+
+@claim(
+    source=COURSE,
+    statement="In small decoders differential attention retrieves better than softmax beyond the trained length",
+    reported="Ye et al. (2025), Table 2, report more needles for 3B",
+    shown=LAB + "The table",
+)
+def race_differential_retrieves() -> Found:
+    rows = race.compare(race.table()).set_index(["task", "entry"])
+    found = {name: rows.loc["retrieval", name] for name in ("differential", "differential, version 2")}
+    listed = ", ".join(f"{name} {row.gap:+.2f} (p = {row.p:.2g}, {row.verdict})" for name, row in found.items())
+    base = rows.loc["retrieval", race.BASELINE]["mean"]
+    better = [row.verdict == "better" for row in found.values()]
+    return Found(
+        f"{SIZE}, accuracy at 32 to 128 against RoPE's {base:.2f}: {listed}", verdict(all(better), any(better))
+    )
+
+
+@claim(
+    source=COURSE,
+    statement="In small decoders differential attention has smaller outliers and loses less in 4 bits",
+    reported="Ye et al. (2025), Table 5, report smaller outliers for 3B",
+    shown=LAB + "Outliers and four bits",
+)
+def race_differential_has_smaller_outliers() -> Found:
+    words, gaps = _each_gap(
+        "differential",
+        {"outlier_logits": "logits", "outlier_states": "states", "quantisation_error": "error in 4 bits"},
+    )
+    sure = [gap < 0 for gap, p in gaps.values() if p < 0.05]
+    return Found(f"{SIZE}, largest over median, RoPE → differential: {words}", _tested(sure, len(gaps)))
+
+
+@claim(
+    source=KONG,
+    where="the question that it raises",
+    statement="A remedy answers better without attending more to the answer: noise is not the point",
+    reported="negative attention and learning dynamics instead",
+    shown=LAB + "Does it matter who ignores noise?",
+)
+def race_share_is_not_the_point() -> Found:
+    rho, p = race.rank_correlation(race.table())
+    count = len(race.REMEDIES)
+    measured = f"{SIZE}: over {count} remedies, share on the answer and accuracy at 128 have rank correlation {rho:.2f} (p = {p:.2g})"
+    return Found(measured, verdict(rho < 0, decided=p < 0.05))
+
+
+@claim(
+    source=TALK,
+    where="last slide, a hypothesis",
+    statement="Position encodings alone cannot give extreme attention",
+    reported="asked as a question, answered no",
+    shown=LAB + "The talk's last slide",
+)
+def race_positions_are_not_enough() -> Found:
+    rows, longest = race.table(), race.LENGTHS[-1]
+    share = rows.groupby(["task", "entry"])[f"answer_{longest}"].mean()
+    positions, others = {}, {}
+    for task in ("retrieval", "first", "last"):
+        positions[task] = share[task][race.POSITIONS].max()
+        others[task] = share[task][[n for n in race.REMEDIES if n not in race.POSITIONS]].max()
+    right = rows[rows.task == "retrieval"].groupby("entry")[f"score_{longest}"].mean()[race.POSITIONS]
+    listed = ", ".join(f"{task} {positions[task]:.2f} (others {others[task]:.2f})" for task in positions)
+    measured = (
+        f"{SIZE}: largest mean share on the answer at {longest} with a position encoding alone: {listed}; yet "
+        f"{right.idxmax()} retrieves {right.max():.2f} there"
+    )
+    none = max(positions.values()) < SHARP
+    return Found(measured, verdict(none and max(others.values()) >= SHARP and right.max() < 0.9, none))
+
+
+def _physical(what: str, entry: str) -> None:
+    """One intervention of the talk's last slide, one claim."""
+
+    def measure() -> Found:
+        found = race.compare(race.table())
+        here = found[(found.entry == entry) & found.task.isin(["retrieval", "first", "last"])].set_index("task")
+        listed = ", ".join(f"{task} {row.gap:+.2f} ({row.verdict}, p = {row.p:.2g})" for task, row in here.iterrows())
+        helps, hurts = (here.verdict == "better").any(), (here.verdict == "worse").any()
+        return Found(
+            f"{SIZE}, {entry} against RoPE at 32 to 128: {listed}", verdict(bool(helps and not hurts), bool(helps))
+        )
+
+    measure.__name__ = f"race_{what.split()[-1]}_help"
+    claim(
+        source=TALK,
+        where="last slide, a hypothesis",
+        statement=f"Physical intervention helps where attention must be extreme: {what}",
+        reported="proposed",
+        shown=LAB + "The talk's last slide",
+    )(measure)
+
+
+for _what, _entry in race.PHYSICAL.items():
+    _physical(_what, _entry)
+
+
+@claim(
+    source=COURSE,
+    statement="Beyond the trained length the position encoding decides more than what replaces softmax",
+    reported="one race at equal budget",
+    shown=LAB + "The table",
+)
+def race_positions_decide() -> Found:
+    means, tasks = race.table().groupby(["task", "entry"]).longer.mean(), ["retrieval", "first", "last", "counting"]
+    kinds = {"position encodings": race.POSITIONS, "other maps from logits to weights": race.MAPS}
+    spread = {
+        kind: sum(abs(means[task][names] - means[task][race.BASELINE]).max() for task in tasks) / len(tasks)
+        for kind, names in kinds.items()
+    }
+    best = means["retrieval"][race.REMEDIES].idxmax()
+    first, second = spread.values()
+    listed = ", ".join(f"{kind} {value:.2f}" for kind, value in spread.items())
+    return Found(
+        f"{SIZE}: largest change of accuracy against RoPE, mean of {len(tasks)} tasks: {listed}; best at retrieval: {best}",
+        verdict(first > 1.5 * second and best in race.POSITIONS, first > second),
+    )

@@ -343,7 +343,11 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     order = last.sort_values(ascending=low)
     named = {race.BASELINE: BLACK, order.index[0]: GREEN, order.index[-1]: RED, "differential": BLUE}
     word = "loss (nats)" if low else "accuracy"
-    ax = style.axes(f"{NAMES[task]}: {order.index[0]} keeps most", "length (trained on up to 16)", word, log="x")
+    title = f"{NAMES[task]}: {order.index[0]} is best at {race.LENGTHS[-1]}"
+    ax = style.axes(title, "length (trained on up to 16)", word, log="x")
+    if not low:
+        ax.axhline(race.CHANCE[task], color=GREY, ls=":", lw=1.5)
+        ax.text(race.LENGTHS[0], race.CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
     lines = []
     for name, row in means.iterrows():
         line = ax.plot(race.LENGTHS, row, color=named.get(name, "#c4c4c4"), lw=3 if name in named else 1.5, label=name)
