@@ -350,10 +350,8 @@ def race_differential_retrieves() -> Found:
     found = {name: rows.loc["retrieval", name] for name in ("differential", "differential, version 2")}
     listed = ", ".join(f"{name} {row.gap:+.2f} (p = {row.p:.2g}, {row.verdict})" for name, row in found.items())
     base = rows.loc["retrieval", race.BASELINE]["mean"]
-    better = [row.verdict == "better" for row in found.values()]
-    return Found(
-        f"{SIZE}, accuracy at 32 to 128 against RoPE's {base:.2f}: {listed}", verdict(all(better), any(better))
-    )
+    sure = [row.verdict == "better" for row in found.values() if row.verdict != "no difference"]
+    return Found(f"{SIZE}, accuracy at 32 to 128 against RoPE's {base:.2f}: {listed}", _tested(sure, len(found)))
 
 
 @claim(
@@ -416,9 +414,10 @@ def _physical(what: str, entry: str) -> None:
         found = race.compare(race.table())
         here = found[(found.entry == entry) & found.task.isin(["retrieval", "first", "last"])].set_index("task")
         listed = ", ".join(f"{task} {row.gap:+.2f} ({row.verdict}, p = {row.p:.2g})" for task, row in here.iterrows())
-        helps, hurts = (here.verdict == "better").any(), (here.verdict == "worse").any()
+        helps, hurts = int((here.verdict == "better").sum()), int((here.verdict == "worse").sum())
         return Found(
-            f"{SIZE}, {entry} against RoPE at 32 to 128: {listed}", verdict(bool(helps and not hurts), bool(helps))
+            f"{SIZE}, {entry} against RoPE at 32 to 128: {listed}",
+            verdict(helps > len(here) / 2 and not hurts, helps > 0, decided=helps + hurts > 0),
         )
 
     measure.__name__ = f"race_{what.split()[-1]}_help"

@@ -253,7 +253,7 @@ NAMES = {
 
 def _grid(titles: list[str], names: list[str], height: float) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=(2.15 * len(titles) + 3.4, height))
+    figure = Figure(figsize=(1.65 * len(titles) + 3.1, height))
     panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
     for ax, title in zip(panels, titles, strict=True):
         ax.set_title(title, loc="center", size=14)
@@ -277,7 +277,7 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
     tasks = [task for task in race.TASKS if task in set(rows.task)]
     mine = [] if own is None else [*own.entry.unique()]
     figure, panels = _grid(
-        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.47 * len(names + mine) + 1.7
+        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.4 * len(names + mine) + 1.5
     )
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
@@ -544,8 +544,8 @@ def answer(rows: pd.DataFrame) -> str:
     return (
         f"> **Answer.** Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Best at "
         f"retrieval on {long} tokens is **{best}** with {right[best]:.2f} ({race.BASELINE} {right[race.BASELINE]:.2f}, "
-        f"differential {right['differential']:.2f}), with **{share[best]:.2f}** of its attention on the answer. No remedy "
-        f"made attention ignore: the largest share is {share.max():.2f} ({share.idxmax()}), and it falls with length in all."
+        f"differential {right['differential']:.2f}), with **{share[best]:.2f}** of its attention on the answer. Can "
+        f"attention be made to ignore? Here none does: the largest share is {share.max():.2f}, and in all it falls with length."
         if (here[f"answer_{race.TRAINED}"].mean()[race.REMEDIES] > share).all()
         else f"> **Answer.** Better than {race.BASELINE} beyond the trained length: {listed}. The largest share on the answer "
         f"at {long} is {share.max():.2f} ({share.idxmax()})."
