@@ -276,9 +276,7 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
     names = [*rows.entry.unique()]
     tasks = [task for task in race.TASKS if task in set(rows.task)]
     mine = [] if own is None else [*own.entry.unique()]
-    figure, panels = _grid(
-        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.4 * len(names + mine) + 1.5
-    )
+    figure, panels = _grid([NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.4 * len(names + mine) + 1.5)
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
         for y, name in enumerate(names):
@@ -542,11 +540,11 @@ def answer(rows: pd.DataFrame) -> str:
     right, share = here[f"score_{long}"].mean()[race.REMEDIES], here[f"answer_{long}"].mean()[race.REMEDIES]
     best = right.idxmax()
     return (
-        f"> **Answer.** Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Best at "
+        f"Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Best at "
         f"retrieval on {long} tokens is **{best}** with {right[best]:.2f} ({race.BASELINE} {right[race.BASELINE]:.2f}, "
         f"differential {right['differential']:.2f}), with **{share[best]:.2f}** of its attention on the answer. Can "
         f"attention be made to ignore? Here none does: the largest share is {share.max():.2f}, and in all it falls with length."
         if (here[f"answer_{race.TRAINED}"].mean()[race.REMEDIES] > share).all()
-        else f"> **Answer.** Better than {race.BASELINE} beyond the trained length: {listed}. The largest share on the answer "
+        else f"Better than {race.BASELINE} beyond the trained length: {listed}. The largest share on the answer "
         f"at {long} is {share.max():.2f} ({share.idxmax()})."
     )
