@@ -66,6 +66,10 @@ def test_a_decoder_that_counts_perfectly_has_no_errors_and_notices_each_letter(m
     )
     assert trained.noticed(None, task, 12, 0) == 0
     assert trained.noticed(None, task, 12, -1) == 1
+    monkeypatch.setattr(
+        trained, "answers", lambda model, task, strings: torch.tensor([2 * s.count("y") for s in strings])
+    )
+    assert trained.noticed(None, task, 12, -1) == 0, "it rises, but not by one"
 
 
 def test_no_number_is_no_answer():
