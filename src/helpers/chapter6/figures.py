@@ -353,7 +353,7 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     ax.set_xticks(race.LENGTHS, race.LENGTHS)
     ax.minorticks_off()
     style.label(ax, lines)
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
     return ax, f"{NAMES[task]} at {race.LENGTHS[-1]}, {word}, mean of {rows.seed.nunique()} seeds: {listed}."
 
 
@@ -447,7 +447,7 @@ def claims_of_the_talk(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _signed(row: pd.Series) -> str:
-    return "no difference" if row.verdict == "no difference" else f"{row.verdict} ({row.gap:+.2f})"
+    return "–" if row.verdict == "no difference" else f"{row.verdict} ({row.gap:+.2f})"
 
 
 def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
