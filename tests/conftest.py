@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 
 # the types and shapes in signatures of the mathematics are promises: wherever a test calls it, they are checked
-MATHEMATICS = ("attention", "collapse", "compute", "data", "differential", "graphs", "require", "rope", "transformer")
+MATHEMATICS = (
+    "attention", "checkpoints", "collapse", "compute", "counting", "data", "differential", "gnn", "graphs", "models", "probe",
+    "require", "rope", "tasks", "training", "transformer",
+)  # fmt: skip
 jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
 
 

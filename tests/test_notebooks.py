@@ -111,6 +111,18 @@ def test_cells_are_short_and_figures_described(path):
     )
 
 
+@every
+def test_code_fits_the_page_and_drawing_is_folded(path):
+    for source, cell in cells(path, "code"):
+        long = [line for line in source.splitlines() if len(line) > 88]
+        assert not long, f"a line of code has at most 88 characters: {long}"
+        if re.search(r"^(explore|show|Markdown)\(", source, re.M) and path.stem != "exercises":
+            tags = {"hide-input", "slide-code", "remove-cell"} & set(cell["metadata"].get("tags", []))
+            assert tags, (
+                f"what draws or formats is folded: tag `hide-input`, or `slide-code` where it teaches:\n{source}"
+            )
+
+
 def test_long_numbers_in_prose_are_printed_by_cells():
     """A number of four or more decimals in the text can only come from a computation."""
     for path in NOTEBOOKS:
