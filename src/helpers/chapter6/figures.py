@@ -253,7 +253,7 @@ NAMES = {
 
 def _grid(titles: list[str], names: list[str], height: float) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=(1.65 * len(titles) + 3.1, height))
+    figure = Figure(figsize=(max(11, 1.65 * len(titles) + 3.1), height))
     panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
     for ax, title in zip(panels, titles, strict=True):
         ax.set_title(title, loc="center", size=14)
@@ -276,7 +276,7 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
     names = [*rows.entry.unique()]
     tasks = [task for task in race.TASKS if task in set(rows.task)]
     mine = [] if own is None else [*own.entry.unique()]
-    figure, panels = _grid([NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.4 * len(names + mine) + 1.5)
+    figure, panels = _grid([NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.34 * len(names + mine) + 1.5)
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
         for y, name in enumerate(names):
@@ -361,8 +361,8 @@ def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
     """Attention to the answer and to noise, at the trained and the longest length."""
     names, here = race.REMEDIES, rows[rows.task == task]
     titles = ["answer", "noise"]
-    figure, panels = _grid(titles, names, 0.42 * len(names) + 2.0)
-    figure.set_size_inches(10.5, 0.42 * len(names) + 1.8)
+    figure, panels = _grid(titles, names, 0.34 * len(names) + 1.8)
+    figure.set_size_inches(10.5, 0.34 * len(names) + 1.6)
     for ax, what in zip(panels, titles, strict=True):
         means = here.groupby("entry")[[f"{what}_{race.TRAINED}", f"{what}_{race.LENGTHS[-1]}"]].mean().loc[names]
         for y, (short, long) in enumerate(means.values):
@@ -382,8 +382,8 @@ def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
 def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str, log: bool = False) -> tuple[Figure, str]:
     """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
     names, here = race.REMEDIES, rows[rows.task == task]
-    figure, panels = _grid(list(columns.values()), names, 0.42 * len(names) + 1.8)
-    figure.set_size_inches(10.5, 0.42 * len(names) + 1.8)
+    figure, panels = _grid(list(columns.values()), names, 0.34 * len(names) + 1.6)
+    figure.set_size_inches(10.5, 0.34 * len(names) + 1.6)
     said = []
     for ax, (column, label) in zip(panels, columns.items(), strict=True):
         means = here.groupby("entry")[column].mean().loc[names]
