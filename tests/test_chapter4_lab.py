@@ -32,7 +32,7 @@ def test_a_number_that_is_cut_off_is_no_answer():
 
 def test_answers_come_with_the_right_count_and_missing_ones_stay_missing():
     row = {"model": "m", "task": "zeros and ones", "strategy": "no CoT", "line": "own", "seed": 0}
-    row |= {f"answer_{n}": 7 if n == 10 else None for n in asked.LENGTHS}
+    row |= {f"answer_{n}": 7 if n == 10 else None for n in asked.LENGTHS} | {f"cut_{n}": 0 for n in asked.LENGTHS}
     found = asked.long(pd.DataFrame([row])).set_index("length")
     assert found["count"].to_dict() == {n: counting.make("zeros and ones", n, 0).count for n in asked.LENGTHS}
     assert found.answer.notna().sum() == 1
@@ -44,6 +44,26 @@ def test_an_answer_copied_from_the_examples_is_noticed():
     rows = [{"task": "sum", "strategy": name, "answer": k} for name in ("CoT few-shot", "no CoT") for k in (12, 6, 7)]
     rows.append({"task": "word", "strategy": "CoT few-shot", "answer": 12})
     assert asked.from_examples(pd.DataFrame(rows)) == (2, 4)
+
+
+def test_a_string_written_back_is_noticed():
+    text = counting.make("zeros and ones", 10, 0).sequence
+    rows = [
+        {"task": "zeros and ones", "strategy": name, "length": 10, "seed": 0, "answer": answer}
+        for name in ("CoT few-shot", "no CoT")
+        for answer in (int(text), 20, 7)
+    ]
+    assert asked.without_examples(pd.DataFrame(rows)) == (1, 1, 3)
+
+
+def test_naming_one_number_is_right_as_often_as_the_likeliest_count():
+    assert trained.likeliest(1) == pytest.approx(1 / 2, abs=0.15)
+    assert 1 / 17 < trained.likeliest(32) < 0.15
+    task = trained.COUNTING
+    drawn, right = trained._questions(task, 32, 128, 0)
+    best = max((right == k).double().mean() for k in range(task.most + 1))
+    assert trained.likeliest(32) == float(best)
+    assert drawn == trained._questions(trained.replace(task, tokens="separated"), 32, 128, 0)[0]
 
 
 def test_a_row_of_each_table_comes_again_from_its_seed():
@@ -145,12 +165,16 @@ def test_verdicts_on_counting_follow_the_table(monkeypatch):
     chunks = COUNTED.copy()
     chunks.loc[chunks.tokens.str.startswith("chunks"), "inside_4"] = 0.3
     assert measured(monkeypatch, claims.chunks_in_trained_decoders, counting_trained=chunks) == HOLDS
+    chunks.loc[chunks.tokens.str.startswith("chunks"), "inside_4"] = 1.0
+    assert measured(monkeypatch, claims.chunks_in_trained_decoders, counting_trained=chunks) == FAILS
 
 
 def test_verdicts_on_copying_follow_the_table(monkeypatch):
     first_kept, collapsed, no_control, leaky = (COPIED.copy() for _ in range(4))
     first_kept[["turn_first_0", "turn_first_1"]] = trained.NEVER
     assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=first_kept) == HOLDS
+    first_kept[["turn_first_0", "turn_first_1"]] = 400
+    assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=first_kept) == CORRECTED
     collapsed[[name for name in collapsed if name.startswith("distance_")]] = 0.001
     assert measured(monkeypatch, claims.copying_fails_at_collapse, copying_trained=collapsed) == HOLDS
     no_control[[name for name in no_control if name.startswith("control_")]] = 20

@@ -11,7 +11,10 @@ from helpers import compute, counting, models, sweep
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)
-NEW = {"no CoT": 24, "CoT zero-shot": 80, "CoT few-shot": 60}  # tokens that an answer may have
+# tokens that an answer may have: for 100 items the steps in the form of the worked examples take about 360, and a string
+# that is written back 100
+NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
+NEW_BEGUN = 128
 BEGUN = "The final answer to your maths question is:"  # the answer line, begun for a model that does not write it
 LINES = ("own", "begun")
 GUESS = 100  # the baseline: whoever always says 100
@@ -58,23 +61,25 @@ def ask(
 ) -> pd.DataFrame:
     """One question for each length: the right count, the parsed answer (missing where there is none) and the text.
 
-    Where `line` is "begun" the answer line is begun for the model, which has but to write the number.
+    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer line is begun for the model, which has but to write the number.
     """
-    begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, 12)
+    begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
     samples = [counting.make(task, n, seed) for n in lengths]
     prompts = [counting.prompt(task, strategy, sample.sequence) for sample in samples]
     texts = write(model, prompts, new, begun)
     answers = pd.array([counting.parse_answer(text) for text in texts], dtype="Int64")
-    return pd.DataFrame(
-        {"length": list(lengths), "count": [sample.count for sample in samples], "answer": answers, "text": texts}
-    )
+    cut = [text.endswith("…") for text in texts] & answers.isna()
+    counts = [sample.count for sample in samples]
+    return pd.DataFrame({"length": list(lengths), "count": counts, "answer": answers, "cut": cut, "text": texts})
 
 
 def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
-    """One row of the table: what a model answered at each of `LENGTHS`."""
+    """One row of the table: what a model answered at each of `LENGTHS`, and what was cut off before an answer."""
     found = ask(_loaded(model), task, strategy, line, seed=seed)
     answers = [None if pd.isna(answer) else int(answer) for answer in found.answer]
-    return {f"answer_{n}": answer for n, answer in zip(LENGTHS, answers, strict=True)}
+    cut = [int(each) for each in found.cut]
+    given = {f"answer_{n}": answer for n, answer in zip(LENGTHS, answers, strict=True)}
+    return given | {f"cut_{n}": each for n, each in zip(LENGTHS, cut, strict=True)}
 
 
 _models: dict[str, LanguageModel] = {}
@@ -88,13 +93,13 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer and its error."""
+    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer, its error, and whether it was cut off."""
     rows = []
     for row in table.to_dict("records"):
         for n in LENGTHS:
             count = counting.make(row["task"], n, int(row["seed"])).count
             rows.append({k: row[k] for k in ("task", "strategy", "line", "seed")} | {"length": n, "count": count})
-            rows[-1]["answer"] = row[f"answer_{n}"]
+            rows[-1] |= {"answer": row[f"answer_{n}"], "cut": bool(row[f"cut_{n}"])}
     found = pd.DataFrame(rows)
     found["answer"] = found.answer.astype("Float64").astype("Int64")
     found["error"] = (found.answer - found["count"]).abs()
@@ -106,6 +111,14 @@ def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
     given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
     shown = {task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)} for task, text in counting.EXAMPLES.items()}
     return sum(int(row.answer) in shown[row.task] for row in given.itertuples()), len(given)
+
+
+def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
+    """Of the numbers given without worked examples: the string written back, multiples of ten, and all of them."""
+    given = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
+    strings = [counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()]
+    back = sum(text.isdigit() and int(text) == answer for text, answer in zip(strings, given.answer, strict=True))
+    return back, int((given.answer % 10 == 0).sum()), len(given)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -127,7 +140,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Answers of a language model in bf16 to the counting prompts of Barbero et al. (2024), appendix C.1, greedy, one",
         "question for each length; answer_n: the number on the answer line for n items, empty where it is missing or no number",
         "line: own, the model has to write the answer line; begun, it is begun for it and the number alone is missing",
-        "tokens at most: " + ", ".join(f"{name} {count}" for name, count in NEW.items()),
+        "cut_n: 1 where the text for n items was cut off before an answer, at so many tokens: "
+        + ", ".join(f"{name} {count}" for name, count in NEW.items())
+        + f", begun {NEW_BEGUN}",
     ]
     sweep.run_line(parser, arguments, run, settings, notes)
 

@@ -138,6 +138,9 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
         title = f"All counts right at {len(exact)} of {len(tried)} widths"
     ax = style.axes(title, "width / vocabulary", "counts that are right")
     ax.plot([width / vocabulary for width in tried], shares, "o-", color=BLUE)
+    absent = (1 - 1 / vocabulary) ** length
+    ax.axhline(absent, color=RED, lw=1.5, ls="--")
+    ax.text(0.01, max(absent + 0.015, 0.09), "always answering 0", color=RED, size=13)
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
     ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
     ax.set(ylim=(-0.03, 1.06), xlim=(0, 1.21))
@@ -145,7 +148,7 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     below = tried.index(vocabulary - 1)
     return ax, (
         f"{vocabulary} symbols, {codes} codes, {length} tokens: {shares[half]:.0%} right at half the width, "
-        f"{shares[below]:.0%} one below it, {shares[tried.index(vocabulary)]:.0%} at it. No codes of half the width are "
+        f"{shares[below]:.0%} one below it, {shares[tried.index(vocabulary)]:.0%} at it; always answering 0 is right for {absent:.0%}. No codes of half the width are "
         f"right for every sequence longer than {sure[half]}."
     )
 
@@ -341,11 +344,11 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     tens = int((given % 10 == 0).sum())
     low, high = counting.share_interval(tens, len(given))
     copied, shown_examples = asked.from_examples(answers)
-    ones = int(given.map(lambda number: set(str(number)) <= {"0", "1"} and number > 101).sum())
+    back, tens_alone, alone = asked.without_examples(answers)
     return ax, (
         f"{name}: of {len(given)} numbers {hundred} are 100 and {tens} are multiples of ten (95 % interval {low:.0%} to "
-        f"{high:.0%}; chance 10 %); {ones} are above 101 and of zeros and ones alone: the string, written back. Of {shown_examples} "
-        f"numbers after examples {copied} are the answer of one of the examples."
+        f"{high:.0%}; chance 10 %). Of {shown_examples} numbers after examples {copied} are the answer of one of the examples; of {alone} "
+        f"without, {back} are the string written back, and {tens_alone} are multiples of ten."
     )
 
 
@@ -357,7 +360,7 @@ def asked_shares(answers: pd.DataFrame) -> pd.DataFrame:
     """Shares of parsed and of right answers with their 95 % intervals, by strategy and by who begins the answer line."""
     rows = {}
     for (line, strategy), part in answers.groupby(["line", "strategy"], sort=False):
-        found = {"questions": str(len(part))}
+        found = {"questions": str(len(part)), "cut off": str(int(part.cut.sum()))}
         short = part[part.length <= 10]
         for what, hits, of in (
             ("is a number", part.answer.notna(), part),
@@ -389,6 +392,7 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
         means[name] = right.mean().tolist()
         ax.fill_between(lengths, right.min(), right.max(), color=colour, alpha=0.12, lw=0)
         ax.plot(lengths, means[name], "o-", color=colour, label=name)
+    ax.plot(lengths, [trained.likeliest(n) for n in lengths], ":", color=GREY, lw=2, label="one number")
     ax.set_xticks(lengths, [str(n) for n in lengths])
     ax.minorticks_off()
     ax.set_ylim(-0.02, 1.04)
@@ -401,7 +405,7 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
     return ax, (
         f"All are right in at least {inside:.0%} at 8 letters; at {lengths[far]}: "
         + ", ".join(f"{name} {mean[far]:.0%}" for name, mean in means.items())
-        + f". Means of {seeds} seeds, band: their range."
+        + f"; always naming one number {trained.likeliest(lengths[far]):.0%}. Means of {seeds} seeds, band: their range."
     )
 
 

@@ -67,9 +67,19 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128, seed: int = 0) -> Int[Tensor, " count"]:
     """|answer - number of y| for strings of length n, with at most `task.most` y; no number counts as an answer of 0."""
-    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(1_000 + seed))
-    right = torch.tensor([string.count("y") for string in drawn])
+    drawn, right = _questions(task, n, count, seed)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
+
+
+def likeliest(n: int, most: int = LONGEST, count: int = 128, seed: int = 0) -> float:
+    """The share of right answers to the same strings of whoever always names their most frequent count."""
+    _, right = _questions(Counting(most=most), n, count, seed)
+    return int(right.bincount().max()) / count
+
+
+def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
+    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(1_000 + seed))
+    return drawn, torch.tensor([string.count("y") for string in drawn])
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int, count: int = 128) -> float:

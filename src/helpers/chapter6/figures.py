@@ -276,7 +276,9 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
     names = [*rows.entry.unique()]
     tasks = [task for task in race.TASKS if task in set(rows.task)]
     mine = [] if own is None else [*own.entry.unique()]
-    figure, panels = _grid([NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.34 * len(names + mine) + 1.5)
+    figure, panels = _grid(
+        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.34 * len(names + mine) + 1.5
+    )
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
         for y, name in enumerate(names):
