@@ -2,10 +2,7 @@ from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN
 
 EXPECTED = {
     "width_bound": ({HOLDS}, "exact integers"),
-    "width_explains_failures": (
-        {OPEN, CORRECTED},
-        "the committed table; open until a tree that fails in the paper was run with the key everywhere",
-    ),
+    "width_explains_failures": ({OPEN}, "no run changes the width alone"),
     "accuracy_falls_with_depth": ({OPEN}, "the committed table"),
     "figure_3_gcn": ({OPEN}, "the committed table"),
     "figure_3_gin": ({OPEN}, "the committed table"),
@@ -23,7 +20,10 @@ EXPECTED = {
     "resistance_beats_hops": ({CORRECTED}, "fixed graphs and seeds; two of four by many standard errors"),
     "width_helps": ({CORRECTED}, "fixed graphs and seeds; on some the far input's share falls"),
     "depth_does_not_help": ({CORRECTED}, "fixed graphs and seeds; the own Jacobian falls, the far one rises"),
-    "topology_decides": ({HOLDS}, "fixed graphs and seeds; a factor of thousands against one below ten"),
+    "topology_decides": (
+        {CORRECTED},
+        "fixed graphs and seeds: thousands over all, less than width between equal diameters",
+    ),
     "field_grows_exponentially": ({CORRECTED}, "exact integers"),
     "two_meanings_of_squashing": ({HOLDS}, "powers of two fixed matrices"),
     "copied_code_computes_curvature": ({FAILS}, "exact fractions"),
@@ -34,5 +34,5 @@ EXPECTED = {
     "sdrf_beats_random": ({CORRECTED}, "fixed seeds; the grid alone"),
     "fosr_beats_random": ({HOLDS}, "fixed seeds; three standard errors on the tree, more elsewhere"),
     "gtr_beats_random": ({HOLDS}, "fixed seeds; four standard errors on the barbell, more elsewhere"),
-    "rewiring_lowers_commute_time": ({CORRECTED}, "closed form"),
+    "rewiring_lowers_commute_time": ({FAILS}, "closed form: on some graphs most pairs rise"),
 }

@@ -37,20 +37,18 @@ def width_bound() -> Found:
     shown="1-over-squashing/lab#One leaf to pass on: the question at every node",
 )
 def width_explains_failures() -> Found:
-    """In part if networks that fail are fitted as soon as one leaf is all that must pass; the count itself never binds."""
+    """Open, whatever the runs say: an easier question also makes a simpler function, and no width was changed."""
     reported, pairs = measures.reported(), measures.compare(key="everywhere")
     first = min(r for r in reported.columns if reported[r].max() < 1)
-    tried = [r for kind in measures.NETWORKS for r in measures.grid_runs(kind, key="everywhere").index]
     measured = (
         f"Eq. 5 asks for d = {gnn.minimum_width(first)} at r = {first}, where all four of width 32 fail, so its count does not "
         f"explain it. With the question at every node one leaf is all that must pass: {figures.sentence(pairs, 'it')}"
     )
     measured += f" Further than the paper's: {'; '.join(figures.freed()) or 'none'}"
-    eased = all(figures.better(row) for row in pairs.itertuples())
-    return Found(
-        measured,
-        verdict(False, eased and bool(figures.freed()), decided=len(pairs) > 0 and max(tried, default=0) >= first - 1),
+    measured += (
+        ". That the size of the vector is the reason is not tested: the function to learn becomes simpler as well"
     )
+    return Found(measured, verdict(False, decided=False))
 
 
 @claim(
@@ -389,7 +387,14 @@ def topology_decides() -> Found:
         f"far Jacobian, 16 layers: from {far[least]:.1e} ({least}) to {far[most]:.1e} ({most}) at d = 32, a factor of "
         f"{far[most] / far[least]:,.0f}; eight times the width changes it by at most {wide:.1f}"
     )
-    return Found(measured, verdict(far[most] / far[least] > wide))
+    diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
+    groups = [[far[name] for name in far if diameters[name] == d] for d in set(diameters.values())]
+    same = max(max(group) / min(group) for group in groups)
+    measured += (
+        f". Most of it is distance: between graphs of one diameter the factor is at most {same:.1f}. The weights are "
+        "orthogonal, so the bound does not grow with the width"
+    )
+    return Found(measured, verdict(same > wide, far[most] / far[least] > wide))
 
 
 def _exponential(sizes: list[int]) -> bool:
@@ -481,9 +486,10 @@ def _rewired() -> dict[str, pd.DataFrame]:
 
 
 def _opens(method: str) -> Found:
-    gains = {name: rows["gain"][method] for name, rows in _rewired().items()}
-    measured = f"four edges, mean of far pairs over {measures.SEEDS} draws of the weights: "
-    measured += ", ".join(f"{name} × {gain:.1f}" for name, gain in gains.items())
+    rows = {name: rows.loc[method] for name, rows in _rewired().items()}
+    gains = {name: row["gain"] for name, row in rows.items()}
+    measured = f"four edges (random edges), mean of far pairs over {measures.SEEDS} draws of the weights: "
+    measured += ", ".join(f"{name} × {gain:.1f} ({gain - rows[name]['ahead']:.1f})" for name, gain in gains.items())
     return Found(measured, verdict(min(gains.values()) > 1, max(gains.values()) > 1))
 
 
@@ -572,4 +578,4 @@ def rewiring_lowers_commute_time() -> Found:
     risen = {name: row["pairs with longer commute"] for name, row in found.items()}
     least, most = min(risen, key=risen.get), max(risen, key=risen.get)
     measured = f"best single edge: commute time rises for {risen[least]:.0%} ({least}) to {risen[most]:.0%} ({most}) of all pairs"
-    return Found(measured, verdict(max(risen.values()) == 0, max(risen.values()) < 1))
+    return Found(measured, verdict(max(risen.values()) == 0, max(risen.values()) < 0.5))

@@ -518,7 +518,9 @@ def longer_tokens(name: str, merged: Mapping[str, float]) -> str:
     )
     return (
         f"**Longer tokens.** {name} reads the letter a in tokens of about {merged['letters a token']:.0f}. After 256 of "
-        f"them, one letter more moves the representation by {letter:.3g}, one whole token more by {token:.3g}. {reading}"
+        f"them, one letter more moves the representation by {letter:.3g}, one whole token more by {token:.3g}. {reading} "
+        f"Unmerged, as single letters that the tokenizer never writes in a row, one more moves it by {merged['one letter alone more']:.3g}: "
+        "fewer tokens do not keep the two apart here."
     )
 
 

@@ -169,19 +169,20 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
 
 
 def merged_and_single(model: LanguageModel, letters: int = 256) -> dict[str, float]:
-    """The distance between n and n + 1 equal letters as the tokenizer cuts them, and with a whole token repeated."""
+    """The distance between n and n + 1 equal letters as the tokenizer cuts them, with a whole token more, and unmerged."""
     first = probe.first_token(model)
 
-    def last(text: str) -> Tensor:
-        return probe.last_representations(model, torch.cat([first, probe.encode(model, text)]))[-1].double()
+    def moved(once: Tensor, more: Tensor) -> float:
+        states = [probe.last_representations(model, torch.cat([first, ids]))[-1].double() for ids in (once, more)]
+        return float((states[1] - states[0]).abs().sum())
 
-    cut = probe.encode(model, "a" * letters)
+    cut, alone = probe.encode(model, "a" * letters), probe.encode(model, "a")
     size = letters // len(cut)
-    base = last("a" * letters)
     return {
         "letters a token": letters / len(cut),
-        "one letter more": float((last("a" * (letters + 1)) - base).abs().sum()),
-        "one token more": float((last("a" * (letters + size)) - base).abs().sum()),
+        "one letter more": moved(cut, probe.encode(model, "a" * (letters + 1))),
+        "one token more": moved(cut, probe.encode(model, "a" * (letters + size))),
+        "one letter alone more": moved(alone.repeat(letters), alone.repeat(letters + 1)),
     }
 
 
