@@ -13,7 +13,8 @@ from PIL import Image
 from tiny_models import tiny
 
 from helpers import attention, graphs
-from helpers.chapter2 import figures, measures
+from helpers.chapter2 import claims, figures, measures
+from helpers.claims import FAILS, HOLDS
 from helpers.widget.atlas import Atlas, Reading
 
 
@@ -253,3 +254,11 @@ def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
     assert drawn
     assert not errors
     page.close()
+
+
+@pytest.mark.parametrize("other", ["tree", "causal attention"])
+def test_graphs_that_squash_alike_would_not_pass_as_two_kinds(monkeypatch, other):
+    found = measures.connections(31)
+    assert claims.two_kinds_of_squashing().verdict == HOLDS
+    monkeypatch.setattr(measures, "connections", lambda n: dict.fromkeys(found, found[other]))
+    assert claims.two_kinds_of_squashing().verdict == FAILS

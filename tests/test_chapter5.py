@@ -8,7 +8,8 @@ from tiny_models import tiny
 
 from helpers import data, probe, rope
 from helpers.attention import slash_score
-from helpers.chapter5 import figures, measures
+from helpers.chapter5 import claims, figures, measures
+from helpers.claims import CORRECTED, FAILS, HOLDS
 from helpers.transformer import Decoder
 
 IDS = torch.tensor([0, 5, 9, 200, 31, 7, 7, 7, 64, 9, 5, 12])
@@ -119,6 +120,7 @@ def test_spectra_turn_the_pairs_they_name():
     theta = rope.frequencies(32, 1e4)
     assert torch.equal(found["RoPE"], theta)
     assert torch.equal(found["0.25-RoPE"], rope.partial_frequencies(32, 1e4, 0.25))
+    assert torch.equal(sum(found[name] for name in ("0.25-RoPE", *measures.QUARTERS)), theta)
     assert torch.equal(found["slowest quarter"], torch.where(torch.arange(16) < 12, 0.0, theta))
     assert found["NoPE"] is None
     with pytest.raises(ValueError, match="spectrum"):
@@ -182,3 +184,55 @@ def test_frames_name_the_better_head():
     assert "1.000" in finding
     assert slash_score(maps, 0).tolist() == pytest.approx([sum(1 / n for n in range(1, 5)) / 4, 1.0])
     assert not math.isnan(figures._uniform(4, 1))
+
+
+def test_a_search_that_obeyed_or_broke_the_proposition_either_way_would_show(monkeypatch):
+    search = measures.weights_without_positions
+    assert claims.no_positions_no_diagonal().verdict == HOLDS
+    monkeypatch.setattr(measures, "weights_without_positions", lambda turn: search(tries=2000))
+    assert claims.no_positions_no_diagonal().verdict == FAILS  # the control must exceed one half
+    monkeypatch.setattr(measures, "weights_without_positions", lambda turn: search(tries=2000, turn=True))
+    assert claims.no_positions_no_diagonal().verdict == FAILS
+
+
+@pytest.mark.parametrize("first", [None, 3])
+def test_one_pair_that_turned_back_early_or_never_is_told(monkeypatch, first):
+    assert claims._first_below(1.0) == 2
+    assert claims._first_below(1e-4, far=100) is None
+    assert claims.one_frequency_loses_content().verdict == CORRECTED
+    monkeypatch.setattr(claims, "_first_below", lambda theta: first)
+    assert claims.one_frequency_loses_content().verdict == FAILS
+
+
+def test_a_model_with_a_negative_sum_decides_about_the_shipped_ones(monkeypatch):
+    assert claims.shipped_models_obey().verdict == FAILS
+    passing = data.table("reported/rope_models").query("model == 'Llama3-8B'")
+    monkeypatch.setattr(claims.data, "table", lambda name: passing)
+    assert claims.shipped_models_obey().verdict == HOLDS
+
+
+@pytest.mark.parametrize(
+    ("spectrum", "value", "broken"),
+    [
+        ("third quarter", 0.12, claims.medium_pairs_learn_a_near_slash),
+        ("slowest quarter", 0.3, claims.medium_pairs_learn_a_near_slash),
+        ("third quarter", 0.3, claims.slow_pairs_do_not_learn_it),
+        ("slowest quarter", 0.3, claims.slow_pairs_do_not_learn_it),
+    ],
+)
+def test_each_quarter_of_the_table_decides(monkeypatch, spectrum, value, broken):
+    assert broken().verdict == HOLDS
+    rows = data.table("slash_emergence")
+    rows.loc[rows.spectrum == spectrum, "slash"] = value
+    monkeypatch.setattr(claims.data, "table", lambda name: rows)
+    assert broken().verdict == FAILS
+
+
+def test_a_broad_bump_is_no_slash():
+    titles = {band: figures.toy(band, 0)[0].get_title(loc="left") for band in figures.BANDS}
+    assert [band for band, title in titles.items() if "a slash" in title] == ["fastest quarter", "all"]
+
+
+def test_the_first_negative_score_is_that_of_all_distances():
+    assert "first negative at 18,438" in figures.decay("all ones", 5e5, 100_000)[1]
+    assert "never negative" in figures.decay("all ones", 5e5, 1000)[1]

@@ -58,9 +58,9 @@ def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
     bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
     if vectors == "all ones":
         score, name = rope.cosine_sum(m, 128, base) / 64, "score / its value at 0"
-        below = int((score < 0).sum())
-        finding = (
-            f"Equal vectors: {score[-1]:+.2f} of the first score at {far:,}; negative at {below} of {len(m)} distances."
+        first = rope.first_negative(128, base, far)
+        finding = f"Equal vectors: {score[-1]:+.2f} of the first score at {far:,}; " + (
+            f"first negative at {first:,}." if first else "never negative up to there."
         )
         title = "Equal vectors lean to the near" if score[-1] < 0.3 else "Equal vectors hardly decay up to here"
     elif vectors == "Gaussian":
@@ -75,7 +75,7 @@ def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
         finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
         title = f"A key whose favourite distance is {best:,}"
     ax = style.axes(title, "distance m (tokens)", "relative size", log="x")
-    ax.plot(m, bound, "--", color=GREY, label="RoFormer's bound")
+    ax.plot(m, bound, "--", color=GREY, label="mean |S|, relative to its value at 0")
     ax.plot(m, score, color=BLUE, label=name)
     ax.axhline(0, color=BLACK, lw=1)
     ax.set_ylim(-0.4, 1.35)
@@ -92,17 +92,23 @@ def _gaussian(m: Tensor, base: float) -> tuple[Tensor, str]:
     )
 
 
-def no_diagonal(weights: Tensor) -> tuple[Axes, str]:
-    """The search for a diagonal head without position encoding: best weights on x, of (BOS, x, x)."""
-    best = float(weights.max())
-    ax = style.axes(f"Without positions no search gets above {best:.2f}", "weight of the last token on itself", "tries")
-    ax.hist(weights, bins=40, color=BLUE)
+def no_diagonal(weights: Tensor, turned: Tensor) -> tuple[Axes, str]:
+    """The search for a diagonal head, without positions and turned: weights of the last x on itself, of (BOS, x, x)."""
+    best, above = [float(w.max()) for w in (weights, turned)], float((turned > 0.5).double().mean())
+    ax = style.axes(
+        f"Largest weight without positions: {best[0]:.2f}; turned: {best[1]:.2f}",
+        "weight of the last token on itself",
+        "tries",
+    )
+    ax.hist(weights, bins=40, range=(0, 1), color=BLUE, label="without positions")
+    ax.hist(turned, bins=40, range=(0, 1), color=GREEN, label="turned", histtype="step", lw=2.5)
     ax.axvline(0.5, color=RED, lw=2)
     ax.text(0.51, 0.9, "½", color=RED, transform=ax.get_xaxis_transform())
-    ax.set_xlim(0, 0.6)
+    ax.legend(loc="upper right")
     return (
         ax,
-        f"{len(weights):,} random heads on (BOS, x, x): the largest weight of the last x on itself is {best:.4f}.",
+        f"{len(weights):,} random heads on (BOS, x, x): the largest weight of the last x on itself is {best[0]:.4f}. "
+        f"Queries and keys turned: {best[1]:.4f}, and {above:.0%} of the heads are above one half.",
     )
 
 
@@ -127,7 +133,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     cost = found[fastest][-1]
     cheap = cost < 10 * found[64][-1]
     ax.set_title(
-        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at every length' if cheap else 'dear in long contexts'}"
+        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at all lengths drawn' if cheap else 'dear in long contexts'}"
     )
     ax.set_ylim(1, 1e11)
     what = "diagonal" if offset == 0 else f"{offset} back"
@@ -169,7 +175,7 @@ def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
         names = ",\n".join(name.split("-")[0] for name in same.model)
         at, side, line = ((0, -8), "center", "top") if base < 1e5 else ((-8, 8), "right", "center")
         ax.annotate(names, (context, base), at, textcoords="offset points", size=13, ha=side, va=line)
-    ax.set_title(f"{negative} of {len(models)} shipped models have a negative sum, and work")
+    ax.set_title(f"{negative} of {len(models)} shipped models have a negative sum within their context")
     ax.legend(loc="upper left")
     worst = max(
         table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
@@ -253,7 +259,7 @@ def toy(band: str, offset: int) -> tuple[Axes, str]:
     weights = rope.slash_attention(theta, 256, offset)
     scores = [float(slash_score(weights, k)) for k in range(33)]
     best = max(range(33), key=scores.__getitem__)
-    hit = scores[offset] > 0.1
+    hit = best == offset and scores[offset] > 0.3
     ax = style.axes(
         f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
         "distance (tokens)",
@@ -470,11 +476,8 @@ def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
     ax.set_xticks(range(len(spectra)), [s.replace(" ", "\n") for s in spectra])
     ax.set_ylim(-0.03, 1.03)
     ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
-    means = runs.groupby("spectrum", sort=False)[["slash", "slash_uniform", "slash_unseen"]].mean()
+    means = runs.groupby("spectrum", sort=False)[["slash", "slash_unseen"]].mean()
     made = [name for name in spectra if means.slash[name] > 0.5]
-    ax.set_title(f"{len(made)} of {len(spectra)} spectra learn the slash at distance {offset}")
-    listed = "; ".join(
-        f"{name} {means.slash[name]:.2f}, {means.slash_uniform[name]:.2f}, {means.slash_unseen[name]:.2f}"
-        for name in spectra
-    )
-    return ax, f"Mean of {runs.seed.nunique()} seeds (as in training, uniform, unseen): {listed}."
+    ax.set_title(f"{len(made)} of {len(spectra)} spectra get above 0.5 at distance {offset}")
+    listed = "; ".join(f"{name} {means.slash[name]:.2f} ({means.slash_unseen[name]:.2f})" for name in spectra)
+    return ax, f"Mean of {runs.seed.nunique()} seeds, as in training (unseen tokens): {listed}."

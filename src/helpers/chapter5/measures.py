@@ -23,7 +23,8 @@ BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pai
 BANDS = len(BAND_NAMES)
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
-SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", "slowest quarter", "NoPE")
+QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
+SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
 
 
 class Heads(NamedTuple):
@@ -241,11 +242,17 @@ def favourites(distances: Sequence[int], longest: int = 10_000, seed: int = 0) -
     return best
 
 
-def weights_without_positions(tries: int = 100_000, scale: float = 30.0, seed: int = 0) -> Float[Tensor, " tries"]:
-    """The weight of the last x on itself in (BOS, x, x), for random queries and keys without position encoding."""
+def weights_without_positions(
+    tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
+) -> Float[Tensor, " tries"]:
+    """The weight of the last x on itself in (BOS, x, x), for random heads without positions; with `turn`, with RoPE."""
     generator = torch.Generator().manual_seed(seed)
-    logits = scale * torch.randn(tries, 2, generator=generator, dtype=torch.float64)  # on BOS and on x
-    return logits[:, [0, 1, 1]].softmax(-1)[:, -1]
+    bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
+    maps = torch.randn(2, tries, width, width, generator=generator, dtype=torch.float64)
+    q, k = (torch.stack([bos, x, x], 1) @ w for w in maps)
+    if turn:
+        q, k = (rope.rotate(v, torch.arange(3), rope.frequencies(width, 1e4)) for v in (q, k))
+    return ((q[:, -1:] @ k.mT)[:, 0] / math.sqrt(width)).softmax(-1)[:, -1]
 
 
 @cache
@@ -322,10 +329,10 @@ def shallow(spectrum: str, seed: int) -> Decoder:
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
     encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
     decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share)
-    if spectrum == "slowest quarter":
-        theta = decoder.blocks[0].frequencies.clone()
-        theta[: 3 * len(theta) // 4] = 0
-        decoder.blocks[0].frequencies = theta
+    if spectrum in QUARTERS:
+        theta = decoder.blocks[0].frequencies
+        kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
+        decoder.blocks[0].frequencies = theta * kept
     return decoder
 
 
