@@ -100,8 +100,11 @@ def no_diagonal(weights: Tensor, turned: Tensor) -> tuple[Axes, str]:
         "weight of the last token on itself",
         "tries",
     )
-    ax.hist(weights, bins=40, range=(0, 1), color=BLUE, label="without positions")
-    ax.hist(turned, bins=40, range=(0, 1), color=GREEN, label="turned", histtype="step", lw=2.5)
+    edges = torch.linspace(0, 1, 41).double()
+    edges[1:] += 1e-9  # exactly one half belongs to the left
+    ax.hist(weights, bins=edges, color=BLUE, label="without positions")
+    ax.hist(turned, bins=edges, color=GREEN, label="turned", histtype="step", lw=2.5)
+    ax.set_axisbelow(True)
     ax.axvline(0.5, color=RED, lw=2)
     ax.text(0.51, 0.9, "½", color=RED, transform=ax.get_xaxis_transform())
     ax.legend(loc="upper right")
@@ -175,7 +178,7 @@ def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
         names = ",\n".join(name.split("-")[0] for name in same.model)
         at, side, line = ((0, -8), "center", "top") if base < 1e5 else ((-8, 8), "right", "center")
         ax.annotate(names, (context, base), at, textcoords="offset points", size=13, ha=side, va=line)
-    ax.set_title(f"{negative} of {len(models)} shipped models have a negative sum within their context")
+    ax.set_title(f"A negative sum within the context: {negative} of {len(models)} models")
     ax.legend(loc="upper left")
     worst = max(
         table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
