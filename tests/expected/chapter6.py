@@ -27,10 +27,10 @@ EXPECTED = {
     "race_differential_attends_to_the_answer": ({OPEN}, "the committed race: five seeds cannot tell it from RoPE"),
     "race_differential_retrieves": ({OPEN}, "the committed race: five seeds cannot tell it from RoPE"),
     "race_differential_has_smaller_outliers": ({OPEN}, "the committed race: five seeds cannot tell it from RoPE"),
-    "race_share_is_not_the_point": ({FAILS}, "the committed race: share and accuracy rise together"),
+    "race_share_is_not_the_point": ({OPEN}, "a correlation over entries that are not independent tells no cause"),
     "race_positions_are_not_enough": ({CORRECTED}, "the committed race: no extreme attention, and NoPE needs none"),
     "race_windows_help": ({CORRECTED}, "the committed race: at the last copy alone"),
     "race_tokens_help": ({OPEN}, "the committed race: five seeds cannot tell separators from RoPE"),
     "race_sparsity_help": ({OPEN}, "the committed race: five seeds cannot tell entmax from RoPE"),
-    "race_positions_decide": ({HOLDS}, "the committed race"),
+    "race_positions_decide": ({CORRECTED}, "the committed race: no test was made for the spread"),
 }

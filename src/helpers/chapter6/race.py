@@ -1,11 +1,13 @@
 """The race of chapter 6: one protocol, one budget, every remedy on the tasks that the course has broken.
 
-python -m helpers.chapter6.race --out data/race.csv     the table
+python -m helpers.chapter6.race --out data/race.csv                   the table
+python -m helpers.chapter6.race --heads --out data/race_heads.csv     the same runs, looked at head by head
 """
 
 import argparse
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +30,7 @@ LONGER = [f"score_{n}" for n in LENGTHS if n > TRAINED]
 LOCAL = 8  # window of the local layers
 EVERY = 4  # tokens between two separators
 BITS = 4
+SHARP = 0.5  # of a row's attention on one token is called extreme here
 TASKS = {
     "retrieval": lambda n, rows: tasks.Retrieval((n or 4, n or TRAINED), size=rows),
     "first": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("first",), rows),
@@ -35,8 +38,18 @@ TASKS = {
     "counting": lambda n, rows: tasks.Counting((n or 1, n or TRAINED), most=TRAINED, size=rows),
     "language": lambda n, rows: tasks.Language((n or TRAINED,) * 2, "held out" if n else "training", rows),
 }
-# without the answer: for a digit the more frequent one, which is right in 3 of 4 strings; for language all equal
-CHANCE = {"retrieval": 1 / 4, "first": 3 / 4, "last": 3 / 4, "counting": 1 / (TRAINED + 1), "language": math.log(46)}
+
+
+def letter_loss() -> float:
+    """Loss on the held-out text, in nats, of the training text's frequencies of characters (each counted once more)."""
+    counts = Counter(tasks.Language().characters)
+    total = counts.total() + len(tasks.Language().vocabulary) - 1
+    held = tasks.Language(part="held out").characters
+    return -sum(math.log((counts[character] + 1) / total) for character in held) / len(held)
+
+
+# without the answer: for a digit the more frequent one, which is right in 3 of 4 strings; for language the frequencies
+CHANCE = {"retrieval": 1 / 4, "first": 3 / 4, "last": 3 / 4, "counting": 1 / (TRAINED + 1), "language": letter_loss()}
 TESTED = {"retrieval": 32, "first": 64, "last": 64, "counting": 64, "language": 32}  # rows a length
 
 
@@ -174,6 +187,7 @@ MAPS = [
     "differential, version 2",
 ]
 PHYSICAL = {"windows": "sliding window", "inserted tokens": "separators", "sparsity": "sparse (entmax 1.5)"}
+STANDINS = {"sparsity": "a map with zeros; a choice of keys beforehand, as Yuan et al. make it, was not run"}
 
 
 def entry_of(name: str) -> Entry:
@@ -280,6 +294,53 @@ def masses(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tens
     return tuple(max(shares))
 
 
+@torch.no_grad()
+def best_heads(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[float, ...]:
+    """The answer's share, as in `masses`, in the head that gives it most, question by question: heads may share them out.
+
+    Returns:
+        mean over questions, share of the questions with a head above `SHARP`, and the largest mean of one head for all
+        questions, in the layer where the first of them is largest.
+    """
+    answer, _ = roles(task, ids, targets)
+    maps = model.attention(ids).abs()
+    maps = maps / maps.sum(-1, keepdim=True).clamp(min=1e-12)
+    asked, found = targets != UNASKED, []
+    for layer in maps:
+        shares = (layer * answer[:, None]).sum(-1).transpose(1, 2)[asked]  # (questions, heads)
+        best = shares.amax(1)
+        found.append((float(best.mean()), float((best > SHARP).double().mean()), float(shares.mean(0).max())))
+    return max(found)
+
+
+@torch.no_grad()
+def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> dict[str, float]:
+    """Do the noises a and b of a differential layer's two maps agree? Means over questions, of all heads of a layer.
+
+    Returns:
+        for each layer: their cosine, lambda / 2 (`half`), |a - lambda b| / |a| (`left`), and the share of the heads
+        whose mean cosine is above their mean lambda / 2 (`agree`).
+    """
+    noise = roles(task, ids, targets)[1].any(-1)  # where a question has noise
+    keys = roles(task, ids, targets)[1][noise].double()[:, None]  # (questions, 1, n)
+    x, found = model.embed(ids), {}
+    for number, block in enumerate(model.blocks, 1):
+        states = block.norm1(x)
+        a, b = (each.transpose(1, 2)[noise].double() * keys for each in block.inner.maps(states))
+        heads = block.inner.heads
+        lam = block.inner.lam(states).double().expand(len(ids), heads, ids.shape[1]).transpose(1, 2)[noise]
+        cosine, half = torch.cosine_similarity(a, b, dim=-1).mean(0), lam.mean(0) / 2
+        rest = (a - lam[..., None] * b).norm(dim=-1) / a.norm(dim=-1).clamp(min=1e-12)
+        found |= {
+            f"cosine_{number}": float(cosine.mean()),
+            f"half_{number}": float(half.mean()),
+            f"left_{number}": float(rest.mean()),
+            f"agree_{number}": float((cosine > half).double().mean()),
+        }
+        x = block(x)
+    return found
+
+
 def outlier(x: Tensor) -> float:
     """The largest size over the median size."""
     sizes = x.abs().flatten()
@@ -347,6 +408,11 @@ def train(entry: Entry, task: str, seed: int, steps: int) -> tuple[Decoder, list
     return model, losses
 
 
+def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
+    """The rows to test on, by length."""
+    return {n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n) for n in LENGTHS}
+
+
 def measure(entry: Entry, task: str, seed: int, steps: int) -> dict[str, float | None]:
     """One run: train, then all columns of the table."""
     start = time.process_time()
@@ -357,7 +423,7 @@ def measure(entry: Entry, task: str, seed: int, steps: int) -> dict[str, float |
         "step_ms": 1000 * spent / steps,
         "loss": sum(losses[-20:]) / len(losses[-20:]),
     }
-    tests = {n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n) for n in LENGTHS}
+    tests = tests_of(entry, task, seed)
     found |= {f"score_{n}": score(model, task, *test) for n, test in tests.items()}
     for n in (TRAINED, LENGTHS[-1]):
         shares = (None, None) if task == "language" else masses(model, task, *(part[:32] for part in tests[n]))
@@ -372,6 +438,10 @@ def measure(entry: Entry, task: str, seed: int, steps: int) -> dict[str, float |
         "effective_rank": effective_rank(states),
     }
     found |= {f"distance_{n}": last_token_distance(model, entry, task, n, 10**6 + seed) for n in (TRAINED, LENGTHS[-1])}
+    return _short(found)
+
+
+def _short(found: dict[str, float | None]) -> dict[str, float | None]:
     return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
 
 
@@ -383,6 +453,26 @@ def run(entry: str, task: str, seed: int, steps: int) -> dict[str, float | None]
     """
     require.choice("task", task, TASKS)
     return measure(entry_of(entry), task, require.seed(seed), require.integer("steps", steps, 1))
+
+
+def run_heads(entry: str, task: str, seed: int, steps: int) -> dict[str, float | None]:
+    """A row of the second table: the same training and tests as in `run`, looked at head by head.
+
+    Raises:
+        ValueError: as `run`, or language, which has no answer to look at.
+    """
+    require.choice("task", task, [name for name in TASKS if name != "language"])
+    chosen, steps = entry_of(entry), require.integer("steps", steps, 1)
+    model, _ = train(chosen, task, require.seed(seed), steps)
+    tests = tests_of(chosen, task, seed)
+    found: dict[str, float | None] = {f"score_{n}": score(model, task, *test) for n, test in tests.items()}
+    ends = {n: tuple(part[:32] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
+    for n, test in ends.items():
+        names = (f"best_{n}", f"sharp_{n}", f"one_{n}")
+        found |= dict(zip(names, best_heads(model, task, *test), strict=True))
+    two = two_noises(model, task, *ends[LENGTHS[-1]]) if issubclass(chosen.block, Differential) else {}
+    names = [f"{what}_{number}" for number in (1, 2) for what in ("cosine", "half", "left", "agree")]
+    return _short(found | {name: two.get(name) for name in names})
 
 
 # The learner's entry -----------------------------------------------------------------------------------
@@ -456,6 +546,11 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
 def table() -> pd.DataFrame:
     """The runs of `data/race.csv`, with the mean score at the longer lengths."""
     return with_longer(data.table("race"))
+
+
+def heads_table() -> pd.DataFrame:
+    """The runs of `data/race_heads.csv`, see `run_heads`."""
+    return data.table("race_heads")
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
@@ -541,33 +636,46 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str = BASELINE,
     return result
 
 
-def rank_correlation(rows: pd.DataFrame, task: str = "retrieval") -> tuple[float, float]:
-    """Spearman's, over the remedies, of the share on the answer and the score at the longest length; and its p value."""
-    here = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].groupby("entry")
-    means = here[[f"answer_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
+def rank_correlation(
+    rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
+) -> tuple[float, float]:
+    """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest length; and its p value.
+
+    The p value takes the entries for independent, and most of them are changes of one baseline: it is too small.
+    """
+    require.choice("share", share, ["answer", "noise"])
+    here = rows[(rows.task == task) & rows.entry.isin([n for n in REMEDIES if n not in without])].groupby("entry")
+    means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     found = stats.spearmanr(means.iloc[:, 0], means.iloc[:, 1])
     return float(found.statistic), float(found.pvalue)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.race", description=__doc__.splitlines()[0])
-    parser.add_argument("--entries", nargs="+", default=list(ENTRIES), metavar="ENTRY")
-    parser.add_argument("--tasks", nargs="+", default=list(TASKS), metavar="TASK")
+    parser.add_argument("--heads", action="store_true", help="the second table: what single heads attend to")
+    parser.add_argument("--entries", nargs="+", metavar="ENTRY")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=BUDGET["steps"])
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    for name in chosen.entries:
+    entries = chosen.entries or (REMEDIES if chosen.heads else list(ENTRIES))
+    for name in entries:
         if name not in ENTRIES:
             parser.error(f"entry must be one of {', '.join(ENTRIES)}, not {name!r}")
-    settings = sweep.grid(seed=range(chosen.seeds), entry=chosen.entries, task=chosen.tasks, steps=[chosen.steps])
+    each = chosen.tasks or (["retrieval", "last"] if chosen.heads else list(TASKS))
+    settings = sweep.grid(seed=range(chosen.seeds), entry=entries, task=each, steps=[chosen.steps])
     notes = [
         f"Decoders of width {BUDGET['width']}, {BUDGET['heads']} heads, {BUDGET['layers']} layers; AdamW, rate "
         f"{BUDGET['rate']}, {BUDGET['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
-        f"score_n: accuracy on n tokens, for language the loss in nats a character; {BITS}-bit quantisation error; "
+        "best_n: the answer's share in the head that gives it most, mean over questions on n tokens, in the layer where "
+        f"it is largest; sharp_n: share of the questions with a head above {SHARP}; one_n: as best_n, one head for all; the noises of two maps on "
+        f"{LENGTHS[-1]} tokens, by layer: cosine, lambda / 2 (half), size left, share of the heads that agree"
+        if chosen.heads
+        else f"score_n: accuracy on n tokens, for language the loss in nats a character; {BITS}-bit quantisation error; "
         "step_ms: processor time of a training step",
     ]
-    sweep.run_line(parser, arguments, run, settings, notes)
+    sweep.run_line(parser, arguments, run_heads if chosen.heads else run, settings, notes)
 
 
 if __name__ == "__main__":
