@@ -180,16 +180,17 @@ def ablations() -> tuple[Axes, str]:
     base, own = loss["Transformer"], loss["DIFF Transformer"]
     ax = style.axes("", "", "")
     names = list(table.model)[::-1]
-    gaps = [float(loss - own) for loss in table.loss][::-1]
-    ax.barh(names, gaps, color=[RED if g > base - own else BLUE for g in gaps], height=0.6)
+    gaps = [float(value - own) for value in table.loss][::-1]
+    colours = [GREY if "Transformer" in n and n != "DIFF Transformer" else RED if g > base - own else BLUE for n, g in zip(names, gaps, strict=True)]  # fmt: skip
+    ax.barh(names, gaps, color=colours, height=0.6)
     for y, gap in enumerate(gaps):
         ax.text(gap + 0.001, y, f"+{gap:.3f}" if gap else f"{own:.3f}", va="center", size=14)
     ax.set_xlabel("validation loss above DIFF's")
     ax.grid(axis="y", visible=False)
     ax.set_xlim(0, 0.075)
-    bare, halved = loss["DIFF, no head norm"], loss["Transformer, half the heads"]
-    normed = loss["Transformer, half the heads, head norm"]
-    ax.set_title(f"Reported, the head norm: DIFF {bare:.3f} → {own:.3f}, Transformer {halved:.3f} → {normed:.3f}")
+    norm = own - loss["DIFF, no head norm"]
+    plain = loss["Transformer, half the heads, head norm"] - loss["Transformer, half the heads"]
+    ax.set_title(f"Head norm: DIFF {norm:.3f}, Transformer {plain:.3f}".replace("-", "−"))
     return ax, "Reported validation loss: " + "; ".join(
         f"{row.model} {row.loss:.3f}" for row in table.itertuples()
     ) + "."
@@ -324,10 +325,11 @@ def language(rows: pd.DataFrame) -> str:
     here = rows[rows.task == "language"].groupby("entry")[f"score_{race.LENGTHS[-1]}"].mean()
     better = [name for name in race.REMEDIES if found.verdict[name] == "better"]
     least, base = found["mean"].idxmin(), race.BASELINE
+    who = f"the decoder that {least.removeprefix('control: ')}" if least in race.CONTROLS else least
     return (
-        f"Language, a loss: {', '.join(better) or 'none'} lose less than {base} beyond the trained length, but the least "
-        f"has {least} ({found['mean'][least]:.2f}, {base} {found['mean'][base]:.2f}); letter frequencies alone give "
-        f"{race.CHANCE['language']:.2f}, {base} at {race.LENGTHS[-1]} has {here[base]:.2f}."
+        f"Language: {', '.join(better) or 'none'} lose less than {base} beyond the trained length, but {who} has the lowest "
+        f"loss ({found['mean'][least]:.2f}; {base} {found['mean'][base]:.2f}, at {race.LENGTHS[-1]} {here[base]:.2f}; "
+        f"letter frequencies alone {race.CHANCE['language']:.2f})."
     )
 
 
@@ -372,37 +374,59 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     ax = style.axes(title, "length (trained on up to 16)", word, log="x")
     ax.axhline(race.CHANCE[task], color=GREY, ls=":", lw=1.5)
     ax.text(race.LENGTHS[0], race.CHANCE[task] + 0.01, "letter frequencies" if low else "guessing", size=12, color=GREY)
-    lines = []
+    lines, more = [], ""
     for name, row in means.iterrows():
         line = ax.plot(race.LENGTHS, row, color=named.get(name, "#c4c4c4"), lw=3 if name in named else 1.5, label=name)
         lines += line if name in named else []
+    if low:  # the control that hardly looks back
+        blind = rows[(rows.task == task) & rows.entry.isin(race.CONTROLS)][list(means.columns)].mean()
+        lines += ax.plot(race.LENGTHS, blind, "--", color=PURPLE, label="control")
+        more = f", control {blind.iloc[-1]:.2f}"
+        if blind.iloc[-1] < order.iloc[0]:
+            ax.set_title(f"{NAMES[task]}: at {longest} the blind control is lowest")
     ax.set_xticks(race.LENGTHS, race.LENGTHS)
     ax.minorticks_off()
     style.label(ax, lines)
     listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
-    return ax, f"{NAMES[task]} at {race.LENGTHS[-1]}, {word}, mean of {rows.seed.nunique()} seeds: {listed}."
+    return ax, f"{NAMES[task]} at {race.LENGTHS[-1]}, {word}, mean of {rows.seed.nunique()} seeds: {listed}{more}."
 
 
-def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
-    """Attention to the answer and to noise, at the trained and the longest length."""
-    names, here = race.REMEDIES, rows[rows.task == task]
-    titles = ["answer", "noise"]
-    figure, panels = _grid(titles, names, 0.34 * len(names) + 1.8)
-    figure.set_size_inches(10.5, 0.34 * len(names) + 1.6)
-    for ax, what in zip(panels, titles, strict=True):
-        means = here.groupby("entry")[[f"{what}_{race.TRAINED}", f"{what}_{race.LENGTHS[-1]}"]].mean().loc[names]
-        for y, (short, long) in enumerate(means.values):
-            ax.plot([short, long], [y, y], color="#c4c4c4", lw=3, zorder=1)
-        ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8, label=str(race.TRAINED))
-        ax.plot(means.iloc[:, 1], range(len(names)), "o", color=BLUE if what == "answer" else RED, ms=9)
+def masses(rows: pd.DataFrame, heads: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
+    """Attention to the answer (mean of heads, and the best head of each question) and to noise, at two lengths.
+
+    Args:
+        rows: `race.table()`.
+        heads: `race.heads_table()`.
+        task: one that both tables have.
+    """
+    names, short, long = race.REMEDIES, race.TRAINED, race.LENGTHS[-1]
+    panels = {
+        "answer, best head": (heads, "best", GREEN),
+        "answer, mean of heads": (rows, "answer", BLUE),
+        "noise, mean of heads": (rows, "noise", RED),
+    }
+    figure, axes = _grid(list(panels), names, 0.42 * len(names) + 1.8)
+    figure.set_size_inches(11.5, 0.42 * len(names) + 1.8)
+    ends = {}
+    for ax, (title, (table, what, colour)) in zip(axes, panels.items(), strict=True):
+        means = table[table.task == task].groupby("entry")[[f"{what}_{short}", f"{what}_{long}"]].mean().loc[names]
+        for y, (low, high) in enumerate(means.values):
+            ax.plot([low, high], [y, y], color="#c4c4c4", lw=3, zorder=1)
+        ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
+        ax.plot(means.iloc[:, 1], range(len(names)), "o", color=colour, ms=9)
         ax.set_xlim(-0.03, 1.03)
         ax.set_xlabel("share of the attention", size=13)
-    long = here.groupby("entry")[f"answer_{race.LENGTHS[-1]}"].mean().loc[names].sort_values(ascending=False)
+        ends[title] = means.iloc[:, 1]
+    best, mean = ends["answer, best head"].sort_values(ascending=False), ends["answer, mean of heads"]
     figure.suptitle(
-        f"{long.index[0]} keeps most on the answer at {race.LENGTHS[-1]}", size=16, weight="bold", x=0.01, ha="left"
+        f"{NAMES[task]}: {best.index[0]} keeps {best.iloc[0]:.2f} in the best head, {mean[best.index[0]]:.2f} in the mean",
+        size=16, weight="bold", x=0.01, ha="left",
+    )  # fmt: skip
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:4].items())
+    return figure, (
+        f"{NAMES[task]} at {long}, best head of each question: {listed}, {race.BASELINE} {best[race.BASELINE]:.2f}. "
+        f"Open: at {short}."
     )
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in long.items())
-    return figure, f"Share on the answer at {race.LENGTHS[-1]}: {listed}. Open: at {race.TRAINED}."
 
 
 def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str, log: bool = False) -> tuple[Figure, str]:
@@ -496,7 +520,7 @@ def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
     above = [name for name in others if wide[name].min() > base.max()]
     sure = [name for name, each in zip(others, p, strict=True) if each < 0.05 and wide[name].mean() > base.mean()]
     return figure, (
-        f"{finding} All runs lose more in {race.BITS} bits than any of {race.BASELINE}: {', '.join(above) or 'none'}; "
+        f"{finding} Every run loses more in {race.BITS} bits than all of {race.BASELINE}'s: {', '.join(above) or 'none'}; "
         f"more by the corrected test: {', '.join(sure) or 'none'}."
     )
 
@@ -548,41 +572,111 @@ def legend(rows: pd.DataFrame) -> str:
     """What the marks of the table mean."""
     count = len(race.REMEDIES) - 1
     return (
-        f"Open: on {race.TRAINED} tokens. Filled: mean at longer ones, 95 % interval over {rows.seed.nunique()} seeds. "
+        f"Open: at length {race.TRAINED}. Filled: mean at longer ones, 95 % interval over {rows.seed.nunique()} seeds. "
         f"Green better, orange worse, grey no difference: paired t test, Holm's correction over all comparisons with {race.BASELINE}. "
         f"Purple: trained on this page. {count} remedies and a control."
     )
 
 
-def told(rows: pd.DataFrame) -> str:
-    """What was found about the talk's last slide."""
+def _best_heads(heads: pd.DataFrame) -> pd.DataFrame:
+    long, short = race.LENGTHS[-1], race.TRAINED
+    columns = [f"best_{long}", f"sharp_{long}", f"one_{long}", f"best_{short}"]
+    means = heads.groupby(["task", "entry"])[columns].mean()
+    return means.set_axis(["best", "sharp", "one", "short"], axis=1)
+
+
+def told_positions(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
+    """What was found about the first half of the talk's last slide."""
+    base, long, found = race.BASELINE, race.LENGTHS[-1], _best_heads(heads)
+    right = rows.groupby(["task", "entry"])[f"score_{long}"].mean()
+    mean = rows[rows.task == "retrieval"].groupby("entry")[f"answer_{long}"].mean()
+    best = right["retrieval"][race.POSITIONS].idxmax()
+    share, plain = found.loc["retrieval", best], found.loc["retrieval", base]
+    top = found.loc["last"].loc[race.POSITIONS, "best"].idxmax()
+    return (
+        f"**At retrieval** {best} names {right['retrieval', best]:.2f} of the answers on {long} tokens ({base} "
+        f"{right['retrieval', base]:.2f}). The head that looks at an answer most gives it {share.best:.2f} of its attention "
+        f"({base} {plain.best:.2f}), more than {race.SHARP} in {share.sharp:.0%} of the questions. Heads share the questions "
+        f"out: the mean over heads is {mean[best]:.2f}, and no head has more than {share.one:.2f} over all questions.\n\n"
+        f"**At the last copy** no position encoding has more than {found.best['last', top]:.2f} in the best head ({top}, "
+        f"which names {right['last', top]:.2f} of the digits)."
+    )
+
+
+def told_physical(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
+    """What was found about the second half of the talk's last slide."""
     found, long = race.compare(rows).set_index(["entry", "task"]), race.LENGTHS[-1]
-    here = rows[rows.task == "retrieval"].groupby("entry")
-    right, share = here[f"score_{long}"].mean(), here[f"answer_{long}"].mean()
-    best = right[race.POSITIONS].idxmax()
-    lines = [
-        f"**Positions.** {best} retrieves {right[best]:.2f} on {long} tokens ({race.BASELINE} {right[race.BASELINE]:.2f}) with "
-        f"a mean share of {share[best]:.2f} on the answer: attention that is far from extreme, and enough here. No position "
-        f"encoding has more than {share[race.POSITIONS].max():.2f}."
-    ]
+    sure = race.compare(heads, f"best_{long}").set_index(["entry", "task"])
+    lines = []
     for what, entry in race.PHYSICAL.items():
         verdicts = {NAMES[task]: found.loc[entry, task] for task in ("retrieval", "first", "last")}
         listed = ", ".join(f"{name} {row.gap:+.2f} ({row.verdict})" for name, row in verdicts.items())
         standin = f", only as {race.STANDINS[what]}" if what in race.STANDINS else ""
         line = f"**{what.capitalize()}**, {entry}{standin}: {listed}."
         if what == "windows":
-            wide = rows[rows.task == "last"].pivot(index="seed", columns="entry", values=f"answer_{long}")
-            ours, theirs = wide[entry], wide[race.BASELINE]
+            ours, theirs = (_best_heads(heads).loc["last", name] for name in (entry, race.BASELINE))
             line += (
-                f" At the last copy it keeps a mean share of {ours.mean():.2f} on the answer at {long} ({race.BASELINE} "
-                f"{theirs.mean():.3f}, paired p = {race.paired(ours, theirs):.1g}; position encodings at most "
-                f"{wide[race.POSITIONS].mean().max():.2f})."
+                f" At the last copy its best head keeps {ours.best:.2f} on the answer at {long} ({ours.short:.2f} at "
+                f"{race.TRAINED}), {race.BASELINE}'s {theirs.best:.2f} ({theirs.short:.2f}); corrected p = "
+                f"{sure.p[entry, 'last']:.1g}."
             )
         lines.append(line)
     return "\n\n".join(lines)
 
 
-def answer(rows: pd.DataFrame) -> str:
+def hypotheses(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
+    """The lesson's five hypotheses, each by its own rule, as a table in Markdown.
+
+    H1 fails if a position encoding is right in 0.9 of retrieval beyond the trained length; H2 and H5 if no paired test,
+    corrected, finds one of their entries better; H3 if the sharper maps lose more than half of what softmax loses from the
+    trained to the longest length; H4 if no test (paired over seeds, corrected) finds that less than all noise is left.
+    """
+    base, short, long = race.BASELINE, race.TRAINED, race.LENGTHS[-1]
+    found = race.compare(rows).set_index(["entry", "task"])
+    synthetic = [task for task in race.TASKS if task != "language"]
+
+    def better(*entries: str) -> str:
+        pairs = [(e, t) for e in entries for t in synthetic if found.verdict[e, t] == "better"]
+        return "; ".join(f"{e} at {NAMES[t]}" for e, t in pairs) or "none"
+
+    mean = rows[rows.task == "retrieval"].groupby("entry")[["longer", f"score_{short}", f"score_{long}"]].mean()
+    kept = [f"{name} {mean.longer[name]:.2f}" for name in race.POSITIONS if mean.longer[name] >= 0.9]
+    start, end = mean[f"score_{short}"], mean[f"score_{long}"]
+    sharper, two = ["scalable softmax", "adaptive temperature"], ["differential", "differential, version 2"]
+    lost, ends = start - end, ", ".join(f"{end[name]:.2f}" for name in sharper)
+    noises, left = {}, []
+    for name in two:
+        here = heads[(heads.task == "retrieval") & (heads.entry == name)]
+        parts = {what: here[[f"{what}_1", f"{what}_2"]].mean(axis=1) for what in ("cosine", "half", "left")}
+        noises[name] = ", ".join(f"{part.mean():.2f}" for part in parts.values())
+        left.append((parts["left"].mean(), race.paired(parts["left"], [1.0] * len(here))))
+    p = race.holm([each for _, each in left])
+    less = any(size < 1 and each < 0.05 for (size, _), each in zip(left, p, strict=True))
+    physical, says = better(*race.PHYSICAL.values()), better("off-by-one softmax", "gated attention")
+    lines = [
+        ("H1: positions give no extreme attention", "one keeps retrieval", ", ".join(kept) or "none", not kept),
+        ("H2: physical intervention does", "none is better", f"better: {physical}", physical != "none"),
+        (
+            "H3: a sharper map is enough",
+            "it fades as softmax does",
+            f"1.00 → {ends} ({base} {end[base]:.2f}); better: {better(*sharper)}".replace("1.00", f"{start[base]:.2f}"),
+            min(lost[sharper]) < lost[base] / 2,
+        ),
+        (
+            "H4: a difference ignores noise",
+            "its noises do not agree, or it gains without that",
+            f"cosine, λ/2, noise left: {noises[two[0]]}; version 2: {noises[two[1]]}; better: {better(*two)}",
+            less,
+        ),
+        ("H5: saying nothing counts", "none is better", f"better: {says}", says != "none"),
+    ]
+    head = "| hypothesis | it fails if | found | so it |\n|---|---|---|---|\n"
+    return head + "\n".join(
+        f"| {name} | {rule} | {what} | {'stands' if stands else 'fails'} |" for name, rule, what, stands in lines
+    )
+
+
+def answer(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
     """The answer to the lab's question and to the course's."""
     found, long = race.compare(rows), race.LENGTHS[-1]
     found = found[found.entry.isin(race.REMEDIES) & (found.task != "language")]
@@ -590,11 +684,15 @@ def answer(rows: pd.DataFrame) -> str:
         found[found.verdict == "better"].groupby("entry").task.agg(lambda tasks: ", ".join(NAMES[t] for t in tasks))
     )
     listed = "; ".join(f"**{name}** ({tasks})" for name, tasks in better.items()) or "none"
-    here = rows[rows.task == "retrieval"].groupby("entry")
-    right, share = here[f"score_{long}"].mean()[race.REMEDIES], here[f"answer_{long}"].mean()[race.REMEDIES]
-    best = right.idxmax()
+    best = heads.groupby(["entry", "task"])[f"best_{long}"].mean().unstack("task").loc[race.REMEDIES]
+    kept = {task: (best[task].idxmax(), best[task].max(), best[task][race.BASELINE]) for task in ("retrieval", "last")}
+    told = ", ".join(
+        f"**{name}** keeps {share:.2f} on the answer at {NAMES[task]} ({race.BASELINE} {base:.2f})"
+        for task, (name, share, base) in kept.items()
+    )
+    both = [name for name in race.REMEDIES if (best.loc[name] > race.SHARP).all()]
     return (
-        f"Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Best at "
-        f"retrieval on {long} tokens is **{best}** with {right[best]:.2f} ({race.BASELINE} {right[race.BASELINE]:.2f}, "
-        f"differential {right['differential']:.2f}), with a mean share of **{share[best]:.2f}** on the answer. {language(rows)}"
+        f"Better than {race.BASELINE} beyond the trained length, by a test that can say no: {listed}. Can attention be made "
+        f"to ignore? One task at a time: in the best head, on {long} tokens, {told}. Above {race.SHARP} at both: "
+        f"{', '.join(both) or 'none'}. {language(rows)}"
     )

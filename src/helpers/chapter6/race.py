@@ -318,8 +318,8 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
     """Do the noises a and b of a differential layer's two maps agree? Means over questions, of all heads of a layer.
 
     Returns:
-        for each layer: their cosine, lambda / 2 (`half`), |a - lambda b| / |a| (`left`), and the share of the heads
-        whose mean cosine is above their mean lambda / 2 (`agree`).
+        for each layer: their cosine, lambda / 2 (`half`), the mean of |a - lambda b| over the mean of |a| (`left`), and
+        the share of the heads whose mean cosine is above their mean lambda / 2 (`agree`).
     """
     noise = roles(task, ids, targets)[1].any(-1)  # where a question has noise
     keys = roles(task, ids, targets)[1][noise].double()[:, None]  # (questions, 1, n)
@@ -330,11 +330,11 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
         heads = block.inner.heads
         lam = block.inner.lam(states).double().expand(len(ids), heads, ids.shape[1]).transpose(1, 2)[noise]
         cosine, half = torch.cosine_similarity(a, b, dim=-1).mean(0), lam.mean(0) / 2
-        rest = (a - lam[..., None] * b).norm(dim=-1) / a.norm(dim=-1).clamp(min=1e-12)
+        rest = (a - lam[..., None] * b).norm(dim=-1).mean() / a.norm(dim=-1).mean()
         found |= {
             f"cosine_{number}": float(cosine.mean()),
             f"half_{number}": float(half.mean()),
-            f"left_{number}": float(rest.mean()),
+            f"left_{number}": float(rest),
             f"agree_{number}": float((cosine > half).double().mean()),
         }
         x = block(x)
@@ -470,7 +470,7 @@ def run_heads(entry: str, task: str, seed: int, steps: int) -> dict[str, float |
     for n, test in ends.items():
         names = (f"best_{n}", f"sharp_{n}", f"one_{n}")
         found |= dict(zip(names, best_heads(model, task, *test), strict=True))
-    two = two_noises(model, task, *ends[LENGTHS[-1]]) if issubclass(chosen.block, Differential) else {}
+    two = two_noises(model, task, *ends[LENGTHS[-1]]) if isinstance(model.blocks[0], Differential) else {}
     names = [f"{what}_{number}" for number in (1, 2) for what in ("cosine", "half", "left", "agree")]
     return _short(found | {name: two.get(name) for name in names})
 
