@@ -458,7 +458,7 @@ def test_what_is_told_of_the_last_slide_follows_the_tables():
     rows, heads = race.table(), race.heads_table()
     assert "more than 0.5 in 86%" in figures.told_positions(rows, heads)
     assert "its best head keeps 0.92 on the answer at 128" in figures.told_physical(rows, heads)
-    assert "only as a map with zeros" in figures.told_physical(rows, heads)
+    assert "It is only a map with zeros" in figures.told_physical(rows, heads)
     assert "Above 0.5 at both: none" in figures.answer(rows, heads)
     lifted = heads.assign(best_128=heads.best_128.where(heads.entry != "ALiBi", 0.97))
     assert "Above 0.5 at both: ALiBi" in figures.answer(rows, lifted)

@@ -190,7 +190,7 @@ def ablations() -> tuple[Axes, str]:
     ax.set_xlim(0, 0.075)
     norm = own - loss["DIFF, no head norm"]
     plain = loss["Transformer, half the heads, head norm"] - loss["Transformer, half the heads"]
-    ax.set_title(f"Head norm: DIFF {norm:.3f}, Transformer {plain:.3f}".replace("-", "−"))
+    ax.set_title(f"Norm: DIFF {norm:.3f}, plain {plain:.3f}".replace("-", "−"))
     return ax, "Reported validation loss: " + "; ".join(
         f"{row.model} {row.loss:.3f}" for row in table.itertuples()
     ) + "."
@@ -406,7 +406,7 @@ def masses(rows: pd.DataFrame, heads: pd.DataFrame, task: str = "retrieval") -> 
         "noise, mean of heads": (rows, "noise", RED),
     }
     figure, axes = _grid(list(panels), names, 0.42 * len(names) + 1.8)
-    figure.set_size_inches(11.5, 0.42 * len(names) + 1.8)
+    figure.set_size_inches(13.0, 0.27 * len(names) + 1.4)  # low, so that its text stays large on a slide
     ends = {}
     for ax, (title, (table, what, colour)) in zip(axes, panels.items(), strict=True):
         means = table[table.task == task].groupby("entry")[[f"{what}_{short}", f"{what}_{long}"]].mean().loc[names]
@@ -422,7 +422,7 @@ def masses(rows: pd.DataFrame, heads: pd.DataFrame, task: str = "retrieval") -> 
         f"{NAMES[task]}: {best.index[0]} keeps {best.iloc[0]:.2f} in the best head, {mean[best.index[0]]:.2f} in the mean",
         size=16, weight="bold", x=0.01, ha="left",
     )  # fmt: skip
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:4].items())
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:3].items())
     return figure, (
         f"{NAMES[task]} at {long}, best head of each question: {listed}, {race.BASELINE} {best[race.BASELINE]:.2f}. "
         f"Open: at {short}."
@@ -611,8 +611,9 @@ def told_physical(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
     for what, entry in race.PHYSICAL.items():
         verdicts = {NAMES[task]: found.loc[entry, task] for task in ("retrieval", "first", "last")}
         listed = ", ".join(f"{name} {row.gap:+.2f} ({row.verdict})" for name, row in verdicts.items())
-        standin = f", only as {race.STANDINS[what]}" if what in race.STANDINS else ""
-        line = f"**{what.capitalize()}**, {entry}{standin}: {listed}."
+        line = f"**{what.capitalize()}**, {entry}: {listed}."
+        if what in race.STANDINS:
+            line += f" It is only {race.STANDINS[what]}."
         if what == "windows":
             ours, theirs = (_best_heads(heads).loc["last", name] for name in (entry, race.BASELINE))
             line += (
