@@ -85,6 +85,7 @@ def visit(chromium, site):
     def open_page(path: str, **options):
         context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
+        context.set_default_timeout(120_000)  # a busy machine is slow, not broken
         page = context.new_page()
         page.errors, page.foreign = [], []
 
