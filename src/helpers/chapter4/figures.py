@@ -483,28 +483,26 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
     here = lengths.index(at) if at else len(lengths) - 1
     effect = seen["margin"] - seen["control"]
-    figure = Figure(figsize=(9.0, 7.6))
-    panels = figure.subplots(3, sharex=True)
-    top, middle, bottom = panels
-    top.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
-    top.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
-    top.set(ylabel="L1 distance", yscale="log")
-    middle.plot(lengths, seen["margin"], color=RED, label="margin, right − wrong")
-    middle.plot(lengths, -seen["control"], ":", color=BLACK, label="control: digits all alike")
-    middle.set(ylabel="logits")
-    bottom.plot(lengths, effect, color=GREEN, label="effect of the digit")
-    bottom.plot(lengths, seen["swapped"], ":", color=BLACK, label="control: other place asked")
-    bottom.set(ylabel="logits", xlabel="digits in the string")
+    figure = Figure(figsize=(13.0, 4.8))
+    first, middle, last = panels = figure.subplots(1, 3)
+    first.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
+    first.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
+    first.set(yscale="log", title="L1 distance")
+    middle.plot(lengths, seen["margin"], color=RED, label="right − wrong")
+    middle.plot(lengths, -seen["control"], ":", color=BLACK, label="digits all alike")
+    middle.set(xlabel="digits in the string", title="margin (logits)")
+    last.plot(lengths, effect, color=GREEN, label="of the asked digit")
+    last.plot(lengths, seen["swapped"], ":", color=BLACK, label="other place asked")
+    last.set(title="effect (logits)")
     for ax in panels:
         ax.axvspan(lengths[0], trained.LONGEST, color="#EEF4FA", zorder=0)
-        ax.axhline(0, color=BLACK, lw=0.8) if ax is not top else None
+        ax.axhline(0, color=BLACK, lw=0.8) if ax is not first else None
         if at:
             ax.axvline(at, color=RED, lw=1.2, ls="--")
         ax.set_xscale("log", base=2)
-        ax.legend(loc="best", fontsize=12)
-    ticks = [2, 4, 8, 16, 32, 64, 128, 256]
-    bottom.set_xticks(ticks, [str(n) for n in ticks])
-    bottom.minorticks_off()
+        ax.legend(loc="best", fontsize=13)
+        ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
+        ax.minorticks_off()
     left, kept = float(seen["distance"][here] / seen["distance"][short]), float(effect[here] / effect[short])
     where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
     figure.suptitle(f"{name}: {where}, with {left:.0%} of the distance", x=0.01, ha="left", weight="bold")
