@@ -3,6 +3,7 @@
 import importlib
 import json
 import re
+import signal
 
 import pytest
 from answers import Several, empty, several
@@ -157,7 +158,13 @@ def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
         while True:
             x += 1
 
-    found = Exercise("0.0", "", lambda a: add(answer=a)).solution(answer)
+    ours = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # a shell's background jobs ignore it, kernels do not
+    try:
+        found = Exercise("0.0", "", lambda a: add(answer=a)).solution(answer)
+    finally:
+        signal.signal(signal.SIGINT, ours)
     assert "was stopped: does a loop in it never end" in found.sentence
 
 

@@ -79,7 +79,7 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
 
 @torch.inference_mode()
 def after(
-    model: LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " t"]]]
+    model: LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " _"]]]
 ) -> Readout:
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
