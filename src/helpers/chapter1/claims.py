@@ -381,13 +381,14 @@ def depth_does_not_help() -> Found:
 )
 def topology_decides() -> Found:
     wide = max(max(row["far"], 1 / row["far"]) for row in _wider().values())
-    far = {name: measures.far_and_own(graph, 16, 32)[0] for name, graph in measures.examples().items()}
+    graph = measures.examples()
+    far = {name: measures.far_and_own(graph[name], 16, 32)[0] for name in graph}
     least, most = min(far, key=far.get), max(far, key=far.get)
     measured = (
         f"far Jacobian, 16 layers: from {far[least]:.1e} ({least}) to {far[most]:.1e} ({most}) at d = 32, a factor of "
         f"{far[most] / far[least]:,.0f}; eight times the width changes it by at most {wide:.1f}"
     )
-    diameters = {name: nx.diameter(graph) for name, graph in measures.examples().items()}
+    diameters = {name: nx.diameter(graph[name]) for name in graph}
     groups = [[far[name] for name in far if diameters[name] == d] for d in set(diameters.values())]
     same = max(max(group) / min(group) for group in groups)
     measured += (

@@ -553,8 +553,7 @@ def excluded() -> str:
     first = min(r for r in paper.columns if paper[r].max() < 1)
     far = chains[chains["fitted"] == chains["runs"]]["distance"].max()
     helped = sum(better(row) for row in pairs.itertuples())
-    every = "It helps: less to pass on, or a simpler function; these runs do not separate the two."
-    every = every if helped == len(pairs) else "Mixed."
+    why = "It helps: less to pass on, or a simpler function; these runs do not separate the two."
     return "\n".join(
         [
             f"- **The count of Eq. 5**: it asks for {gnn.minimum_width(first)} of 32 floats at r = {first}, where all four "
@@ -562,7 +561,7 @@ def excluded() -> str:
             f"- **Distance alone**: chains of four leaves are fitted by every seed at up to {far} hops, with 76 examples. Excluded "
             "up to there.",
             f"- **What has to be passed on**: with the question at every node, better in {helped} of {len(pairs)} pairs "
-            f"of runs. {every}",
+            f"of runs. {why if helped == len(pairs) else 'Mixed.'}",
             "- **Open**: whether the vector is too small for the code that is needed, the layers cannot write it, the "
             "function is too hard to learn, or gradient descent does not find it.",
         ]

@@ -102,7 +102,8 @@ def proof_is_rough() -> Found:
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in lengths]
     last = [float((longer[1:] - longer[:-1])[-1].abs()) for longer in rows]  # of the logits of the two rows
     measured = (
-        f"by an example, not a run: with logits 3 exp(-distance/10) the two rows still differ by {last[0]:.3f} in their last entry at n = 10 and by "
+        f"by an example, not a run: with logits 3 exp(-distance/10) the two rows still differ by {last[0]:.3f} in their "
+        f"last entry at n = 10 and by "
         f"{last[-1]:.3f} at n = 10,000, so Lemma B.2, which asks for a difference that vanishes along the sequence, "
         "does not apply as printed; indexed by distance it does"
     )

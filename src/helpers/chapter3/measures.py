@@ -172,17 +172,20 @@ def merged_and_single(model: LanguageModel, letters: int = 256) -> dict[str, flo
     """The distance between n and n + 1 equal letters as the tokenizer cuts them, with a whole token more, and unmerged."""
     first = probe.first_token(model)
 
-    def moved(once: Tensor, more: Tensor) -> float:
-        states = [probe.last_representations(model, torch.cat([first, ids]))[-1].double() for ids in (once, more)]
-        return float((states[1] - states[0]).abs().sum())
+    def states(ids: Tensor) -> Tensor:
+        return probe.last_representations(model, torch.cat([first, ids])).double()
+
+    def text(letters: int) -> Tensor:
+        return states(probe.encode(model, "a" * letters))[-1]
 
     cut, alone = probe.encode(model, "a" * letters), probe.encode(model, "a")
     size = letters // len(cut)
+    base, apart = states(cut)[-1], states(alone.repeat(letters + 1))
     return {
         "letters a token": letters / len(cut),
-        "one letter more": moved(cut, probe.encode(model, "a" * (letters + 1))),
-        "one token more": moved(cut, probe.encode(model, "a" * (letters + size))),
-        "one letter alone more": moved(alone.repeat(letters), alone.repeat(letters + 1)),
+        "one letter more": float((text(letters + 1) - base).abs().sum()),
+        "one token more": float((text(letters + size) - base).abs().sum()),
+        "one letter alone more": float((apart[-1] - apart[-2]).abs().sum()),
     }
 
 

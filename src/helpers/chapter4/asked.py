@@ -61,7 +61,8 @@ def ask(
 ) -> pd.DataFrame:
     """One question for each length: the right count, the parsed answer (missing where there is none) and the text.
 
-    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer line is begun for the model, which has but to write the number.
+    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer line is begun for the
+    model, which has but to write the number.
     """
     begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
     samples = [counting.make(task, n, seed) for n in lengths]
@@ -93,7 +94,7 @@ def _loaded(name: str) -> LanguageModel:
 
 
 def long(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer, its error, and whether it was cut off."""
+    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer, its error, cut."""
     rows = []
     for row in table.to_dict("records"):
         for n in LENGTHS:

@@ -126,17 +126,12 @@ def transition_at_the_vocabulary() -> Found:
     scale = counting.focus_scale(counting.coherence(counting.codes(64, 16)), 4096)
     measured = (
         f"64 symbols, widths 48, 63, 64, counts right from the sum of codes: {_percent(share[16])} with 16 tokens, "
-        f"{_percent(share[4096])} with 4,096, always answering 0 in {_absent(16):.0%} and {_absent(4096):.0%}; no codes are sure beyond {sure[0]} and {sure[1]} tokens. "
+        f"{_percent(share[4096])} with 4,096, always answering 0 in {measures.absent(64, 16):.0%} and {measures.absent(64, 4096):.0%}; no codes are sure beyond {sure[0]} and {sure[1]} tokens. "
         f"A head with logits of {scale:.0f} counts one symbol at width 16"
     )
     sharp = share[4096][1] < 0.5 and share[4096][2] == 1
     everywhere = sharp and share[16][1] < 0.5 and scale == float("inf")
     return Found(measured, verdict(everywhere, sharp))
-
-
-def _absent(length: int, vocabulary: int = 64) -> float:
-    """The share of symbols that a random sequence does not hold, for which the answer 0 is right."""
-    return (1 - 1 / vocabulary) ** length
 
 
 def _percent(shares: list[float]) -> str:

@@ -138,7 +138,7 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
         title = f"All counts right at {len(exact)} of {len(tried)} widths"
     ax = style.axes(title, "width / vocabulary", "counts that are right")
     ax.plot([width / vocabulary for width in tried], shares, "o-", color=BLUE)
-    absent = (1 - 1 / vocabulary) ** length
+    absent = measures.absent(vocabulary, length)
     ax.axhline(absent, color=RED, lw=1.5, ls="--")
     ax.text(0.01, max(absent + 0.015, 0.09), "always answering 0", color=RED, size=13)
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
@@ -392,7 +392,8 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
         means[name] = right.mean().tolist()
         ax.fill_between(lengths, right.min(), right.max(), color=colour, alpha=0.12, lw=0)
         ax.plot(lengths, means[name], "o-", color=colour, label=name)
-    ax.plot(lengths, [trained.likeliest(n) for n in lengths], ":", color=GREY, lw=2, label="one number")
+    one = [trained.likeliest(n) for n in lengths]
+    ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
     ax.set_xticks(lengths, [str(n) for n in lengths])
     ax.minorticks_off()
     ax.set_ylim(-0.02, 1.04)
@@ -405,7 +406,7 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
     return ax, (
         f"All are right in at least {inside:.0%} at 8 letters; at {lengths[far]}: "
         + ", ".join(f"{name} {mean[far]:.0%}" for name, mean in means.items())
-        + f"; always naming one number {trained.likeliest(lengths[far]):.0%}. Means of {seeds} seeds, band: their range."
+        + f"; always naming one number {one[far]:.0%}. Means of {seeds} seeds, band: their range."
     )
 
 

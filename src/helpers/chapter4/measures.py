@@ -78,6 +78,11 @@ def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 1
     return right / (trials * vocabulary)
 
 
+def absent(vocabulary: int, length: int) -> float:
+    """The share of symbols that a random sequence does not hold, for which always answering 0 is right."""
+    return (1 - 1 / vocabulary) ** length
+
+
 # Tokens --------------------------------------------------------------------------------------------------
 
 

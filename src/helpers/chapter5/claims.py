@@ -2,6 +2,7 @@
 
 import math
 
+import pandas as pd
 import torch
 
 from helpers import data, rope
@@ -394,10 +395,7 @@ def trained_slashes_generalise() -> Found:
     shown=LAB + "Five seeds, two distances, other tokens",
 )
 def slow_pairs_do_not_learn_it() -> Found:
-    rows = data.table("slash_emergence").query("offset == 4")
-    means = rows.groupby("spectrum").slash.mean()
-    quarters = ["0.25-RoPE", *measures.QUARTERS]
-    measured = "fastest to slowest quarter alone, five seeds: " + ", ".join(f"{means[name]:.2f}" for name in quarters)
+    means, measured = _by_quarter(4)
     slow = max(means["third quarter"], means["slowest quarter"])
     return Found(measured, verdict(bool(slow < 0.2 and means["0.25-RoPE"] > 0.8)))
 
@@ -410,14 +408,21 @@ def slow_pairs_do_not_learn_it() -> Found:
     shown=LAB + "Five seeds, two distances, other tokens",
 )
 def medium_pairs_learn_a_near_slash() -> Found:
-    rows = data.table("slash_emergence").query("offset == 1")
-    means = rows.groupby("spectrum").slash.mean()
-    *faster, slowest = ["0.25-RoPE", *measures.QUARTERS]
-    measured = "fastest to slowest quarter alone, five seeds: " + ", ".join(
-        f"{means[name]:.2f}" for name in (*faster, slowest)
-    )
+    means, measured = _by_quarter(1)
+    *faster, slowest = QUARTERS
     learned = all(means[name] > means["NoPE"] + 0.2 for name in faster)
     return Found(measured, verdict(bool(learned and means[slowest] < means["NoPE"] + 0.05)))
+
+
+QUARTERS = ("0.25-RoPE", *measures.QUARTERS)  # from the fastest to the slowest
+
+
+def _by_quarter(offset: int) -> tuple[pd.Series, str]:
+    """Mean slash score at a distance by spectrum, and that of the quarters alone in words."""
+    means = data.table("slash_emergence").query("offset == @offset").groupby("spectrum").slash.mean()
+    return means, "fastest to slowest quarter alone, five seeds: " + ", ".join(
+        f"{means[name]:.2f}" for name in QUARTERS
+    )
 
 
 def _emerged(column: str) -> dict[str, float]:

@@ -254,9 +254,9 @@ NAMES = {
 }
 
 
-def _grid(titles: list[str], names: list[str], height: float) -> tuple[Figure, list[Axes]]:
+def _grid(titles: list[str], names: list[str], width: float, height: float) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=(max(11, 1.65 * len(titles) + 3.1), height))
+    figure = Figure(figsize=(width, height))
     panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
     for ax, title in zip(panels, titles, strict=True):
         ax.set_title(title, loc="center", size=14)
@@ -279,9 +279,8 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
     names = [*rows.entry.unique()]
     tasks = [task for task in race.TASKS if task in set(rows.task)]
     mine = [] if own is None else [*own.entry.unique()]
-    figure, panels = _grid(
-        [NAMES[task] for task in tasks] + ["ms a step"], names + mine, 0.34 * len(names + mine) + 1.5
-    )
+    titles = [NAMES[task] for task in tasks] + ["ms a step"]
+    figure, panels = _grid(titles, names + mine, max(11, 1.65 * len(titles) + 3.1), 0.34 * len(names + mine) + 1.5)
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
         for y, name in enumerate(names):
@@ -405,8 +404,7 @@ def masses(rows: pd.DataFrame, heads: pd.DataFrame, task: str = "retrieval") -> 
         "answer, mean of heads": (rows, "answer", BLUE),
         "noise, mean of heads": (rows, "noise", RED),
     }
-    figure, axes = _grid(list(panels), names, 0.42 * len(names) + 1.8)
-    figure.set_size_inches(13.0, 0.27 * len(names) + 1.4)  # low, so that its text stays large on a slide
+    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4)  # low: its text stays large on a slide
     ends = {}
     for ax, (title, (table, what, colour)) in zip(axes, panels.items(), strict=True):
         means = table[table.task == task].groupby("entry")[[f"{what}_{short}", f"{what}_{long}"]].mean().loc[names]
@@ -432,8 +430,7 @@ def masses(rows: pd.DataFrame, heads: pd.DataFrame, task: str = "retrieval") -> 
 def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str, log: bool = False) -> tuple[Figure, str]:
     """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
     names, here = race.REMEDIES, rows[rows.task == task]
-    figure, panels = _grid(list(columns.values()), names, 0.34 * len(names) + 1.6)
-    figure.set_size_inches(10.5, 0.34 * len(names) + 1.6)
+    figure, panels = _grid(list(columns.values()), names, 10.5, 0.34 * len(names) + 1.6)
     said = []
     for ax, (column, label) in zip(panels, columns.items(), strict=True):
         means = here.groupby("entry")[column].mean().loc[names]
@@ -660,7 +657,7 @@ def hypotheses(rows: pd.DataFrame, heads: pd.DataFrame) -> str:
         (
             "H3: a sharper map is enough",
             "it fades as softmax does",
-            f"1.00 → {ends} ({base} {end[base]:.2f}); better: {better(*sharper)}".replace("1.00", f"{start[base]:.2f}"),
+            f"{start[base]:.2f} → {ends} ({base} {end[base]:.2f}); better: {better(*sharper)}",
             min(lost[sharper]) < lost[base] / 2,
         ),
         (

@@ -321,8 +321,9 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
         for each layer: their cosine, lambda / 2 (`half`), the mean of |a - lambda b| over the mean of |a| (`left`), and
         the share of the heads whose mean cosine is above their mean lambda / 2 (`agree`).
     """
-    noise = roles(task, ids, targets)[1].any(-1)  # where a question has noise
-    keys = roles(task, ids, targets)[1][noise].double()[:, None]  # (questions, 1, n)
+    _, keys = roles(task, ids, targets)
+    noise = keys.any(-1)  # where a question has noise
+    keys = keys[noise].double()[:, None]  # (questions, 1, n)
     x, found = model.embed(ids), {}
     for number, block in enumerate(model.blocks, 1):
         states = block.norm1(x)
