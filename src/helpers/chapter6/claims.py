@@ -292,7 +292,7 @@ def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[f
 # The race ----------------------------------------------------------------------------------------------
 
 LAB = "6-differential-transformer/lab#"
-SIZE = "two layers of width 32, trained on up to 16 tokens"
+SIZE = "two layers of width 32, trained up to length 16"
 
 
 def _tested(agree: Iterable[bool], count: int) -> str:
