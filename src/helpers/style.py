@@ -4,6 +4,7 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 """
 
 import math
+import numbers
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -69,6 +70,43 @@ plt.rcParams.update(
         "ytick.labelsize": 14,
     }
 )
+
+
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A number as it is printed in texts, tables and figures: significant digits, a true minus, powers of ten.
+
+    Whole numbers (`int`) stay whole, with a comma between thousands; other values below 0.01 or from a million on are
+    written with a power of ten.
+
+    Args:
+        value: the number; infinite is "∞", and not a number (no value) is "–".
+        digits: how many significant digits, 1 to 9.
+
+    Raises:
+        ValueError: `value` is no number, or `digits` is out of range.
+
+    >>> number(0.00173), number(-0.5), number(314), number(12_345.6), number(2.5e7), number(float("nan"))
+    ('1.7 × 10⁻³', '−0.50', '314', '12,346', '2.5 × 10⁷', '–')
+    """
+    require.integer("digits", digits, 1, 9)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ValueError(f"value must be a number, not {require.said(value)}")
+    if isinstance(value, numbers.Integral):
+        return f"{int(value):,}".replace("-", "−")
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    mantissa, power = f"{value:.{digits - 1}e}".split("e")
+    power = int(power)
+    if -3 < power < 6:
+        text = f"{value:,.{max(0, digits - 1 - power)}f}"
+    else:
+        text = f"{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
+    return text.replace("-", "−")
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
