@@ -1,10 +1,13 @@
 """Every claim on the scorecard runs, says what it found, and has a verdict that its evidence allows."""
 
+import ast
+import inspect
 import json
 import re
+import textwrap
 
 import pytest
-from expected import EXPECTED
+from expected import EVIDENCE, EXPECTED
 
 from helpers import claims, scorecard, sources
 from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN, UNABLE, verdict
@@ -51,6 +54,42 @@ def test_sources_are_in_the_references(root):
     for name, source in vars(sources).items():
         if isinstance(source, sources.Source) and not source.url.startswith("https://github.com/"):
             assert source.url in known, name
+
+
+NEVER_WHOLE = {  # claims that may not hold whatever is measured, and why
+    "one_frequency_loses_content": "the statement says any head; only a key equal to the query is measured",
+    "race_positions_decide": "a spread of the largest of several entries, for which no test was made",
+}
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_no_verdict_is_written_down(name):
+    """`verdict(True)` and `verdict(False, part)` decide before anything is measured; `verdict(False, decided=False)` says so."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(CLAIMS[name].measure)))
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "verdict":
+            whole = call.args[0]
+            open_only = any(k.arg in ("decided", "able") and isinstance(k.value, ast.Constant) for k in call.keywords)
+            assert not isinstance(whole, ast.Constant) or open_only or name in NEVER_WHOLE, ast.unparse(call)
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_made_up_evidence_gives_each_verdict_that_a_claim_may_have(name, monkeypatch):
+    """Whatever a claim's function passes to `verdict` can be turned by what it measures."""
+    module, possible = CLAIMS[name].measure.__module__, set()
+
+    def spied(whole, part=None, **rest):
+        named = {CORRECTED: part is not None, OPEN: "decided" in rest, UNABLE: "able" in rest}
+        possible.update({HOLDS, FAILS}, (each for each, given in named.items() if given))
+        return verdict(whole, bool(part), **rest)
+
+    for wanted, measured in EVIDENCE[name].items():
+        with monkeypatch.context() as patched:
+            patched.setattr(f"{module}.verdict", spied)
+            for place, value in measured.items():
+                patched.setattr(f"{module}.{place}", value)
+            assert CLAIMS[name].measure().verdict == wanted
+    assert set(EVIDENCE[name]) == possible
 
 
 def test_verdicts_follow_from_evidence():
@@ -106,6 +145,14 @@ def test_a_row_shows_text_as_text_and_numbers_side_by_side():
         f'id="{claim.name}"',
     ):
         assert shown in row
+
+
+def test_kinds_of_claims_are_told_apart_and_what_was_varied_is_shown():
+    claim = next(iter(CLAIMS.values()))._replace(theorem=True, varied="n < 9; not d")
+    row = scorecard._row(claim, claims.Found("1", HOLDS))
+    assert 'data-kind="theorem"' in row
+    assert "Varied: n &lt; 9; not d." in row
+    assert scorecard.kind(claim._replace(theorem=False, source=sources.COURSE)) == "finding"
 
 
 @pytest.mark.site

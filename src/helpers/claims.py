@@ -41,6 +41,8 @@ class Claim(NamedTuple):
     reported: str  # what the source gives for it
     shown: str  # "3-representational-collapse/lesson#The theorem": page and heading
     measure: Callable[[], Found]
+    theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
+    varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
 
     @property
     def chapter(self) -> int:
@@ -55,7 +57,16 @@ class Claim(NamedTuple):
 CLAIMS: dict[str, Claim] = {}
 
 
-def claim(*, source: Source, statement: str, reported: str, shown: str, where: str = "") -> Callable:
+def claim(
+    *,
+    source: Source,
+    statement: str,
+    reported: str,
+    shown: str,
+    where: str = "",
+    theorem: bool = False,
+    varied: str = "",
+) -> Callable:
     """Register the decorated function, which returns a `Found`, under its own name; see `Claim` for the arguments.
 
     Raises:
@@ -68,7 +79,7 @@ def claim(*, source: Source, statement: str, reported: str, shown: str, where: s
         name = measure.__name__
         if name in CLAIMS and CLAIMS[name].measure.__module__ != measure.__module__:
             raise ValueError(f"measure must have a name of its own; {name!r} is a claim of another chapter")
-        CLAIMS[name] = Claim(name, source, where, statement, reported, shown, measure)
+        CLAIMS[name] = Claim(name, source, where, statement, reported, shown, measure, theorem, varied)
         return measure
 
     return register

@@ -30,3 +30,21 @@ EXPECTED = {
     "groups_help": ({UNABLE}, "the embedded model is wrong at five digits"),
     "prompt_order_matters": ({UNABLE}, "the embedded model is wrong at five digits"),
 }
+
+
+def _states(*distances: float):
+    return lambda lengths, **_: list(distances)
+
+
+EVIDENCE = {
+    "ones_collapse": {
+        HOLDS: {"_distance": _states(9, 8, 7, 3, 2, 1)},
+        CORRECTED: {"_distance": _states(9, 12, 7, 3, 2, 1)},
+        FAILS: {"_distance": _states(9, 8, 7, 6, 5, 4)},
+    },
+    "collapse_in_type_1": {
+        HOLDS: {"_distance": _states(9, 8, 7, 1)},
+        CORRECTED: {"_distance": _states(9, 3, 7, 1)},
+        FAILS: {"_distance": _states(9, 8, 7, 6)},
+    },
+}

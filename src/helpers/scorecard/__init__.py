@@ -28,6 +28,11 @@ LOOKS = {  # sign and colour of each verdict, told apart without either by its w
     OPEN: ("…", "#767676"),
     UNABLE: ("?", "#b0518d"),
 }
+KINDS = {
+    "claim": "claims of the sources that a measurement could refute",
+    "finding": "findings of this course that a measurement could refute",
+    "theorem": "theorems and definitions, checked with numbers",
+}
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("card.css", "card.js"))
 
 
@@ -77,21 +82,28 @@ def _kept(claim: Claim) -> Path | None:
 def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
     rows = [(each, found(each).verdict) for each in claims()]
-    sources = Counter(verdict for each, verdict in rows if not each.own)
-    own = Counter(verdict for each, verdict in rows if each.own)
+    all_kinds = Counter(verdict for _, verdict in rows)
     bars = "".join(
-        _bar(name, count) for name, count in (("claims of the sources", sources), ("findings of this course", own))
+        _bar(name, Counter(verdict for each, verdict in rows if kind(each) == key)) for key, name in KINDS.items()
     )
-    verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", sources[v] + own[v], LOOKS[v][1]) for v in VERDICTS)
+    verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", all_kinds[v], LOOKS[v][1]) for v in VERDICTS)
+    kinds = Counter(kind(each) for each, _ in rows)
+    sorts = "".join(_chip("kind", key, name, kinds[key], "currentColor") for key, name in KINDS.items())
     numbers = Counter(each.chapter for each, _ in rows)
     chapters = "".join(_chip("chapter", str(k), f"chapter {k}", n, "currentColor") for k, n in sorted(numbers.items()))
     return HTML(
         f'<div class="card-summary"><style>{STYLE}</style>{bars}'
         f'<div class="card-chips" role="group" aria-label="Show only these verdicts">{verdicts}</div>'
+        f'<div class="card-chips" role="group" aria-label="Show only these kinds">{sorts}</div>'
         f'<div class="card-chips" role="group" aria-label="Show only these chapters">{chapters}</div>'
-        f'<p class="card-shown" aria-live="polite">All {len(rows)} are shown. Choose a verdict or a chapter to see fewer.</p>'
+        f'<p class="card-shown" aria-live="polite">All {len(rows)} are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
         f"<script>{SCRIPT}</script></div>"
     )
+
+
+def kind(claim: Claim) -> str:
+    """One of `KINDS`: what a measurement could refute is counted apart from what is proved or defined."""
+    return "theorem" if claim.theorem else "finding" if claim.own else "claim"
 
 
 def _bar(name: str, count: Counter) -> str:
@@ -132,11 +144,15 @@ def _row(claim: Claim, found: Found) -> str:
     source = f'<a href="{text(claim.source.url)}">{text(claim.source.name)}</a>{text(f", {claim.where}" if claim.where else "")}'
     if claim.own:
         source = f"A finding of this course{text(f', {claim.where}' if claim.where else '')}"
+    if claim.theorem:
+        source = f"Theorem or definition, checked with numbers; {source}"
     reported, measured = text(claim.reported), text(found.measured)
     if found.numbers:
         measured = f"{_numbers(found)}<details><summary>in words</summary>{measured}</details>"
+    if claim.varied:
+        measured += f"<br><small>Varied: {text(claim.varied)}.</small>"
     return (
-        f'<tr id="{claim.name}" data-verdict="{found.verdict}" data-chapter="{claim.chapter}">'
+        f'<tr id="{claim.name}" data-verdict="{found.verdict}" data-kind="{kind(claim)}" data-chapter="{claim.chapter}">'
         f'<td data-name="Verdict"><strong style="--tone:{colour}" class="card-verdict">{sign} {found.verdict}</strong></td>'
         f'<td data-name="Claim">{text(claim.statement)} <a class="card-link" href="#{claim.name}" '
         f'aria-label="Link to this claim">#</a><br><small>{source}; <a href="{shown(claim)}">shown here</a></small></td>'

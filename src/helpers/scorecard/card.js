@@ -4,10 +4,10 @@
     chips.filter(c => c.dataset.kind === kind && c.getAttribute("aria-pressed") === "true").map(c => c.dataset.value));
   function update() {
     const rows = [...document.querySelectorAll(".card-table>tbody>tr")];
-    const verdicts = chosen("verdict"), chapters = chosen("chapter");
+    const kinds = ["verdict", "kind", "chapter"].map(kind => [kind, chosen(kind)]);
     let left = 0;
     rows.forEach(row => {
-      row.hidden = (verdicts.size && !verdicts.has(row.dataset.verdict)) || (chapters.size && !chapters.has(row.dataset.chapter));
+      row.hidden = kinds.some(([kind, values]) => values.size && !values.has(row.dataset[kind]));
       left += !row.hidden;
     });
     document.querySelector(".card-shown").textContent = `${left} of ${rows.length} claims are shown.`;
