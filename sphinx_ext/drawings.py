@@ -1,0 +1,32 @@
+"""`{drawing} name`: a drawing on a page of the book. Each also stands alone in `drawings/<name>.html`, for a frame elsewhere."""
+
+import sys
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+from helpers import drawing
+
+
+class Shown(Directive):
+    required_arguments = 1
+
+    def run(self):
+        self.state.document.settings.env.note_reread()
+        return [nodes.raw("", drawing.show(self.arguments[0])._repr_html_(), format="html")]
+
+
+def stand_alone(app, error):
+    folder = Path(app.outdir) / "drawings"
+    if error is None:
+        folder.mkdir(exist_ok=True)
+        for name in drawing.DRAWINGS:
+            (folder / f"{name}.html").write_text(drawing.page(name))
+
+
+def setup(app):
+    app.add_directive("drawing", Shown)
+    app.connect("build-finished", stand_alone)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,161 @@
+"""Drawings that move under the hand, with a kernel and without: `drawing.show("clocks")`.
+
+Each is a plain ES module with the contract of anywidget, `render({ model, el })`, in this folder. What is shown is
+HTML that holds the module, what all modules share (`kit.js`, `mathematics.js`), its data, and a still picture for
+where scripts do not run. It asks nobody for anything, so it works on the site, in a deck and in any notebook.
+"""
+
+import html
+import json
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from helpers import require
+
+HERE = Path(__file__).parent
+SHARED = ("mathematics", "kit")
+
+
+class Facts(NamedTuple):
+    """What is said of a drawing: a title, what it shows in words, how to use it (HTML), and the page that explains it."""
+
+    title: str
+    alt: str
+    caption: str
+    page: str
+
+
+DRAWINGS = {
+    "clocks": Facts(
+        "RoPE as eight clocks",
+        "Eight clocks, one for each pair of a query and a key. Each hand turns with the distance of two tokens, each "
+        "slower than the one before. Their hands added tip to tail reach as far to the right as the score is large; a "
+        "curve shows the score at every distance.",
+        "A query and a key of 16 numbers are eight pairs, and RoPE turns each pair like a "
+        '<span data-light="clocks">clock</span>: the blue hand is the key, the black one the query. Under each clock '
+        'stands how many tokens one turn takes. The <span data-light="shadow">orange shadow</span> is what a pair adds '
+        'to the score. <span data-light="chain">Tip to tail</span>, the hands make the '
+        '<span data-light="score">score</span>. Drag a hand, drag along the '
+        '<span data-light="curve">curve</span>, press a ● to leave a pair out.',
+        "chapters/5-rope-frequencies/lesson.html",
+    ),
+}
+
+
+class Drawing:
+    """What `show` returns: displays as the drawing, where HTML is shown, and else as its description."""
+
+    def __init__(self, name: str, body: str):
+        self.name, self.body = name, body
+
+    def _repr_html_(self) -> str:
+        return self.body
+
+    def __repr__(self) -> str:
+        return DRAWINGS[self.name].alt
+
+
+def show(name: str, **data: Any) -> Drawing:
+    """A drawing by its name, with data where it takes some.
+
+    Args:
+        name: one of `DRAWINGS`.
+        **data: what JSON can hold. `state` may hold values to start with, as the drawing's links have them.
+
+    Raises:
+        ValueError: an unknown name, or data that JSON cannot hold.
+
+    >>> "clocks" in show("clocks")._repr_html_()
+    True
+    """
+    facts = DRAWINGS[require.choice("name", name, DRAWINGS)]
+    state = data.pop("state", {})
+    try:
+        held = json.dumps(
+            {"title": facts.title, "alt": facts.alt, "data": numbers(name) | data, "state": state},
+            ensure_ascii=False, separators=(",", ":"), allow_nan=False,
+        )  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"data must be what JSON can hold: {error}") from None
+    still = HERE / "still" / f"{name}.svg"
+    return Drawing(
+        name,
+        f'<figure class="drawing" data-drawing="{name}" data-prevent-swipe><style>{_text("drawing.css")}</style>'
+        f'<div class="drawing-here">{still.read_text() if still.exists() else ""}</div>'
+        f"<figcaption>{facts.caption} "
+        f'<a class="drawing-link" href="#">Link to what you see, alone on a page</a></figcaption>'
+        f'<script type="application/json">{held.replace("</", "<" + chr(92) + "/")}</script>'
+        f"<script>{script(name)}</script></figure>",
+    )
+
+
+def numbers(name: str) -> dict[str, Any]:
+    """What a drawing shows of a real model, made beforehand by a script that the file names; {} where it needs none.
+
+    Raises:
+        ValueError: an unknown name.
+
+    >>> numbers("clocks")
+    {}
+    """
+    file = HERE / "numbers" / f"{require.choice('name', name, DRAWINGS)}.json"
+    return json.loads(file.read_text()) if file.exists() else {}
+
+
+def module(name: str) -> str:
+    """The drawing as one ES module, with what it imports written into it: what anywidget's `_esm` takes.
+
+    Raises:
+        ValueError: an unknown name.
+
+    >>> module("clocks").splitlines()[-1]
+    'export default { render };'
+    """
+    require.choice("name", name, DRAWINGS)
+    sources = [_text(f"{part}.js") for part in (*SHARED, name)]
+    plain = [re.sub(r'^import \{[^}]*\} from "\./\w+\.js";\n', "", source, flags=re.M) for source in sources]
+    return "\n".join(re.sub(r"^export (?=const |function )", "", source, flags=re.M) for source in plain).strip()
+
+
+def script(name: str) -> str:
+    """The drawing as a classic script, which brings the figures of its name to life.
+
+    Raises:
+        ValueError: an unknown name.
+
+    >>> script("clocks").startswith("(() => {")
+    True
+    """
+    body = module(name).removesuffix("export default { render };")
+    return f'(() => {{\n{body}\nstart("{name}", render);\n}})();'
+
+
+def page(name: str, **data: Any) -> str:
+    """A whole page with nothing but the drawing, to be put into a frame elsewhere; it follows the reader's light or dark.
+
+    Raises:
+        ValueError: as `show`.
+
+    >>> page("clocks").startswith("<!DOCTYPE html>")
+    True
+    """
+    facts = DRAWINGS[require.choice("name", name, DRAWINGS)]
+    return (
+        f'<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(facts.title)}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        "<style>:root{color-scheme:light dark}body{margin:0;background:#fff;color:#1a1a1a;"
+        "font:16px/1.45 system-ui,sans-serif}main{max-width:54rem;margin:auto;padding:.8rem 1rem}h1{font-size:1.25rem;"
+        "margin:0}a{color:inherit}footer{font-size:.85rem}"
+        "@media(prefers-color-scheme:dark){body{background:#14181e;color:#e8e8e8}}</style></head>"
+        f"<body><main><h1>{html.escape(facts.title)}</h1>{show(name, **data).body}"
+        f'<footer>From <a href="../{facts.page}" target="_top">Connection Bottlenecks in Attention</a>. Drawing and text: '
+        '<a href="https://creativecommons.org/licenses/by/4.0/" target="_top">CC BY 4.0</a>, code: MIT.</footer>'
+        "</main></body></html>"
+    )
+
+
+@lru_cache
+def _text(name: str) -> str:
+    return (HERE / name).read_text()

@@ -1,0 +1,332 @@
+// What all drawings share: one state, painted anew at each change; things to drag; native controls; a sentence; a link.
+export const place = (x) => (Number.isFinite(x) ? Math.round(x * 10) / 10 : 0);
+const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// Pieces of a picture, as text. `name` is a list of classes; "ink", "blue" and their kind are colours.
+const part = (name, lit) => `class="${name}"${lit ? ` data-part="${lit}"` : ""}`;
+export const line = (x1, y1, x2, y2, name, lit) =>
+  `<line x1="${place(x1)}" y1="${place(y1)}" x2="${place(x2)}" y2="${place(y2)}" ${part(name, lit)}/>`;
+export const circle = (x, y, r, name, lit) => `<circle cx="${place(x)}" cy="${place(y)}" r="${place(r)}" ${part(name, lit)}/>`;
+export const box = (x, y, w, h, name, lit, more = "") =>
+  `<rect x="${place(x)}" y="${place(y)}" width="${Math.max(0, place(w))}" height="${Math.max(0, place(h))}" ${part(name, lit)} ${more}/>`;
+export const path = (d, name, lit, more = "") => `<path d="${d}" ${part(name, lit)} ${more}/>`;
+export const curve = (points, name, lit) => path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
+export const text = (x, y, words, name = "", lit) => `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(words)}</text>`;
+
+/** A number in few characters, with a true minus and powers of ten. */
+export const say = (x, digits = 3) => {
+  if (x === 0) return "0";
+  const size = Math.abs(x);
+  if (size >= 1e-3 && size < 1e6) {
+    const rounded = Number(x.toPrecision(digits));
+    return (size >= 1000 ? Math.round(x).toLocaleString("en-US") : String(rounded)).replace("-", "−");
+  }
+  const [front, power] = x.toExponential(digits - 1).split("e");
+  const raised = [...String(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("");
+  return `${front.replace("-", "−")} × 10${raised}`;
+};
+
+/** From where a curve is easy: `x` of `from` to the place in `to`, both as [low, high]. */
+export const scale = ([a, b], [c, d]) => (x) => c + ((x - a) / (b - a)) * (d - c);
+export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
+
+const written = (value) =>
+  Array.isArray(value) ? value.map(written).join(",") : typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
+const read = (like, value) => {
+  if (Array.isArray(like)) return value === "" ? [] : value.split(",").map((item) => read(like.length ? like[0] : 0, item));
+  if (typeof like === "number") return Number.isFinite(Number(value)) ? Number(value) : like;
+  return typeof like === "boolean" ? value === "true" : value;
+};
+/** The state in a link, `#drawing=clocks&distance=12`, and back. */
+export const toLink = (name, state) => `#${new URLSearchParams({ drawing: name, ...Object.fromEntries(Object.entries(state).map(([k, v]) => [k, written(v)])) })}`;
+export const fromLink = (name, state, hash) => {
+  const found = new URLSearchParams(hash.replace(/^#/, ""));
+  if (found.get("drawing") !== name) return null;
+  return Object.fromEntries(Object.entries(state).map(([k, v]) => [k, found.has(k) ? read(v, found.get(k)) : v]));
+};
+
+const between = (a, b, share) => {
+  if (typeof a === "number" && typeof b === "number") return a + (b - a) * share;
+  if (Array.isArray(a) && Array.isArray(b) && a.length === b.length) return a.map((x, k) => between(x, b[k], share));
+  return b;
+};
+
+const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+
+/**
+ * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
+ * the state, controls(data), items(state, data, w, h), picture(state, data, w, h) as text of SVG, height(w),
+ * sentence(state, data), and `words` that name its parts. `tidy(state, data)` keeps a state that came by a link in
+ * bounds. The model has `title`, `alt`, `data` and `state`.
+ */
+export const mount = (spec) => Object.assign(({ model, el }) => {
+  const data = model.get("data") ?? {};
+  const first = { ...spec.start(data), ...(model.get("state") ?? {}) };
+  const tidy = (next) => (spec.tidy ? spec.tidy(next, data) : next);
+  let state = tidy(fromLink(spec.name, first, location.hash) ?? first);
+  let [w, h, lit, waiting, running] = [720, 360, null, 0, 0];
+  const off = [];
+  const on = (target, kind, call, options) => {
+    target.addEventListener(kind, call, options);
+    off.push(() => target.removeEventListener(kind, call, options));
+  };
+
+  el.classList.add("drawing-body");
+  el.dataset.lmSuppressShortcuts = "true"; // JupyterLab takes keys that are meant for an input
+  el.innerHTML =
+    `<div class="drawing-controls" role="group" aria-label="${escape(model.get("title"))}"></div>` +
+    `<svg class="drawing-stage" role="group" aria-label="${escape(model.get("alt"))}"><g aria-hidden="true"></g><g></g></svg>` +
+    '<p class="drawing-says" aria-live="polite"></p>';
+  const [panel, stage, says] = el.children;
+  const [picture, hands] = stage.children;
+  const figure = el.closest("figure") ?? el;
+
+  const set = (next) => {
+    state = tidy({ ...state, ...next });
+    waiting ||= requestAnimationFrame(paint);
+  };
+  const stop = () => {
+    cancelAnimationFrame(running);
+    running = 0;
+    for (const button of panel.querySelectorAll("[data-playing]")) delete button.dataset.playing;
+  };
+  const glide = (next, ms = 500) => {
+    stop();
+    if (still()) return set(next);
+    const from = { ...state };
+    const begun = performance.now();
+    const step = (now) => {
+      const share = clamp((now - begun) / ms, 0, 1);
+      const eased = share * share * (3 - 2 * share);
+      set(share < 1 ? Object.fromEntries(Object.entries(next).map(([k, v]) => [k, between(from[k], v, eased)])) : next);
+      running = share < 1 ? requestAnimationFrame(step) : 0;
+    };
+    running = requestAnimationFrame(step);
+  };
+  const hand = { get state() { return state; }, data, set: (next) => { stop(); set(next); }, glide };
+
+  // native controls
+  const controls = (spec.controls?.(data) ?? []).map((control) => {
+    const holder = document.createElement("div");
+    const words = `<span>${escape(control.label)}</span>`;
+    const update = {
+      range: () => {
+        holder.innerHTML = `<label>${words}<input type="range" autocomplete="off" min="${control.min}" max="${control.max}" step="${control.step ?? 1}"></label><output aria-live="off"></output>`;
+        const input = holder.querySelector("input");
+        const [to, from] = [control.to ?? ((x) => x), control.from ?? ((x) => x)];
+        on(input, "input", () => hand.set({ [control.key]: to(Number(input.value)) }));
+        return () => {
+          const shown = control.show ? control.show(state[control.key], state) : say(state[control.key]);
+          if (document.activeElement !== input || Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9) input.value = from(state[control.key]);
+          input.setAttribute("aria-valuetext", shown);
+          holder.querySelector("output").textContent = shown;
+        };
+      },
+      choice: () => {
+        holder.innerHTML = `<label>${words}<select autocomplete="off">${control.options.map(([value, name]) => `<option value="${escape(value)}">${escape(name)}</option>`).join("")}</select></label>`;
+        const input = holder.querySelector("select");
+        on(input, "change", () => hand.set(control.pick ? control.pick(input.value, state, data) : { [control.key]: input.value }));
+        return () => { input.value = state[control.key]; };
+      },
+      switch: () => {
+        holder.innerHTML = `<label><input type="checkbox" autocomplete="off">${words}</label>`;
+        const input = holder.querySelector("input");
+        on(input, "change", () => hand.set({ [control.key]: input.checked }));
+        return () => { input.checked = state[control.key]; };
+      },
+      button: () => {
+        holder.innerHTML = `<button type="button">${escape(control.label)}</button>`;
+        const button = holder.firstChild;
+        on(button, "click", () => hand.glide(control.press(state, data), control.ms));
+        return () => { button.disabled = Boolean(control.off?.(state, data)); };
+      },
+      play: () => {
+        holder.className = "drawing-play";
+        holder.innerHTML = `<button type="button">▶ ${escape(control.label)}</button>`;
+        const button = holder.firstChild;
+        on(button, "click", () => {
+          if (button.dataset.playing !== undefined) return stop();
+          stop();
+          button.dataset.playing = "";
+          let before = performance.now();
+          const step = (now) => {
+            const next = control.step(state, Math.min(0.1, (now - before) / 1000), data);
+            before = now;
+            if (!next) return stop();
+            set(next);
+            running = requestAnimationFrame(step);
+          };
+          running = requestAnimationFrame(step);
+        });
+        return () => { button.textContent = button.dataset.playing === undefined ? `▶ ${control.label}` : "■ Stop"; };
+      },
+    }[control.kind ?? "range"]();
+    panel.append(holder);
+    return () => {
+      holder.hidden = Boolean(control.hidden?.(state, data));
+      update();
+    };
+  });
+  panel.hidden = controls.length === 0;
+
+  // things in the picture that a hand can take
+  const known = new Map();
+  const make = (id) => {
+    const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
+    group.dataset.id = id;
+    group.classList.add("item");
+    group.innerHTML = '<rect class="hit"/><circle class="hit"/><circle class="knob"/>';
+    const at = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(stage.getScreenCTM().inverse());
+    const pull = (event) => {
+      const { x, y } = at(event);
+      const next = known.get(id).drag?.(x, y, state, data);
+      if (next) hand.set(next);
+    };
+    const press = () => {
+      const { press: call, ms } = known.get(id);
+      const next = call?.(state, data);
+      if (next) ms ? hand.glide(next, ms) : hand.set(next);
+    };
+    let [held, moved] = [false, false];
+    group.addEventListener("pointerdown", (event) => {
+      if (event.button) return;
+      [held, moved] = [true, false];
+      if (!known.get(id).drag) return;
+      group.setPointerCapture(event.pointerId);
+      if (!known.get(id).press) pull(event);
+      if (group.tabIndex >= 0) group.focus({ preventScroll: true });
+      event.preventDefault();
+    });
+    group.addEventListener("pointermove", (event) => {
+      if (!held || !known.get(id).drag) return;
+      moved = true;
+      pull(event);
+    });
+    for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) group.addEventListener(kind, () => { held = false; });
+    group.addEventListener("click", () => { if (!moved) press(); });
+    group.addEventListener("keydown", (event) => {
+      const item = known.get(id);
+      if ((event.key === "Enter" || event.key === " ") && item.press) press();
+      else if (item.key && event.key in KEYS) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data) ?? {});
+      else if (item.key && (event.key === "Home" || event.key === "End")) hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
+      else return;
+      event.preventDefault();
+    });
+    for (const [kind, value] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]])
+      group.addEventListener(kind, () => known.get(id)?.part && light(value ? known.get(id).part : null));
+    hands.append(group);
+    return group;
+  };
+  const attribute = (node, name, value) => {
+    if (value === undefined || value === null) node.removeAttribute(name);
+    else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+  };
+  const arrange = (items) => {
+    const ids = new Set(items.map((item) => item.id));
+    for (const group of [...hands.children]) if (!ids.has(group.dataset.id)) { known.delete(group.dataset.id); group.remove(); }
+    for (const item of items) {
+      known.set(item.id, item);
+      const group = hands.querySelector(`[data-id="${item.id}"]`) ?? make(item.id);
+      const [rect, ring, knob] = group.children;
+      const area = item.area;
+      for (const [name, value] of [["x", area?.[0]], ["y", area?.[1]], ["width", area?.[2]], ["height", area?.[3]]]) attribute(rect, name, area ? place(value) : 0);
+      for (const round of [ring, knob]) { attribute(round, "cx", place(item.x ?? 0)); attribute(round, "cy", place(item.y ?? 0)); }
+      attribute(ring, "r", area ? 0 : item.r ?? 18);
+      attribute(knob, "r", area || item.bare ? 0 : item.knob ?? 8);
+      attribute(group, "class", `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`);
+      const role = item.key ? "slider" : item.press ? "button" : null;
+      attribute(group, "role", role);
+      attribute(group, "tabindex", role ? 0 : null);
+      attribute(group, "aria-label", role ? item.label : null);
+      attribute(group, "aria-hidden", role ? null : "true");
+      attribute(group, "aria-pressed", role === "button" ? item.pressed : null);
+      const [now, least, most] = item.range ?? [];
+      for (const [name, value] of [["aria-valuenow", now], ["aria-valuemin", least], ["aria-valuemax", most], ["aria-valuetext", item.value]])
+        attribute(group, name, role === "slider" ? (typeof value === "number" ? place(value) : value) : null);
+    }
+  };
+
+  // what a word in the text names is lit
+  const light = (name) => {
+    lit = name;
+    figure.toggleAttribute("data-lit", Boolean(name));
+    for (const piece of picture.querySelectorAll("[data-part]")) piece.classList.toggle("lit", piece.dataset.part === lit);
+  };
+  const scope = figure.closest("section, .jp-Notebook, #notebook-container, body") ?? document;
+  for (const word of scope.querySelectorAll("[data-light], em, strong")) {
+    const name = word.dataset.light ?? spec.words?.[word.textContent.trim().toLowerCase()];
+    if (!name) continue;
+    word.classList.add("drawing-word");
+    if (!word.closest("a, button")) word.tabIndex = 0;
+    for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
+  }
+
+  // a dark page has light text
+  const ground = () => {
+    const [r, g, b] = getComputedStyle(el).color.match(/[\d.]+/g).map(Number);
+    const bright = (0.3 * r + 0.6 * g + 0.1 * b) * (getComputedStyle(el).color.startsWith("color") ? 255 : 1) > 128;
+    figure.dataset.ground = bright ? "dark" : "light";
+  };
+  const themes = new MutationObserver(ground);
+  for (const node of [document.documentElement, document.body]) themes.observe(node, { attributes: true });
+  const dusk = matchMedia("(prefers-color-scheme: dark)");
+  on(dusk, "change", ground);
+  ground();
+
+  const home = location.pathname.match(/^(.*\/)(chapters|slides|drawings)\//);
+  const link = figure.querySelector(".drawing-link");
+  const paint = () => {
+    waiting = 0;
+    picture.innerHTML = spec.picture(state, data, w, h);
+    if (lit) light(lit);
+    arrange(spec.items?.(state, data, w, h) ?? []);
+    for (const update of controls) update();
+    const sentence = spec.sentence(state, data);
+    if (says.textContent !== sentence) says.textContent = sentence;
+    if (link && home) link.href = `${home[1]}drawings/${spec.name}.html${toLink(spec.name, state)}`;
+    model.set?.("state", state);
+    model.save_changes?.();
+    figure.dispatchEvent(new CustomEvent("painted"));
+  };
+  if (link && !home) link.hidden = true;
+
+  const fit = () => {
+    const room = stage.clientWidth || el.clientWidth;
+    if (!room) return; // on a slide that is not shown
+    w = el.closest(".reveal") ? 760 : clamp(room, 300, 760);
+    h = spec.height(w);
+    stage.setAttribute("viewBox", `0 0 ${w} ${h}`);
+    figure.style.setProperty("--shape", `${w} / ${h}`);
+    paint();
+  };
+  const sizes = new ResizeObserver(fit);
+  sizes.observe(el);
+  el.addEventListener("keydown", (event) => event.stopPropagation()); // a deck turns its page at arrows
+  on(window, "hashchange", () => {
+    const linked = fromLink(spec.name, state, location.hash);
+    if (linked) hand.set(linked);
+  });
+  paint();
+  fit();
+  if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) figure.scrollIntoView({ block: "center" });
+  return () => {
+    stop();
+    cancelAnimationFrame(waiting);
+    sizes.disconnect();
+    themes.disconnect();
+    off.forEach((call) => call());
+  };
+}, { spec });
+
+/** Bring to life the figures of this name that are not yet alive, also those in a shadow tree. */
+export const start = (name, render) => {
+  const roots = [document];
+  for (const root of roots) for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
+  for (const figure of roots.flatMap((root) => [...root.querySelectorAll(`figure.drawing[data-drawing="${name}"]:not([data-alive])`)])) {
+    figure.dataset.alive = "";
+    const held = JSON.parse(figure.querySelector('script[type="application/json"]').textContent);
+    const model = { get: (key) => held[key], set: (key, value) => { held[key] = value; }, save_changes() {}, on() {}, off() {} };
+    render({ model, el: figure.querySelector(".drawing-here") });
+  }
+};

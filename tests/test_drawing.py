@@ -1,0 +1,217 @@
+"""The drawings: their mathematics against Python's, their text, and the drawings themselves in Chromium."""
+
+import json
+import math
+import subprocess
+
+import pytest
+from conftest import ROOT
+from stills import still
+
+from helpers import drawing, rope
+
+NAMES = list(drawing.DRAWINGS)
+
+
+def node(calls):
+    """What functions of `mathematics.js` return: `calls` are (name, arguments)."""
+    program = """const mathematics = await import(process.argv[1]);
+      const calls = JSON.parse(await new Response(process.stdin).text());
+      process.stdout.write(JSON.stringify(calls.map(([name, given]) => mathematics[name](...given))));"""
+    source = (drawing.HERE / "mathematics.js").as_uri()
+    command = ["node", "--input-type=module", "-e", program, source]
+    done = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
+def assert_equal(calls, expected):
+    for call, got, wanted in zip(calls, node(calls), expected, strict=True):
+        pairs = zip(flat(got), flat(wanted), strict=True)
+        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in pairs), (call, got, wanted)
+
+
+def flat(value):
+    return [x for item in value for x in flat(item)] if isinstance(value, list) else [value]
+
+
+def test_clocks_turn_and_add_up_as_in_python():
+    grid = [(width, base) for width in (2, 16, 64) for base in (10, 1e4, 5e5)]
+    calls = [("frequencies", pair) for pair in grid]
+    assert_equal(calls, [rope.frequencies(*pair).tolist() for pair in grid])
+    calls = [("cosineSum", (distance, *pair)) for pair in grid for distance in (0, 1, 7, 128, 4096)]
+    assert_equal(calls, [rope.cosine_sum(*given).item() for _, given in calls])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_drawing_is_small_and_asks_nobody(name):
+    body = drawing.show(name).body
+    assert len(drawing.script(name)) < 60_000
+    assert "document.currentScript" not in body
+    assert "import" not in drawing.module(name).replace("important", "")
+    assert "http" not in body.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_still_picture_is_what_the_drawing_gives(name):
+    """If not: `python tools/stills.py`."""
+    assert (drawing.HERE / "still" / f"{name}.svg").read_text() == still(name)
+
+
+def test_bad_data_is_refused():
+    with pytest.raises(ValueError, match="name must be one of"):
+        drawing.show("nonsense")
+    with pytest.raises(ValueError, match="data must be what JSON can hold"):
+        drawing.show("clocks", x=math.nan)
+    with pytest.raises(ValueError, match="data must be what JSON can hold"):
+        drawing.show("clocks", x=object())
+
+
+def test_a_script_in_the_data_stays_data():
+    assert "</script><b>" not in drawing.show("clocks", x="</script><b>").body
+
+
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+VIOLATIONS = (
+    "async () => (await axe.run()).violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3))"
+)
+
+
+@pytest.fixture
+def stand(chromium, tmp_path):
+    """Open a drawing alone on its page, with everything else blocked; errors and requests are noted."""
+    import browser
+
+    opened = []
+    with browser.served(tmp_path) as address:
+
+        def open_drawing(name, link="", **options):
+            (tmp_path / "drawings").mkdir(exist_ok=True)
+            (tmp_path / f"drawings/{name}.html").write_text(drawing.page(name))
+            context = chromium.new_context(**{"viewport": {"width": 900, "height": 900}, **options})
+            opened.append(context)
+            page = context.new_page()
+            page.errors, page.asked = [], []
+            page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" else None)
+            page.on("pageerror", lambda error: page.errors.append(str(error)))
+            page.on("request", lambda request: page.asked.append(request.url))
+            page.goto(f"{address}/drawings/{name}.html{link}")
+            page.wait_for_selector(".drawing-stage .item")
+            return page
+
+        yield open_drawing
+        for context in opened:
+            context.close()
+
+
+def seen(page):
+    page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+    return page.locator(".drawing-stage > g").first.inner_html()
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
+    for options in ({}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}):
+        page = stand(name, **options)
+        assert page.errors == []
+        assert [url for url in page.asked if not url.endswith(f"/{name}.html") and not url.startswith("data:")] == []
+        assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+        page.add_script_tag(path=AXE)
+        assert page.evaluate(VIOLATIONS) == []
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_every_control_and_every_hand_moves_by_keyboard(stand, name):
+    page = stand(name, reduced_motion="reduce")
+    for box in page.locator(".drawing-controls input[type=range]:visible").all():
+        before = seen(page), page.locator(".drawing-says").inner_text()
+        box.focus()
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        if (seen(page), page.locator(".drawing-says").inner_text()) == before:
+            page.keyboard.press("Home")
+        assert (seen(page), page.locator(".drawing-says").inner_text()) != before
+    for item in page.locator('.drawing-stage .item[role="slider"]').all():
+        before = seen(page)
+        item.focus()
+        page.keyboard.press("ArrowRight")
+        if seen(page) == before:
+            page.keyboard.press("ArrowLeft")
+        assert seen(page) != before, item.get_attribute("aria-label")
+    assert page.errors == []
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_hand_drags_by_mouse_and_by_touch_and_a_frame_is_short(stand, name):
+    page = stand(name, has_touch=True)
+    item = page.locator(".drawing-stage .item:is(.free, .flat)").last
+    item.scroll_into_view_if_needed()
+    box, before = item.bounding_box(), seen(page)
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(x, y)
+    page.mouse.down()
+    page.mouse.move(x - 25, y + 20, steps=4)
+    page.mouse.up()
+    assert (after := seen(page)) != before
+    session = page.context.new_cdp_session(page)
+    box = item.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    for kind, points in (
+        ("touchStart", [{"x": x, "y": y}]),
+        ("touchMove", [{"x": x + 30, "y": y - 14}]),
+        ("touchMove", [{"x": x + 45, "y": y - 18}]),
+        ("touchEnd", []),
+    ):
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert seen(page) != after
+    milliseconds = page.evaluate(
+        """async () => { const box = document.querySelector('.drawing-controls input[type=range]'), taken = [];
+        for (let k = 0; k < 20; k += 1) { const value = Number(box.value);
+          if (value < box.max) box.stepUp(); else box.value = box.min;
+          await new Promise(r => requestAnimationFrame(r));
+          box.dispatchEvent(new Event('input')); const begun = performance.now();
+          await new Promise(r => document.querySelector('figure').addEventListener('painted', r, {once: true}));
+          document.querySelector('svg').getBoundingClientRect(); taken.push(performance.now() - begun); }
+        return taken.sort((a, b) => a - b)[10]; }"""
+    )
+    assert milliseconds < 50, "the middle one of twenty frames"
+    assert page.errors == []
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_link_carries_the_state(stand, name):
+    page = stand(name, reduced_motion="reduce")
+    box = page.locator(".drawing-controls input[type=range]:visible").first
+    box.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    now, link = seen(page), page.locator(".drawing-link").get_attribute("href")
+    other = stand(name, link[link.index("#") :])
+    assert seen(other) == now
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_word_lights_what_it_names(stand, name):
+    page = stand(name)
+    for word in page.locator("[data-light]").all():
+        word.hover()
+        assert page.locator(".drawing-stage .lit").count() > 0, word.get_attribute("data-light")
+
+
+@pytest.mark.site
+def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
+    page = stand("clocks")
+    body = drawing.show("clocks").body
+    page.evaluate(
+        """body => { const host = document.createElement('div'); document.body.append(host);
+        const root = host.attachShadow({mode: 'open'}); root.innerHTML = body;
+        const script = document.createElement('script'); script.text = root.querySelector('script:last-of-type').textContent;
+        root.append(script); }""",
+        body,
+    )
+    assert page.evaluate("document.querySelector('body > div').shadowRoot.querySelectorAll('.item').length") > 8
+    assert page.errors == []
