@@ -62,6 +62,57 @@ def test_it_watches_from_the_first_step_and_leaves_the_model_ready():
     assert not model.training
 
 
+def ragged(generator):
+    """Say each token again, in rows of a length of the batch's own."""
+    n = int(torch.randint(4, 9, (), generator=generator))
+    ids = torch.randint(1, 64, (2, n), generator=generator)
+    targets = ids.clone()
+    targets[:, ::2] = training.UNASKED
+    return ids, targets
+
+
+def test_models_trained_together_are_trained_as_each_alone():
+    alone, together = [small(s) for s in range(3)], [small(s) for s in range(3)]
+    expected = [training.fit(m, ragged, steps=12, rate=0.01, seed=s) for m, s in zip(alone, (5, 6, 7), strict=True)]
+    losses = training.fit_together(together, ragged, steps=12, rate=0.01, seeds=(5, 6, 7))
+    torch.testing.assert_close(torch.tensor(losses), torch.tensor(expected), rtol=1e-4, atol=1e-5)
+    for one, other in zip(alone, together, strict=True):
+        torch.testing.assert_close(weights(one), weights(other), rtol=1e-3, atol=1e-4)
+        assert not other.training
+    shifted = training.fit_together([small(0)], ragged, steps=12, rate=0.01, seeds=(6,))
+    assert abs(shifted[0][-1] - expected[0][-1]) > 0.01, "the control: other batches give another loss"
+
+
+def test_a_model_that_is_done_leaves_and_the_others_go_on_as_before():
+    models, asked = [small(s) for s in range(3)], []
+
+    def until(model):
+        asked.append(next(k for k, other in enumerate(models) if other is model))
+        return asked[-1] == 1 or (asked[-1] == 0 and len(asked) > 3)
+
+    losses = training.fit_together(models, ragged, steps=12, until=until, every=4)
+    assert asked == [0, 1, 2, 0, 2]
+    assert [len(each) for each in losses] == [8, 4, 12]
+    for seed, each in enumerate(losses):
+        alone = small(seed)
+        expected = training.fit(alone, ragged, steps=len(each), seed=seed)
+        torch.testing.assert_close(torch.tensor(each), torch.tensor(expected), rtol=1e-4, atol=1e-5)
+        torch.testing.assert_close(weights(models[seed]), weights(alone), rtol=1e-3, atol=1e-4)
+
+
+def test_bad_input_to_training_together_is_named():
+    other = Decoder(64, width=32, heads=1, layers=1)
+    bad = [
+        ({"models": []}, "models"), ({"models": [small(), other]}, "one architecture"), ({"models": [3]}, "models"),
+        ({"seeds": (1,)}, "seeds"), ({"steps": 0}, "steps"), ({"until": 3}, "until"), ({"every": 0}, "every"),
+        ({"rate": 1e30}, "rate must be smaller"), ({"batches": 3}, "batches"),
+    ]  # fmt: skip
+    for arguments, named in bad:
+        given = {"models": [small(), small(1)], "batches": ragged, "steps": 5} | arguments
+        with pytest.raises(ValueError, match=named):
+            training.fit_together(given.pop("models"), given.pop("batches"), **given)
+
+
 def test_accuracy_counts_the_targets_that_count():
     class Knows(torch.nn.Linear):
         def forward(self, ids):

@@ -471,7 +471,7 @@ def _check_logits(logits: Tensor) -> None:
         raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
     hidden = torch.isneginf(logits)
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
-    if bool(hidden.all(-1).any()):
+    if require.readable(logits) and bool(hidden.all(-1).any()):
         raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
 
 

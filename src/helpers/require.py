@@ -198,9 +198,20 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
     floating, whole = value.is_floating_point(), not (value.is_complex() or value.dtype == torch.bool)
     if not {"floating-point": floating, "whole": whole and not floating, "real": whole}[kind]:
         raise ValueError(f"{name} must hold {kind} numbers, not {value.dtype}")
-    if bad := int((~torch.isfinite(value)).sum()):
+    if readable(value) and (bad := int((~torch.isfinite(value)).sum())):
         raise ValueError(f"{name} must hold finite numbers, but {bad} of {value.numel()} are not")
     return value
+
+
+def readable(value: Tensor) -> bool:
+    """Whether a decision may rest on the values: inside `torch.vmap`, where many models run at once, there is no one value.
+
+    >>> readable(torch.zeros(2))
+    True
+    >>> torch.vmap(lambda row: row * readable(row))(torch.ones(2, 2)).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+    return not torch._C._functorch.is_batchedtensor(value)
 
 
 def finite(name: str, result: Result) -> Result:

@@ -1,8 +1,9 @@
 """One training loop for the course's small models: the same numbers from the same seed, with progress and checkpoints."""
 
+import copy
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import safetensors
@@ -97,6 +98,112 @@ def fit(
     return losses
 
 
+def fit_together(
+    models: Sequence[nn.Module],
+    batches: Callable[[torch.Generator], Batch],
+    *,
+    steps: int,
+    rate: float = 3e-3,
+    warmup: int = 20,
+    seeds: Sequence[int] | None = None,
+    until: Callable[[nn.Module], bool] | None = None,
+    every: int = 50,
+) -> list[list[float]]:
+    """Train models that differ in their weights alone side by side, each as `fit` would train it, up to rounding.
+
+    Their weights are stacked, and `torch.vmap` runs all of them in one call: small models are bound by the number of
+    calls. Each has its own batches, those of `fit` with its seed, filled up on the right to the longest with tokens 0
+    that are not asked about; so the models must be causal.
+
+    Args:
+        models: one or more of one architecture, trained where they are, in place.
+        batches, steps, rate, warmup: as of `fit`.
+        seeds: of the batches, one a model; 0, 1, … when None.
+        until: called with a model after every `every` steps; one for which it is true stops and leaves the stack.
+        every: how often to ask.
+
+    Returns:
+        the losses of each model: as many as it took steps.
+
+    Raises:
+        ValueError: no models, models of different shapes, not one seed each, or as `fit`.
+
+    >>> models = []
+    >>> for seed in (0, 1):
+    ...     _ = torch.manual_seed(seed)
+    ...     models.append(nn.Sequential(nn.Embedding(4, 8), nn.Linear(8, 4)))
+    >>> def repeat(generator):
+    ...     tokens = torch.randint(4, (2, 8), generator=generator)
+    ...     return tokens, tokens
+    >>> losses = fit_together(models, repeat, steps=90, rate=0.1, until=lambda m: accuracy(m, repeat) == 1, every=10)
+    >>> all(len(each) < 90 for each in losses), [accuracy(model, repeat) for model in models]
+    (True, [1.0, 1.0])
+    """
+    models = list(require.instance("models", models, Sequence, "a list of torch modules"))
+    if not models or not all(isinstance(model, nn.Module) for model in models):
+        raise ValueError("models must be torch modules, one or more")
+    shapes = [[(name, value.shape) for name, value in model.state_dict().items()] for model in models]
+    if any(
+        shape != shapes[0] or type(model) is not type(models[0]) for model, shape in zip(models, shapes, strict=True)
+    ):
+        raise ValueError("models must be of one architecture: the same weights, of the same shapes")
+    require.function("batches", batches)
+    if until is not None:
+        require.function("until", until)
+    for name, value, least in (("steps", steps, 1), ("every", every, 1), ("warmup", warmup, 0)):
+        require.integer(name, value, least)
+    require.number("rate", rate, above=0)
+    seeds = list(range(len(models)) if seeds is None else require.integers("seeds", seeds, 0))
+    if len(seeds) != len(models):
+        raise ValueError(f"seeds must be one for each of the {len(models)} models, not {len(seeds)}")
+    place = next(models[0].parameters()).device
+    for model in models:
+        model.train()
+    weights, buffers = torch.func.stack_module_state(models)
+    one = copy.deepcopy(models[0])
+
+    def loss_of(weights: dict, buffers: dict, ids: Tensor, targets: Tensor) -> Tensor:
+        logits = torch.func.functional_call(one, (weights, buffers), (ids,))
+        return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
+
+    together = torch.vmap(loss_of, randomness="different")
+    optimiser = torch.optim.AdamW(weights.values(), lr=rate, weight_decay=0.0, foreach=True)
+    running, losses = list(range(len(models))), [[] for _ in models]
+    bar = compute.progress(label="training", total=steps)
+    for step in range(1, steps + 1):
+        drawn = [_drawn(batches, seeds[k] * 1_000_003 + step) for k in running]
+        for group in optimiser.param_groups:
+            group["lr"] = rate * min(1.0, step / max(1, warmup))
+        ids, targets = (
+            _stacked([pair[part] for pair in drawn], filler).to(place) for part, filler in ((0, 0), (1, UNASKED))
+        )
+        each = together(weights, buffers, ids, targets)
+        optimiser.zero_grad()
+        each.sum().backward()
+        optimiser.step()
+        for k, loss in zip(running, each.tolist(), strict=True):
+            losses[k].append(loss)
+        bar.update()
+        if not torch.isfinite(each).all():
+            raise ValueError(f"rate must be smaller: with {rate} a loss was {losses[running[0]][-1]} at step {step}")
+        if step == steps or (until is not None and step % every == 0):
+            _unstack(weights, [models[k] for k in running])
+            if step == steps:
+                break
+            kept = [place for place, k in enumerate(running) if not until(models[k])]
+            for k in running:
+                models[k].train()
+            if not kept:
+                break
+            if len(kept) < len(running):
+                running = [running[place] for place in kept]
+                weights, buffers, optimiser = _narrowed(weights, buffers, optimiser, kept)
+    bar.close()
+    for model in models:
+        model.eval()
+    return losses
+
+
 @torch.no_grad()
 def accuracy(
     model: nn.Module, batches: Callable[[torch.Generator], Batch], *, count: int = 4, seed: int = 10**6
@@ -133,6 +240,31 @@ def _drawn(batches: Callable[[torch.Generator], Batch], seed: int) -> Batch:
     if drawn[0].shape != drawn[1].shape:
         raise ValueError(f"batches must return as many targets as tokens, not {[tuple(x.shape) for x in drawn]}")
     return drawn
+
+
+def _stacked(parts: list[Tensor], filler: int) -> Int[Tensor, "models b n"]:
+    longest = max(part.shape[1] for part in parts)
+    return torch.stack([nn.functional.pad(part, (0, longest - part.shape[1]), value=filler) for part in parts])
+
+
+@torch.no_grad()
+def _unstack(weights: dict[str, Tensor], models: Sequence[nn.Module]) -> None:
+    for number, model in enumerate(models):
+        for name, own in model.named_parameters():
+            own.copy_(weights[name][number])
+
+
+def _narrowed(
+    weights: dict[str, Tensor], buffers: dict[str, Tensor], optimiser: torch.optim.Optimizer, kept: list[int]
+) -> tuple[dict[str, Tensor], dict[str, Tensor], torch.optim.Optimizer]:
+    """The stack with the models `kept` alone, and the optimiser with what it remembers of them."""
+    fewer = {name: value.detach()[kept].requires_grad_() for name, value in weights.items()}
+    again = torch.optim.AdamW(fewer.values(), lr=optimiser.defaults["lr"], weight_decay=0.0, foreach=True)
+    for name, value in weights.items():
+        again.state[fewer[name]] = {
+            what: kind if kind.ndim == 0 else kind[kept] for what, kind in optimiser.state[value].items()
+        }
+    return fewer, {name: value[kept] for name, value in buffers.items()}, again
 
 
 def _write(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run: dict, losses: list[float]) -> None:

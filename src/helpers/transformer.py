@@ -190,7 +190,7 @@ class Decoder(nn.Module):
     def embed(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n d"]:
         """What goes into the first layer."""
         require.tensor("ids", ids, "b n", "whole")
-        if ids.min() < 0 or ids.max() >= self.embedding.num_embeddings:
+        if require.readable(ids) and (ids.min() < 0 or ids.max() >= self.embedding.num_embeddings):
             raise ValueError(f"ids must be from 0 to {self.embedding.num_embeddings - 1}, the tokens of the vocabulary")
         x = self.embedding(ids)
         return x + sinusoidal(torch.arange(ids.shape[1]), x.shape[-1]).to(x) if self.encoding == "APE" else x
