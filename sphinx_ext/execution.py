@@ -1,7 +1,7 @@
 """Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
 A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of its code cells, of the modules
-and tables that they reach (`helpers.closure`), of the pins and of what else decides the outputs: text may change freely.
+and tables that they reach (`helpers.closure`), of the pins of what notebooks import and of what else decides the outputs: text may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 """
 
@@ -50,9 +50,13 @@ def at_once() -> int:
 def key(path: Path, root: Path) -> str:
     """The hash of everything that the outputs of the notebook at `path` depend on."""
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell for cell in cells if "google.colab" not in cell.source]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
     may_fail = [str("raises-exception" in cell.metadata.get("tags", [])) for cell in cells]
-    pins = [line.split("#")[0].strip() for line in (root / "requirements.txt").read_text().splitlines()]
+    imported = (
+        (root / "requirements.txt").read_text().split("# the book")[0]
+    )  # what builds and tests it changes no output
+    pins = [line.split("#")[0].strip() for line in imported.splitlines()]
     return closure.key(
         code,
         *(cell.source for cell in cells),
@@ -110,15 +114,16 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
         async with places:
             if errors:
                 return
-            start, name = time.time(), path.relative_to(root).with_suffix("")
+            start, name, done = time.time(), path.relative_to(root).with_suffix(""), "failed"
             try:
                 await _run(path, root)
+                done = "executed"
             except CellExecutionError as error:
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
                 errors.append(f"{name} failed after {time.time() - start:.0f} s\n{plain}")
             except Exception as error:  # a kernel that died, a cell that took too long
                 errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
-            print(f"{'failed' if errors else 'executed'} {name} in {time.time() - start:.0f} s", flush=True)
+            print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 
     await asyncio.gather(*(one(path) for path in paths))
     return errors

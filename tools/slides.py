@@ -1,11 +1,18 @@
-"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already holds."""
+"""Make a reveal.js deck of every lecture, from the outputs that the build of the book already holds.
 
+python tools/slides.py [PART OF A NAME]
+"""
+
+import posixpath
 import re
 import sys
 from pathlib import Path
 
 import nbformat
 import segno
+from latex2mathml.converter import convert
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbconvert import SlidesExporter
 from pygments.formatters import HtmlFormatter
 
@@ -19,6 +26,8 @@ from sync import repository  # noqa: E402
 
 from helpers.scorecard import slug  # noqa: E402
 
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -54,13 +63,36 @@ def last_slide(notebook: nbformat.NotebookNode, following: dict | None) -> None:
     notebook.cells.insert(notebook.cells.index(last) + 1, new)
 
 
-def timed_notes(notebook: nbformat.NotebookNode, minutes: int) -> None:
-    """Give each speaker note its share of the lecture, by its words."""
-    notes = [cell for cell in notebook.cells if kind(cell) == "notes"]
-    words = sum(len(cell.source.split()) for cell in notes)
-    for cell in notes:
-        share = minutes * len(cell.source.split()) / words
-        cell.source = f"**{share:.1f} min.** {cell.source}"
+def typeset(text: str) -> str:
+    """Markdown as HTML in one piece, formulas as MathML: the speaker view has no script that could set them."""
+
+    def formula(tex: str, options: dict) -> str:
+        return convert(tex, display="block" if options["display_mode"] else "inline")
+
+    parser = MarkdownIt("commonmark", {"html": True}).enable("table").use(dollarmath_plugin, renderer=formula)
+    return re.sub(r"\n\s*\n", "\n", parser.render(text))
+
+
+def speaker_notes(notebook: nbformat.NotebookNode) -> None:
+    """What the speaker view shows: the cue large, the page's paragraphs small below it."""
+    for cell in notebook.cells:
+        if kind(cell) == "notes" and cell.cell_type == "markdown":
+            cue = CUE.fullmatch(cell.source.strip())
+            text = f"**{cue[1]} min.**\n\n{cue[2]}" if cue else cell.source
+            size = "font-size: 1.3em" if cue else "font-size: .8em; color: #555"
+            cell.source = f'<div class="{"cue" if cue else "page"}" style="{size}">{typeset(text)}</div>'
+
+
+def page_links(page: str, source: Path) -> str:
+    """The deck with the links of its notebook leading to the built pages."""
+
+    def there(match: re.Match) -> str:
+        name = f"{source.parent.name}/{match[1] or source.stem}"
+        return (
+            f'href="../{posixpath.normpath(f"chapters/{name}")}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
+        )
+
+    return LINK.sub(there, page)
 
 
 def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
@@ -81,23 +113,25 @@ def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
 
 
 def main() -> None:
+    only = sys.argv[1] if len(sys.argv) > 1 else ""
     out = ROOT / "_build/html/slides"
     out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob("*.html"):
-        old.unlink()
     style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
     script = (ROOT / "slides/lecture/lecture.js").read_text()
     exporter = SlidesExporter(template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")])
     found = lectures(ROOT)
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
-    execute([item["path"] for item in found], ROOT)
-    for item, following in zip(found, [*found[1:], None], strict=True):
+    for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
+        (out / old).unlink()
+    pairs = [pair for pair in zip(found, [*found[1:], None], strict=True) if only in pair[0]["deck"]]
+    execute([item["path"] for item, _ in pairs], ROOT)
+    for item, following in pairs:
         notebook = executed(item["path"], ROOT)
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters))
-        timed_notes(notebook, item["minutes"])
+        speaker_notes(notebook)
         live_links(notebook, item)
         last_slide(notebook, following)
         place = "".join(
@@ -105,7 +139,7 @@ def main() -> None:
         )
         settings = {"style": style, "script": script, "title": item["title"], "place": f"{place} {item['title']}"}
         page, _ = exporter.from_notebook_node(notebook, settings)
-        (out / item["deck"]).write_text(OPENING.sub(callout, page))
+        (out / item["deck"]).write_text(OPENING.sub(callout, page_links(page, item["path"])))
         print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
 
 

@@ -1,16 +1,10 @@
-// Lists come one by one, listings are lit line by line, and type grows with the room that a slide leaves.
+// Lists come one by one, and type grows with the room that a slide leaves.
 const HEIGHT = 664, WIDTH = 1240, LARGEST = 1.5, AIRIEST = 1.5;
 
 document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   const items = [...list.children];
   if (!list.closest("aside, figure") && items.length > 1) items.forEach(item => item.classList.add("fragment"));
 });
-document.querySelectorAll(".slides section pre").forEach(listing => {
-  const lines = listing.innerHTML.replace(/^<span><\/span>/, "").trimEnd().split("\n");
-  if (listing.closest("aside") || lines.length < 2) return;
-  listing.innerHTML = lines.map(line => `<span class="line fragment custom">${line}</span>`).join("\n");
-});
-
 function overflows(slide) {
   return [...slide.querySelectorAll("*")].some(e => {
     if (e.closest("aside, mjx-assistive-mml, script, style")) return false;
@@ -43,6 +37,6 @@ const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
 window.addEventListener("load", () => {
   Reveal.on("slidechanged", growCurrent);
-  Reveal.on("ready", growCurrent);
+  Reveal.isReady() ? growCurrent() : Reveal.on("ready", growCurrent);
   Reveal.on("pdf-ready", () => typeset().then(() => document.querySelectorAll(".slides section").forEach(grow)));
 });
