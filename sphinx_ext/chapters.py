@@ -1,7 +1,6 @@
 """What pages of the book say about the chapters, read from the notebooks themselves.
 
-`{chapters}`: a card for each chapter. `{shown} chapters/…/lesson cell-tag`: the output of a cell, such as a widget. Links
-to the previous and the next page name its question.
+`{chapters}`: a card for each chapter. Links to the previous and the next page name its question.
 """
 
 import html
@@ -98,17 +97,6 @@ class Chapters(Directive):
         )
 
 
-class Shown(Directive):
-    required_arguments = 2
-
-    def run(self):
-        env = self.state.document.settings.env
-        env.note_reread()
-        name, tag = self.arguments
-        root = Path(env.srcdir)
-        return [nodes.raw("", output(root / f"{name}.ipynb", tag, root), format="html")]
-
-
 def name_questions(app, pagename, templatename, context, doctree):
     """Let the links to the previous and the next page say what these pages ask."""
     pages = {app.builder.get_relative_uri(pagename, name): name for name in app.env.found_docs}
@@ -120,6 +108,5 @@ def name_questions(app, pagename, templatename, context, doctree):
 
 def setup(app):
     app.add_directive("chapters", Chapters)
-    app.add_directive("shown", Shown)
     app.connect("html-page-context", name_questions)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

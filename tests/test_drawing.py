@@ -5,10 +5,11 @@ import math
 import subprocess
 
 import pytest
+import torch
 from conftest import ROOT
 from stills import still
 
-from helpers import drawing, rope
+from helpers import attention, collapse, counting, drawing, rope
 
 NAMES = list(drawing.DRAWINGS)
 
@@ -40,6 +41,16 @@ def test_clocks_turn_and_add_up_as_in_python():
     assert_equal(calls, [rope.frequencies(*pair).tolist() for pair in grid])
     calls = [("cosineSum", (distance, *pair)) for pair in grid for distance in (0, 1, 7, 128, 4096)]
     assert_equal(calls, [rope.cosine_sum(*given).item() for _, given in calls])
+
+
+def test_the_welcome_counts_as_in_python():
+    calls = [("uniformInfluence", pair) for pair in ((1, 1), (7, 1), (7, 4), (40, 3), (1000, 4))]
+    rows = [attention.influence([attention.uniform(attention.causal_mask(n))] * k)[-1].tolist() for _, (n, k) in calls]
+    assert_equal(calls, rows)
+    numbers = [0.0, 1.0, -1.0, 257.0, 1 - 1 / 511, 1 - 1 / 512, *(1 / n for n in range(1, 400)), 3.1e-4, -0.7]
+    calls = [("roundTo", (x, kind)) for x in numbers for kind in ("fp32", "fp16", "bf16")]
+    assert_equal(calls, [collapse.round_to(torch.tensor([x]).double(), kind).item() for _, (x, kind) in calls])
+    assert f"{counting.first_token_limit('bf16')}, 4]; // COUNTED" in (drawing.HERE / "welcome.js").read_text()
 
 
 @pytest.mark.parametrize("name", NAMES)

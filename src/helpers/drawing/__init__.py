@@ -28,6 +28,16 @@ class Facts(NamedTuple):
 
 
 DRAWINGS = {
+    "welcome": Facts(
+        "Many tokens, one vector",
+        "Lines run from many tokens into one vector, one of them orange: the token that is flipped. The more tokens, the "
+        "thinner it is. Six numbered places light up where something is lost; each is a chapter.",
+        'A model reads <span data-light="tokens">n tokens</span> and speaks from '
+        '<span data-light="vector">one vector</span>; here it is their mean. All tokens are 1 but '
+        '<span data-light="flip">the orange one</span>, which is 0: drag it, and draw n. A number is lit where '
+        "something is lost; it leads to the chapter that measures it.",
+        "chapters/welcome.html",
+    ),
     "clocks": Facts(
         "RoPE as eight clocks",
         "Eight clocks, one for each pair of a query and a key. Each hand turns with the distance of two tokens, each "

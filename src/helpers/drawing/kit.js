@@ -72,6 +72,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     off.push(() => target.removeEventListener(kind, call, options));
   };
 
+  // where the book is, seen from one of its pages; a notebook is none
+  const home = location.pathname.match(/^(.*\/)(chapters|slides|drawings)\//);
   el.classList.add("drawing-body");
   el.dataset.lmSuppressShortcuts = "true"; // JupyterLab takes keys that are meant for an input
   el.innerHTML =
@@ -184,7 +186,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       if (next) hand.set(next);
     };
     const press = () => {
-      const { press: call, ms } = known.get(id);
+      const { press: call, ms, href } = known.get(id);
+      if (href && home) window.open(home[1] + href, "_top");
       const next = call?.(state, data);
       if (next) ms ? hand.glide(next, ms) : hand.set(next);
     };
@@ -207,7 +210,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     group.addEventListener("click", () => { if (!moved) press(); });
     group.addEventListener("keydown", (event) => {
       const item = known.get(id);
-      if ((event.key === "Enter" || event.key === " ") && item.press) press();
+      if (event.key === "Enter" && item.href) press();
+      else if ((event.key === "Enter" || event.key === " ") && item.press) press();
       else if (item.key && event.key in KEYS) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data) ?? {});
       else if (item.key && (event.key === "Home" || event.key === "End")) hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
       else return;
@@ -235,7 +239,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       attribute(ring, "r", area ? 0 : item.r ?? 18);
       attribute(knob, "r", area || item.bare ? 0 : item.knob ?? 8);
       attribute(group, "class", `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`);
-      const role = item.key ? "slider" : item.press ? "button" : null;
+      const role = item.quiet ? null : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
       attribute(group, "role", role);
       attribute(group, "tabindex", role ? 0 : null);
       attribute(group, "aria-label", role ? item.label : null);
@@ -274,7 +278,6 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   on(dusk, "change", ground);
   ground();
 
-  const home = location.pathname.match(/^(.*\/)(chapters|slides|drawings)\//);
   const link = figure.querySelector(".drawing-link");
   const paint = () => {
     waiting = 0;

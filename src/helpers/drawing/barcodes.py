@@ -1,0 +1,79 @@
+"""What the drawing `barcodes` shows of the embedded model: its last states for n tokens and for n + 1, in few characters.
+
+`python -m helpers.drawing.barcodes` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from helpers import models, probe
+from helpers.models import LanguageModel
+
+LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
+TOKENS = ("ones", "digits")
+TYPES = ("fp32", "bf16")
+WINDOWS = (0, 32)  # 0: every token sees all before it
+SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-"
+
+
+@torch.inference_mode()
+def last_states(model: LanguageModel, ids: Int[Tensor, " n"], window: int) -> Float[Tensor, "2 d"]:
+    """The final states of the last two tokens, where each token sees `window` tokens, itself among them; 0 for all."""
+    n = len(ids)
+    seen = torch.ones(n, n, dtype=torch.bool).tril()
+    seen = seen.triu(1 - window) if window else seen
+    kind = model.model.dtype
+    mask = torch.zeros(n, n, dtype=kind).masked_fill(~seen, torch.finfo(kind).min)
+    out = model.model.model(ids[None], attention_mask=mask[None, None], use_cache=False)
+    return out.last_hidden_state[0, -2:]
+
+
+def sequence(model: LanguageModel, tokens: str, n: int, seed: int = 0) -> Int[Tensor, " n+2"]:
+    """The first token, n tokens, and the last of them again."""
+    digits = torch.cat([probe.encode(model, str(digit)) for digit in range(10)])
+    drawn = torch.randint(0, 10, (max(LENGTHS),), generator=torch.Generator().manual_seed(seed))
+    body = digits[torch.ones(n, dtype=torch.long) if tokens == "ones" else drawn[:n]]
+    return torch.cat([probe.first_token(model), body, body[-1:]])
+
+
+def shades(state: Float[Tensor, " d"], largest: float) -> str:
+    """A character a number: 64 steps from -largest to largest, what is beyond cut off."""
+    steps = ((state.double() / largest).clamp(-1, 1) + 1) * 31.5
+    return "".join(SHADES[int(step)] for step in steps.round())
+
+
+def main(out: Path = Path(__file__).parent / "numbers/barcodes.json") -> None:
+    start, pairs = time.monotonic(), {}
+    for kind in TYPES:
+        model = models.load(dtype=kind)
+        for tokens in TOKENS:
+            for window in WINDOWS:
+                for n in LENGTHS:
+                    key = f"{tokens} {kind} {window} {n}"
+                    pairs[key] = last_states(model, sequence(model, tokens, n), window)
+                print(f"{key}: {time.monotonic() - start:.0f} s", flush=True)
+    largest = torch.cat(list(pairs.values())).double().abs().quantile(0.98).item()
+    held = {}
+    for key, (one, other) in pairs.items():
+        equal = "".join("1" if same else "0" for same in (one == other).tolist())
+        held[key] = {
+            "n": shades(one, largest),
+            "more": shades(other, largest),
+            "equal": f"{int(equal, 2):0{len(equal) // 4}x}",
+            "distance": float(f"{(one.double() - other.double()).abs().sum():.4g}"),
+        }
+    about = (
+        f"{models.DEFAULT} (4-bit file, unpacked); python -m helpers.drawing.barcodes, {time.strftime('%Y-%m-%d')}, one CPU "
+        f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch {torch.__version__}"
+    )
+    out.write_text(json.dumps({"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}) + "\n")
+
+
+if __name__ == "__main__":
+    main()
