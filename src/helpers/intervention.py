@@ -1,0 +1,198 @@
+"""What a decoder makes of a text when its positions, its mask or its heads are changed by hand.
+
+    from helpers import attention, intervention, models, probe
+    model = models.load()
+    ids = probe.encode(model, "The cat sat on the mat. The cat")
+    windowed = intervention.read(model, ids, mask=attention.window_mask(len(ids), 4))
+
+The page "Try it" does the same in a browser, on the graph that `helpers.export` writes; the tests hold them equal.
+"""
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import torch
+import transformers
+from jaxtyping import Bool, Complex, Float, Int
+from torch import Tensor
+from transformers import masking_utils
+
+from helpers import probe, require
+from helpers.models import LanguageModel
+
+MOST = probe.MOST  # tokens of which whole maps are returned
+NAME = "helpers_intervention"  # under which transformers knows the attention below
+
+
+class Reading(NamedTuple):
+    """Next-token logits of every token, every map, and the states after the embedding and each layer (the last normed)."""
+
+    logits: Float[Tensor, "n v"]
+    attentions: Float[Tensor, "layers heads n n"]
+    states: Float[Tensor, "layers_and_one n d"]
+
+
+def turns(
+    model: LanguageModel,
+    positions: Sequence[float] | int,
+    base: float | None = None,
+    still: Sequence[int] = (),
+    silent: Sequence[int] = (),
+) -> Complex[Tensor, "n pairs"]:
+    """RoPE as one complex number for each token and pair: exp(i position frequency), to be changed by hand.
+
+    Args:
+        positions: of the tokens, or how many there are.
+        base: in place of the one that the model was trained with.
+        still: pairs that do not turn (the number 1), as in p-RoPE.
+        silent: pairs that add nothing to any logit (the number 0).
+
+    Raises:
+        ValueError: the model has no rotary encoding, a position is not finite, the base is not above 1, or there is no
+            such pair.
+    """
+    frequencies = probe.rotary_frequencies(model)
+    if not isinstance(positions, Sequence | Tensor):
+        positions = range(require.integer("positions", positions, 1, MOST))
+    try:
+        places = torch.as_tensor(list(positions), dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise ValueError(f"positions must hold numbers, not {require.said(positions)}") from None
+    require.tensor("positions", places, "n")
+    half = len(frequencies)
+    if base is not None:
+        require.number("base", base, above=1)
+        frequencies = float(base) ** (-torch.arange(half, dtype=torch.float64) / half)
+    found = torch.polar(torch.ones(len(places), half, dtype=torch.float64), places[:, None] * frequencies)
+    for name, pairs, value in (("still", still, 1), ("silent", silent, 0)):
+        if not hasattr(pairs, "__len__") or len(pairs):
+            found[:, require.integers(name, pairs, 0, half - 1)] = value
+    return found
+
+
+@torch.inference_mode()
+def read(
+    model: LanguageModel,
+    ids: Int[Tensor, " n"],
+    rope: Complex[Tensor, "n pairs"] | None = None,
+    mask: Bool[Tensor, "n n"] | None = None,
+    heads: Float[Tensor, "layers heads"] | None = None,
+    temperature: float = 1.0,
+) -> Reading:
+    """Everything the model computes on `ids`, with interventions in all layers; without any, what it computes as trained.
+
+    Args:
+        rope: what turns the pairs of queries and keys, as `turns` gives it.
+        mask: True where token i may look at token j; None is the model's own mask.
+        heads: what each head's output is multiplied by: 0 turns a head off, 1 leaves it.
+        temperature: what all attention logits are divided by.
+
+    Raises:
+        ValueError: no tokens or more than `MOST`; an intervention of another shape; a mask that shows a later token or
+            hides all from one; an architecture whose attention or rotary encoding cannot be replaced.
+    """
+    require.instance("model", model, LanguageModel, "what models.load returns")
+    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= MOST:
+        raise ValueError(f"ids must be one sequence of 1 to {MOST} tokens, of type torch.long, not {require.said(ids)}")
+    config = model.model.config.get_text_config()
+    if not 0 <= int(ids.min()) <= int(ids.max()) < config.vocab_size:
+        raise ValueError(f"ids must be tokens of the model, from 0 to {config.vocab_size - 1}")
+    n, device = len(ids), model.model.device
+    if mask is not None:
+        if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (n, n):
+            raise ValueError(f"mask must be a bool tensor of shape ({n}, {n}), not {require.said(mask)}")
+        if mask.triu(1).any() or not mask.any(-1).all():
+            raise ValueError("mask must show each token itself or an earlier one, and no later one")
+    if heads is not None:
+        require.tensor(
+            "heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads
+        )
+    change = _Change(mask, heads, require.number("temperature", temperature, above=0))
+    with _rotated(model, rope, n), _changed(model, change):
+        out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
+    maps = torch.stack([change.maps[layer] for layer in sorted(change.maps)])
+    return Reading(out.logits[0].float().cpu(), maps, torch.cat(out.hidden_states).float().cpu())
+
+
+@dataclasses.dataclass
+class _Change:
+    mask: Tensor | None
+    heads: Tensor | None
+    temperature: float
+    maps: dict[int, Tensor] = dataclasses.field(default_factory=dict)
+
+
+_changes: list[_Change] = []
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Float[Tensor, "1 heads n d"],
+    key: Float[Tensor, "1 groups n d"],
+    value: Float[Tensor, "1 groups n e"],
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    softcap: float | None = None,
+    **_,
+) -> tuple[Tensor, None]:
+    """Attention in transformers' signature, with the change that runs."""
+    change = _changes[-1]
+    heads, n, width = query.shape[1:]
+    keys, values = (x[0].repeat_interleave(heads // x.shape[1], 0) for x in (key, value))
+    logits = query[0] @ keys.transpose(-1, -2) * (width**-0.5 if scaling is None else scaling) / change.temperature
+    if softcap is not None:
+        logits = softcap * torch.tanh(logits / softcap)
+    seen = torch.ones(n, n, dtype=torch.bool).tril() if attention_mask is None else attention_mask[0, 0, :, :n]
+    seen = seen if change.mask is None else change.mask
+    weights = logits.masked_fill(~seen.to(logits.device), -torch.inf).softmax(-1, dtype=torch.float32)
+    change.maps[module.layer_idx] = weights.cpu()
+    mixed = weights.to(values.dtype) @ values
+    if change.heads is not None:
+        mixed = mixed * change.heads[module.layer_idx].to(mixed)[:, None, None]
+    return mixed.transpose(0, 1)[None], None
+
+
+transformers.AttentionInterface.register(NAME, _attend)
+transformers.AttentionMaskInterface.register(NAME, masking_utils.sdpa_mask)
+
+
+@contextlib.contextmanager
+def _changed(model: LanguageModel, change: _Change) -> Iterator[None]:
+    before = model.model.config._attn_implementation
+    _changes.append(change)
+    try:
+        model.model.set_attn_implementation(NAME)
+        yield
+    finally:
+        model.model.set_attn_implementation(before)
+        _changes.pop()
+    if len(change.maps) != model.model.config.get_text_config().num_hidden_layers:
+        raise ValueError(
+            f"model {model.name} does not let its attention be replaced in every layer: choose another one"
+        )
+
+
+@contextlib.contextmanager
+def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None]:
+    """Let the model's rotary embedding give these cosines and sines."""
+    if rope is None:
+        yield
+        return
+    pairs = len(probe.rotary_frequencies(model))
+    if not isinstance(rope, Tensor) or not rope.is_complex() or rope.shape != (n, pairs):
+        raise ValueError(f"rope must be a complex tensor of shape ({n}, {pairs}), not {require.said(rope)}")
+    if not torch.isfinite(torch.view_as_real(rope)).all():
+        raise ValueError("rope must hold finite numbers")
+
+    def tables(module, arguments, out):
+        return tuple(torch.cat([part, part], -1)[None].to(out[0]) for part in (rope.real, rope.imag))
+
+    owners = [each for each in model.model.modules() if isinstance(getattr(each, "inv_freq", None), Tensor)]
+    hooks = [each.register_forward_hook(tables) for each in owners]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
