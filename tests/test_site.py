@@ -258,7 +258,7 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
 def test_a_deck_leads_to_its_widgets_on_the_pages():
     for item in lectures(ROOT):
         text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
-        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">This one', text):
+        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">Open this', text):
             assert f'id="{section}"' in (ROOT / "_build/html" / page).read_text(), (item["deck"], section)
 
 

@@ -17,12 +17,13 @@ def notebook(path, *cells):
     return path
 
 
+URL = "https://github.com/somebody/attn.course"
+SETUP = sync.set_up(URL)
+
+
 def written(path):
-    path.write_text(sync.cleaned(path))
+    path.write_text(sync.cleaned(path, URL))
     return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
-
-
-SETUP = sync.SETUP.format(url=sync.repository())
 
 
 def test_the_set_up_cell_is_added_and_nothing_is_overwritten(tmp_path):
@@ -77,24 +78,92 @@ def test_where_it_cannot_be_installed_one_sentence_says_so(cell, colab):
     done = cell(colab, installed=False)
     assert done.returncode != 0
     last = done.stderr.strip().splitlines()[-1]
-    assert last == f"ImportError: the course is not here; with a network: pip install git+{sync.repository()}"
+    assert last == f"ImportError: git+{URL} is not installed: a wrong address, or no network?"
 
 
-def test_the_set_up_cell_is_short():
-    assert len(SETUP.splitlines()) <= 7
-    assert all(len(line) <= 88 for line in SETUP.splitlines())
+def test_a_copy_without_an_address_installs_nothing_and_says_what_to_do():
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", sync.set_up("")],
+        env={"PATH": os.environ["PATH"]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "names no address" in done.stderr
+    assert "make sync" in done.stderr
+    assert "pip install" not in sync.set_up("")
 
 
-def test_the_address_of_repository_and_site_is_written_in_one_place(tmp_path, monkeypatch):
-    page = tmp_path / "README.md"
-    page.write_text("https://github.com/a/b, [read](https://a.github.io/b/), a/b")
-    monkeypatch.setattr(sync, "repository", lambda: "https://github.com/new/course")
-    expected = "https://github.com/new/course, [read](https://new.github.io/course/), new/course"
-    assert sync.addressed(page, "https://github.com/a/b") == expected
+def test_the_set_up_cell_asks_nobody_and_is_pinned_where_a_commit_is_named():
+    assert "GIT_TERMINAL_PROMPT=0" in SETUP, "git would wait for ever for a password"
+    assert "-qq" not in SETUP, "pip's errors are shown"
+    assert f'"git+{URL}@abc123"' in sync.set_up(URL, "abc123")
+
+
+@pytest.mark.parametrize("source", [SETUP, sync.set_up("")])
+def test_the_set_up_cell_is_short(source):
+    assert len(source.splitlines()) <= 7
+    assert all(len(line) <= 88 for line in source.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("remote", "url"),
+    [
+        ("https://github.com/somebody/attn.course", URL),
+        ("https://github.com/somebody/attn.course.git", URL),
+        ("https://github.com/somebody/attn.course/", URL),
+        ("git@github.com:somebody/attn.course.git", URL),
+        ("ssh://git@github.com/somebody/attn.course.git", URL),
+        ("ssh://git@github.com:22/somebody/attn.course", URL),
+        ("https://user:token@github.com/somebody/attn.course", URL),
+        ("git@gitlab.com:group/sub/course.git", "https://gitlab.com/group/sub/course"),
+    ],
+)
+def test_an_address_is_read_from_what_git_calls_a_remote(remote, url):
+    assert sync.address(remote) == url
+
+
+@pytest.mark.parametrize(
+    "remote",
+    ["", "/srv/course", "file:///srv/course", "https://example.org/a/b", "https://github.com/alone", "https://github.com/a/b/c",
+     "https://github.com.example.org/a/b", "git@github.com:../x", "https://github.com/a/.."],
+)  # fmt: skip
+def test_any_other_remote_is_refused_with_a_sentence(remote):
+    with pytest.raises(ValueError, match=r"must be one of github\.com or gitlab\.com"):
+        sync.address(remote)
+
+
+@pytest.mark.parametrize(
+    ("url", "page"),
+    [
+        (URL, "https://somebody.github.io/attn.course/"),
+        ("https://github.com/Somebody/somebody.github.io", "https://somebody.github.io/"),
+        ("https://gitlab.com/group/sub/course", "https://group.gitlab.io/sub/course/"),
+    ],
+)
+def test_where_a_site_is_published(url, page):
+    assert sync.site(url) == page
+
+
+def test_every_place_gets_the_address_and_loses_it_again(root):
+    for url in (URL, ""):
+        for name, texts in sync.blocks(url).items():
+            text = sync.filled(root / name, texts)
+            assert (URL in text) == (url != "" and name != "README.md"), name
+            assert ("somebody.github.io" in text) == (url != "" and name == "README.md"), name
+    with pytest.raises(ValueError, match="must have the line"):
+        sync.filled(root / "LICENSE", {"address": ""})
+
+
+def test_no_address_is_invented(root):
+    """What nobody owns is never linked or installed from: the only address is the one that is set, and none is."""
+    named = subprocess.run(
+        ["git", "grep", "-lE", r"github\.(com|io)/connection-bottlenecks|connection-bottlenecks\.github"],
+        cwd=root, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert set(named.stdout.split()) <= {"tests/test_sync.py"}
 
 
 def test_readme_lists_the_chapters_that_are_there(root):
-    listed = (root / "README.md").read_text()
-    for path in (root / "chapters").glob("*/lesson.ipynb"):
-        assert f"{path.parent.name[0]}. " in sync.contents()
-    assert sync.contents() in listed, "run `make sync`: README lists the chapters that are there"
+    for title in sync.titles():
+        assert title in (root / "README.md").read_text(), "run `make sync`: README lists the chapters that are there"

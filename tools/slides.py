@@ -22,7 +22,7 @@ from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import lectures  # noqa: E402
-from sync import repository  # noqa: E402
+from sync import repository, site  # noqa: E402
 
 from helpers.scorecard import slug  # noqa: E402
 
@@ -96,9 +96,9 @@ def page_links(page: str, source: Path) -> str:
 
 
 def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
-    """Below each widget, a link to the same one on the page, and its QR code for the printed deck."""
+    """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
     heading, folder, name = "", item["path"].parent.name, item["path"].stem
-    owner, repo = repository().split("/")[-2:]
+    address = repository()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = [heading, *re.findall(r"^##? (.+)$", cell.source, re.M)][-1]
@@ -107,8 +107,8 @@ def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
             shown = output.get("data", {}).get("text/html", "")
             if 'class="explore"' in shown and kind(cell) != "skip":
                 page = f"chapters/{folder}/{name}.html#{slug(heading)}"
-                code = segno.make(f"https://{owner}.github.io/{repo}/{page}").svg_inline(border=1, omitsize=True)
-                link = f'<p class="live"><a href="../{page}">This one to move yourself</a>{code}</p>'
+                code = segno.make(site(address) + page).svg_inline(border=1, omitsize=True) if address else ""
+                link = f'<p class="live"><a href="../{page}">Open this widget on the page</a>{code}</p>'
                 output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
 
 

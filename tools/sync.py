@@ -1,11 +1,16 @@
 """Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the list of chapters.
 
-The address stands in pyproject.toml; run `make sync` after changing it. `--check` changes nothing and
-fails where something differs.
+The address stands in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from `COURSE_REPOSITORY`, or from
+git's remote `origin`, writes it there and wherever it is needed. Where neither names a repository on GitHub or GitLab, what
+stands there stays; while it is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT`
+pins what the set-up cell installs, `COURSE_BRANCH` is where launch buttons open the notebooks. `--check` changes
+nothing and fails where something differs.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -16,19 +21,67 @@ SETUP = """\
 import importlib.util, sys  # on Colab, get the course's package; elsewhere do nothing
 course = "git+{url}"
 if "google.colab" in sys.modules:
-    get = f"pip install -qqq --no-deps --force-reinstall {{course}}"  # the newest commit
-    get_ipython().system(f"{{get}} && pip install -qqq connection-bottlenecks")
+    get = f"GIT_TERMINAL_PROMPT=0 pip install -q --no-deps --force-reinstall {{course}}"
+    get_ipython().system(f"{{get}} && pip install -q connection-bottlenecks")
 if not importlib.util.find_spec("helpers"):
-    raise ImportError(f"the course is not here; with a network: pip install {{course}}")"""
-CHAPTERS = re.compile(r"(<!-- chapters: `make sync` writes this -->\n).*?(\n<!-- -->)", re.S)
-MENTIONS = ("_config.yml", "README.md", "CITATION.cff", "chapters/about.md", "chapters/welcome.md")
+    raise ImportError(f"{{course}} is not installed: a wrong address, or no network?")"""
+SETUP_WITHOUT = """\
+import importlib.util  # "google.colab": there this gets the course
+if not importlib.util.find_spec("helpers"):
+    raise ImportError("the course is not installed, and this copy names no address "
+                      "to get it from: run `make sync` in a clone with a git remote")"""
+REMOTE = re.compile(
+    r"(?:https://|ssh://)?(?:[\w.-]+(?::[^@/\s]*)?@)?(github\.com|gitlab\.com)(?::\d+/|[/:])"
+    r"([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)/([\w.-]+?)(?:\.git)?/*"
+)
+MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in every other file
 
 
 def repository() -> str:
-    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    """The address that pyproject.toml holds; empty where none is set."""
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository", "")
 
 
-def cleaned(path: Path) -> str:
+def address(remote: str) -> str:
+    """The web address of a repository, from what git or a workflow calls it.
+
+    Raises:
+        ValueError: it is no repository on GitHub or GitLab.
+    """
+    found = REMOTE.fullmatch(remote.strip())
+    if not found or found[3] in (".", "..") or (found[1] == "github.com" and "/" in found[2]):
+        raise ValueError(
+            f"the repository must be one of github.com or gitlab.com, as https://github.com/owner/name, not {remote!r}"
+        )
+    return f"https://{found[1]}/{found[2]}/{found[3]}"
+
+
+def site(url: str) -> str:
+    """Where GitHub or GitLab publishes the pages of a repository."""
+    host, owner, *rest = url.removeprefix("https://").split("/")
+    home = f"{owner.lower()}.{host.replace('.com', '.io')}"
+    return f"https://{home}/" if [name.lower() for name in rest] == [home] else f"https://{home}/{'/'.join(rest)}/"
+
+
+def chosen() -> str:
+    """The address to be written: a workflow's, git's, or the one that stands there."""
+    named = os.environ.get("COURSE_REPOSITORY", "")
+    if not named:
+        command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+        named = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    try:
+        return address(named) if named else repository()
+    except ValueError as error:
+        print(f"{error}; the address stays {repository() or 'empty'}")
+        return repository()
+
+
+def set_up(url: str, commit: str = "") -> str:
+    """The source of the first cell of every notebook."""
+    return SETUP.format(url=url + (f"@{commit}" if commit else "")) if url else SETUP_WITHOUT
+
+
+def cleaned(path: Path, url: str, commit: str = "") -> str:
     """The notebook with the set-up cell, and without outputs, counts and widget state.
 
     A notebook whose first code cell is none gets one at the top: what stands there is somebody's work.
@@ -39,7 +92,7 @@ def cleaned(path: Path) -> str:
         code.insert(0, {"cell_type": "code", "id": "set-up"})
         notebook["cells"].insert(0, code[0])
         notebook["nbformat_minor"] = max(5, notebook["nbformat_minor"])  # the first that knows ids
-    code[0]["source"] = SETUP.format(url=repository()).splitlines(keepends=True)
+    code[0]["source"] = set_up(url, commit).splitlines(keepends=True)
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:
         cell["outputs"], cell["execution_count"] = [], None
@@ -52,21 +105,53 @@ def cleaned(path: Path) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
-def addressed(path: Path, old: str) -> str:
-    """The file with the address written before, of repository and site, replaced by the one in pyproject.toml."""
-    new, text = repository(), path.read_text()
-    for name in (str, site, lambda url: url.removeprefix("https://github.com/")):
-        text = text.replace(name(old), name(new))
-    return CHAPTERS.sub(lambda match: match[1] + contents() + match[2], text)
+def blocks(url: str, branch: str = "main") -> dict[str, dict[str, str]]:
+    """What stands in the marked blocks of each file."""
+    buttons = f"""\
+repository:
+  url: {url}
+  branch: {branch}
+launch_buttons:
+  colab_url: https://colab.research.google.com
+  notebook_interface: jupyterlab
+html:
+  use_repository_button: true
+  use_issues_button: true
+"""
+    clone = f"git clone {url} && cd {url.split('/')[-1]}\n" if url else ""
+    return {
+        "_config.yml": {"address": buttons if url else ""},
+        "pyproject.toml": {"address": f'Repository = "{url}"\n' if url else ""},
+        "CITATION.cff": {"address": f"repository-code: {url}\n" if url else ""},
+        "README.md": {
+            "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",
+            "chapters": f"There now: {'; '.join(titles())}.\n",
+        },
+        "chapters/about.md": {"address": f"```bash\n{clone}make lab\n```\n"},
+    }
 
 
-def site(url: str) -> str:
-    """Where GitHub publishes the pages of a repository."""
-    owner, name = url.rstrip("/").split("/")[-2:]
-    return f"https://{owner}.github.io/{name}/"
+def filled(path: Path, texts: dict[str, str]) -> str:
+    """The file with its blocks, from `name: …` to `end`, filled.
+
+    Raises:
+        ValueError: the file has no such block.
+    """
+    text = path.read_text()
+    opening, closing = MARKS.get(path.suffix, ("#", ""))
+    for name, new in texts.items():
+        block = re.compile(
+            rf"({opening} {name}: `make sync` writes this{closing}\n).*?({opening} end{closing}\n)", re.S
+        )
+        if not block.search(text):
+            raise ValueError(
+                f"{path.name} must have the line `{opening} {name}: `make sync` writes this{closing}`, and `{opening} end{closing}`"
+            )
+        text = block.sub(lambda match, new=new: match[1] + new + match[2], text)
+    return text
 
 
-def contents() -> str:
+def titles() -> list[str]:
     """The chapters that are there, by number and title."""
     found = []
     for path in notebooks():
@@ -74,22 +159,25 @@ def contents() -> str:
             cells = json.loads(path.read_text())["cells"]
             title = next("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown").splitlines()[0]
             found.append(f"{path.parent.name.split('-')[0]}. {title.removeprefix('# ')}")
-    return f"There now: {'; '.join(found)}.{' The other subjects come later.' * (len(found) < 6)}"
+    return found
 
 
 def main() -> int:
-    old = re.search(r"^\s+url: (\S+)$", (ROOT / "_config.yml").read_text(), re.M)[1]
-    wanted = {path: cleaned(path) for path in notebooks()}
-    wanted |= {ROOT / name: addressed(ROOT / name, old) for name in MENTIONS}
+    check = "--check" in sys.argv
+    url = repository() if check else chosen()
+    commit, branch = (
+        ("", "main") if check else (os.environ.get(f"COURSE_{k}", v) for k, v in (("COMMIT", ""), ("BRANCH", "main")))
+    )
+    wanted = {path: cleaned(path, url, commit) for path in notebooks()}
+    wanted |= {ROOT / name: filled(ROOT / name, texts) for name, texts in blocks(url, branch).items()}
     stale = [path for path, text in wanted.items() if path.read_text() != text]
-    if "--check" in sys.argv:
-        for path in stale:
-            print(f"{path.relative_to(ROOT)} is not as `make sync` writes it")
-        return bool(stale)
     for path in stale:
-        path.write_text(wanted[path])
-        print(f"wrote {path.relative_to(ROOT)}")
-    return 0
+        if check:
+            print(f"{path.relative_to(ROOT)} is not as `make sync` writes it")
+        else:
+            path.write_text(wanted[path])
+            print(f"wrote {path.relative_to(ROOT)}")
+    return int(check and bool(stale))
 
 
 if __name__ == "__main__":

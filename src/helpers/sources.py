@@ -43,4 +43,4 @@ TALK = Source("Connection Bottleneck in Attention (talk)", "https://github.com/M
 # a reader's note on Barbero et al. (2024)
 NOTE = Source("Note on Transformers need glasses", "https://github.com/MTandHJ/blog_source")
 # what has no source but this course
-COURSE = Source("This course", "https://github.com/connection-bottlenecks/course")
+COURSE = Source("This course", "about.html")
