@@ -53,6 +53,25 @@ def test_the_welcome_counts_as_in_python():
     assert f"{counting.first_token_limit('bf16')}, 4]; // COUNTED" in (drawing.HERE / "welcome.js").read_text()
 
 
+def test_the_river_flows_as_in_python():
+    from helpers.chapter2 import measures
+
+    masks = [attention.causal_mask(5), attention.window_mask(12, 3), attention.window_mask(12, 2)]
+    for mask in masks:
+        rows = attention.uniform(mask)
+        for weight, residual in ((0.0, 0.0), (0.3, 0.5), (0.95, 0.8)):
+            matrix = (1 - weight) * rows
+            matrix[:, 0] += weight
+            assert_equal([("sink", (mask.int().tolist(), weight))], [matrix.tolist()])
+            product = attention.influence([matrix] * 4, residual)
+            (got,) = node([("influence", (matrix.tolist(), 4, residual))])
+            assert all(
+                math.isclose(a, b, abs_tol=1e-12) for a, b in zip(flat(got[-1]), flat(product.tolist()), strict=True)
+            )
+            assert_equal([("heard", (product[-1].tolist(),))], [float(measures.heard(product[-1]))])
+    assert torch.equal(attention.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body

@@ -38,6 +38,16 @@ DRAWINGS = {
         "something is lost; it leads to the chapter that measures it.",
         "chapters/welcome.html",
     ),
+    "river": Facts(
+        "One token's ink, layer by layer",
+        "Twelve tokens in a row, and the same row again after each layer. The ink of one token spreads along the arrows of "
+        "attention. Bars show what the last token hears of each; beside them a mask to paint.",
+        'Choose a token: its <span data-light="ink">ink</span> spreads, layer by layer, to all who look at it. The bars are '
+        'what the <span data-light="last">last token</span> holds at the end. Paint the <span data-light="mask">mask</span>, '
+        'keep more of each state, or give the <span data-light="first">first token</span> a share of every row, as a sink '
+        "has it. Attention is equal among what the mask allows.",
+        "chapters/2-causal-attention/lesson.html",
+    ),
     "clocks": Facts(
         "RoPE as eight clocks",
         "Eight clocks, one for each pair of a query and a key. Each hand turns with the distance of two tokens, each "

@@ -180,9 +180,9 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     group.classList.add("item");
     group.innerHTML = '<rect class="hit"/><circle class="hit"/><circle class="knob"/>';
     const at = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(stage.getScreenCTM().inverse());
-    const pull = (event) => {
+    const pull = (event, first) => {
       const { x, y } = at(event);
-      const next = known.get(id).drag?.(x, y, state, data);
+      const next = known.get(id).drag?.(x, y, state, data, first);
       if (next) hand.set(next);
     };
     const press = () => {
@@ -197,14 +197,14 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       [held, moved] = [true, false];
       if (!known.get(id).drag) return;
       group.setPointerCapture(event.pointerId);
-      if (!known.get(id).press) pull(event);
+      if (!known.get(id).press) pull(event, true);
       if (group.tabIndex >= 0) group.focus({ preventScroll: true });
       event.preventDefault();
     });
     group.addEventListener("pointermove", (event) => {
       if (!held || !known.get(id).drag) return;
       moved = true;
-      pull(event);
+      pull(event, false);
     });
     for (const kind of ["pointerup", "pointercancel", "lostpointercapture"]) group.addEventListener(kind, () => { held = false; });
     group.addEventListener("click", () => { if (!moved) press(); });
@@ -212,7 +212,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const item = known.get(id);
       if (event.key === "Enter" && item.href) press();
       else if ((event.key === "Enter" || event.key === " ") && item.press) press();
-      else if (item.key && event.key in KEYS) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data) ?? {});
+      else if ((event.key === "Enter" || event.key === " ") && item.enter) hand.set(item.enter(state, data) ?? {});
+      else if (item.key && event.key in KEYS) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data, event.key) ?? {});
       else if (item.key && (event.key === "Home" || event.key === "End")) hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
       else return;
       event.preventDefault();
@@ -239,7 +240,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       attribute(ring, "r", area ? 0 : item.r ?? 18);
       attribute(knob, "r", area || item.bare ? 0 : item.knob ?? 8);
       attribute(group, "class", `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`);
-      const role = item.quiet ? null : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
+      const role = item.quiet ? null : item.role ? item.role : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
       attribute(group, "role", role);
       attribute(group, "tabindex", role ? 0 : null);
       attribute(group, "aria-label", role ? item.label : null);

@@ -27,3 +27,26 @@ export const roundTo = (x, type) => {
   const up = steps - low > 0.5 || (steps - low === 0.5 && low % 2 !== 0);
   return (low + up) * step;
 };
+
+/** attention.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token. */
+export const sink = (mask, weight) =>
+  mask.map((row) => {
+    const allowed = row.reduce((sum, on) => sum + on, 0);
+    return row.map((on, j) => ((1 - weight) * on) / allowed + (j === 0 ? weight : 0));
+  });
+
+/** attention.influence: the product of (1 - residual) A + residual I after each layer, from none to all of them. */
+export const influence = (matrix, layers, residual) => {
+  const n = matrix.length;
+  const found = [Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)))];
+  for (let layer = 0; layer < layers; layer += 1) {
+    const before = found[layer];
+    found.push(
+      matrix.map((row, i) => before[i].map((own, j) => residual * own + (1 - residual) * row.reduce((sum, weight, k) => sum + weight * before[k][j], 0))),
+    );
+  }
+  return found;
+};
+
+/** chapter2.measures.heard: as if how many tokens were heard equally, the exponential of the row's entropy. */
+export const heard = (row) => Math.exp(-row.reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0));
