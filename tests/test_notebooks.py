@@ -83,14 +83,56 @@ def test_page_asks_one_question(path):
 @pytest.mark.parametrize(
     "path", [p for p in CHAPTERS if p.stem != "exercises"], ids=lambda p: p.parent.name + "/" + p.stem
 )
-def test_lecture_has_length_notes_and_an_answer(path):
+def test_lecture_has_length_and_an_answer(path):
     minutes = json.loads(path.read_text())["metadata"].get("lecture", {}).get("minutes", 0)
     assert minutes > 0, 'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
-    kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for _, c in cells(path)]
-    slides = kinds.count("slide") + kinds.count("subslide")
-    notes = kinds.count("notes")
-    assert notes >= slides / 2, f"at least half as many cells of notes as slides: here {notes} notes, {slides} slides"
     assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), "a lecture ends with `> **Answer.** …`"
+
+
+LECTURES = [p for p in CHAPTERS if p.stem != "exercises" and '"cue"' in p.read_text()]
+lectures = pytest.mark.parametrize("path", LECTURES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n.+-->", re.S)
+
+
+def is_cue(cell):
+    return "cue" in cell["metadata"].get("tags", [])
+
+
+@lectures
+def test_every_slide_has_a_cue_and_the_minutes_add_up(path):
+    """A cue is a cell of one HTML comment, which no page shows: what to do, to ask and to say, and its minutes."""
+    slides, minutes = [], 0.0
+    for source, cell in cells(path):
+        if cell["metadata"].get("slideshow", {}).get("slide_type") in ("slide", "subslide"):
+            slides.append([source.splitlines()[0], 0])
+        if is_cue(cell):
+            assert cell["metadata"]["slideshow"]["slide_type"] == "notes", "a cue is a cell of the type `notes`"
+            assert "remove-cell" in cell["metadata"]["tags"], "a cue has the tag `remove-cell`: pages leave it out"
+            found = CUE.fullmatch(source.strip())
+            assert found, f"a cue is one comment that opens with its minutes, `<!-- cue: 2 min`: {source[:60]!r}"
+            minutes += float(found[1])
+            slides[-1][1] += 1
+    assert [title for title, cues in slides if cues != 1] == [], "every slide has one cue"
+    assert minutes == json.loads(path.read_text())["metadata"]["lecture"]["minutes"], (
+        "the cues' minutes add up to the lecture's"
+    )
+
+
+@lectures
+def test_the_page_is_written_to_be_read(path):
+    """Prose for a reader: no stage directions, no formulas in words."""
+    text = "\n\n".join(source for source, cell in cells(path, "markdown") if not is_cue(cell))
+    stage = re.search(r"\b(next|this|previous|last) slide\b|\bslide before\b|\ba few slides ago\b", text, re.I)
+    assert not stage, f"a page has no slides: {stage[0]}"
+    words = re.search(
+        r"\b(two|e|ten) to the (minus|power|[a-z]\b)|\bone over (the )?(root|n|k|t)\b|\b[WQKV] (one|two)\b|\bA hat\b",
+        text,
+    )
+    assert not words, f"mathematics is written as mathematics: {words[0]}"
+    for before, after in zip(re.split(r"\n\n+", text), re.split(r"\n\n+", text)[1:], strict=False):
+        assert not (before.endswith(":") and after.startswith("#")), (
+            f"what a colon announces follows it: {before[-60:]!r}"
+        )
 
 
 @every
