@@ -72,6 +72,15 @@ def test_the_river_flows_as_in_python():
     assert torch.equal(attention.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
 
 
+def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
+    calls = [("massOnOnes", (z, o, lead)) for z in (0, 1, 7, 4000) for o in (1, 3, 900) for lead in (0.0, 1.0, -2.0)]
+    assert_equal(calls, [counting.mass_on_ones(*given) for _, given in calls])
+    for kind, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16)):
+        every = torch.arange(1, 0x4000, dtype=torch.int16).view(dtype).double()
+        wanted = every[(every >= 1 / 300) & (every <= 1 / 250)].tolist()
+        assert_equal([("floats", (1 / 300, 1 / 250, kind, 10_000))], [wanted])
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body

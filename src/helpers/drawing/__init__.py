@@ -48,6 +48,16 @@ DRAWINGS = {
         "has it. Attention is equal among what the mask allows.",
         "chapters/2-causal-attention/lesson.html",
     ),
+    "needle": Facts(
+        "The needle of softmax and the boxes of floats",
+        "A string of copies; a dial whose needle is the weight of all ones together; and a stretch of the number line, cut "
+        "into the boxes of a number type, with the weight of the odd token on it, now and with one copy more.",
+        'Attention is equal. Draw the string longer: the <span data-light="needle">needle</span>, which is the weight of '
+        'all ones together, follows only while there is an <span data-light="odd">odd token</span> to compare with. That '
+        "token's weight is 1/n of n tokens, and tells the count until it and the next one fall into one "
+        '<span data-light="box">box</span>: they are rounded to one number.',
+        "chapters/4-counting/lesson.html",
+    ),
     "clocks": Facts(
         "RoPE as eight clocks",
         "Eight clocks, one for each pair of a query and a key. Each hand turns with the distance of two tokens, each "

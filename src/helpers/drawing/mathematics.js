@@ -50,3 +50,13 @@ export const influence = (matrix, layers, residual) => {
 
 /** chapter2.measures.heard: as if how many tokens were heard equally, the exponential of the row's entropy. */
 export const heard = (row) => Math.exp(-row.reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0));
+
+/** counting.mass_on_ones: the weight of all ones together where each leads each zero by `lead`. */
+export const massOnOnes = (zeros, ones, lead) => (ones === 0 ? 0 : 1 / (1 + (zeros / ones) * Math.exp(-lead)));
+
+/** The numbers of a type from `low` to `high`, both above 0, in order; at most `most` of them. */
+export const floats = (low, high, type, most) => {
+  const found = [];
+  for (let x = roundTo(low, type); x <= high && found.length < most; x += 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1)) if (x >= low) found.push(x);
+  return found;
+};
