@@ -42,6 +42,11 @@ def answer(path: Path, root: Path) -> str:
     return said("\n\n".join([markdown(path), *computed]), "Answer")
 
 
+def first_sentence(text: str) -> str:
+    """Up to the first full stop that ends a word outside of a formula."""
+    return re.match(r"(?:<span class=\"math.*?</span>|.)*?[a-z)%>]\.(?=\s|$)|.*", text, re.S)[0]
+
+
 def question(path: Path) -> str:
     text = path.read_text() if path.suffix == ".md" else markdown(path)
     return said(text, "Question")
@@ -93,7 +98,7 @@ class Chapters(Directive):
         return (
             f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
             f'<p class="chapter-question">{question(path)}</p>{picture(path, root)}'
-            f"<p>{answer(path, root)}</p><p><small>{links}</small></p></article>"
+            f"<p>{first_sentence(answer(path, root))}</p><p><small>{links}</small></p></article>"
         )
 
 

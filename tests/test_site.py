@@ -317,6 +317,19 @@ def test_welcome_has_something_to_move_and_a_card_for_each_chapter(visit):
         assert re.search(r"reading \d+ min · lab \d+ min · exercises \d+ min", card.inner_text())
 
 
+def test_welcome_lets_the_reader_guess_before_it_tells(visit):
+    page = visit("chapters/welcome.html")
+    assert len(page.locator(".guess .ones").first.inner_text()) == 314
+    assert not page.locator(".guess svg").is_visible(), "the answers are folded until the reader has guessed"
+    page.locator(".guess input").fill("280")
+    assert page.locator(".guess svg").is_visible()
+    assert page.locator(".guess .yours text").text_content() == "you: 280"
+    right, yours = (
+        page.locator(f".guess {part}").first.bounding_box()["x"] for part in ("line.right", ".yours line")
+    )
+    assert yours < right, "280 is left of 314 on the line of numbers"
+
+
 def test_links_to_neighbours_name_their_question(visit):
     page = visit("chapters/1-over-squashing/lab.html")
     assert "?" in page.locator(".prev-next-area .next-page, .prev-next-area .right-next").first.inner_text()
