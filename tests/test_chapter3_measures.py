@@ -34,19 +34,62 @@ def test_in_phase_commas_change_nothing_in_random_decoders():
     assert curves["commas, n to n + 1"][-1] > 10 * curves["ones, n to n + 1"][-1]
 
 
-def test_a_common_error_cancels_and_an_own_one_does_not():
+def _curve(n=80, d=256):
+    return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0)
+
+
+def test_a_prefix_is_lost_to_its_neighbour_when_the_error_goes_more_than_half_the_way():
+    exact = _curve()
+    steps = exact.diff(dim=0)
+    for part in (0.0, 0.49, 0.51, 1.2):
+        found = measures.resolution(exact, exact + torch.cat([part * steps, steps[-1:]]))
+        assert torch.allclose(found.along, torch.full_like(found.along, part))
+        assert (found.pair == (part < 0.5)).all()
+    across = torch.linalg.svd(exact.diff(dim=0))[2][-1]  # at right angles to every difference
+    found = measures.resolution(exact, exact + 100 * across)
+    assert found.length.min() > 4
+    assert found.nearest.all()
+    assert found.share.max() < 1e-12
+
+
+def test_other_errors_keep_their_lengths_and_only_the_shuffled_ones_what_neighbours_share():
+    exact = _curve()
+    rounded = exact + torch.randn(1, 256, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 0.1 * exact
+    own = rounded - exact
+    for errors in measures.ERRORS:
+        other = measures.replaced(exact, rounded, errors) - exact
+        assert torch.allclose(other.norm(dim=1).sort().values, own.norm(dim=1).sort().values), errors
+    found = measures.controlled(exact, rounded)
+    assert torch.allclose(found["with shuffled coordinates"].error, found["its own"].error)
+    assert found["isotropic"].error.median() > 2 * found["its own"].error.median()
+    assert abs(float(found["isotropic"].share.mean()) * 256 - 1) < 0.5
+    with pytest.raises(ValueError, match="errors must be one of"):
+        measures.replaced(exact, rounded, "none")
+
+
+@pytest.mark.parametrize(("length", "share"), [(0.6, 1.0), (2.0, 0.1), (8.0, 1 / 256)])
+def test_the_closed_form_is_what_drawn_errors_give(length, share):
     generator = torch.Generator().manual_seed(0)
-    exact = torch.randn(60, 32, generator=generator).cumsum(0)
-    common = measures.resolution(exact, exact + 0.4)
-    assert common.floor.min() > 10
-    assert common.error.max() < 1e-4
-    assert common.nearest.all()
-    lost = measures.resolution(exact, exact + 100 * torch.randn(60, 32, generator=generator))
-    assert lost.nearest.double().mean() < 0.2
-    assert lost.cosine.mean().abs() < 0.2
-    bands = measures.in_bands(common, [2, 10, 30, 100])
+    along = length * share**0.5 * torch.randn(100_000, generator=generator, dtype=torch.float64)
+    assert float((along < 0.5).double().mean()) == pytest.approx(measures.right_of_two(length, share), abs=0.005)
+
+
+def test_bands_give_medians_and_shares():
+    exact = _curve()
+    bands = measures.in_bands(measures.resolution(exact, exact + 0.001), [2, 10, 30, 100])
     assert list(bands.high) == [10, 30]
-    assert (bands.nearest == 1).all()
+    assert (bands[["pair", "nearest"]] == 1).all(axis=None)
+
+
+def test_the_table_says_what_the_page_says_of_bf16():
+    """Same lengths, same error of the difference, same sharing; only the direction differs, and only it loses prompts."""
+    own, other, shuffled, isotropic = (claims._errors().loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS)
+    assert own.nearest < 0.6
+    assert abs(own.nearest - other.nearest) < 0.15
+    assert min(shuffled.nearest, isotropic.nearest) > 0.98
+    assert shuffled.error == own.error < isotropic.error
+    assert own.share > 20 * isotropic.share
+    assert own.pair == pytest.approx(measures.right_of_two(own.length, own.share), abs=0.05)
 
 
 def test_levels_tell_a_file_of_four_bits(smollm2):
@@ -87,10 +130,10 @@ def test_figures_of_another_model_do_not_claim_what_was_found_in_the_default_one
     model = tiny("llama")
     ids = torch.cat([probe.first_token(model), probe.encode(model, "1" * 511)])
     states = probe.last_representations(model, ids)
-    found = {"bf16": measures.resolution(states, states.bfloat16())}
-    _, finding = figures.telling(model.name, found, "bf16", "direction")
+    found = {"bf16": measures.controlled(states, states.bfloat16())}
+    _, finding = figures.told_apart(model.name, found, "bf16", "nearest of all prompts")
     assert "to 509" in finding or "to 510" in finding  # no row of the table, which goes on to 2,046
-    for text in (finding, figures.told(model.name, found), figures.falling(model.name, *found["bf16"][:2])[1]):
+    for text in (finding, figures.falling(model.name, *found["bf16"]["its own"][:2])[1]):
         assert "SmolLM2" not in text
         assert "2,0" not in text
 

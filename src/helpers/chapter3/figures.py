@@ -1,7 +1,7 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
 import pandas as pd
@@ -157,7 +157,7 @@ def _windows(sequence: str) -> dict[int | None, Tensor]:
     return {w: measures.window_distance(sequence, w, WINDOW_LENGTHS, seeds=3) for w in (None, *WINDOWS)}
 
 
-WINDOW_LENGTHS = (5, 10, 15, 20, 25, 35, 50, 100, 200, 400)
+WINDOW_LENGTHS = (5, 10, 15, 21, 22, 35, 45, 46, 100, 189, 190, 400)  # before and behind each reach
 WINDOWS = (8, 16, 64)
 
 
@@ -175,7 +175,9 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
         name = "no window" if width is None else f"w = {width}"
         ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
     ax.set_ylim(zero / 5, 30)
-    ax.annotate("0 (rounding of float64)", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center")
+    ax.annotate(
+        "0, to float64's rounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center"
+    )
     style.label(ax)
     free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
     if chosen is None:
@@ -187,8 +189,8 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
     if gone is not None:
         ax.set_title(f"Equal tokens: with a window of {chosen} the difference is 0")
         return ax, (
-            f"Window {chosen}: nothing but float64 rounding is left from n = {gone} on (the first token is out of "
-            f"reach from n = {reach + 1} = 3 × {chosen - 1} + 1 on). Without: {free:.2g} at n = {last}."
+            f"Window {chosen}: from n = {gone} = 3 × {chosen - 1} + {gone - reach} on the first token is out of reach and "
+            f"the difference is 0. Without a window: {style.number(free)} at n = {last}."
         )
     ax.set_title(f"Varied tokens: a window of {chosen} keeps them apart")
     return ax, f"Window {chosen}: {held[0]:.2g} at n = 5, {held[-1]:.2g} at n = {last}. Without: {free:.2g}."
@@ -316,46 +318,96 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) 
     )
 
 
-def telling(name: str, found: Mapping[str, measures.Resolution], kind: str, what: str) -> tuple[Axes, str]:
-    """What decides whether a type tells n from n + 1: the error of the difference, or its direction.
+WHAT = {  # what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in the title
+    "nearest of all prompts": ("nearest", "share that is right", "the right one of all prompts in {:.0%}"),
+    "n against n + 1": ("pair", "share that is right", "the right one of n and n + 1 in {:.0%}"),
+    "along the difference": ("along", "error along the difference,\nover the difference", "the error goes {:.2f} of the way"),
+    "size of the error": ("floor", "L1 error of one prompt", "an error of {:.2g}"),
+}  # fmt: skip
+SHORT = dict(zip(measures.ERRORS[1:], ("error of\nanother prompt", "coordinates\nshuffled", "isotropic"), strict=True))
+ERROR_COLOURS = dict(zip(measures.ERRORS, ("vermillion", "purple", "blue", "grey"), strict=True))
+
+
+def told_apart(
+    name: str, found: Mapping[str, Mapping[str, measures.Resolution]], kind: str, what: str
+) -> tuple[Axes, str]:
+    """How often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
+
+    Args:
+        found: by number type and kind of error, as `measures.controlled` gives it.
+        what: one of `WHAT`.
 
     Filled markers: measured here. Open ones: the table of longer sequences, for the embedded model.
     """
-    here = measures.in_bands(found[kind], [*measures.BANDS[:5], len(found[kind].signal)])
+    column, axis, words = WHAT[what]
     table = data.table("telling_apart")
-    table = table[(table.type == kind) & (table.low >= here.high.max() * 0.75)]
-    table = table if name == MEASURED else table.iloc[:0]
-    both = pd.concat([here, table])
-    ax = style.axes("", "n (ones after the first token)", "", log="x")
-    lines = (
-        (("signal", "blue", "signal"), ("error", "vermillion", "error of the\ndifference"), ("floor", "grey", "error of\none prompt"))
-        if what == "sizes"
-        else (("nearest", "green", "nearest prompt\nis the right one"), ("cosine", "blue", "cosine with the\ntrue difference"), ("control", "grey", "… of another\nlength (control)"))
-    )  # fmt: skip
-    for column, colour, text in lines:
-        x, y = (both.low * both.high) ** 0.5, both[column]
-        ax.plot(x, y, color=style.COLOURS[colour], label=text)
-        ax.plot(x[: len(here)], y[: len(here)], "o", color=style.COLOURS[colour])
-        ax.plot(x[len(here) :], y[len(here) :], "o", color=style.COLOURS[colour], mfc="white", mew=2)
-    last = both.iloc[-1]
-    span = f"n = {last.low:,.0f} to {last.high - 1:,.0f}"
-    if what == "sizes":
-        ax.set_yscale("log")
-        ax.set(
-            ylabel="L1 distance (median)", title=f"{kind}: error over signal, {last.error / last.signal:.2f} at {span}"
-        )
-        sentence = f"{kind}, {span}: the difference is {last.signal:.2g}, its error {last.error:.2g}, the error of one prompt {last.floor:.2g}."
-    else:
-        ax.set(ylim=(-0.2, 1.3), yticks=[0, 0.25, 0.5, 0.75, 1], ylabel="share, or cosine")
-        ax.set_title(f"{kind}: at the end the nearest prompt is right in {last.nearest:.0%}")
-        sentence = (
-            f"{kind}, {span}: of all the prompts, the right one is the nearest in {last.nearest:.0%}; the difference has "
-            f"a cosine of {last.cosine:.2f} with the true one (the right sign in {last.right_direction:.0%}), and of "
-            f"{last.control:.2f} with that of another length."
-        )
+    table = table[table.type == kind] if name == MEASURED else table.iloc[:0]
+    ax = style.axes("", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x")
+    last = {}
+    for errors, part in found[kind].items():
+        here = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
+        longer = table[(table.errors == errors) & (table.low >= here.high.max() * 0.75)]
+        both = pd.concat([here, longer])
+        x, y, colour = (both.low * both.high) ** 0.5, both[column], style.COLOURS[ERROR_COLOURS[errors]]
+        own = errors == measures.ERRORS[0]
+        label = kind if own else SHORT[errors]
+        ax.plot(x, y, color=colour, ls="-" if own else "--", label=label)
+        ax.plot(x[: len(here)], y[: len(here)], "o", color=colour)
+        ax.plot(x[len(here) :], y[len(here) :], "o", color=colour, mfc="white", mew=2)
+        last[errors] = both.iloc[-1]
+    own = last[measures.ERRORS[0]]
+    span = f"n = {own.low:,.0f} to {own.high - 1:,.0f}"
+    if column in ("nearest", "pair"):
+        ax.set(ylim=(-0.05, 1.2), yticks=[0, 0.25, 0.5, 0.75, 1])
+        chance = 0.5 if column == "pair" else 1 / (own.high + 1)
+        ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
+    if column == "along":
+        ax.axhline(0.5, color=style.COLOURS["black"], lw=1, ls=":")
+        ax.set_ylim(-0.02, 0.75)
+    ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
-    style.label(ax, gap=0.12)
-    return ax, sentence
+    style.label(ax, gap=0.11)
+    listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
+    return ax, (
+        f"{name}, {kind}, {span}. The right one of all prompts is the nearest, by errors: {listed}. The error of a prompt is "
+        f"{own.length:.2g} times as long as the difference, and {own.share:.1%} of its square lies along it (by chance "
+        f"{last['isotropic'].share:.2%})."
+    )
+
+
+def along() -> tuple[Axes, str]:
+    """How often the right one of n and n + 1 is the nearer, by the length of the error: closed forms and measured bands."""
+    table = data.table("telling_apart")
+    own, shuffled = (table[table.errors == errors] for errors in (measures.ERRORS[0], measures.ERRORS[2]))
+    width, late = 576, own[own.type == "bf16"].iloc[-1]
+    ax = style.axes("An error loses a prompt by its direction", "length of the error (1 = the difference)", "", log="x")
+    ax.set_ylabel("right one of n and n + 1")
+    lengths = [10 ** (k / 40) for k in range(-70, 61)]
+    for share, colour, name in (
+        (1 / width, "blue", f"isotropic in\n{width} dimensions"),
+        (late.share, "vermillion", f"{late.share:.0%} of its square\nalong the difference"),
+        (1.0, "black", "all of it along"),
+    ):
+        ax.plot(lengths, [measures.right_of_two(x, share) for x in lengths], color=style.COLOURS[colour], label=name)
+    for rows, colour, marker in ((own[own.type == "bf16"], "vermillion", "o"), (own[own.type == "fp16"], "green", "s")):
+        ax.plot(rows.length, rows.pair, marker, color=style.COLOURS[colour], mec="white", ms=10)
+    rows = shuffled[shuffled.type == "bf16"]
+    ax.plot(rows.length, rows.pair, "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
+    for x, y, text, colour in (
+        (0.12, 0.92, "fp16", "green"),
+        (0.6, 0.8, "bf16", "vermillion"),
+        (0.75, 1.04, "bf16, coordinates shuffled", "blue"),
+    ):
+        ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)
+    ax.set(ylim=(0.45, 1.1), yticks=[0.5, 0.75, 1])
+    style.label(ax, gap=0.13)
+    isotropic = measures.right_of_two(late.length, 1 / width)
+    return ax, (
+        f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
+        f"difference, and the right one of two prompts is the nearer in {late.pair:.0%}; the closed form gives "
+        f"{measures.right_of_two(late.length, late.share):.0%}. Were the error isotropic it would be {isotropic:.0%}, and with "
+        f"its coordinates shuffled it is {rows.pair.iloc[-1]:.0%}."
+    )
 
 
 MEASURED = "SmolLM2-135M-Instruct"  # the model of data/telling_apart.csv
@@ -460,9 +512,14 @@ def _spans(numbers: Sequence[int]) -> str:
     return f"layers {text}" if spans else "no layer"
 
 
-def table(columns: Mapping[str, Sequence[float]], index: Sequence, name: str = "", form: str = "{:.3g}"):
-    """Numbers as a table, one column a name."""
-    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, index)
+def table(
+    columns: Mapping[str, Iterable[float]],
+    index: Iterable,
+    name: str = "",
+    form: Callable[[float], str] | str = style.number,
+) -> Styler:
+    """Numbers as a table, one column a name; `name` stands above the names of the rows."""
+    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, list(index))
     return rows.rename_axis(name, axis=1).style.format(form)
 
 
@@ -482,45 +539,15 @@ def describe(model: LanguageModel) -> str:
     )
 
 
-def told(name: str, found: Mapping[str, measures.Resolution]) -> str:
-    """Up to which length each type tells n from n + 1: measured here, and in the table of longer sequences."""
-    parts = []
-    for kind, part in found.items():
-        bands = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
-        if name == MEASURED:
-            table = data.table("telling_apart")
-            bands = pd.concat([bands, table[(table.type == kind) & (table.low >= 400)]])
-        lost = bands[bands.nearest < 0.1]
-        length = (
-            f"loses the right prompt in nine of ten cases from n = {lost.low.iloc[0]:,} on"
-            if len(lost)
-            else f"still finds the right one of all prompts in {bands.nearest.iloc[-1]:.0%} of the cases at n = "
-            f"{bands.low.iloc[-1]:,} to {bands.high.iloc[-1] - 1:,} (a guess: one in {bands.high.iloc[-1] + 1:,})"
-        )
-        clear = bands[bands.error <= bands.signal]
-        below = bands[bands.low > (clear.low.max() if len(clear) else -1)]
-        error = (
-            f"the error of the difference is larger than the difference from n = {below.low.iloc[0]:,} on"
-            if len(below)
-            else "the error of the difference is smaller than the difference at the longest of these lengths"
-        )
-        parts.append(f"**{kind}** {length}; {error}.")
-    return f"{name}, ones after the first token. " + " ".join(parts)
-
-
-def longer_tokens(name: str, merged: Mapping[str, float]) -> str:
-    """What one more letter and one more whole token change where the tokenizer merges letters."""
-    letter, token = merged["one letter more"], merged["one token more"]
-    reading = (
-        "As with commas, what stays large is a local difference: the last token is another one."
-        if letter > 2 * token
-        else ""
-    )
+def merged(name: str, found: pd.DataFrame) -> str:
+    """What merging letters into tokens changes, in one sentence for each way to add to a run of letters."""
+    alone = found["one letter more, unmerged"]
+    wins = {how: int((found[how] > alone).sum()) for how in ("one letter more", "one token more")}
     return (
-        f"**Longer tokens.** {name} reads the letter a in tokens of about {merged['letters a token']:.0f}. After 256 of "
-        f"them, one letter more moves the representation by {letter:.3g}, one whole token more by {token:.3g}. {reading} "
-        f"Unmerged, as single letters that the tokenizer never writes in a row, one more moves it by {merged['one letter alone more']:.3g}: "
-        "fewer tokens do not keep the two apart here."
+        f"**Longer tokens.** {name} reads a run of one letter in tokens of {found['letters a token'].min():.0f} to "
+        f"{found['letters a token'].max():.0f}. One letter more ends the run on another token: the distance is larger than "
+        f"without merging in **{wins['one letter more']} of {len(found)}** cases. With one whole token more it is larger in "
+        f"**{wins['one token more']} of {len(found)}**."
     )
 
 

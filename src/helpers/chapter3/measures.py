@@ -5,6 +5,7 @@
 
 import argparse
 import itertools
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers import models, probe
+from helpers import collapse, models, probe
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
@@ -88,54 +89,120 @@ def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) 
 
 
 class Resolution(NamedTuple):
-    """How well rounded representations tell neighbouring prefixes apart; row n is about the prefixes of n and n + 1 tokens after the first."""
+    """How well representations with errors tell neighbouring prefixes apart; row n is about n and n + 1 tokens after the first.
 
-    signal: Float[Tensor, " n"]  # L1 distance of the two in the finer type
-    floor: Float[Tensor, " n"]  # L1 distance of one prefix between the two types
-    error: Float[Tensor, " n"]  # L1 distance of the two *differences*
-    cosine: Float[Tensor, " n"]  # of the two differences
-    control: Float[Tensor, " n"]  # cosine with the difference at another length, which must be about 0
-    nearest: Bool[Tensor, " n"]  # among all prefixes in the finer type, the same one is the nearest (L1)
+    With e the error of prefix n and D the exact difference to prefix n + 1: the prefix is nearer to n + 1 than to itself
+    when e goes more than half the way along D, <e, D> > |D|^2 / 2 (`along` above one half).
+    """
+
+    signal: Float[Tensor, " n"]  # L1 length of the exact difference
+    floor: Float[Tensor, " n"]  # L1 length of the error of one prefix
+    error: Float[Tensor, " n"]  # L1 length of the error of the difference
+    cosine: Float[Tensor, " n"]  # of the difference with its errors and the exact one
+    control: Float[Tensor, " n"]  # cosine with the exact difference at another length, which must be about 0
+    length: Float[Tensor, " n"]  # |e| / |D| (L2)
+    share: Float[Tensor, " n"]  # of e's squared length along D; an isotropic error has 1 / d on average
+    along: Float[Tensor, " n"]  # <e, D> / |D|^2
+    pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is the nearer (L2)
+    nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
 
 
 def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], seed: int = 0) -> Resolution:
-    """Compare the representations of all prefixes in two number types."""
+    """Compare the representations of all prefixes, exact and with errors."""
     exact, rounded = exact.double().cpu(), rounded.double().cpu()
-    true, seen = exact.diff(dim=0), rounded.diff(dim=0)
+    true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
     other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(seed))]
-    nearest = torch.cdist(rounded, exact, p=1).argmin(1) == torch.arange(len(exact))
+    along = (error * true).sum(-1)
+    distances = torch.cdist(rounded, exact, compute_mode="donot_use_mm_for_euclid_dist")
     cosine = torch.nn.functional.cosine_similarity
     return Resolution(
         signal=true.abs().sum(-1),
-        floor=(rounded - exact).abs().sum(-1)[:-1],
+        floor=error.abs().sum(-1),
         error=(seen - true).abs().sum(-1),
         cosine=cosine(seen, true, dim=-1),
         control=cosine(seen, other, dim=-1),
-        nearest=nearest[:-1],
+        length=error.norm(dim=-1) / true.norm(dim=-1),
+        share=cosine(error, true, dim=-1).square(),
+        along=along / true.square().sum(-1),
+        pair=distances.diagonal()[:-1] < distances.diagonal(1),
+        nearest=(distances.argmin(1) == torch.arange(len(exact)))[:-1],
     )
 
 
+ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropic")
+
+
+def replaced(
+    exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], errors: str, seed: int = 0
+) -> Float[Tensor, "n d"]:
+    """The exact representations with other errors of the same L2 lengths.
+
+    Args:
+        errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with shuffled coordinates" (one
+            permutation for all prompts: sizes, the error of the difference and what neighbours share stay the same);
+            "isotropic" (a random direction for each prompt).
+
+    Raises:
+        ValueError: errors is none of these.
+    """
+    if errors not in ERRORS:
+        raise ValueError(f"errors must be one of {', '.join(ERRORS)}, not {errors!r}")
+    exact = exact.double().cpu()
+    own, generator = rounded.double().cpu() - exact, torch.Generator().manual_seed(seed)
+    if errors == "of another prompt":
+        return exact + own.roll(len(own) // 16, 0)
+    if errors == "with shuffled coordinates":
+        return exact + own[:, torch.randperm(own.shape[1], generator=generator)]
+    if errors == "isotropic":
+        noise = torch.randn(own.shape, generator=generator, dtype=torch.float64)
+        return exact + noise * (own.norm(dim=1) / noise.norm(dim=1))[:, None]
+    return exact + own
+
+
+def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
+    """The resolution with the errors of a number type, and with each of the other `ERRORS`."""
+    return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
+
+
+def right_of_two(length: float, share: float) -> float:
+    """How often a prefix stays nearer to itself than to one given neighbour, in closed form.
+
+    Its error is `length` times as long as the difference to the neighbour, and on average `share` of its squared length
+    lies along that difference, normally distributed: share 1 / d is an isotropic error in many dimensions d.
+
+    >>> round(right_of_two(length=2, share=1 / 576), 6), round(right_of_two(length=2, share=0.1), 2)
+    (1.0, 0.79)
+    """
+    return 0.5 * (1 + math.erf(0.5 / (length * math.sqrt(share)) / math.sqrt(2)))
+
+
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
-    """Medians of a resolution by length (ones after the first token), and the shares of right answers."""
+    """A resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
     rows = []
     for low, high in itertools.pairwise(bands):
         if high > len(found.signal):
             break
-        part = Resolution(*(field[low:high] for field in found))
-        rows.append(
-            {
-                "low": low,
-                "high": high,
-                "signal": float(part.signal.median()),
-                "floor": float(part.floor.median()),
-                "error": float(part.error.median()),
-                "cosine": float(part.cosine.median()),
-                "control": float(part.control.median()),
-                "right_direction": float((part.cosine > 0).double().mean()),
-                "nearest": float(part.nearest.double().mean()),
-            }
-        )
+        part = Resolution(*(field[low:high].double() for field in found))
+        medians = {name: float(getattr(part, name).median()) for name in MEDIANS}
+        means = {name: float(getattr(part, name).mean()) for name in ("share", "pair", "nearest")}
+        half = {"along": float(part.along.abs().median())}
+        rows.append({"low": low, "high": high} | medians | half | means)
     return pd.DataFrame(rows)
+
+
+def late(found: Resolution, start: int = 400) -> dict[str, float]:
+    """A resolution from one length on, in words."""
+    part = Resolution(*(field[start:].double() for field in found))
+    return {
+        "error of one prompt": float(part.floor.median()),
+        "error of the difference": float(part.error.median()),
+        "share of its square along the difference": float(part.share.mean()),
+        "right one of two": float(part.pair.mean()),
+        "right one of all": float(part.nearest.mean()),
+    }
+
+
+MEDIANS = ("signal", "floor", "error", "cosine", "control", "length")
 
 
 def rounded_weights(model: LanguageModel, dtype: torch.dtype = torch.bfloat16) -> LanguageModel:
@@ -168,25 +235,48 @@ def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
     return "".join("1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1))
 
 
-def merged_and_single(model: LanguageModel, letters: int = 256) -> dict[str, float]:
-    """The distance between n and n + 1 equal letters as the tokenizer cuts them, with a whole token more, and unmerged."""
-    first = probe.first_token(model)
+def ones_at_the_end(
+    model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
+) -> Float[Tensor, " runs"]:
+    """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits are ones; the others are random."""
+    found = [
+        [
+            collapse.last_token_distance(model, [n], sequence=random_digits(n, range(n - k + 1, n + 1), seed))
+            for k in runs
+        ]
+        for seed in range(seeds)
+    ]
+    return torch.tensor(found).double().mean(0)
+
+
+def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)) -> pd.DataFrame:
+    """What one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
+
+    A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
+    letter is a token of its own, as the tokenizer never writes them.
+    """
+    first, rows = probe.first_token(model), []
 
     def states(ids: Tensor) -> Tensor:
         return probe.last_representations(model, torch.cat([first, ids])).double()
 
-    def text(letters: int) -> Tensor:
-        return states(probe.encode(model, "a" * letters))[-1]
-
-    cut, alone = probe.encode(model, "a" * letters), probe.encode(model, "a")
-    size = letters // len(cut)
-    base, apart = states(cut)[-1], states(alone.repeat(letters + 1))
-    return {
-        "letters a token": letters / len(cut),
-        "one letter more": float((text(letters + 1) - base).abs().sum()),
-        "one token more": float((text(letters + size) - base).abs().sum()),
-        "one letter alone more": float((apart[-1] - apart[-2]).abs().sum()),
-    }
+    for letter in letters:
+        alone = states(probe.encode(model, letter).repeat(max(lengths) + 1))
+        for n in lengths:
+            cut = probe.encode(model, letter * n)
+            size = max(1, n // len(cut))
+            base, one, token = (states(probe.encode(model, letter * k))[-1] for k in (n, n + 1, n + size))
+            rows.append(
+                {
+                    "letter": letter,
+                    "letters": n,
+                    "letters a token": n / len(cut),
+                    "one letter more": float((one - base).abs().sum()),
+                    "one token more": float((token - base).abs().sum()),
+                    "one letter more, unmerged": float((alone[n + 1] - alone[n]).abs().sum()),
+                }
+            )
+    return pd.DataFrame(rows)
 
 
 def right(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
@@ -209,10 +299,15 @@ def _main() -> None:
 
 
 def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> None:
-    """The table by type and band, with the command that makes it."""
-    tables = [in_bands(resolution(states["fp32"], states[k])).assign(type=k) for k in ("bf16", "fp16")]
+    """The table by type, kind of error and band, with the command that makes it."""
+    tables = [
+        in_bands(found).assign(type=kind, errors=errors)
+        for kind in ("bf16", "fp16")
+        for errors, found in controlled(states["fp32"], states[kind]).items()
+    ]
     lines = (
-        f"# {name} (4-bit file, unpacked), ones after the first token; medians and shares for low <= n < high",
+        f"# {name} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
+        "#   pair and nearest; errors: those of the type, and others of the same length (helpers.chapter3.measures.replaced)",
         f"# command: python -m helpers.chapter3.measures --tokens {len(states['fp32']) - 1} --out data/{out.name}",
         f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {seconds:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
