@@ -81,6 +81,20 @@ def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
         assert_equal([("floats", (1 / 300, 1 / 250, kind, 10_000))], [wanted])
 
 
+def test_what_is_left_of_the_waves_is_as_in_python():
+    from helpers.chapter6 import measures
+
+    grid = [(c / 10, lam / 10, ratio) for c in range(11) for lam in range(13) for ratio in (0.2, 1.0, 2.0)]
+    assert_equal([("left", g) for g in grid], [measures.left(c, lam * ratio).item() for c, lam, ratio in grid])
+
+
+def test_the_bets_are_on_the_table_of_the_race():
+    """If not: `python -m helpers.drawing.waves`."""
+    from helpers.drawing import waves
+
+    assert json.loads(waves.FILE.read_text()) == waves.scores()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body

@@ -71,6 +71,18 @@ DRAWINGS = {
         '<span data-light="curve">curve</span>, press a ● to leave a pair out.',
         "chapters/5-rope-frequencies/lesson.html",
     ),
+    "waves": Facts(
+        "Two noises and what is left",
+        "An arrow for the noise of the first attention map and one for lambda times that of the second; the line between "
+        "their tips is what is left, and shorter than the first inside a circle. Beside them the same as waves. A second "
+        "view is a race of remedies over the length, after a bet.",
+        'Take λ times the <span data-light="second">second map\'s noise</span> from the '
+        '<span data-light="first">first\'s</span>: <span data-light="rest">what is left</span> is the line between the '
+        'tips. Drag the orange tip: only inside the <span data-light="circle">circle</span> is there less noise than '
+        'before. Then choose "the race", bet on a remedy and let the length grow (scores of this chapter\'s race, five '
+        "seeds each).",
+        "chapters/6-differential-transformer/lesson.html",
+    ),
 }
 
 

@@ -60,3 +60,6 @@ export const floats = (low, high, type, most) => {
   for (let x = roundTo(low, type); x <= high && found.length < most; x += 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1)) if (x >= low) found.push(x);
   return found;
 };
+
+/** chapter6.measures.left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine. */
+export const left = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
