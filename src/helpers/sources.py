@@ -30,7 +30,7 @@ YEHUDAI = Source("Yehudai et al. (2024)", "https://arxiv.org/abs/2407.15160")
 ZHANG = Source("Zhang et al. (2024)", "https://arxiv.org/abs/2410.19730")
 # positions
 SU = Source("Su et al. (2021)", "https://arxiv.org/abs/2104.09864")
-ROUND = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2410.06205")
+ROUND = Source("Barbero et al., Round and Round (2024)", "https://arxiv.org/abs/2410.06205")
 MEN = Source("Men et al. (2024)", "https://arxiv.org/abs/2405.14591")
 CHENG = Source("Cheng et al. (2026)", "https://arxiv.org/abs/2601.08297")
 # differences of maps, and other maps

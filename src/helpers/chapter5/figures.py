@@ -115,6 +115,31 @@ def no_diagonal(weights: Tensor, turned: Tensor) -> tuple[Axes, str]:
     )
 
 
+def second_layer(n: int = 64) -> tuple[Axes, str]:
+    """The weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
+    sharp, soft, unmarked = (
+        measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
+        for scale, marked in ((8, True), (2, True), (8, False))
+    )
+    ax = style.axes(
+        f"Without positions: the second layer puts at least {style.number(float(sharp.min()), 4)} on itself",
+        "token",
+        "weight on itself",
+    )
+    tokens = range(1, n + 1)
+    ax.plot(tokens, sharp, color=BLUE, lw=3, label="second layer, c = 8n²")
+    ax.plot(tokens, soft, color=GREEN, lw=2, ls="--", label="second layer, c = 2n²")
+    ax.plot(tokens[2:], [1 / (i - 1) for i in tokens[2:]], color=RED, lw=2.5, label="first layer, at most")
+    ax.plot(tokens, unmarked, color=GREY, lw=2, ls=":", label="second layer, BOS not marked")
+    ax.set_ylim(0, 1.05)
+    ax.legend(loc="center right")
+    return ax, (
+        f"{n} tokens (BOS, x, …, x). Least weight on itself: {style.number(float(sharp.min()), 4)} (c = 8n²), "
+        f"{style.number(float(soft.min()))} (c = 2n²). A first layer shares its weight among equal tokens: at most "
+        f"{style.number(1 / (n - 1))} at the last. BOS not marked: {style.number(float(unmarked.min()))}."
+    )
+
+
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     """The scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
@@ -349,6 +374,36 @@ def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
     )
 
 
+def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
+    """Loss added by silencing each quarter of the pairs, inside heads that look at a place, outside, and in a control."""
+    rows = rows[rows.threshold == threshold]
+    heads = rows.groupby("where").heads.first()
+    quarters = list(measures.BAND_NAMES)
+    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)")
+    shown = (
+        ("inside", f"{heads.inside} heads that look at a place", RED, "o"),
+        ("outside", f"the other {heads.outside}", BLUE, "s"),
+        ("control", f"{heads.control} of the others", GREY, "^"),
+    )
+    means = {}
+    for k, (where, name, colour, mark) in enumerate(shown):
+        here = rows[rows["where"] == where]
+        means[where] = here[quarters].mean()
+        for i, quarter in enumerate(quarters):
+            ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
+        ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
+    ax.set_xticks(range(4), quarters)
+    ax.legend(loc="upper left")
+    most, least = means["inside"].idxmax(), means["outside"].idxmin()
+    ax.set_title(f"Heads that look at a place need the {most} pairs most, the others need the {least} least")
+    random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
+    return ax, (
+        f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
+        f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
+        f"{means['control'].fastest:+.2f} in as many others. Mean of {rows.start.nunique()} texts."
+    ).replace("-", "−")
+
+
 def broken_heads(lost: pd.DataFrame) -> tuple[Axes, str]:
     """What is left of the slash scores of diagonal and previous-token heads after each ablation."""
     ax = style.axes("", "", "score left (share)")
@@ -460,27 +515,85 @@ def _uniform(n: int, offset: int) -> float:
 
 
 def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
-    """Every trained decoder: its slash on its own distribution, on uniform tokens and on tokens never seen."""
-    runs = runs[runs.offset == offset]
-    spectra = list(dict.fromkeys(runs.spectrum))
+    """Every trained decoder: its slash on its own distribution and before training, by the pairs that turn."""
+    runs = runs[(runs.offset == offset) & (runs.shared == 0)]
+    slow = (runs.spectrum == "slowest quarter") & (runs.base != 1e4)
+    runs = runs.assign(spectrum=runs.spectrum.where(~slow, "slowest quarter, base 100"))
+    runs = runs[(runs.base == 1e4) | slow]
+    spectra = [*measures.SPECTRA[:-1], "slowest quarter, base 100", "NoPE"]
     ax = style.axes("", "", "slash score")
     shown = (
-        ("slash", "as in training", BLUE),
+        ("slash", "after training", BLUE),
         ("slash_uniform", "uniform tokens", GREEN),
-        ("slash_unseen", "unseen tokens", PURPLE),
-        ("slash_untrained", "before training", GREY),
+        ("slash_untrained", "before", GREY),
     )
     for k, (column, name, colour) in enumerate(shown):
         for i, spectrum in enumerate(spectra):
             values = runs[runs.spectrum == spectrum][column]
-            ax.plot(
-                [i + (k - 1.5) * 0.16] * len(values), values, "o", ms=6, color=colour, label=name if i == 0 else "_"
-            )
-    ax.set_xticks(range(len(spectra)), [s.replace(" ", "\n") for s in spectra])
+            ax.plot([i + (k - 1) * 0.18] * len(values), values, "o", ms=6, color=colour, label=name if i == 0 else "_")
+    ax.set_xticks(range(len(spectra)), [s.replace(", ", "\n").replace(" ", "\n") for s in spectra], size=12)
     ax.set_ylim(-0.03, 1.03)
     ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
-    means = runs.groupby("spectrum", sort=False)[["slash", "slash_unseen"]].mean()
-    made = [name for name in spectra if means.slash[name] > 0.5]
+    means = runs.groupby("spectrum").slash.mean()
+    made = [name for name in spectra if means[name] > 0.5]
     ax.set_title(f"{len(made)} of {len(spectra)} spectra get above 0.5 at distance {offset}")
-    listed = "; ".join(f"{name} {means.slash[name]:.2f} ({means.slash_unseen[name]:.2f})" for name in spectra)
-    return ax, f"Mean of {runs.seed.nunique()} seeds, as in training (unseen tokens): {listed}."
+    listed = "; ".join(f"{name} {means[name]:.2f}" for name in spectra)
+    return ax, f"Slash score after training, mean of {runs.seed.nunique()} seeds: {listed}."
+
+
+def condition(runs: pd.DataFrame) -> tuple[Axes, str]:
+    """The slash of trained decoders on tokens never seen, by the strength of the vector that all embeddings share."""
+    turned = runs[(runs.spectrum == "RoPE") & (runs.base == 1e4)]
+    none = runs[(runs.spectrum == "NoPE") & (runs.shared == 1)].slash_unseen
+    strengths = sorted(turned.shared.unique())
+    ax = style.axes("", "strength of the vector that all embeddings share", "slash score on unseen tokens")
+    means = {}
+    for column, name, colour, mark in (
+        ("slash_unseen", "RoPE", BLUE, "o"),
+        ("slash_unseen_without", "the vector taken from the unseen tokens", RED, "s"),
+    ):
+        means[column] = turned.groupby("shared")[column].mean()
+        for i, strength in enumerate(strengths):
+            values = turned[turned.shared == strength][column]
+            ax.plot([i] * len(values), values, mark, ms=7, alpha=0.4, color=colour)
+        ax.plot(range(len(strengths)), means[column], mark + "-", ms=9, color=colour, label=name)
+    ax.plot([strengths.index(1.0)] * len(none), none, "^", ms=8, color=BLACK, label="no positions")
+    ax.set_xticks(range(len(strengths)), [f"{s:g}" for s in strengths])
+    ax.set_ylim(-0.03, 1.03)
+    ax.legend(loc="center left", bbox_to_anchor=(0, 0.6))
+    unseen, without = means["slash_unseen"], means["slash_unseen_without"]
+    ax.set_title(f"Tokens never seen: {unseen[0.0]:.2f} without a shared vector, {unseen[1.0]:.2f} with one")
+    return ax, (
+        f"Mean of {len(turned) // len(strengths)} decoders each: "
+        + "; ".join(f"strength {s:g}: {unseen[s]:.2f}" for s in strengths)
+        + f". Vector taken from the unseen tokens after training (1): {without[1.0]:.2f}; no positions: {none.mean():.2f}."
+    )
+
+
+def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
+    """How near to rank one queries and keys of a trained head are, before and after; without a shared vector."""
+    runs = runs[(runs.shared == 0) & (runs.base == 1e4)]
+    kinds = (("untrained", "before"), ("uniform", "after"), ("unseen", "after,\nunseen tokens"))
+    ax = style.axes("", "", "share of the largest singular value (squared)")
+    means = {}
+    for spectrum, colour, shift in (("RoPE", BLUE, -0.2), ("NoPE", BLACK, 0.12)):
+        here = runs[runs.spectrum == spectrum]
+        for k, (part, mark) in enumerate((("queries", "o"), ("keys", "s"))):
+            for i, (kind, _) in enumerate(kinds):
+                values = here[f"share_{part}_{kind}"]
+                means[spectrum, part, kind] = values.mean()
+                label = f"{spectrum}, {part}" if i == 0 else "_"
+                ax.plot([i + shift + 0.1 * k] * len(values), values, mark, ms=7, alpha=0.6, color=colour, label=label)
+    ax.set_xticks(range(3), [name for _, name in kinds])
+    ax.set_ylim(0, 1.03)
+    ax.legend(loc="lower right")
+    first, last = means["RoPE", "queries", "untrained"], means["RoPE", "queries", "uniform"]
+    ax.set_title(f"Training takes the queries of a slash head from {first:.2f} to {last:.2f}")
+    listed = "; ".join(
+        f"{name.replace(chr(10), ' ')} {means['RoPE', 'queries', kind]:.2f} and {means['RoPE', 'keys', kind]:.2f}"
+        for kind, name in kinds
+    )
+    return ax, (
+        f"Queries and keys with RoPE: {listed}. Without positions, where no slash is learned, after training: "
+        f"{means['NoPE', 'queries', 'uniform']:.2f} and {means['NoPE', 'keys', 'uniform']:.2f}."
+    )

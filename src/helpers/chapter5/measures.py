@@ -1,6 +1,7 @@
 """What chapter 5 measures: frequencies and slashes in a pretrained decoder, and a slash learned from nothing.
 
-python -m helpers.chapter5.measures --out data/slash_emergence.csv --jobs 2    the table of trained decoders
+python -m helpers.chapter5.measures --out data/slash_emergence.csv --jobs 2         trained decoders
+python -m helpers.chapter5.measures --table silenced --out data/silenced_pairs.csv  pairs silenced in some heads
 """
 
 import argparse
@@ -11,20 +12,26 @@ from typing import NamedTuple
 
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import compute, data, models, probe, rope, sweep, training
+from helpers import compute, data, models, probe, require, rope, sweep, training
 from helpers.attention import slash_score
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
 BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
 BANDS = len(BAND_NAMES)
+PLACES = ("inside", "outside", "control")  # of heads that look at a place
+THRESHOLDS = (0.1, 0.15, 0.2, 0.3)  # of their slash scores
+TEXT_TOKENS = 119
+TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
 QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
+STRENGTHS = (0.3, 1.0, 3.0)  # of the vector that all embeddings share
+SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
 
 
 class Heads(NamedTuple):
@@ -33,6 +40,7 @@ class Heads(NamedTuple):
     Attributes:
         queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
         slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
+        sinks: mean weight on the first token, without its own row: (layers, heads).
         concentration: share of the largest squared singular value of queries and of keys: (layers, heads, 2).
         rank: singular values that hold 95 % of the squares: (layers, heads, 2).
     """
@@ -40,6 +48,7 @@ class Heads(NamedTuple):
     queries: Tensor
     keys: Tensor
     slashes: Tensor
+    sinks: Tensor
     concentration: Tensor
     rank: Tensor
 
@@ -93,15 +102,16 @@ def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
 
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
     """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
-    theta, found = probe.rotary_frequencies(model), ([], [], [], [], [])
+    theta, found = probe.rotary_frequencies(model), ([], [], [], [], [], [])
     for q, k in probe.queries_and_keys(model, ids):
         maps = weights(q, k, theta)
         found[0].append(pair_norms(q))
         found[1].append(pair_norms(k))
         found[2].append(torch.stack([maps.diagonal(-offset, -2, -1).mean(-1) for offset in range(OFFSETS)], -1))
+        found[3].append(maps[:, 1:, 0].mean(-1))
         pairs = [(concentration(a), concentration(b)) for a, b in zip(q, k, strict=True)] if rank else []
-        found[3].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
-        found[4].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
+        found[4].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
+        found[5].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
     return Heads(*(torch.stack(part) for part in found))
 
 
@@ -110,17 +120,35 @@ def band(number: int, pairs: int) -> list[int]:
     return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
 
 
-def silence(pairs: Sequence[int], half: int) -> Callable[[int, str, Tensor], Tensor]:
-    """For `probe.altered`: these pairs of every query become 0, so they add nothing to any logit."""
+def silence(
+    pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
+) -> Callable[[int, str, Tensor], Tensor]:
+    """For `probe.altered`: these pairs of every query become 0, so they add nothing to any logit; `where`, or in all heads."""
     keep = torch.ones(2 * half)
     keep[list(pairs)] = 0
     keep = keep * keep.roll(half)
-    return lambda layer, name, x: x * keep.to(x) if name == "queries" else x
+
+    def alter(layer: int, name: str, x: Tensor) -> Tensor:
+        if name != "queries":
+            return x
+        mask = keep if where is None else torch.where(where[layer, :, None], keep, 1.0)
+        return x * mask.to(x)
+
+    return alter
 
 
 def reorder(order: Sequence[int] | Tensor) -> Callable[[int, str, Tensor], Tensor]:
     """For `probe.altered`: the entries of queries and keys in another order."""
     return lambda layer, name, x: x[..., torch.as_tensor(order).to(x.device)]
+
+
+def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
+    """The pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
+    chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
+    for seed in range(controls):
+        mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
+        chosen[f"random {seed + 1}"] = mixed[: half // BANDS]
+    return chosen
 
 
 def ablation(model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int]) -> dict[str, float | Tensor]:
@@ -131,11 +159,7 @@ def ablation(model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int])
 
 def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, dict[str, float | Tensor]]:
     """`ablation` of each quarter, and of `controls` random sets of as many pairs ("random 1", …)."""
-    half = len(probe.rotary_frequencies(model))
-    chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
-    for seed in range(controls):
-        mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
-        chosen[f"random {seed + 1}"] = mixed[: half // BANDS]
+    chosen = quarters_of_pairs(len(probe.rotary_frequencies(model)), controls)
     return {name: ablation(model, ids, pairs) for name, pairs in compute.progress(chosen.items(), "ablations")}
 
 
@@ -180,10 +204,11 @@ def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, flo
 
 
 @cache
-def default(seed: int | None = None) -> Heads:
-    """Every head of the embedded model on prose, or on random tokens of a seed."""
+def default(seed: int | None = None, text: int = 0) -> Heads:
+    """Every head of the embedded model on a stretch of the prose, or on random tokens of a seed."""
     model = model_in_use()
-    return heads(model, prose(model) if seed is None else random_tokens(model, seed=seed))
+    ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
+    return heads(model, ids, rank=seed is None and not text)
 
 
 @cache
@@ -255,6 +280,19 @@ def weights_without_positions(
     return ((q[:, -1:] @ k.mT)[:, 0] / math.sqrt(width)).softmax(-1)[:, -1]
 
 
+def second_layer_without_positions(n: int, scale: float, marked: bool = True) -> Float[Tensor, "n n"]:
+    """Weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
+
+    The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from 1, then holds 1/i.
+    The second layer's key is this share, its query the same -`scale` for all, so the latest token wins. Unless BOS is
+    `marked` all states are alike.
+    """
+    mark = torch.zeros(n, dtype=torch.float64)
+    mark[0] = float(marked)
+    share = causal(torch.zeros(n, n, dtype=torch.float64)) @ mark
+    return causal(-scale * share.expand(n, n))
+
+
 @cache
 def smallest_bases() -> dict[int, float]:
     """The smallest base that passes for each of the eleven contexts, on the grids of `data/rope_base_grid.csv`."""
@@ -289,6 +327,40 @@ def slash_heads(found: Heads, offset: int | None = None, least: float = 0.3) -> 
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
+def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
+    """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control").
+
+    Raises:
+        ValueError: `where` is none of these.
+    """
+    inside = found.slashes.max(-1).values > threshold
+    if require.choice("where", where, PLACES) == "inside":
+        return inside
+    if where == "outside":
+        return ~inside
+    others = (~inside).flatten().nonzero().flatten()
+    mixed = others[torch.randperm(len(others), generator=torch.Generator().manual_seed(0))]
+    control = torch.zeros(inside.numel(), dtype=torch.bool)
+    control[mixed[: int(inside.sum())]] = True
+    return control.view(inside.shape)
+
+
+def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
+    """Loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
+
+    The heads are chosen on the prose's first 256 tokens (`default`), the loss is that of other ones.
+    """
+    model = model_in_use()
+    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
+    heads = silenced_heads(default(), threshold, where)
+    plain = probe.loss(model, ids)
+    found = {"heads": int(heads.sum()), "plain": round(plain, 4)}
+    for name, pairs in quarters_of_pairs(half).items():
+        with probe.altered(model, silence(pairs, half, heads)):
+            found[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
+    return found
+
+
 # A slash learned from nothing --------------------------------------------------------------------------
 
 
@@ -317,8 +389,8 @@ def copying(
     return ids, targets
 
 
-def shallow(spectrum: str, seed: int) -> Decoder:
-    """A decoder of one layer and two heads with one of the `SPECTRA`.
+def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
+    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`.
 
     Raises:
         ValueError: the spectrum is none of these.
@@ -328,38 +400,68 @@ def shallow(spectrum: str, seed: int) -> Decoder:
     torch.manual_seed(seed)
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
     encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
-    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share)
+    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base)
     if spectrum in QUARTERS:
         theta = decoder.blocks[0].frequencies
         kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
         decoder.blocks[0].frequencies = theta * kept
+    decoder.embedding.weight.data += shared_vector(seed, shared)
     return decoder
 
 
-def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
-    """The slash score of the better head, mean over a batch of fresh sequences."""
+def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
+    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow` apart."""
+    return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
+
+
+@torch.no_grad()
+def slashes(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> Float[Tensor, " heads"]:
+    """The slash score of each head, mean over a batch of fresh sequences."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
-    return float(slash_score(decoder.attention(ids)[0], offset).mean(0).max())
+    return slash_score(decoder.attention(ids)[0], offset).mean(0)
 
 
-def emergence(spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
+    """The slash score of the better head."""
+    return float(slashes(decoder, offset, kind, length).max())
+
+
+@torch.no_grad()
+def shares(decoder: Decoder, head: int, kind: str) -> tuple[float, float]:
+    """Share of the largest squared singular value of a head's queries and keys, before they are turned."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
+    block = decoder.blocks[0]
+    x = block.norm1(decoder.embed(ids)).flatten(0, 1)
+    queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
+    return concentration(queries)[0], concentration(keys)[0]
+
+
+def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
     """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
-    decoder = shallow(spectrum, seed)
-    before = slash(decoder, offset, "skewed")
+    decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
     losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     right = {
         kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
     }
+    head = int(slashes(decoder, offset, "skewed").argmax())
     found = {
         "loss": sum(losses[-20:]) / 20,
         "accuracy": right["skewed"],
         "accuracy_uniform": right["uniform"],
-        "slash_untrained": before,
+        "slash_untrained": slash(untrained, offset, "skewed"),
         "slash": slash(decoder, offset, "skewed"),
         "slash_uniform": slash(decoder, offset, "uniform"),
         "slash_unseen": slash(decoder, offset, "unseen"),
         "slash_longer": slash(decoder, offset, "skewed", 4 * TASK["length"]),
     }
+    for name, model, kind in (
+        ("untrained", untrained, "uniform"),
+        ("uniform", decoder, "uniform"),
+        ("unseen", decoder, "unseen"),
+    ):
+        found[f"share_queries_{name}"], found[f"share_keys_{name}"] = shares(model, head, kind)
+    decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
     return {name: round(value, 5) for name, value in found.items()}
 
 
@@ -377,15 +479,35 @@ def film(spectrum: str, offset: int, steps: int = 300, every: int = 30, seed: in
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter5.measures", description=__doc__.splitlines()[0])
+    parser.add_argument("--table", choices=["slashes", "silenced"], default="slashes")
     parser.add_argument("--offsets", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=300)
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    settings = sweep.grid(spectrum=SPECTRA, offset=chosen.offsets, seed=range(chosen.seeds), steps=[chosen.steps])
+    if chosen.table == "silenced":
+        settings = [
+            *sweep.grid(start=TEXTS, threshold=[0.0], where=["inside"]),
+            *sweep.grid(start=TEXTS, threshold=THRESHOLDS, where=PLACES),
+        ]
+        notes = [
+            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
+            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; heads by slash scores on its first 256 tokens",
+        ]
+        sweep.run_line(parser, arguments, silenced, settings, notes)
+        return
+    each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
+    settings = [
+        *sweep.grid(spectrum=SPECTRA, **each, shared=[0.0], base=[1e4]),
+        *sweep.grid(spectrum=["RoPE"], **each, shared=STRENGTHS, base=[1e4]),
+        *sweep.grid(spectrum=["NoPE"], **each, shared=[1.0], base=[1e4]),
+        *sweep.grid(spectrum=["0.25-RoPE", "slowest quarter"], **each, shared=[0.0], base=[SHORT_BASE]),
+    ]
     notes = [
         "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
         "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
+        "shared: strength of one Gaussian vector added to all embeddings; unseen_without: taken away again from unseen tokens",
+        "share: of the largest squared singular value of that head's queries and keys, before they are turned",
     ]
     sweep.run_line(parser, arguments, emergence, settings, notes)
 
