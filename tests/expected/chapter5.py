@@ -1,3 +1,7 @@
+import pandas as pd
+import torch
+
+from helpers.chapter5.measures import BAND_NAMES, Heads
 from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN
 
 EXPECTED = {
@@ -27,7 +31,7 @@ EXPECTED = {
     "fast_pairs_are_small_but_at_the_ends": ({CORRECTED}, "the embedded model, whose weights do not change"),
     "first_layers_previous_last_diagonal": ({CORRECTED}, "the embedded model, whose weights do not change"),
     "fast_pairs_are_noise": ({CORRECTED}, "the committed table"),
-    "fast_pairs_serve_places": ({HOLDS, CORRECTED}, "the committed table"),
+    "fast_pairs_serve_places": ({CORRECTED}, "the committed table"),
     "previous_token_is_the_sink": ({FAILS}, "the embedded model, whose weights do not change"),
     "positions_alleviate": ({CORRECTED}, "the committed table of the race"),
     "slashes_survive_random_tokens": ({CORRECTED}, "the embedded model"),
@@ -39,4 +43,119 @@ EXPECTED = {
     "training_makes_rank_one": ({HOLDS}, "the committed table"),
     "slow_pairs_do_not_learn_it": ({HOLDS}, "the committed table"),
     "medium_pairs_learn_a_near_slash": ({HOLDS}, "the committed table"),
+}
+
+
+def _bases(at_1024: float):
+    """The smallest base that passes for a context of 1,024; the others are not looked at."""
+    return lambda: {1024: at_1024}
+
+
+def _silenced(
+    outside: tuple[float, float], inside: tuple[float, float] = (2, 1), control: tuple[float, float] = (1, 2)
+):
+    """Losses added without the fastest quarter and without each other one, at two thresholds."""
+    pairs = {"outside": outside, "inside": inside, "control": control}
+
+    def table(where: str) -> pd.DataFrame:
+        fastest, other = pairs[where]
+        row = {name: fastest if name == "fastest" else other for name in BAND_NAMES}
+        return pd.DataFrame([row, row], index=[0.1, 0.2])
+
+    return table
+
+
+def _learned(slash=0.9, unseen=0.3, without=0.1, share=0.9, none=0.1, slow=0.1, strong=None):
+    """Trained decoders: `strong` is the score on unseen tokens with the strongest shared vector."""
+
+    def rows(spectrum: str, shared: float = 0.0, base: float = 1e4, offset: int | None = None) -> pd.DataFrame:
+        high = spectrum in ("RoPE", "0.25-RoPE", "second quarter")
+        seen = slash if high else slow if "quarter" in spectrum else none
+        far = unseen if spectrum == "RoPE" else none
+        if shared == 3.0 and strong is not None:
+            far = strong
+        row = {"slash": seen, "slash_uniform": seen, "slash_unseen": far, "slash_unseen_without": without}
+        for part in ("queries", "keys"):
+            after = share if spectrum == "RoPE" else none
+            row |= {f"share_{part}_untrained": 0.2, f"share_{part}_uniform": after, f"share_{part}_unseen": after}
+        return pd.DataFrame([row, row])
+
+    return rows
+
+
+def _race(rope: float, alibi: float):
+    index = pd.MultiIndex.from_product([("last", "retrieval"), (16, 128)])
+    return lambda: pd.DataFrame({"RoPE": rope, "ALiBi": alibi, "NoPE": 0.5}, index=index)
+
+
+def _random_heads(plain: float, turned: float):
+    return lambda turn: torch.tensor([turned if turn else plain], dtype=torch.float64)
+
+
+def _second_layer(least: float):
+    return lambda n, scale: least * torch.eye(n, dtype=torch.float64)
+
+
+def _special(previous: int, sinks: int, both: int):
+    """Heads of a made-up model of ten."""
+
+    def default(seed: int | None = None, text: int = 0) -> Heads:
+        slashes, sink = torch.zeros(1, 10, 6), torch.zeros(1, 10)
+        slashes[0, :previous, 1] = 1.0
+        sink[0, previous - both : previous - both + sinks] = 1.0
+        return Heads(slashes, slashes, slashes, sink, slashes, slashes)
+
+    return default
+
+
+EVIDENCE = {
+    "no_positions_no_diagonal": {
+        HOLDS: {
+            "measures.weights_without_positions": _random_heads(0.5, 1),
+            "measures.second_layer_without_positions": _second_layer(0.1),
+        },
+        CORRECTED: {
+            "measures.weights_without_positions": _random_heads(0.5, 1),
+            "measures.second_layer_without_positions": _second_layer(1),
+        },
+        FAILS: {
+            "measures.weights_without_positions": _random_heads(0.9, 1),
+            "measures.second_layer_without_positions": _second_layer(1),
+        },
+    },
+    "base_for_1k": {
+        HOLDS: {"measures.smallest_bases": _bases(at_1024=4294.0)},
+        FAILS: {"measures.smallest_bases": _bases(at_1024=4000.0)},
+        CORRECTED: {"measures.smallest_bases": _bases(at_1024=4294.0), "rope.first_negative": lambda *_: 900},
+    },
+    "fast_pairs_are_noise": {
+        HOLDS: {"_silenced": _silenced((0.05, 1))},
+        CORRECTED: {"_silenced": _silenced((0.3, 1))},
+        FAILS: {"_silenced": _silenced((1, 0.3))},
+    },
+    "previous_token_is_the_sink": {
+        HOLDS: {"measures.default": _special(2, 2, 2)},
+        CORRECTED: {"measures.default": _special(2, 2, 1)},
+        FAILS: {"measures.default": _special(2, 2, 0)},
+    },
+    "positions_alleviate": {
+        HOLDS: {"_scores": _race(0.7, 0.6)},
+        CORRECTED: {"_scores": _race(0.4, 0.7)},
+        FAILS: {"_scores": _race(0.4, 0.5)},
+    },
+    "trained_slashes_generalise": {
+        HOLDS: {"_rows": _learned(unseen=0.95)},
+        CORRECTED: {"_rows": _learned(unseen=0.5, strong=0.95, none=0.1)},
+        FAILS: {"_rows": _learned(unseen=0.5)},
+    },
+    "the_condition_is_needed": {
+        HOLDS: {"_rows": _learned()},
+        CORRECTED: {"_rows": _learned(unseen=0.7)},
+        FAILS: {"_rows": _learned(without=0.8)},
+    },
+    "training_makes_rank_one": {
+        HOLDS: {"_rows": _learned()},
+        CORRECTED: {"_rows": _learned(none=0.9)},
+        FAILS: {"_rows": _learned(share=0.3)},
+    },
 }

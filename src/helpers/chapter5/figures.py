@@ -404,26 +404,10 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     ).replace("-", "−")
 
 
-def broken_heads(lost: pd.DataFrame) -> tuple[Axes, str]:
-    """What is left of the slash scores of diagonal and previous-token heads after each ablation."""
-    ax = style.axes("", "", "score left (share)")
-    ax.set_axisbelow(True)
-    for k, (kind, colour) in enumerate((("diagonal", RED), ("previous token", BLUE))):
-        places = [i + (k - 0.5) * 0.36 for i in range(len(lost))]
-        ax.bar(places, lost[kind], 0.34, color=colour, label=kind)
-    ax.set_xticks(range(len(lost)), lost.index)
-    ax.axhline(1, color=BLACK, lw=1)
-    ax.legend(loc="upper left", ncols=2)
-    ax.set_ylim(0, 1.45)
-    worst = lost["previous token"].idxmin()
-    ax.set_title(f"Previous-token heads need the {worst} pairs most")
-    return ax, "Share left: " + "; ".join(
-        f"{name}: diagonal {r.iloc[0]:.2f}, previous {r.iloc[1]:.2f}" for name, r in lost.iterrows()
-    ) + "."
-
-
-def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
-    """The score of every head at its best offset on prose, against the same on random tokens."""
+def out_of_distribution(
+    natural: measures.Heads, drawn: measures.Heads, second: measures.Heads, least: float = 0.3
+) -> tuple[Axes, str]:
+    """The score of every head at its best offset on prose, against the same on random tokens; counts for a second text."""
     best, offset = natural.slashes.max(-1)
     other = drawn.slashes.gather(-1, offset[..., None])[..., 0]
     chosen = best > least
@@ -440,10 +424,11 @@ def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, least: f
     ax.axvline(least, color=GREY, lw=1, ls="--")
     ax.axhline(least, color=GREY, lw=1, ls="--")
     ax.legend(loc="upper left")
-    shares = {k: (int((kept & (offset == k)).sum()), int((chosen & (offset == k)).sum())) for k in (0, 1)}
+    stays = chosen & (second.slashes.gather(-1, offset[..., None])[..., 0] > least)
+    shares = {k: [int((mask & (offset == k)).sum()) for mask in (kept, stays, chosen)] for k in (0, 1)}
     return ax, (
-        f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][1]} previous-token heads, "
-        f"{shares[0][0]} of {shares[0][1]} diagonal heads."
+        f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][2]} previous-token heads, {shares[0][0]} of "
+        f"{shares[0][2]} diagonal heads; on a second text of prose: {shares[1][1]} and {shares[0][1]}."
     )
 
 
@@ -502,7 +487,8 @@ def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, of
     ax = style.axes(
         f"{spectrum}, step {step}: score {score:.2f} at distance {offset}", "token looked at", "token that looks"
     )
-    ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1)
+    n = len(found[head])
+    ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
     ax.grid(False)
     return (
         ax,

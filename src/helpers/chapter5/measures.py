@@ -6,7 +6,7 @@ python -m helpers.chapter5.measures --table silenced --out data/silenced_pairs.c
 
 import argparse
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -151,29 +151,13 @@ def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
     return chosen
 
 
-def ablation(model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int]) -> dict[str, float | Tensor]:
-    """Loss, and every head's slash scores, when these pairs are silent in all layers."""
-    with probe.altered(model, silence(pairs, len(probe.rotary_frequencies(model)))):
-        return {"loss": probe.loss(model, ids), "slashes": heads(model, ids, rank=False).slashes}
-
-
-def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, dict[str, float | Tensor]]:
-    """`ablation` of each quarter, and of `controls` random sets of as many pairs ("random 1", …)."""
-    chosen = quarters_of_pairs(len(probe.rotary_frequencies(model)), controls)
-    return {name: ablation(model, ids, pairs) for name, pairs in compute.progress(chosen.items(), "ablations")}
-
-
-def lost(found: Heads, runs: Mapping[str, Mapping[str, float | Tensor]]) -> pd.DataFrame:
-    """Mean score left, as a share, of the diagonal and previous-token heads after each ablation; random ones averaged."""
-    rows: dict[str, list[dict[str, float]]] = {}
-    for name, run in runs.items():
-        row = {}
-        for offset, kind in ((0, "diagonal"), (1, "previous token")):
-            places = slash_heads(found, offset)
-            before = sum(float(found.slashes[each]) for each in places)
-            row[kind] = sum(float(run["slashes"][each]) for each in places) / before
-        rows.setdefault("random" if name.startswith("random") else name, []).append(row)
-    return pd.DataFrame({name: pd.DataFrame(each).mean() for name, each in rows.items()}).T
+def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
+    """The loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
+    half, losses = len(probe.rotary_frequencies(model)), {}
+    for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
+        with probe.altered(model, silence(pairs, half)):
+            losses[name] = probe.loss(model, ids)
+    return losses
 
 
 def rank_table(found: Heads, least: float = 0.3) -> pd.DataFrame:
