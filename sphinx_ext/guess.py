@@ -14,13 +14,15 @@ SHAPES = {"ones": "●", "comma_separated": "◆", "groups_of_five": "■"}
 SCRIPT = """<script>{
 const field = document.querySelector(".guess input"), mark = document.querySelector(".guess .yours");
 field.addEventListener("input", () => {
-  const at = Math.max(%(least)d, Math.min(%(most)d, Number(field.value)));
+  const at = Math.max(LEAST, Math.min(MOST, Number(field.value)));
   mark.toggleAttribute("hidden", !field.value);
-  mark.setAttribute("transform", `translate(${%(left)d + (at - %(least)d) / (%(most)d - %(least)d) * %(width)d} 0)`);
+  mark.setAttribute("transform", `translate(${LEFT + (at - LEAST) / (MOST - LEAST) * WIDTH} 0)`);
   mark.querySelector("text").textContent = `you: ${field.value}`;
   document.querySelector(".guess details").open = Boolean(field.value);
 });
-}</script>""" % {"least": LEAST, "most": MOST, "left": LEFT, "width": WIDTH}
+}</script>"""
+for name, size in (("LEAST", LEAST), ("MOST", MOST), ("LEFT", LEFT), ("WIDTH", WIDTH)):
+    SCRIPT = SCRIPT.replace(name, str(size))
 
 
 def place(value: float) -> float:

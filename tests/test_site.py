@@ -324,9 +324,7 @@ def test_welcome_lets_the_reader_guess_before_it_tells(visit):
     page.locator(".guess input").fill("280")
     assert page.locator(".guess svg").is_visible()
     assert page.locator(".guess .yours text").text_content() == "you: 280"
-    right, yours = (
-        page.locator(f".guess {part}").first.bounding_box()["x"] for part in ("line.right", ".yours line")
-    )
+    right, yours = (page.locator(f".guess {part}").first.bounding_box()["x"] for part in ("line.right", ".yours line"))
     assert yours < right, "280 is left of 314 on the line of numbers"
 
 
