@@ -5,7 +5,9 @@ import json
 import re
 import signal
 
+import numpy as np
 import pytest
+import torch
 from answers import Several, empty, several
 from conftest import ROOT
 
@@ -28,7 +30,10 @@ def patient(monkeypatch):
 
 
 def verdict(number, answer):
-    return EXERCISES[number].solution(*(answer.answers if isinstance(answer, Several) else (answer,)))
+    check = EXERCISES[number]
+    return Exercise(number, check.title, check.check, check.seconds)(
+        *(answer.answers if isinstance(answer, Several) else (answer,))
+    )
 
 
 def rows(kind):
@@ -38,7 +43,7 @@ def rows(kind):
                 yield pytest.param(number, row, id=f"{number}-{k}")
 
 
-@pytest.mark.parametrize(("number", "row"), rows("WRONG"))
+@pytest.mark.parametrize(("number", "row"), list(rows("WRONG")))
 def test_a_wrong_answer_is_told_what_is_wrong(number, row):
     answer, words = row
     found = verdict(number, answer)
@@ -46,7 +51,7 @@ def test_a_wrong_answer_is_told_what_is_wrong(number, row):
     assert re.search(words, found.sentence), found.sentence
 
 
-@pytest.mark.parametrize(("number", "answer"), rows("RIGHT"))
+@pytest.mark.parametrize(("number", "answer"), list(rows("RIGHT")))
 def test_a_right_answer_of_another_form_is_right(number, answer):
     found = verdict(number, answer)
     assert found, found.sentence
@@ -179,7 +184,7 @@ def test_a_changed_argument_is_noticed_and_later_cases_are_whole():
 
 def test_a_verdict_is_an_output_that_says_so_in_words():
     check = Exercise("0.0", "Add", lambda a: add(answer=a))
-    wrong, right = check(empty), check.solution(lambda x: x + 1)
+    wrong, right = check(empty), Exercise("0.0", "Add", check.check)(lambda x: x + 1)
     assert repr(wrong).startswith("✗ Not yet: ")
     assert "Not yet" in wrong._repr_html_()
     assert "<strong>✓ Right:" in right._repr_html_()
@@ -187,6 +192,48 @@ def test_a_verdict_is_an_output_that_says_so_in_words():
     assert "✗ not yet: 0.0 Add" in checks.progress([check]).data
     check(lambda x: x + 1)
     assert "1 of 1 right" in checks.progress([check]).data
+
+
+def test_run_all_gives_no_answer_away(monkeypatch):
+    """In a kernel the check of the book's own answer says that it passes, and nothing more; in a built page it is folded."""
+    check = Exercise("0.0", "Add", lambda a: Right("The answer is 42.", lambda: checks.HTML("<svg>42</svg>")))
+    monkeypatch.delenv("HELPERS_STILL", raising=False)
+    for text in (repr(check.solution(1)), check.solution(1)._repr_html_()):
+        assert "passes this check" in text
+        assert "42" not in text
+    assert "42" in check(1)._repr_html_()
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    assert "42" in check.solution(1)._repr_html_()
+
+
+def test_only_the_stub_is_called_empty():
+    def stub(x):
+        raise NotImplementedError
+
+    def written(x):
+        return torch.tensor([True, False]).softmax(-1)  # torch's own NotImplementedError
+
+    with pytest.raises(Wrong, match="still empty"):
+        add(answer=stub)
+    with pytest.raises(Wrong, match=r"raised NotImplementedError.*in your line “return torch"):
+        add(answer=written)
+
+
+def test_the_first_entry_that_differs_is_named():
+    wanted = torch.eye(4, dtype=torch.float64)
+    got = wanted.clone()
+    got[2, 1] = 0.25
+    with pytest.raises(Wrong, match=r"f\(\) \[2, 1\] is 0.25; expected 0\."):
+        compare("f", lambda: got, lambda: wanted, [Case("", ())])
+    with pytest.raises(Wrong, match=r"is 0\.4082482[0-9]*; expected 0\.408248[0-9]*"):
+        compare("f", lambda: 0.40824820, lambda: 0.40824829, [Case("", ())], tolerance=1e-9)
+
+
+def test_whole_numbers_of_any_size_are_an_answer():
+    whole = np.array([2**70, 1], dtype=object)
+    assert compare("f", lambda: whole, lambda: [2.0**70, 1.0], [Case("", ())])
+    with pytest.raises(Wrong, match="must return a number or a tensor"):
+        compare("f", lambda: np.array([{}, 1], dtype=object), lambda: [1.0, 1.0], [Case("", ())])
 
 
 def test_progress_and_predictions():

@@ -19,6 +19,8 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
+from helpers import compute
+
 LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
 SECONDS = 20.0  # a check that takes longer is stopped: a loop that does not end
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
@@ -50,18 +52,27 @@ class Case(NamedTuple):
 
 
 class Verdict:
-    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right."""
+    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
 
-    def __init__(self, right: bool, sentence: str, picture: HTML | None = None):
+    One on the book's own answer is `quiet`: it says only whether that passes, so that "Run all" gives nothing away. On the
+    built page, where it stands in a fold, it says all.
+    """
+
+    def __init__(self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False):
         self.right, self.sentence, self.picture = right, sentence, picture
+        self.quiet = quiet and right and not compute.building()
 
     def __bool__(self) -> bool:
         return self.right
 
     def __repr__(self) -> str:
+        if self.quiet:
+            return "The book's answer passes this check."
         return f"✓ Right: {self.sentence}" if self.right else f"✗ Not yet: {self.sentence}"
 
     def _repr_html_(self) -> str:
+        if self.quiet:
+            return f"<p>{self!r}</p>"
         colour = "#00805c" if self.right else "#d55e00"
         sign, word = ("✓", "Right") if self.right else ("✗", "Not yet")
         box = f"border-left:.3em solid {colour};padding:.4em .8em;margin:.3em 0"
@@ -78,15 +89,18 @@ class Exercise:
         self.__doc__ = check.__doc__
 
     def __call__(self, *answers: Any) -> Verdict:
-        self.last = self.solution(*answers)
+        self.last = self._verdict(answers)
         return self.last
 
     def solution(self, *answers: Any) -> Verdict:
-        """The verdict on an answer, without a mark in `progress`."""
+        """The verdict on the book's answer, without a mark in `progress`."""
+        return self._verdict(answers, quiet=True)
+
+    def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
         try:
             with _limited(max(SECONDS, self.seconds)):
                 right = self.check(*answers)
-            return Verdict(True, right.sentence, right.picture() if right.picture else None)
+            return Verdict(True, right.sentence, right.picture() if right.picture else None, quiet)
         except Wrong as wrong:
             return Verdict(False, str(wrong))
 
@@ -160,8 +174,8 @@ def compare(
             shapes = " and ".join(str(tuple(x.shape)) for x in (value, target))
             difference = f"{call} has the wrong shape: yours and the expected one are {shapes}."
         else:
-            difference = f"{call} is {shown(got)}; expected {shown(wanted)}."
-        raise Wrong(f"{difference} {_mistake(answer, solution, given, k, traps)}".strip())
+            difference = f"{call} {_differing(got, wanted, value, target)}."
+        raise Wrong(f"{difference} {_mistake(answer, solution, given, k, traps, tolerance)}".strip())
     return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
 
 
@@ -181,9 +195,9 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
         result = answer(*mine)
     except Wrong:  # from a function that the check handed over
         raise
-    except NotImplementedError:
-        raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
     except Exception as error:
+        if isinstance(error, NotImplementedError) and not error.args and _raised_by(answer, error):  # not by torch
+            raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{_own_line(answer, error)}") from None
     if result is None:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
@@ -259,7 +273,9 @@ def shown(value: Any) -> str:
     """A value as a learner can read it: numbers to six digits, small tensors whole."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
         return f"{float(value):.6g}"
-    if isinstance(value, Tensor) or hasattr(value, "tolist"):
+    if isinstance(value, Tensor) or (
+        hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object"))
+    ):
         tensor = torch.as_tensor(value).detach()
         if tensor.ndim == 0:
             return f"{tensor.item():.6g}"
@@ -278,7 +294,22 @@ def _rounded(value: Any) -> Any:
     return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
 
 
-def _mistake(answer: Any, solution: Callable, given: Sequence[Case], first: int, traps: Sequence[Trap]) -> str:
+def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
+    """Both results, or the first entry in which they differ, with as many digits as that takes."""
+    mine, theirs = shown(got), shown(wanted)
+    if mine != theirs and value.numel() <= MOST_NUMBERS:
+        return f"is {mine}; expected {theirs}"
+    far = ~torch.isclose(value, target, rtol=1e-5, atol=1e-9, equal_nan=True)
+    place = tuple((far if far.any() else value != target).nonzero()[0].tolist())
+    a, b = float(value[place]), float(target[place])
+    digits = next((k for k in range(6, 17) if f"{a:.{k}g}" != f"{b:.{k}g}"), 17)
+    where = f"[{', '.join(map(str, place))}] " if place else ""
+    return f"{where}is {a:.{digits}g}; expected {b:.{digits}g}"
+
+
+def _mistake(
+    answer: Any, solution: Callable, given: Sequence[Case], first: int, traps: Sequence[Trap], tolerance: float
+) -> str:
     """The sentence of the trap that gives what the answer gives, on every case on which both run; or nothing."""
     known = [
         Trap("On every case it is twice what is expected.", lambda *x: 2 * _numbers("", solution(*x))),
@@ -286,25 +317,27 @@ def _mistake(answer: Any, solution: Callable, given: Sequence[Case], first: int,
         Trap("On every case it has the wrong sign.", lambda *x: -_numbers("", solution(*x))),
     ]
     for trap in (*traps, *known):
-        alike = [_agree(answer, trap.function, case) for case in given]
+        alike = [_agree(answer, trap.function, case, max(tolerance, 1e-5)) for case in given]
         if alike[first] and False not in alike:
             return trap.sentence
     return ""
 
 
-def _agree(answer: Callable, trap: Callable, case: Case) -> bool | None:
+def _agree(answer: Callable, trap: Callable, case: Case, tolerance: float) -> bool | None:
     """Whether both give the same on a case; None where one of them does not run."""
     try:
         ours, theirs = (_numbers("", f(*_copied(case.arguments))) for f in (answer, trap))
     except Exception:
         return None
-    return _equal(ours, theirs, 1e-5)
+    return _equal(ours, theirs, tolerance)
 
 
 def _numbers(call: str, value: Any) -> Tensor:
     try:
         if isinstance(value, numbers.Real):
             value = float(value)
+        if str(getattr(value, "dtype", "")) == "object":  # numpy's arrays of whole numbers of any size
+            value = value.astype(float)
         return torch.as_tensor(value).detach().double()
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise Wrong(f"{call} must return a number or a tensor, not {shown(value)}.") from None
@@ -328,6 +361,12 @@ def _unchanged(before: Any, after: Any) -> bool:
     if isinstance(before, Tensor):
         return before.shape == after.shape and torch.allclose(before, after, rtol=0, atol=0, equal_nan=True)
     return nx.utils.graphs_equal(before, after) if isinstance(before, nx.Graph) else callable(before) or before == after
+
+
+def _raised_by(answer: Callable, error: Exception) -> bool:
+    """Whether the learner's own code raised it, not what it calls."""
+    code, frames = getattr(answer, "__code__", None), traceback.extract_tb(error.__traceback__)
+    return code is not None and frames[-1].filename == code.co_filename
 
 
 def _own_line(answer: Callable, error: Exception) -> str:
