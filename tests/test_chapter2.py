@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tiny_models import tiny
 
-from helpers import attention, graphs
+from helpers import attention, data, graphs
 from helpers.chapter2 import claims, figures, measures
 from helpers.claims import FAILS, HOLDS
 from helpers.widget.atlas import Atlas, Reading
@@ -28,12 +28,11 @@ def model():
 
 def test_connections_are_chapter_1s_graphs_and_row_stochastic():
     found = measures.connections(31)
-    for matrix, read, far in found.values():
+    for matrix, _ in found.values():
         attention.influence([matrix])
-        assert read != far
-    tree, read, far = found["tree"]
+    tree, root = found["tree"]
     assert torch.equal(tree > 0, torch.from_numpy(nx.to_numpy_array(graphs.family("tree", 31))) + torch.eye(31) > 0)
-    assert nx.shortest_path_length(graphs.family("tree", 31), read, far) == 8
+    assert max(nx.shortest_path_length(graphs.family("tree", 31), root).values()) == 4
 
 
 def test_chapter_1s_network_on_a_matrix_is_chapter_1s_jacobian():
@@ -46,10 +45,36 @@ def test_chapter_1s_network_on_a_matrix_is_chapter_1s_jacobian():
 def test_compared_graphs_have_their_closed_forms():
     table = measures.compare_connections(31, 16)
     assert table.loc["causal attention", "resistance"] == pytest.approx(2 / 31)  # a complete graph
-    assert table.loc["causal attention", "paths"] == attention.path_count(31, 16)[0]
+    assert table.loc["causal attention", "fewest paths"] == 1  # of the last token into itself
     assert table.loc["previous token", ["hops", "resistance"]].tolist() == pytest.approx([30, 30])
+    assert table.loc["tree", ["hops", "resistance"]].tolist() == pytest.approx([4, 4])
     assert table.loc["cycle", "resistance"] == pytest.approx(15 * 16 / 31)
-    assert table.loc["previous token", "influence"] == 0
+    assert table.loc["previous token", "worst heard"] == 0
+
+
+def test_the_worst_heard_token_of_causal_attention_is_beside_the_last():
+    matrix, read = measures.connections(31)["causal attention"]
+    row = attention.influence([matrix] * 16, 0.5)[read]
+    assert int(row.argmin()) == 29
+    assert measures.compare_connections().loc["causal attention", "worst heard"] == pytest.approx(float(row[29]))
+
+
+def test_the_printed_constant_is_exceeded_and_that_of_the_proof_is_reached():
+    """With the identity for a perceptron the Jacobian is 2^L times the product, which the bound of the proof is."""
+    table = measures.printed_constant(5, 3)
+    product = attention.influence_bound([attention.uniform(attention.causal_mask(5))] * 3, slope=0)[-1]
+    np.testing.assert_allclose(table["Jacobian"], 8 * product)
+    np.testing.assert_allclose(table["as proved"], table["Jacobian"])
+    assert (table["Jacobian"] > table["as printed"]).all()
+
+
+def test_the_printed_sum_is_never_below_the_product():
+    """The index too many loosens the bound: it adds terms to those of the product."""
+    for seed in range(30):
+        logits = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        maps = logits.masked_fill(~attention.causal_mask(7), -torch.inf).softmax(-1)
+        printed, product = attention.printed_path_sum(maps), attention.influence_bound(maps, slope=0)[-1]
+        assert (printed >= product - 1e-12).all()
 
 
 def test_heard_counts_equal_shares():
@@ -64,6 +89,8 @@ def test_the_bound_holds_with_attention_fixed_and_the_two_jacobians_agree_withou
     assert (table["attention fixed"] <= table["bound"] * (1 + 1e-9)).all()
     if sharpness == 0:
         np.testing.assert_allclose(table["true"], table["attention fixed"])
+    scaled = measures.bound_and_truth(sharpness, seed=seed, scales=measures.random_scales(3, seed))
+    assert (scaled["attention fixed"] <= scaled["bound"] * (1 + 1e-9)).all()
 
 
 def test_rank_correlation_handles_ties_and_rounding():
@@ -104,30 +131,82 @@ def test_stand_ins_are_the_mathematics_of_attention(model):
     maps = probe.attention_maps(model, tokens).double().mean(1)
     found = measures.influences(model, tokens)
     torch.testing.assert_close(found["rollout"], attention.influence(list(maps), 0.5)[-1])
-    # with norms of one the bound is a multiple of rollout: (A + I) = 2 (A / 2 + I / 2)
-    torch.testing.assert_close(found["bound"] / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64))
+    # with norms of one Theorem B.5's bound is a multiple of rollout: (A + I) = 2 (A / 2 + I / 2)
+    bound = attention.influence_bound(maps)[-1]
+    torch.testing.assert_close(bound / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64))
     assert not torch.allclose(found["shuffled heads"], found["rollout"])
 
 
+@pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma"])
+def test_what_tokens_hand_over_adds_up_to_what_the_block_writes(kind):
+    """The sum of what all tokens hand over is the attention block's output."""
+    from helpers import probe
+
+    model = tiny(kind)
+    tokens = measures.sequence(model, "natural", 12)
+    block = model.model.model.layers[1].self_attn
+    written, values = [], []
+    hooks = [
+        block.register_forward_hook(lambda module, arguments, out: written.append(out[0][0])),
+        block.v_proj.register_forward_hook(lambda module, arguments, out: values.append(out[0])),
+    ]
+    maps = probe.attention_maps(model, tokens)[1]
+    for hook in hooks:
+        hook.remove()
+    found = probe.contributions(model, tokens)
+    v = values[0].view(12, -1, block.head_dim).transpose(0, 1)
+    v = v.repeat_interleave(len(maps) // len(v), 0)
+    handed = torch.stack([v[h] @ block.o_proj.weight[:, h * 16 : (h + 1) * 16].T for h in range(len(maps))])
+    torch.testing.assert_close(found.values[1], handed.norm(dim=-1), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(torch.einsum("hij,hjd->id", maps, handed), written[0], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(found.shares.sum(-1), torch.ones(3, 12))
+    assert float(found.shares.triu(1).abs().max()) == 0
+
+
 def test_a_hidden_token_changes_the_spread_only_where_it_is_seen(model):
-    loss, spread = measures.without_sink(model, None)
-    same, alike = measures.without_sink(model, 33, since=127)
-    assert loss == pytest.approx(same, abs=0.05)
-    torch.testing.assert_close(spread, alike, rtol=0.05, atol=1e-3)
+    tokens = measures.sequence(model, "natural", 100)
+    plain = measures.hiding(model, tokens)
+    alike = measures.hiding(model, tokens, 98, since=100)
+    torch.testing.assert_close(plain.spread, alike.spread, rtol=0.05, atol=1e-3)
+    assert plain.loss == pytest.approx(alike.loss, abs=0.05)
+    with pytest.raises(ValueError, match="token must be"):
+        measures.hiding(model, tokens, 101)
+    with pytest.raises(ValueError, match="the length of tokens must be"):
+        measures.hiding(model, tokens[:20])
 
 
-def test_the_committed_norms_are_positive_and_of_the_stated_length():
-    table = measures.exact_sensitivities()
-    assert len(table) == measures.TOKENS
-    assert (table["norm"] > 0).all()
+def test_the_heir_is_the_token_with_the_largest_state_beside_the_hidden_one(model):
+    tokens = measures.sequence(model, "natural", 100)
+    found = measures.hiding(model, tokens, 1)
+    assert found.heir != 1
+    middle = found.norms[len(found.norms) // 2].clone()
+    middle[0] = 0
+    assert int(middle.argmax()) + 1 == found.heir
+
+
+def test_committed_tables_are_whole_and_another_model_is_measured(model, monkeypatch):
+    sensitivities, hidden = data.table("sensitivity_smollm2"), data.table("hiding_smollm2")
+    norms = sensitivities[[f"token {i}" for i in range(1, measures.TOKENS + 1)]]
+    assert bool((norms > 0).all(axis=None))
+    assert len(sensitivities) == 2 * len(measures.NAMES) + 2
+    assert len(hidden) == len(measures.HIDDEN)
+    byte = torch.arange(1, 200)
+    monkeypatch.setattr(measures, "texts", lambda model, n: {name: byte[:n] for name in measures.NAMES})
+    monkeypatch.setattr(measures, "HIDDEN", [{"text": "harbour", "token": 1, "since": 1}])
+    found = measures.hiding_table(model)
+    assert found["loss"].tolist() == [round(measures.hiding(model, byte[: measures.LENGTH], 1, 1).loss, 4)]
+    assert measures.is_exact(model) is False
+    table = measures.profiles(model)
+    own = measures.sensitivity(model, "prose 2", "trained", measures.FEW)
+    assert measures.profile_of(table, "prose 2").tolist() == pytest.approx(list(own.values()))
 
 
 @pytest.mark.slow
 def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
     from helpers import probe
 
-    exact = torch.tensor(measures.exact_sensitivities()["norm"].to_numpy())
-    found = probe.sensitivity(smollm2, measures.sequence(smollm2, "natural", measures.TOKENS), probes=12)
+    exact = measures.profile_of(measures.profiles(smollm2))
+    found = probe.sensitivity(smollm2, measures.texts(smollm2, measures.TOKENS)["harbour"], probes=12)
     assert ((found.norms - exact).abs() < 5 * found.errors + 0.02 * exact).all()
 
 
@@ -142,7 +221,7 @@ def test_patterns_are_row_stochastic_and_causal(name):
 
 
 def test_what_a_pattern_reaches_is_what_the_sentence_says():
-    assert "hears 1 of 10, most of all token 7" in figures.graph("previous token", 2)[1]
+    assert "hears 1 of 10, most of all token 8" in figures.graph("previous token", 2)[1]
     assert "hears 2 of 10" in figures.graph("blocks of 4", 3)[1]
     assert "hears 7 of 10" in figures.graph("window of 4", 2)[1]
 

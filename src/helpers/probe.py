@@ -8,6 +8,7 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -227,7 +228,12 @@ _streamed: list[_Streamed] = []
 
 @torch.inference_mode()
 def head_scores(
-    model: LanguageModel, tokens: Int[Tensor, " n"], position: int = 0, offsets: Sequence[int] = (0, 1)
+    model: LanguageModel,
+    tokens: Int[Tensor, " n"],
+    position: int = 0,
+    offsets: Sequence[int] = (0, 1),
+    hide: int | None = None,
+    since: int = 0,
 ) -> HeadScores:
     """Sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
 
@@ -237,6 +243,7 @@ def head_scores(
     Args:
         position: the token whose received attention is scored.
         offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a previous-token head.
+        hide, since: a token that no later one from position `since` on can look at, as in `with_hidden`.
 
     Raises:
         ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
@@ -244,11 +251,12 @@ def head_scores(
     """
     _check(model, "tokens", tokens)
     offsets = tuple(require.integers("offsets", offsets, 0))
-    for name, value in (("position", position), *(("offsets", offset) for offset in offsets)):
+    hidden = () if hide is None else (("hide", hide),)
+    for name, value in (("position", position), ("since", since), *hidden, *(("offsets", each) for each in offsets)):
         _check_position(name, value, len(tokens))
 
     def read(rows: int) -> HeadScores:
-        with _streaming(model, position=position, offsets=offsets, rows=rows) as task:
+        with _streaming(model, position=position, offsets=offsets, rows=rows, hide=hide, since=since) as task:
             model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
         return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
@@ -453,6 +461,60 @@ def _check_position(name: str, value: int, n: int) -> None:
         require.integer(name, value, 0, n - 1)
     except ValueError as error:
         raise ValueError(f"{error}, the places in tokens") from None
+
+
+# Values ------------------------------------------------------------------------------------------------
+
+
+class Contributions(NamedTuple):
+    """How large what the tokens hand over is, in fp32 on the CPU."""
+
+    values: Float[Tensor, "layers heads n"]
+    shares: Float[Tensor, "layers n n"]
+
+
+@torch.inference_mode()
+def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
+    """Norms of what each token hands over in each head, and each token's share in what an attention block writes.
+
+    In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms of these. Token i
+    then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides; `shares` are the norms of the c_ij,
+    divided by their sum over j. This is norm-based analysis with the residual (Kobayashi et al., 2021) for a decoder
+    that normalises before attention, so that the norm is inside f.
+
+    Args:
+        tokens: at most `MOST`.
+
+    Raises:
+        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj`.
+    """
+    maps = attention_maps(model, tokens)
+    kept: dict[int, Tensor] = {}
+    blocks = _layers(model)
+    hooks = []
+    try:
+        for layer, block in enumerate(blocks):
+            keep = functools.partial(lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer)
+            hooks.append(block.self_attn.v_proj.register_forward_hook(keep))
+        states = _forward(model, tokens, None, states=True).hidden_states
+    finally:
+        for hook in hooks:
+            hook.remove()
+    sizes, shares = [], []
+    for layer, (block, attention) in enumerate(zip(blocks, maps, strict=True)):
+        heads, n, _ = attention.shape
+        width = block.self_attn.head_dim
+        values = kept[layer].view(n, -1, width).transpose(0, 1)
+        values = values.repeat_interleave(heads // len(values), 0)
+        mixing = block.self_attn.o_proj.weight.T.view(heads, width, -1)
+        handed = (values @ mixing).float().cpu()
+        total = torch.einsum("hij,hjd->ijd", attention, handed)
+        total.diagonal(dim1=0, dim2=1).add_(states[layer][0].float().cpu().T)
+        norms = total.norm(dim=-1)
+        norms += (norms.sum(-1) == 0).float().diag()  # a state of 0 that hears of nothing keeps itself
+        sizes.append(handed.norm(dim=-1))
+        shares.append(norms / norms.sum(-1, keepdim=True))
+    return Contributions(torch.stack(sizes), torch.stack(shares))
 
 
 # Queries and keys --------------------------------------------------------------------------------------

@@ -23,8 +23,11 @@ VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01
 AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
 WU = Source("Wu et al. (2025)", "https://arxiv.org/abs/2502.01951")
 GU = Source("Gu et al. (2025)", "https://arxiv.org/abs/2410.10781")
-BARBERO_SINK = Source("Barbero et al. (2025)", "https://arxiv.org/abs/2504.02732")
+BARBERO_SINK = Source("Barbero, Arroyo et al. (2025)", "https://arxiv.org/abs/2504.02732")
 XIAO = Source("Xiao et al. (2024)", "https://arxiv.org/abs/2309.17453")
+CHOWDHURY = Source("Chowdhury (2026)", "https://arxiv.org/abs/2603.10123")
+SUN = Source("Sun et al. (2024)", "https://arxiv.org/abs/2402.17762")
+GUO = Source("Guo et al. (2024)", "https://arxiv.org/abs/2410.13835")
 # counting
 YEHUDAI = Source("Yehudai et al. (2024)", "https://arxiv.org/abs/2407.15160")
 ZHANG = Source("Zhang et al. (2024)", "https://arxiv.org/abs/2410.19730")

@@ -1,15 +1,22 @@
+import pandas as pd
+import torch
+
 from helpers.claims import CORRECTED, FAILS, HOLDS
 
 EXPECTED = {
     "causal_attention_is_no_bottleneck": (
         {CORRECTED},
-        "closed form; reached in one hop, and after 16 layers one token is heard",
+        "closed form; reached in one hop, and the worst-heard token is far below the tree's worst-heard node",
     ),
     "two_kinds_of_squashing": ({HOLDS}, "closed form"),
     "bound_with_attention_fixed": ({HOLDS}, "a theorem"),
-    "bound_of_the_true_jacobian": ({FAILS}, "random decoders of fixed seeds, exceeded tenfold"),
-    "printed_sum_is_the_product": ({FAILS}, "exact arithmetic"),
-    "early_tokens_have_more_influence": ({CORRECTED}, "closed form, and the committed table of exact norms"),
+    "true_jacobian_exceeds_the_bound": ({HOLDS}, "random decoders of fixed seeds, exceeded tenfold"),
+    "printed_constant_bounds": ({FAILS}, "an exact counterexample"),
+    "early_tokens_have_more_influence": ({CORRECTED}, "closed form and committed tables; true before training alone"),
+    "primacy_is_topology_recency_is_learned": ({HOLDS, CORRECTED}, "committed tables"),
+    "untrained_network_has_a_u": ({HOLDS}, "committed tables, far from the bounds"),
+    "valley_survives_training": ({CORRECTED}, "committed tables"),
+    "rollout_is_no_jacobian": ({HOLDS}, "committed norms, and one pass a text"),
     "largest_eigenvalue_is_one": ({HOLDS}, "a lemma"),
     "products_stay_stochastic": ({HOLDS}, "a lemma"),
     "bound_tends_to_the_first_token": ({HOLDS}, "a proposition whose conclusion is right"),
@@ -17,11 +24,92 @@ EXPECTED = {
     "causal_mask_ends_at_the_first_token": ({HOLDS}, "a theorem"),
     "window_has_the_same_limit": ({HOLDS}, "a theorem"),
     "prefix_takes_all": ({HOLDS}, "a theorem"),
+    "decay_mask_decays": ({HOLDS}, "a lemma"),
     "critical_distance_of_decay": ({HOLDS}, "a theorem; matrix products against the formula"),
-    "slow_rotation_decays": ({HOLDS}, "a theorem, inside its assumption"),
+    "slow_rotation_decays": ({HOLDS}, "a lemma, inside its assumption"),
     "residual_gives_a_u": ({HOLDS}, "closed form"),
     "first_token_is_a_sink": ({HOLDS}, "the embedded model, far from the bound"),
     "repeated_tokens_have_no_sink": ({HOLDS}, "the embedded model; equal tokens are alike to relative positions"),
-    "sinks_slow_mixing": ({HOLDS}, "the embedded model"),
-    "hiding_the_sink_breaks_the_model": ({CORRECTED}, "the embedded model; hidden early it does not"),
+    "massive_activations_go_with_the_sink": ({HOLDS, CORRECTED}, "a committed table"),
+    "sink_values_are_small": ({HOLDS, CORRECTED}, "the embedded model"),
+    "sinks_slow_mixing": ({HOLDS, CORRECTED}, "a committed table"),
+    "hiding_the_sink_breaks_the_model": ({CORRECTED}, "a committed table; hidden early it does not"),
+}
+
+
+def _hiding(late: float, early: float, control: float = 0.0, spread: float = 2.0, heir: float = 100.0):
+    """A made-up table of one text: losses above 3 nats, and how far a change spreads without the sink."""
+    rows = {
+        (0, 1): (0.0, 1.0, 200.0, 0.4),
+        (1, 1): (early, 1.0, heir, heir / 300),
+        (1, 25): (late, spread, 2.0, 0.01),
+        (6, 25): (control, 1.0, 200.0, 0.4),
+    }
+    names = ("loss", "spread", "times", "attention")
+    found = [{"token": t, "since": s, "heir": 2} | dict(zip(names, row, strict=True)) for (t, s), row in rows.items()]
+    table = pd.DataFrame(found)
+    return {"_hiding": lambda token, since: table[(table.token == token) & (table.since == since)].reset_index()}
+
+
+def _columns(choose):
+    """One frame of columns for each experiment."""
+    return {"_hiding": lambda token, since: pd.DataFrame(choose(token, since))}
+
+
+def _profile(fresh: torch.Tensor, trained: torch.Tensor):
+    return {"_profile": lambda text, network="trained": (trained if network == "trained" else fresh).double()}
+
+
+def _ranks(rollout: list[float], mask: list[float], values: list[float]):
+    table = pd.DataFrame([rollout, mask, values], index=["rollout", "mask alone", "norm-based rollout"])
+    return {"_proxies": lambda: table}
+
+
+FALLING = torch.linspace(2, 0.5, 48)
+U = torch.cat([torch.tensor([9.0]), torch.linspace(2, 0.5, 46), torch.tensor([3.0])])
+TURNED = torch.cat([U[:1], U[1:-1].flip(0), U[-1:]])
+VALLEY = torch.cat([torch.full((16,), 2.0), torch.ones(16), torch.full((16,), 3.0)])
+EVIDENCE = {
+    "early_tokens_have_more_influence": {
+        HOLDS: _profile(FALLING, FALLING),
+        CORRECTED: _profile(FALLING, VALLEY),
+        FAILS: _profile(VALLEY, VALLEY),
+    },
+    "primacy_is_topology_recency_is_learned": {
+        HOLDS: _profile(U, VALLEY),
+        CORRECTED: _profile(U, U),
+        FAILS: _profile(VALLEY, VALLEY),
+    },
+    "untrained_network_has_a_u": {
+        HOLDS: _profile(U, U),
+        CORRECTED: _profile(TURNED, U),
+        FAILS: _profile(FALLING, U),
+    },
+    "massive_activations_go_with_the_sink": {
+        HOLDS: _hiding(2, 0),
+        CORRECTED: _columns(lambda token, since: {"times": [99.0], "attention": [0.4], "heir": [2]}),
+        FAILS: _hiding(2, 0, heir=3),
+    },
+    "sinks_slow_mixing": {
+        HOLDS: _hiding(2, 0),
+        CORRECTED: _columns(
+            lambda token, since: {"spread": [1.0, 1.0] if token != 1 else [2.0, 1.0] if since > 1 else [1.1, 1.1]}
+        ),
+        FAILS: _hiding(2, 0, spread=0.9),
+    },
+    "hiding_the_sink_breaks_the_model": {
+        HOLDS: _hiding(2, 2),
+        CORRECTED: _hiding(2, 0),
+        FAILS: _hiding(0.1, 0),
+    },
+    "sink_values_are_small": {
+        HOLDS: {"_value_ratio": lambda tokens: torch.full((2, 3), 0.2)},
+        CORRECTED: {"_value_ratio": lambda tokens: torch.tensor([[0.2, 0.7, 0.3]])},
+        FAILS: {"_value_ratio": lambda tokens: torch.full((2, 3), 1.5)},
+    },
+    "rollout_is_no_jacobian": {
+        HOLDS: _ranks([0.1, 0.1], [0.2, 0.2], [0.3, 0.3]),
+        CORRECTED: _ranks([0.1, 0.1, 0.5], [0.2, 0.2, 0.2], [0.3, 0.3, 0.3]),
+        FAILS: _ranks([0.9, 0.9], [0.2, 0.2], [0.3, 0.3]),
+    },
 }

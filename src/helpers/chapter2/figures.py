@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
+import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
@@ -53,7 +54,7 @@ def graph(name: str, layers: int) -> tuple[Axes, str]:
     _arcs(right, matrix, heard[-1])
     right.set_title("arcs of one layer", size=16)
     most = int(heard[-1].argmax())
-    text = f"After {layers} layer{'s' * (layers > 1)} the last token hears {reached} of {N}, most of all token {most} ({heard[-1, most]:.2f})."
+    text = f"After {layers} layer{'s' * (layers > 1)} the last token hears {reached} of {N}, most of all token {most + 1} ({heard[-1, most]:.2f})."
     return left, text
 
 
@@ -62,9 +63,9 @@ def _matrix(ax: Axes, matrix: Float[Tensor, "n n"]) -> None:
     ax.set(
         xlabel="token looked at",
         ylabel="token that looks",
-        xticks=range(0, len(matrix), 3),
-        yticks=range(0, len(matrix), 3),
     )
+    for ticks in (ax.set_xticks, ax.set_yticks):
+        ticks(range(0, len(matrix), 3), range(1, len(matrix) + 1, 3))
     ax.grid(False)
 
 
@@ -78,9 +79,41 @@ def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"]) ->
                 width = 0.6 + 3 * float(matrix[i, j])
                 ax.add_patch(Arc(((i + j) / 2, 0), i - j, 0.9 * (i - j), theta1=0, theta2=180, lw=width, color=colour))
     ax.scatter(range(n), [0] * n, s=[60 + 700 * float(h) for h in heard], color=BLUE, zorder=3, edgecolors="black")
-    ax.set(xlim=(-0.9, n - 0.1), ylim=(-0.9, 0.46 * n + 0.5), xticks=range(0, n, 3), yticks=[], xlabel="token")
+    ax.set(xlim=(-0.9, n - 0.1), ylim=(-0.9, 0.46 * n + 0.5), yticks=[], xlabel="token")
+    ax.set_xticks(range(0, n, 3), range(1, n + 1, 3))
     ax.grid(False)
     ax.spines["left"].set_visible(False)
+
+
+def worst_heard(n: int = 31, layers: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> tuple[Axes, str]:
+    """The share of the worst-heard node in the one that is read, by layers, in five graphs; half of each state kept."""
+    found = {}
+    for name, (matrix, read) in measures.connections(n).items():
+        found[name] = [float(attention.influence([matrix] * k, 0.5)[read].min()) for k in layers]
+    tree, causal = found["tree"], found["causal attention"]
+    turned = tree[-1] > tree[2] and causal[-1] < causal[2]
+    ax = style.axes(
+        "Layers help the tree, and silence causal attention" if turned else "Layers do the same to both",
+        "layers",
+        "share of the worst-heard node",
+        log="xy",
+        height=4.4,
+    )
+    colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
+    for (name, shares), colour in zip(found.items(), colours, strict=True):
+        kept = [(k, share) for k, share in zip(layers, shares, strict=True) if share > 0]
+        if kept:
+            ax.plot(*zip(*kept, strict=True), "o-", color=colour, label=name)
+    ax.axhline(1 / n, color="black", lw=1, ls="--")
+    ax.set_ylim(1e-20, 1)
+    ax.set_xticks(layers, layers)
+    ax.minorticks_off()
+    style.label(ax)
+    sixteen, last = layers.index(16), len(layers) - 1
+    text = ", ".join(
+        f"{name} {style.number(found[name][sixteen])} and {style.number(found[name][last])}" for name in found
+    )
+    return ax, f"After 16 and {layers[-1]} layers: {text}. Dashed: an equal share. What is not reached has no point."
 
 
 def mask(name: str, n: int) -> Float[Tensor, "n n"]:
@@ -113,7 +146,10 @@ def landscape(name: str, layers: int, residual: float, lengths: Sequence[int] = 
     ax.set_xticks([0, 0.5, 1], ["first", "middle", "last"])
     ax.legend(loc="upper center", ncols=3)
     row = rows[32]
-    text = f"n = 32: first token {float(row[0]):.3f}, token 16 {float(row[16]):.2g}, last {float(row[-1]):.3f}; as if {measures.heard(row):.1f} tokens were heard."
+    text = (
+        f"n = 32: first token {style.number(float(row[0]))}, token 17 {style.number(float(row[16]))}, last "
+        f"{style.number(float(row[-1]))}; as if {measures.heard(row):.1f} tokens were heard."
+    )
     return ax, text
 
 
@@ -139,9 +175,10 @@ def bound(sharpness: float) -> tuple[Axes, str]:
         else "The bound holds for both Jacobians here"
     )
     ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=4.2)
-    ax.plot(table["bound"], "_", ms=20, mew=3, color=GREY, label="bound")
-    ax.plot(table["true"], "o", color=RED, label="true")
-    ax.plot(table["attention fixed"], "s", ms=6, color=BLUE, label="attention fixed")
+    places = range(1, len(table) + 1)
+    ax.plot(places, table["bound"], "_", ms=20, mew=3, color=GREY, label="bound")
+    ax.plot(places, table["true"], "o", color=RED, label="true")
+    ax.plot(places, table["attention fixed"], "s", ms=6, color=BLUE, label="attention fixed")
     ax.set_ylim(0.003, 60)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     ratio = table.div(table["bound"], axis=0)
@@ -159,9 +196,9 @@ def distances() -> tuple[Axes, str]:
         # t + 1 factors: the theorem counts layers from 0
         row = attention.influence([attention.decay(n, rate)] * (layers + 1))[-1].flip(0)[:200]
         best, formula = int(row[1:].argmax()) + 1, attention.critical_distance(layers, rate)
-        ax.plot(row, color=colour, label=f"m = {rate:g}")
+        ax.plot(row, color=colour, label=f"c = {rate:g}")
         ax.axvline(formula, color=colour, lw=1, ls="--")
-        parts.append(f"{best} (formula {formula:.1f}) at m = {rate:g}")
+        parts.append(f"{best} (formula {formula:.1f}) at c = {rate:g}")
     apart = all(0 < int(line.get_ydata().argmax()) < n - 1 for line in ax.get_lines() if len(line.get_ydata()) > 2)
     ax.set_title(
         "The most influential token is neither first nor last" if apart else "The most influential token is an end"
@@ -176,7 +213,7 @@ def trap() -> tuple[Axes, str]:
     scores = [float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths]
     last = max(n for n, score in zip(lengths, scores, strict=True) if score > 0.3)
     ax = style.axes(
-        f"Uniform attention is a “sink” up to {last} tokens", "n (tokens)", "sink score of token 0", height=4.2
+        f"Uniform attention is a “sink” up to {last} tokens", "n (tokens)", "sink score of the first token", height=4.2
     )
     ax.plot(lengths, scores, color=BLUE, label="uniform")
     ax.axhline(0.3, color=RED, lw=1.5, ls="--")
@@ -189,22 +226,20 @@ def trap() -> tuple[Axes, str]:
 
 
 def brake() -> tuple[Axes, str]:
-    """What token 4 adds to the last of 32 tokens after 8 layers, by the share that a sink takes."""
+    """What token 5 adds to the last of 32 tokens after 8 layers, by the share that a sink takes."""
     shares = [k / 20 for k in range(20)]
     found = [float(attention.influence([attention.sink(32, p)] * 8, 0.5)[-1, 4]) for p in shares]
     falls = all(a > b for a, b in itertools.pairwise(found))
     ax = style.axes(
         "A sink keeps other tokens from mixing" if falls else "A sink does not keep others from mixing",
-        "share of attention on token 0",
-        "influence of token 4",
+        "share of attention on the first token",
+        "influence of token 5",
         log="y",
         height=4.2,
     )
     ax.plot(shares, found, "o-", color=BLUE)
-    return (
-        ax,
-        f"Without a sink {found[0]:.4f}; with a share of 0.8 on token 0, {found[16]:.5f}; with 0.95, {found[19]:.1e}.",
-    )
+    none, much, most = (style.number(found[k]) for k in (0, 16, 19))
+    return ax, f"Without a sink {none}; with a share of 0.8 on the first token {much}; with 0.95, {most}."
 
 
 def middle() -> tuple[Axes, str]:
@@ -212,33 +247,47 @@ def middle() -> tuple[Axes, str]:
     table = data.table("reported/lost_in_the_middle")
     row = attention.influence([attention.uniform(attention.causal_mask(20))] * 6, 0.8)[-1]
     lowest, least = int(table["place"][table["accuracy"].idxmin()]), int(row.argmin()) + 1
-    title = f"Lowest at place {lowest} as reported, at {least} in the graph"
-    ax = style.axes(title, "place of the document with the answer", "accuracy (%)", height=4.2)
-    ax.plot(table["place"], table["accuracy"], "o", mfc="white", mew=2.5, color=BLUE)
-    ax.axhline(56.1, color=GREY, lw=1.5, ls="--")
-    ax.text(12, 57, "without documents", color=GREY, size=14)
-    ax.set_ylim(50, 80)
-    other = ax.twinx()
-    other.plot(range(1, 21), row, color=RED)
-    other.set(ylim=(0, float(row.max()) * 1.1), ylabel="influence in the graph")
-    other.yaxis.label.set_color(RED)
-    other.grid(False)
-    ax.set_xticks([1, 5, 10, 15, 20])
-    return ax, (
-        f"Reported accuracy is lowest at place {lowest} of those tried, the graph's influence at place {least}; "
+    left, right = Figure(figsize=(9.0, 4.2)).subplots(1, 2)
+    left.plot(table["place"], table["accuracy"], "o", mfc="white", mew=2.5, color=BLUE)
+    left.axhline(56.1, color=GREY, lw=1.5, ls="--")
+    left.text(20, 57, "without documents", color=GREY, size=14, ha="right")
+    left.set(ylim=(50, 80), xlabel="place of the answer", ylabel="accuracy (%)")
+    left.set_title(f"reported: lowest at {lowest}", size=16)
+    right.plot(range(1, 21), row, "o-", ms=5, color=RED)
+    right.set(ylim=(0, float(row.max()) * 1.1), xlabel="token", ylabel="influence")
+    right.set_title(f"graph: least at {least}", size=16)
+    for ax in (left, right):
+        ax.set_xticks([1, 5, 10, 15, 20])
+    return left, (
+        f"Reported accuracy is lowest at place {lowest} of those tried, the graph's influence at token {least}; "
         f"reported first {table['accuracy'].iloc[0]}, last {table['accuracy'].iloc[-1]}."
     )
+
+
+def reported_sinks() -> tuple[Axes, str]:
+    """Shares of sink heads that others report, by text."""
+    table = data.table("reported/attention_sinks").set_index("model")
+    kept = ", ".join(table.index[table["repeated"] > 0])
+    ax = style.axes(f"Equal tokens leave a sink in {kept} alone", "heads with a sink (%)", "", height=3.6)
+    texts = {"natural": BLUE, "random": GREEN, "repeated": RED}
+    for name, colour in texts.items():
+        ax.plot(table[name], range(len(table)), "o", mfc="white", mew=2.5, color=colour, label=name)
+    ax.set_yticks(range(len(table)), table.index)
+    ax.set_ylim(-0.6, len(table) - 0.4)
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    rows = [f"{name} " + ", ".join(f"{table.loc[name, text]:g}" for text in texts) for name in table.index]
+    return ax, "Reported, in per cent, on natural, random, repeated tokens: " + "; ".join(rows) + "."
 
 
 # The lab ------------------------------------------------------------------------------------------------
 
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
-    """The mean sink score of a layer's heads, by text."""
+    """The mean sink score of a layer's heads, by text; layers from 1."""
     means = {name: score.mean(1) for name, score in scores.items()}
     ax = style.axes("", "layer", "mean sink score", height=4.2)
     for name, mean in means.items():
-        ax.plot(mean, label=name)
+        ax.plot(range(1, len(mean) + 1), mean, label=name)
     ax.set_ylim(0, 1)
     style.label(ax)
     low = min(float(mean.mean()) for mean in means.values())
@@ -247,69 +296,176 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
     return ax, "Mean sink score: " + ", ".join(f"{name} {float(mean.mean()):.2f}" for name, mean in means.items()) + "."
 
 
-def sensitivities(exact: Tensor, norms: Tensor, errors: Tensor) -> tuple[Axes, str]:
-    """Exact Jacobian norms, and the randomised ones with twice their standard errors."""
-    inside = float(((norms - exact).abs() <= 2 * errors).double().mean())
-    off = float((norms / exact - 1).square().mean().sqrt())
-    ax = style.axes(f"Root mean square error {off:.1%}", "token", "norm of the Jacobian", log="y", height=4.2)
-    ax.plot(exact, "_", ms=11, mew=3, color="black", label="exact")
-    ax.errorbar(range(len(norms)), norms, 2 * errors, fmt="o", ms=5, color=BLUE, label="randomised")
-    ax.legend()
-    share = float(exact[0] / exact.sum())
-    return (
-        ax,
-        f"Root mean square error {off:.1%}; {inside:.0%} of the exact norms within two error bars; the first token has {share:.0%} of all.",
+def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None) -> tuple[Axes, str]:
+    """Randomised Jacobian norms with twice their standard errors, the exact ones where there are, and the loudest words."""
+    truth = norms if exact is None else exact
+    n = len(norms)
+    share = float(truth[0] / truth.sum())
+    place = 1 + int((truth > truth[0]).sum())
+    ax = style.axes(f"The first token has {share:.0%} of the sensitivity", "token", "norm of the Jacobian", height=4.4)
+    ax.errorbar(range(1, n + 1), norms, 2 * errors, fmt="o", ms=5, color=BLUE, label="randomised")
+    if exact is not None:
+        ax.plot(range(1, n + 1), exact, "_", ms=11, mew=3, color="black", label="exact")
+    ax.legend(loc="upper center")
+    loud = [k for k in truth.argsort(descending=True).tolist() if 3 < k < n - 6 and words[k].strip().isalpha()][:5]
+    for k in loud:
+        ax.annotate(
+            words[k].strip(), (k + 1, float(truth[k])), (0, 8), textcoords="offset points", ha="center", size=13
+        )
+    ax.set_ylim(0, 1.12 * float(truth.max()))
+    named = ", ".join(words[k].strip() for k in sorted(loud))
+    text = f"The first token is number {place} of {n}; in the middle the loudest words are {named}."
+    if exact is not None:
+        off = float((norms / exact - 1).square().mean().sqrt())
+        inside = float(((norms - exact).abs() <= 2 * errors).double().mean())
+        text += f" Root mean square error of the randomised norms {off:.1%}; {inside:.0%} of the exact ones within two error bars."
+    return ax, text
+
+
+def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
+    """Each token's share of the sensitivity, times the length, with random weights and trained: means and ranges over texts."""
+    ax = style.axes("", "token", "share of the sensitivity × n", log="y", height=4.4)
+    means = {}
+    for network, name, colour in (("seed 0", "random weights", GREY), ("trained", "trained", BLUE)):
+        rows = torch.stack([measures.profile_of(table, text, network) for text in measures.NAMES])
+        rows = rows / rows.sum(1, keepdim=True) * rows.shape[1]
+        means[name] = rows.mean(0)
+        places = range(1, rows.shape[1] + 1)
+        ax.fill_between(places, rows.amin(0), rows.amax(0), color=colour, alpha=0.2, lw=0)
+        ax.plot(places, means[name], color=colour, label=name)
+    before, after = means.values()
+    n = len(before)
+    ax.axhline(1, color="black", lw=1, ls="--")
+    ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    ax.minorticks_off()
+    style.label(ax)
+    least = int(before[:-1].argmin()) + 1
+    late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]
+    turned = float(before[0]) > float(after[0]) and late[1] > late[0]
+    ax.set_title("Training turns the ear to the late tokens" if turned else "Training keeps the order of the tokens")
+    return ax, (
+        f"Mean of {len(measures.NAMES)} texts. Random weights: the first token has {float(before[0]) / n:.1%}, the least is "
+        f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. Trained: {float(after[0]) / n:.1%} and "
+        f"{late[1]:.0%}. Dashed: equal shares."
     )
 
 
-def proxies(found: dict[str, float]) -> tuple[Axes, str]:
-    """Rank correlations of what is used in place of a Jacobian with the exact one."""
-    over = found["rollout"] > max(found["uniform"], found["shuffled heads"])
-    title = "Rollout tells more than its controls" if over else "Rollout tells no more than its controls"
-    ax = style.axes(title, "rank correlation with the exact norms", "", height=4.2)
-    names = sorted(found, key=found.get)
-    colours = [GREY if name in ("uniform", "shuffled heads", "position") else BLUE for name in names]
-    ax.barh(names, [found[name] for name in names], color=colours)
+def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
+    """Rank correlations with the Jacobian's norms of what is used in its place: a dot a text, a bar for the mean."""
+    below = int((table.loc["rollout"] <= table.loc["mask alone"]).sum())
+    ax = style.axes(
+        f"Rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
+        "rank correlation with the Jacobian's norms",
+        "",
+        height=4.6,
+    )
+    controls = ("position", "shuffled heads", "mask alone", "untrained")
+    order = table.mean(axis=1).sort_values().index
+    for k, name in enumerate(order):
+        colour = GREY if name in controls else BLUE
+        ax.plot(table.loc[name], [k] * table.shape[1], "o", ms=8, mfc="none", mew=1.8, color=colour)
+        ax.plot([table.loc[name].mean()], [k], "|", ms=24, mew=4, color=colour)
+    ax.set_yticks(range(len(order)), order)
     ax.axvline(0, color="black", lw=1)
     ax.set_xlim(-1, 1)
-    return ax, "Rank correlations: " + ", ".join(f"{name} {found[name]:.2f}" for name in reversed(names)) + "."
+    means = ", ".join(f"{name} {style.number(float(table.loc[name].mean()))}" for name in reversed(order))
+    return ax, f"Mean over {table.shape[1]} texts: {means}."
 
 
-def hidden_since(found: dict[int, float], plain: float, control: dict[int, float]) -> tuple[Axes, str]:
-    """The later loss when the first token is hidden from a position on, beside another token hidden likewise."""
-    worst = max(found, key=found.get)
+def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
+    """By layer, the state's norm of the token that is largest at half depth, over the median of all tokens."""
+    ax = style.axes("", "layer", "norm over the median", log="y", height=4.4)
+    parts = []
+    for (name, each), colour in zip(found.items(), (BLUE, RED, GREEN), strict=True):
+        ratio = each.norms[:, each.heir - 1] / each.norms.median(1).values
+        ax.plot(range(len(ratio)), ratio, color=colour, label=f"token {each.heir}: {name}")
+        parts.append(
+            f"{name}: token {each.heir}, {style.number(each.times)} times the median, attention {each.attention:.0%}"
+        )
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    grown = [name for name, each in found.items() if each.times > 50]
+    ax.set_title(f"A giant state in {len(grown)} of {len(found)} cases")
+    return ax, "At half depth " + "; ".join(parts) + "."
+
+
+def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How much the later loss rises when the first token is hidden from a place on: a line a text."""
+    plain = table[table["token"] == 0].set_index("text")["loss"]
+    rows = table[table["token"] == 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
+    other = table[table["token"] > 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
+    worst = rows.max(axis=1)
     ax = style.axes(
-        f"Hidden late, the first token is missed: up to {found[worst] - plain:+.1f} nats",
-        "token hidden from this position on",
-        "loss (nats)",
-        height=4.2,
+        f"Hidden late, the first token is missed in {int((worst > 0.5).sum())} of {len(rows)} texts",
+        "first token hidden from this token on",
+        "loss, above nothing hidden (nats)",
+        height=4.4,
     )
-    ax.plot(list(found), list(found.values()), "o-", color=RED, label="first token")
-    ax.plot(list(control), list(control.values()), "o-", color=BLUE, label="token 5")
-    ax.axhline(plain, color=GREY, lw=1.5, ls="--")
+    for _, row in rows.iterrows():
+        ax.plot(row.index, row, color=RED, lw=1, alpha=0.5)
+    ax.plot(rows.columns, rows.mean(), "o-", color=RED, label="first token, mean")
+    control = int(table["token"].max())
+    ax.plot(other.columns, other.mean(), "s-", color=BLUE, label=f"token {control}")
+    ax.axhline(0, color="black", lw=1)
     style.label(ax)
-    text = ", ".join(f"{since}: {loss:.2f}" for since, loss in found.items())
-    return ax, f"Loss with nothing hidden {plain:.2f}. First token hidden from position {text}; worst at {worst}."
-
-
-def spreading(plain: Tensor, without: Tensor, control: Tensor) -> tuple[Axes, str]:
-    """By layer, how far one changed token moves the states of later ones."""
-    ratio = float((without[1:] / plain[1:]).max())
-    ax = style.axes(
-        f"Without the sink a change spreads up to {ratio:.1f} times further",
-        "layer",
-        "relative change of later states",
-        height=4.2,
+    late = rows[25]
+    return ax, (
+        f"{len(rows)} texts. Hidden from all: {style.number(float(rows[1].min()))} to {style.number(float(rows[1].max()))} "
+        f"nats; from token 9 on {style.number(float(rows[9].min()))} to {style.number(float(rows[9].max()))}; from token 25 on "
+        f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. Token {control} hidden from token 25 on: "
+        f"{style.number(float(other[25].max()))} at most."
     )
-    for values, name, colour in (
-        (without, "sink hidden", RED),
-        (plain, "nothing hidden", GREY),
-        (control, "token 5 hidden", BLUE),
-    ):
-        ax.plot(values, color=colour, label=name, ls="--" if name == "token 5 hidden" else "-")
-    ax.legend()
-    k = int((without[1:] / plain[1:]).argmax()) + 1
+
+
+def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How far a replaced token moves later states when a token is hidden, over the same with nothing hidden."""
+    plain = table[table["token"] == 0].set_index("text")["spread"]
+    cases = {
+        "sink hidden late": (1, 25),
+        "sink hidden from the start": (1, 1),
+        f"token {measures.CONTROL} hidden late": (measures.CONTROL, 25),
+    }
+    found = {}
+    for name, (token, since) in cases.items():
+        rows = table[(table["token"] == token) & (table["since"] == since)].set_index("text")["spread"]
+        found[name] = rows / plain
+    late, *controls = found.values()
+    further = int((late > pd.concat(controls).max()).sum())
+    ax = style.axes(
+        f"Without a sink a change spreads further in {further} of {len(late)} texts",
+        "change of later states, over nothing hidden",
+        "",
+        height=3.6,
+    )
+    for k, (name, ratio) in enumerate(reversed(found.items())):
+        colour = RED if name == "sink hidden late" else GREY
+        ax.plot(ratio, [k] * len(ratio), "o", mfc="none", mew=1.8, color=colour)
+        ax.plot([ratio.mean()], [k], "|", ms=24, mew=4, color=colour)
+    ax.set_yticks(range(len(found)), list(reversed(found)))
+    ax.set_ylim(-0.6, len(found) - 0.4)
+    ax.axvline(1, color="black", lw=1)
+    return ax, "; ".join(f"{name}: {r.min():.2f} to {r.max():.2f}" for name, r in found.items()) + "."
+
+
+def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, attended: float) -> str:
+    """The lab's answer, from what was measured on the model alone; `attended` is the attention that the first token gets."""
+    shares = {}
+    for network in ("seed 0", "trained"):
+        rows = [measures.profile_of(table, text, network) for text in measures.NAMES]
+        shares[network] = sum(float(row[0] / row.sum()) for row in rows) / len(rows)
+    fresh = [measures.profile_of(table, text, "seed 0") for text in measures.NAMES]
+    falls = all(measures.rank_correlation(torch.arange(len(row) - 1).double(), row[:-1]) < -0.9 for row in fresh)
+    plain = hidden[hidden["token"] == 0].set_index("text")["loss"]
+    late, early = (
+        float((hidden[(hidden["token"] == 1) & (hidden["since"] == since)].set_index("text")["loss"] - plain).mean())
+        for since in (25, 1)
+    )
+    rollout, alone = (style.number(float(ranks.loc[name].mean())) for name in ("rollout", "mask alone"))
     return (
-        ax,
-        f"Largest ratio {ratio:.2f} in layer {k}: {float(plain[k]):.3f} becomes {float(without[k]):.3f}; with token 5 hidden it is {float(control[k]):.3f}.",
+        f"> **Answer.** {'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
+        f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and less falls on each later one' if falls else ''}. "
+        f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
+        f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
+        f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
+        f"{alone}). Hidden while it is in use, the sink costs {style.number(late)} nats; hidden from the start, "
+        f"{style.number(early)}."
     )

@@ -1,21 +1,22 @@
 """What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model.
 
-python -m helpers.chapter2.measures writes data/sensitivity_smollm2.csv: exact Jacobian norms take minutes.
+python -m helpers.chapter2.measures writes data/sensitivity_smollm2.csv and data/hiding_smollm2.csv: minutes.
 """
 
+import functools
 import math
-import platform
-import time
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import networkx as nx
 import pandas as pd
 import torch
+import transformers
 from jaxtyping import Float, Int
 from scipy.stats import spearmanr
 from torch import Tensor
 
-from helpers import attention, compute, data, graphs, models, probe
+from helpers import attention, compute, data, graphs, models, probe, require, sweep
 from helpers.models import LanguageModel
 from helpers.widget.atlas import Reading
 
@@ -30,47 +31,55 @@ TEXT = (
 )
 TEXTS = ("natural", "random", "repeated")
 TOKENS = 48  # of the committed sensitivities
+LENGTH = 128  # tokens of the texts in which a token is hidden
+AFTER = 64  # later losses and changes are those of the tokens after this one
+STRETCHES = 6  # of data/prose.txt, beside the lab's own text
+APART = 120  # tokens from the start of one stretch to the next
+DIRECTIONS = 64  # of the committed sensitivities that are not exact
+FEW = 12  # of those of another model, measured on the spot
+SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is hidden
+CONTROL = 6  # the token that is hidden instead
 
 
 # Graphs side by side ------------------------------------------------------------------------------------
 
 
-def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int, int]]:
-    """Who listens to whom in five graphs of n nodes: row-stochastic matrix, the node that is read, the one far from it.
+def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
+    """Who listens to whom in five graphs of n nodes: the row-stochastic matrix, and the node that is read.
 
-    Tree and cycle are chapter 1's, each node also hears itself; chain, window and causal attention have a direction.
+    Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root; chain, window and
+    causal attention have a direction and are read at the last token.
     """
-    found = {}
-    for name in ("tree", "cycle"):
-        graph = graphs.family(name, n)
-        far, read = graphs.far_pair(graph)
-        found[name] = graphs.adjacency(graph, "row", loops=True), read, far
+    found = {name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0) for name in ("tree", "cycle")}
     for width in (2, 4):
         name = "previous token" if width == 2 else f"window of {width}"
-        found[name] = attention.uniform(attention.window_mask(n, width)), n - 1, 0
-    found["causal attention"] = attention.uniform(attention.causal_mask(n)), n - 1, 0
+        found[name] = attention.uniform(attention.window_mask(n, width)), n - 1
+    found["causal attention"] = attention.uniform(attention.causal_mask(n)), n - 1
     return found
 
 
 def compare_connections(n: int = 31, layers: int = 16, width: int = 16) -> pd.DataFrame:
-    """Chapter 1's measures from the farthest node to the one that is read; a graph's direction counts where it can.
+    """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction counts where it can.
 
-    Columns: hops; effective resistance of the undirected graph; paths of `layers` steps; influence with a residual
-    of 1/2; the Jacobian of chapter 1's random network, as a share of the own input's.
+    Columns: hops; effective resistance of the undirected graph; fewest paths of `layers` steps; influence of the
+    worst-heard node with half of the own state kept, and as if how many nodes were heard equally; the Jacobian of
+    chapter 1's random network for its worst-heard node, as a share of the own input's.
     """
     rows = {}
-    for name, (matrix, read, far) in connections(n).items():
+    for name, (matrix, read) in connections(n).items():
         directed = nx.from_numpy_array((matrix > 0).numpy().astype(int), create_using=nx.DiGraph)
         plain = nx.Graph(directed.to_undirected())
         plain.remove_edges_from(nx.selfloop_edges(plain))
         steps = (matrix > 0).double()
+        row = attention.influence([matrix] * layers, 0.5)[read]
         norms = network_norms(matrix, read, layers, width)
         rows[name] = {
-            "hops": nx.shortest_path_length(directed, read, far),
-            "resistance": graphs.effective_resistance(plain)[read, far].item(),
-            "paths": int(torch.linalg.matrix_power(steps, layers)[read, far]),
-            "influence": attention.influence([matrix] * layers, 0.5)[read, far].item(),
-            "Jacobian, share of own": (norms[far] / norms[read]).item(),
+            "hops": max(nx.shortest_path_length(directed, read).values()),
+            "resistance": graphs.effective_resistance(plain)[read].max().item(),
+            "fewest paths": int(torch.linalg.matrix_power(steps, layers)[read].min()),
+            "worst heard": row.min().item(),
+            "heard, as if": heard(row).item(),
+            "Jacobian, worst": (norms.min() / norms[read]).item(),
         }
     return pd.DataFrame(rows).T
 
@@ -100,13 +109,19 @@ def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
 
 
 def decoder(
-    n: int = 12, layers: int = 3, width: int = 16, sharpness: float = 1.0, seed: int = 0
+    n: int = 12, layers: int = 3, width: int = 16, sharpness: float = 1.0, seed: int = 0, scales: dict | None = None
 ) -> tuple[Callable[[Tensor, bool], Tensor], Float[Tensor, "n d"]]:
-    """The decoder of Theorem B.5 with random weights, all norms the identity, and an input.
+    """The decoder of Theorem B.5 with random weights, and an input.
 
-    z_i = sum_j A_ij v_j + v_i with A = softmax(sharpness v_i W v_j), v' = relu(z U) + z with U orthogonal, so that the
-    perceptron's Lipschitz constant is 1. The function's second argument keeps A from being differentiated.
+    z_i = sum_j A_ij v_j / norm1 + v_i with A = softmax(sharpness v_i W v_j), v' = slope relu(z / norm2 U) + z with U
+    orthogonal, and y = v / norm3. The function's second argument keeps A from being differentiated.
+
+    Args:
+        scales: `norm1`, `norm2`, `slope` (one a layer) and `norm3`, as `attention.influence_bound` takes them; by
+            default all are 1.
     """
+    scales = scales or {}
+    first, second, slope = (scales.get(name, [1.0] * layers) for name in ("norm1", "norm2", "slope"))
     generator = torch.Generator().manual_seed(seed)
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
     perceptron = torch.linalg.qr(torch.randn(layers, width, width, generator=generator, dtype=torch.float64)).Q
@@ -115,31 +130,65 @@ def decoder(
 
     def run(v: Tensor, frozen: bool) -> tuple[Tensor, list[Tensor]]:
         maps = []
-        for w, u in zip(mixing, perceptron, strict=True):
+        for w, u, beta1, beta2, steep in zip(mixing, perceptron, first, second, slope, strict=True):
             # unit-length queries and keys keep the logits within the sharpness, whatever the layer
             unit = torch.nn.functional.normalize(v, dim=-1)
             logits = sharpness * (unit @ w @ unit.T) * math.sqrt(width)
             weights = logits.masked_fill(hidden, -math.inf).softmax(-1)
             weights = weights.detach() if frozen else weights
             maps.append(weights.detach())
-            z = weights @ v + v
-            v = torch.relu(z @ u) + z
-        return v, maps
+            z = weights @ v / beta1 + v
+            v = steep * torch.relu(z / beta2 @ u) + z
+        return v / scales.get("norm3", 1.0), maps
 
     return run, inputs
 
 
-def bound_and_truth(sharpness: float, n: int = 12, layers: int = 3, seed: int = 0) -> pd.DataFrame:
+def random_scales(layers: int, seed: int) -> dict:
+    """Norms and slopes for `decoder`, drawn between 1/2 and 2."""
+    drawn = 2 ** (2 * torch.rand(3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    first, second, slope = drawn[:, :layers].tolist()
+    return {"norm1": first, "norm2": second, "slope": slope, "norm3": float(drawn[0, -1])}
+
+
+def bound_and_truth(
+    sharpness: float, n: int = 12, layers: int = 3, seed: int = 0, scales: dict | None = None
+) -> pd.DataFrame:
     """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed and without."""
-    run, inputs = decoder(n, layers, sharpness=sharpness, seed=seed)
+    run, inputs = decoder(n, layers, sharpness=sharpness, seed=seed, scales=scales)
     _, maps = run(inputs, True)
-    columns = {"bound": attention.influence_bound(maps)[-1]}
+    columns = {"bound": attention.influence_bound(maps, **(scales or {}))[-1]}
     for name, frozen in (("attention fixed", True), ("true", False)):
         jacobian = torch.autograd.functional.jacobian(
             lambda v, frozen=frozen: run(v, frozen)[0][-1], inputs, vectorize=True
         )
         columns[name] = torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
     return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+
+
+def printed_constant(n: int = 5, layers: int = 3) -> pd.DataFrame:
+    """The last token's Jacobian beside Theorem B.5 as printed and as proved: uniform attention, norms and slope 1.
+
+    The decoder of the theorem with the identity for its perceptron, v' = 2 (A v + v), whose Jacobian is exact.
+    """
+    matrix = attention.uniform(attention.causal_mask(n))
+
+    def run(v: Tensor) -> Tensor:
+        for _ in range(layers):
+            z = matrix @ v + v
+            v = z + z
+        return v[-1]
+
+    maps = [matrix] * layers
+    jacobian = torch.autograd.functional.jacobian(run, torch.ones(n, dtype=torch.float64))
+    return pd.DataFrame(
+        {
+            "Jacobian": jacobian.abs().numpy(),
+            "as printed": attention.printed_path_sum(maps).numpy(),
+            "as proved": attention.influence_bound(maps)[-1].numpy(),
+        },
+        index=range(1, n + 1),
+    ).rename_axis("token")
 
 
 # A real model ----------------------------------------------------------------------------------------------
@@ -167,20 +216,36 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
     return torch.cat([probe.first_token(model), tokens]) if first else tokens
 
 
+def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
+    """Seven texts of n tokens, a first token included: the lab's own and six stretches of the course's prose.
+
+    Raises:
+        ValueError: more tokens than the stretches have.
+    """
+    prose = probe.encode(model, (data.folder() / "prose.txt").read_text(encoding="utf-8"))
+    if n - 1 + (STRETCHES - 1) * APART > len(prose):
+        raise ValueError(f"n must be at most {len(prose) + 1 - (STRETCHES - 1) * APART}, not {n}")
+    found = {"harbour": sequence(model, "natural", n)}
+    for k in range(STRETCHES):
+        found[f"prose {k + 1}"] = torch.cat([probe.first_token(model), prose[k * APART : k * APART + n - 1]])
+    return found
+
+
 def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)) -> pd.DataFrame:
-    """Share of heads with a sink score above 0.3 (Gu et al.'s metric) by text, with and without a first token."""
+    """Share of heads with a score above 0.3, by text, with and without a first token, and uniform attention's scores.
+
+    "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
+    """
     rows = []
     for kind in TEXTS:
         for first in (True, False):
-            scores = [probe.head_scores(model, sequence(model, kind, n, first, seed)).sink for seed in seeds]
-            stacked = torch.stack(scores)
+            scores = [probe.head_scores(model, sequence(model, kind, n, first, seed)) for seed in seeds]
+            sink, slash = torch.stack([s.sink for s in scores]), torch.stack([s.slash for s in scores])
+            shares = {"sink heads": sink, "diagonal heads": slash[..., 0], "previous-token heads": slash[..., 1]}
             rows.append(
-                {
-                    "text": kind,
-                    "first token": "yes" if first else "no",
-                    "sink heads": float((stacked > 0.3).double().mean()),
-                    "mean score": float(stacked.mean()),
-                }
+                {"text": kind, "first token": "yes" if first else "no"}
+                | {name: float((score > 0.3).double().mean()) for name, score in shares.items()}
+                | {"mean sink score": float(sink.mean())}
             )
     return pd.DataFrame(rows)
 
@@ -196,14 +261,8 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
     return read
 
 
-def late_loss(model: LanguageModel, hide: int | None, since: int = 0, n: int = 128, after: int = 64) -> float:
-    """Mean loss (nats) of the tokens from `after` on when one is hidden from position `since` on."""
-    _, losses = probe.with_hidden(model, sequence(model, "natural", n), hide, since)
-    return float(losses[after - 1 :].mean())
-
-
 def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame:
-    """For each offset, the head with the highest slash score, its score, and the mean of all heads."""
+    """For each offset, the head with the highest slash score (layer and head from 1), its score, and the mean of all."""
     rows = []
     for k, offset in enumerate(offsets):
         slash = scores.slash[..., k]
@@ -211,8 +270,8 @@ def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame
         rows.append(
             {
                 "offset": offset,
-                "layer": layer,
-                "head": head,
+                "layer": layer + 1,
+                "head": head + 1,
                 "score": float(slash.max()),
                 "all heads": float(slash.mean()),
             }
@@ -220,30 +279,46 @@ def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def without_sink(
-    model: LanguageModel, hide: int | None, since: int = 24, n: int = 128, changed: int = 32
-) -> tuple[float, Float[Tensor, " layers"]]:
-    """What hiding one token from position `since` on does: the later loss, and how far one changed token spreads.
+class Hidden(NamedTuple):
+    """What becomes of a text when one token is hidden from later ones."""
 
-    Returns:
-        Mean loss (nats) of the tokens after `changed`, and for each layer the mean relative change of their states
-        when the token at `changed` is another one.
+    loss: float  # nats, mean over the tokens after `AFTER`
+    spread: Float[Tensor, " layers"]  # relative change of the states after a replaced token, by layer
+    norms: Float[Tensor, "layers n"]  # of all states, by layer
+    heir: int  # the token, from 1, with the largest state at half depth, the hidden one left out
+    times: float  # its norm over the median
+    attention: float  # the mean attention that it gets from later tokens, all heads
+
+
+def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1) -> Hidden:
+    """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread replace `AFTER`.
+
+    Raises:
+        ValueError: fewer tokens than `AFTER` and two, or a token that is not in the text.
     """
-    tokens = sequence(model, "natural", n)
+    require.integer("the length of tokens", len(tokens), AFTER + 2)
+    hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
     other = tokens.clone()
-    other[changed] = probe.encode(model, " green")[0]
-    states, losses = probe.with_hidden(model, tokens, hide, since)
-    moved, _ = probe.with_hidden(model, other, hide, since)
-    later = slice(changed + 1, None)
-    spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[:, later].mean(1)
-    return float(losses[changed:].mean()), spread
+    other[AFTER] = probe.encode(model, " green")[0]
+    states, losses = probe.with_hidden(model, tokens, hide, since - 1)
+    moved, _ = probe.with_hidden(model, other, hide, since - 1)
+    spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[:, AFTER + 1 :].mean(1)
+    norms = states.norm(dim=-1)
+    middle = norms[len(norms) // 2].clone()
+    if hide is not None:
+        middle[hide] = 0
+    heir = int(middle.argmax())
+    scores = probe.head_scores(model, tokens, heir, (0,), hide, since - 1)
+    times = float(middle[heir] / middle.median())
+    return Hidden(float(losses[AFTER:].mean()), spread, norms, heir + 1, times, float(scores.sink.mean()))
 
 
 def influences(model: LanguageModel, tokens: Int[Tensor, " n"]) -> dict[str, Float[Tensor, " n"]]:
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
-    "rollout" is Abnar & Zuidema's (residual 1/2, heads averaged), "bound" Theorem B.5's, "last row" the last token's own
-    attention, averaged; "uniform" knows only the mask, "shuffled heads" has each head's maps put into another layer.
+    "rollout" is Abnar & Zuidema's (residual 1/2, heads averaged), which ranks as Theorem B.5's bound with norms of one
+    does; "norm-based rollout" multiplies `probe.contributions`; "last row" is the last token's own attention, averaged;
+    "mask alone" is uniform attention, "shuffled heads" has each head's maps put into another layer.
     """
     maps = probe.attention_maps(model, tokens).double()
     layers, heads, n, _ = maps.shape
@@ -252,12 +327,19 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"]) -> dict[str, Flo
     shuffled = maps.flatten(0, 1)[order].view(layers, heads, n, n).mean(1)
     flat = [attention.uniform(attention.causal_mask(n))] * layers
     return {
-        "rollout": attention.influence(mean, 0.5)[-1],
-        "bound": attention.influence_bound(mean)[-1],
-        "last row": mean[:, -1].mean(0),
+        "position": torch.arange(n).double(),
         "shuffled heads": attention.influence(shuffled, 0.5)[-1],
-        "uniform": attention.influence(flat, 0.5)[-1],
+        "mask alone": attention.influence(flat, 0.5)[-1],
+        "rollout": attention.influence(mean, 0.5)[-1],
+        "norm-based rollout": attention.influence(probe.contributions(model, tokens).shares)[-1],
+        "last row": mean[:, -1].mean(0),
     }
+
+
+def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
+    """What the first token hands over in each head, over the mean of the others: ratio of the norms."""
+    values = probe.contributions(model, tokens).values
+    return values[..., 0] / values[..., 1:].mean(-1)
 
 
 def rank_correlation(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float:
@@ -268,28 +350,134 @@ def rank_correlation(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float:
     return float(spearmanr(x, y).statistic)
 
 
-def exact_sensitivities() -> pd.DataFrame:
-    """The committed table: exact Jacobian norms of the embedded model on the first tokens of the text."""
-    return data.table("sensitivity_smollm2")
+def proxies(model: LanguageModel) -> pd.DataFrame:
+    """Rank correlations of each stand-in with the sensitivities, one column a text.
+
+    "untrained" is the sensitivity of the same network with random weights.
+    """
+    found = profiles(model)
+    columns = {}
+    for text, tokens in texts(model, TOKENS).items():
+        truth = profile_of(found, text)
+        stand_ins = influences(model, tokens) | {"untrained": profile_of(found, text, "seed 0")}
+        columns[text] = {name: rank_correlation(row, truth) for name, row in stand_ins.items()}
+    return pd.DataFrame(columns)
+
+
+# Tables: committed for the embedded model, measured for any other ------------------------------------------
+
+
+def untrained(model: LanguageModel, seed: int) -> LanguageModel:
+    """The same network with random weights, as training would begin with them."""
+    compute.seed(seed)
+    fresh = transformers.AutoModelForCausalLM.from_config(model.model.config, dtype=torch.float32)
+    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
+
+
+def sensitivity(model: LanguageModel, text: str, network: str, directions: int) -> dict[str, float]:
+    """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
+    tokens = texts(model, TOKENS)[text]
+    read = model if network == "trained" else untrained(model, int(network.split()[1]))
+    width = model.model.config.get_text_config().hidden_size
+    norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
+    return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
+
+
+def hidden(model: LanguageModel, text: str, token: int, since: int) -> dict[str, float]:
+    """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
+    found = hiding(model, texts(model, LENGTH)[text], token or None, since)
+    return {
+        "loss": round(found.loss, 4),
+        "spread": float(f"{float(found.spread[-1]):.5g}"),
+        "heir": found.heir,
+        "times": float(f"{found.times:.5g}"),
+        "attention": float(f"{found.attention:.5g}"),
+    }
+
+
+NAMES = ("harbour", *(f"prose {k + 1}" for k in range(STRETCHES)))
+HIDDEN = [
+    {"text": text, "token": token, "since": since}
+    for text in NAMES
+    for token, since in ((0, 1), *((1, since) for since in SINCE), (CONTROL, 1), (CONTROL, 25))
+]
+
+
+def _profile_settings(exact: int, others: int, seeds: int) -> list[dict]:
+    """All texts for the trained network and one fresh one, the lab's own text for further seeds."""
+    found = [{"text": t, "network": "trained", "directions": exact if t == "harbour" else others} for t in NAMES]
+    found += [{"text": t, "network": "seed 0", "directions": others} for t in NAMES]
+    return found + [{"text": "harbour", "network": f"seed {k}", "directions": others} for k in range(1, seeds)]
+
+
+@functools.cache
+def _embedded() -> LanguageModel:
+    return models.load(device="cpu")
+
+
+def _sensitivity(**setting: str | int) -> dict[str, float]:
+    return sensitivity(_embedded(), **setting)
+
+
+def _hidden(**setting: str | int) -> dict[str, float]:
+    return hidden(_embedded(), **setting)
+
+
+@functools.cache
+def profiles(model: LanguageModel) -> pd.DataFrame:
+    """Sensitivities of every token by text and network: the committed table if the model is the embedded one."""
+    if model.name == models.DEFAULT:
+        return data.table("sensitivity_smollm2")
+    return pd.DataFrame([s | sensitivity(model, **s) for s in _profile_settings(FEW, FEW, 1)])
+
+
+@functools.cache
+def hiding_table(model: LanguageModel) -> pd.DataFrame:
+    """What hiding a token does, by text: the committed table if the model is the embedded one."""
+    if model.name == models.DEFAULT:
+        return data.table("hiding_smollm2")
+    return pd.DataFrame([s | hidden(model, **s) for s in HIDDEN])
+
+
+def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "trained") -> Float[Tensor, " n"]:
+    """One row of `profiles` as a tensor."""
+    row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
+    return torch.tensor([float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64)
+
+
+def is_exact(model: LanguageModel) -> bool:
+    """Whether the lab's own text has exact norms: the embedded model's are committed."""
+    return model.name == models.DEFAULT
 
 
 def main() -> None:
     compute.seed(0)
-    model = models.load(device="cpu")
-    tokens = sequence(model, "natural", TOKENS)
-    start = time.process_time()
-    found = probe.sensitivity(model, tokens)
-    seconds = time.process_time() - start
-    head = (
-        f"# {models.DEFAULT}, fp32, the first {TOKENS} tokens of helpers.chapter2.measures.TEXT with a first token: exact\n"
-        "# Frobenius norms of the Jacobian of the last token's final state by each token's embedding\n"
-        f"# python -m helpers.chapter2.measures; {seconds:.0f} s of processor time; torch {torch.__version__}, "
-        f"Python {platform.python_version()}\n"
+    about = f"{models.DEFAULT} as embedded, fp32; texts: helpers.chapter2.measures.texts"
+    command = "python -m helpers.chapter2.measures"
+    sweep.run(
+        _sensitivity,
+        _profile_settings(576, DIRECTIONS, 3),
+        data.folder() / "sensitivity_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {TOKENS} tokens each",
+            "Frobenius norms of the Jacobian of the last token's final state by each token's embedding, from so many",
+            "orthogonal directions (576 are all: exact); network: trained, or fresh random weights of a seed",
+        ],
     )
-    words = [model.tokenizer.decode([token]) for token in tokens]
-    table = pd.DataFrame({"position": range(TOKENS), "token": words, "norm": found.norms.numpy()})
-    path = data.folder() / "sensitivity_smollm2.csv"
-    path.write_text(head + table.to_csv(index=False, float_format="%.6g"))
+    sweep.run(
+        _hidden,
+        HIDDEN,
+        data.folder() / "hiding_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {LENGTH} tokens each",
+            f"token (from 1; 0: none) hidden from all later ones from token `since` on; loss of the tokens after {AFTER}",
+            f"(nats); spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer; heir:",
+            "the token with the largest state at half depth, the hidden one left out; times: its norm over the median;",
+            "attention: the mean attention that it gets from later tokens",
+        ],
+    )
 
 
 if __name__ == "__main__":
