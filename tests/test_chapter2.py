@@ -291,7 +291,7 @@ def test_the_live_atlas_reads_another_prompt_and_names_a_long_one(model):
     sort.value = "diagonal score"
     assert head.index == 0
     token.index = 2
-    assert "(2) looks at" in status.value
+    assert "(3) looks at" in status.value
     prompt.value = "x" * 60
     assert "prompt must have 2 to 40 tokens, not 61" in status.value
     assert len(atlas.words) == 8
@@ -318,11 +318,11 @@ def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
     page.set_content(f"<!doctype html><html lang=en><title>atlas</title><body>{atlas.still()}")
     finding = page.locator(".atlas-finding")
     page.locator(".atlas-tokens button").nth(3).focus()
-    assert "(3) looks at" in finding.text_content()
-    page.keyboard.press("ArrowRight")
     assert "(4) looks at" in finding.text_content()
+    page.keyboard.press("ArrowRight")
+    assert "(5) looks at" in finding.text_content()
     page.locator(".atlas-tokens button").nth(7).hover()
-    assert "(7) looks at" in finding.text_content()
+    assert "(8) looks at" in finding.text_content()
     page.locator("select").first.select_option("diagonal score")
     best = atlas.heads[atlas.ranked("diagonal score")[0]]
     assert finding.text_content().startswith(best)

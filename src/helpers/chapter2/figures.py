@@ -307,12 +307,15 @@ def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Te
     if exact is not None:
         ax.plot(range(1, n + 1), exact, "_", ms=11, mew=3, color="black", label="exact")
     ax.legend(loc="upper center")
-    loud = [k for k in truth.argsort(descending=True).tolist() if 3 < k < n - 6 and words[k].strip().isalpha()][:5]
+    loud: list[int] = []
+    for k in truth.argsort(descending=True).tolist():
+        if 3 < k < n - 6 and words[k].strip().isalpha() and all(abs(k - other) > 3 for other in loud) and len(loud) < 5:
+            loud.append(k)
     for k in loud:
         ax.annotate(
             words[k].strip(), (k + 1, float(truth[k])), (0, 8), textcoords="offset points", ha="center", size=13
         )
-    ax.set_ylim(0, 1.12 * float(truth.max()))
+    ax.set_ylim(0, 1.05 * float((norms + 2 * errors).max()))
     named = ", ".join(words[k].strip() for k in sorted(loud))
     text = f"The first token is number {place} of {n}; in the middle the loudest words are {named}."
     if exact is not None:
@@ -431,7 +434,7 @@ def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
     late, *controls = found.values()
     further = int((late > pd.concat(controls).max()).sum())
     ax = style.axes(
-        f"Without a sink a change spreads further in {further} of {len(late)} texts",
+        f"Without a sink, changes spread further: {further} of {len(late)} texts",
         "change of later states, over nothing hidden",
         "",
         height=3.6,
@@ -461,11 +464,10 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
     )
     rollout, alone = (style.number(float(ranks.loc[name].mean())) for name in ("rollout", "mask alone"))
     return (
-        f"> **Answer.** {'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
+        f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
         f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and less falls on each later one' if falls else ''}. "
         f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
         f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
         f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
-        f"{alone}). Hidden while it is in use, the sink costs {style.number(late)} nats; hidden from the start, "
-        f"{style.number(early)}."
+        f"{alone}). Hidden while it is in use, the sink costs {late:.1f} nats; hidden from the start, {early:.1f}."
     )

@@ -81,7 +81,7 @@ def compare_connections(n: int = 31, layers: int = 16, width: int = 16) -> pd.Da
             "heard, as if": heard(row).item(),
             "Jacobian, worst": (norms.min() / norms[read]).item(),
         }
-    return pd.DataFrame(rows).T
+    return pd.DataFrame(rows).T.astype({"hops": int, "fewest paths": int})
 
 
 def network_norms(

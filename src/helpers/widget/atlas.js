@@ -72,8 +72,8 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
     const h = Number(head.value);
     const row = words.map((_, j) => (j <= token ? weight(h, token, j) : 0));
     const most = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, Math.min(3, token + 1));
-    const looks = most.map(([w, j]) => `“${words[j]}” (${j}) ${w.toFixed(2)}`).join(", ");
-    finding.textContent = `${heads[h]}: “${words[token]}” (${token}) looks at ${looks}.`;
+    const looks = most.map(([w, j]) => `“${words[j]}” (${j + 1}) ${w.toFixed(2)}`).join(", ");
+    finding.textContent = `${heads[h]}: “${words[token]}” (${token + 1}) looks at ${looks}.`;
     tokens.forEach((button, j) => {
       button.setAttribute("aria-pressed", j === token);
       button.style.setProperty("--weight", row[j]);

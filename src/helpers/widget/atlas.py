@@ -65,7 +65,7 @@ class Atlas:
     @property
     def heads(self) -> list[str]:
         layers, heads = self.maps.shape[:2]
-        return [f"layer {layer}, head {head}" for layer in range(layers) for head in range(heads)]
+        return [f"layer {layer}, head {head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
 
     def ranked(self, sort: str) -> list[int]:
         """The heads' numbers, highest score first."""
@@ -86,9 +86,9 @@ class Atlas:
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
-            f"“{self.words[j]}” ({j}) {w:.2f}" for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
+            f"“{self.words[j]}” ({j + 1}) {w:.2f}" for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
         )
-        return f"{self.heads[head]}: “{self.words[token]}” ({token}) looks at {looks}."
+        return f"{self.heads[head]}: “{self.words[token]}” ({token + 1}) looks at {looks}."
 
     def draw(self, head: int, token: int) -> Axes:
         """A head's map and the arcs of one token, as a figure: what the panel with a kernel shows."""
