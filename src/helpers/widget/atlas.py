@@ -86,7 +86,8 @@ class Atlas:
         row = self.maps.flatten(0, 1)[head, token, : token + 1]
         most = row.topk(min(3, len(row)))
         looks = ", ".join(
-            f"“{self.words[j]}” ({j + 1}) {w:.2f}" for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
+            f"“{self.words[j]}” ({j + 1}) {w:.2f}"
+            for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
         )
         return f"{self.heads[head]}: “{self.words[token]}” ({token + 1}) looks at {looks}."
 
