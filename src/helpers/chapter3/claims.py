@@ -60,7 +60,7 @@ def last_weight_vanishes() -> Found:
     where="Lemma B.2, Figure 9",
     statement="The total variation of two softmaxes decays with length when only the first 200 logits differ",
     reported="decays (no rate given)",
-    shown="3-representational-collapse/lesson#Figure 9, with the asymptote that the paper leaves out",
+    shown="3-representational-collapse/lesson#What differs early is drowned",
 )
 def early_noise_is_forgotten() -> Found:
     lengths = [50, 200, 350, 500, 10_000]
@@ -151,7 +151,7 @@ def rope_decays() -> Found:
     where="Proposition B.4",
     statement="The softmaxes of 1010… and 0101… do not approach each other",
     reported="total variation does not tend to 0",
-    shown="3-representational-collapse/lesson#A pair that no length can hide",
+    shown="3-representational-collapse/lesson#What the proof leaves open",
     theorem=True,
 )
 def alternating_sequences_stay_apart() -> Found:
@@ -166,7 +166,7 @@ def alternating_sequences_stay_apart() -> Found:
     where="appendix C.4, Figure 10, first half",
     statement="Representational collapse occurs with NoPE, RoPE, ALiBi and absolute encodings",
     reported="with all four",
-    shown="3-representational-collapse/lesson#Which encodings collapse?",
+    shown="3-representational-collapse/lesson#All fall, by very different factors",
 )
 def all_encodings_collapse() -> Found:
     ratios = _ratios(1.0)
@@ -182,7 +182,7 @@ def all_encodings_collapse() -> Found:
     where="appendix C.4, Figure 10, second half",
     statement="The convergence happens at similar sequence lengths with all encodings",
     reported="similar lengths",
-    shown="3-representational-collapse/lesson#Which encodings collapse?",
+    shown="3-representational-collapse/lesson#All fall, by very different factors",
 )
 def encodings_collapse_alike() -> Found:
     ratios = {name: ratio for name, ratio in _ratios(1.0).items() if name in figures.READING}
@@ -196,7 +196,7 @@ def encodings_collapse_alike() -> Found:
     where="appendix C.3, Figure 8",
     statement="Representations converge with sinusoidal encodings and sampled queries, keys and values",
     reported="converge",
-    shown="3-representational-collapse/lesson#Figure 8: sinusoidal encodings, small vectors",
+    shown="3-representational-collapse/lesson#What the figures leave to the reader",
 )
 def sinusoidal_encodings_collapse() -> Found:
     name, other = "APE on q, k", "APE on q, k, v"
@@ -310,7 +310,7 @@ def window_stops_over_squashing() -> Found:
     where="on section 4",
     statement="Separators do not follow from the theory",
     reported="hard to derive",
-    shown="3-representational-collapse/lesson#Remedy 3: separators?",
+    shown="3-representational-collapse/lesson#Separators act locally",
 )
 def separators_do_not_follow() -> Found:
     curves = figures.separator_curves()
@@ -327,7 +327,7 @@ def separators_do_not_follow() -> Found:
     source=VELICKOVIC,
     statement="Adaptive temperature sharpens a dispersed softmax",
     reported="sharper attention at every length tested",
-    shown="3-representational-collapse/lesson#Remedy 1: sharpen the softmax",
+    shown="3-representational-collapse/lesson#Sharpening ends where attention is most spread out",
 )
 def adaptive_temperature_sharpens() -> Found:
     gains = {}
@@ -346,7 +346,7 @@ def adaptive_temperature_sharpens() -> Found:
     source=AREFIN,
     statement="The Seq-VCR loss tells collapsed batches from healthy ones",
     reported="used as a training loss",
-    shown="3-representational-collapse/lesson#It sees what it should see",
+    shown="3-representational-collapse/lesson#Training against it, and more bits",
     theorem=True,
 )
 def seq_vcr_sees_collapse() -> Found:

@@ -49,7 +49,7 @@ def dispersion(gap: float) -> tuple[Axes, str]:
     weight = collapse.largest_weight(gap, half)
     ax.plot([half], [weight], "o", color=style.COLOURS["vermillion"])
     ax.set_ylim(0, 1.05)
-    return ax, f"With a lead of {gap} the weight is at least one half up to n = {half:,} tokens ({weight:.3f} there)."
+    return ax, f"With a lead of {gap} logits the token keeps at least half of the attention up to n = {half:,}."
 
 
 def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"], limit: float) -> tuple[Axes, str]:
@@ -107,11 +107,11 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
     return dict(zip(choices, means, strict=True))
 
 
-def encodings(residual: bool, shown: str = "the reading") -> tuple[Axes, str]:
-    """Figure 10: one random layer and six encodings; "the reading" nearest to the text, or "with variants"."""
+def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str]:
+    """Figure 10: one random layer and six encodings: "as in the paper", as we read its text, or "with variants"."""
     means = layer_means(residual)
     ratios = {name: float(mean[-1] / mean[0]) for name, mean in means.items()}
-    names = [*READING] if shown == "the reading" else [*READING, *VARIANTS]
+    names = [*READING] if shown == "as in the paper" else [*READING, *VARIANTS]
     level = [name for name in names if ratios[name] > 0.5]
     fall = [1 / ratios[name] for name in names if name not in level]
     still = f"; {len(level)} stay level" if level else ""
@@ -130,10 +130,10 @@ def encodings(residual: bool, shown: str = "the reading") -> tuple[Axes, str]:
 def powers() -> Styler:
     """By which power of n the distance falls between 100 and 10,000 tokens."""
     columns = {
-        name: {k: math.log10(mean[-1] / mean[1]) / 2 for k, mean in layer_means(residual).items()}
+        name: [math.log10(mean[-1] / mean[1]) / 2 for mean in layer_means(residual).values()]
         for name, residual in (("no residual", False), ("residual", True))
     }
-    return pd.DataFrame(columns).style.format("n^{:.2f}")
+    return table(columns, layer_means(True), "power of n")
 
 
 def small_vectors() -> tuple[Axes, str]:
