@@ -9,7 +9,7 @@ import torch
 from conftest import ROOT
 from stills import still
 
-from helpers import attention, collapse, counting, drawing, rope
+from helpers import attention, collapse, counting, drawing, graphs, rope
 
 NAMES = list(drawing.DRAWINGS)
 
@@ -93,6 +93,18 @@ def test_the_bets_are_on_the_table_of_the_race():
     from helpers.drawing import waves
 
     assert json.loads(waves.FILE.read_text()) == waves.scores()
+
+
+def test_graphs_average_and_conduct_as_in_python():
+    for name in ("path", "cycle", "tree", "barbell", "grid", "expander", "karate"):
+        graph = graphs.family(name, 12)
+        matrix = graphs.adjacency(graph).tolist()
+        assert_equal([("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()])
+        (got,) = node([("effectiveResistance", (matrix,))])
+        wanted = graphs.effective_resistance(graph).flatten().tolist()
+        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in zip(flat(got), wanted, strict=True))
+        added = [sorted(e[:2]) for e in graphs.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
+        assert node([("openingEdge", (matrix,))]) == added
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -38,6 +38,16 @@ DRAWINGS = {
         "something is lost; it leads to the chapter that measures it.",
         "chapters/welcome.html",
     ),
+    "squash": Facts(
+        "A graph to pull apart",
+        "A graph whose nodes can be dragged, joined and cut. One node reads. Colours of the leaves mix on their way to it, "
+        "hop by hop; or one node's share; or an electric current from the source to the reader.",
+        "Each hop, every node takes the mean of itself and its neighbours. A disc is as large as what has arrived. The "
+        'colours of the <span data-light="speakers">leaves</span> meet at the <span data-light="target">reader</span> as '
+        'grey. Drag nodes; click one and then another to place or cut an <span data-light="edges">edge</span>. "The edge '
+        'that opens it" lowers the total resistance most.',
+        "chapters/1-over-squashing/lesson.html",
+    ),
     "river": Facts(
         "One token's ink, layer by layer",
         "Twelve tokens in a row, and the same row again after each layer. The ink of one token spreads along the arrows of "
@@ -47,6 +57,16 @@ DRAWINGS = {
         'keep more of each state, or give the <span data-light="first">first token</span> a share of every row, as a sink '
         "has it. Attention is equal among what the mask allows.",
         "chapters/2-causal-attention/lesson.html",
+    ),
+    "barcodes": Facts(
+        "Two last states, as barcodes",
+        "The last state of a real model after n tokens, and after n + 1, as two barcodes of 576 stripes; stripes that are "
+        "equal to the bit are black. Beside them the distance of the two at every length.",
+        'The <span data-light="codes">barcodes</span> are 576 numbers each, blue above 0 and orange below, of '
+        "SmolLM2-135M-Instruct, measured beforehand: the first token, n tokens, and the last of them once more. Draw n, "
+        'change tokens, number type and window. <span data-light="same">Black</span> (in the dark, white) is what no longer '
+        'differs in a single bit. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
+        "chapters/3-representational-collapse/lesson.html",
     ),
     "needle": Facts(
         "The needle of softmax and the boxes of floats",
@@ -156,9 +176,13 @@ def module(name: str) -> str:
     'export default { render };'
     """
     require.choice("name", name, DRAWINGS)
-    sources = [_text(f"{part}.js") for part in (*SHARED, name)]
-    plain = [re.sub(r'^import \{[^}]*\} from "\./\w+\.js";\n', "", source, flags=re.M) for source in sources]
-    return "\n".join(re.sub(r"^export (?=const |function )", "", source, flags=re.M) for source in plain).strip()
+    shared = []
+    for part in SHARED:
+        names = ", ".join(re.findall(r"^export const (\w+)", _text(f"{part}.js"), flags=re.M))
+        body = re.sub(r"^export (?=const )", "", _text(f"{part}.js"), flags=re.M)
+        shared.append(f"const {part} = (() => {{\n{body}return {{ {names} }};\n}})();")
+    own = re.sub(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', r"const \1 = \2;", _text(f"{name}.js"), flags=re.M)
+    return "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)]).strip()
 
 
 def script(name: str) -> str:
@@ -171,7 +195,7 @@ def script(name: str) -> str:
     True
     """
     body = module(name).removesuffix("export default { render };")
-    return f'(() => {{\n{body}\nstart("{name}", render);\n}})();'
+    return f'(() => {{\n{body}\nkit.start("{name}", render);\n}})();'
 
 
 def page(name: str, **data: Any) -> str:

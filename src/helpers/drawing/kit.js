@@ -191,10 +191,10 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const next = call?.(state, data);
       if (next) ms ? hand.glide(next, ms) : hand.set(next);
     };
-    let [held, moved] = [false, false];
+    let [held, moved, from] = [false, false, null];
     group.addEventListener("pointerdown", (event) => {
       if (event.button) return;
-      [held, moved] = [true, false];
+      [held, moved, from] = [true, false, event];
       if (!known.get(id).drag) return;
       group.setPointerCapture(event.pointerId);
       if (!known.get(id).press) pull(event, true);
@@ -203,6 +203,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     });
     group.addEventListener("pointermove", (event) => {
       if (!held || !known.get(id).drag) return;
+      if (!moved && known.get(id).press && Math.hypot(event.clientX - from.clientX, event.clientY - from.clientY) < 5) return;
       moved = true;
       pull(event, false);
     });

@@ -63,3 +63,56 @@ export const floats = (low, high, type, most) => {
 
 /** chapter6.measures.left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine. */
 export const left = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
+
+/** graphs.adjacency with loops, "row": each node's own state and its neighbours', in equal parts. */
+export const averaging = (adjacency) =>
+  adjacency.map((row, i) => {
+    const degree = 1 + row.reduce((sum, x) => sum + x, 0);
+    return row.map((x, j) => (x + Number(i === j)) / degree);
+  });
+
+const inverse = (matrix) => {
+  const n = matrix.length;
+  const rows = matrix.map((row, i) => [...row, ...row.map((_, j) => Number(i === j))]);
+  for (let k = 0; k < n; k += 1) {
+    const best = rows.reduce((at, row, i) => (i >= k && Math.abs(row[k]) > Math.abs(rows[at][k]) ? i : at), k);
+    [rows[k], rows[best]] = [rows[best], rows[k]];
+    const pivot = rows[k][k];
+    rows[k] = rows[k].map((x) => x / pivot);
+    rows.forEach((row, i) => {
+      if (i === k || row[k] === 0) return;
+      const factor = row[k];
+      for (let j = k; j < 2 * n; j += 1) row[j] -= factor * rows[k][j];
+    });
+  }
+  return rows.map((row) => row.slice(n));
+};
+
+/** The pseudoinverse of the Laplacian of a connected graph: entry (u, s) - (u, t) is the potential of u while one ampere runs from s to t. */
+export const potentials = (adjacency) => {
+  const n = adjacency.length;
+  const raised = adjacency.map((row, i) => row.map((x, j) => (i === j ? row.reduce((sum, y) => sum + y, 0) : -x) + 1 / n));
+  return inverse(raised).map((row) => row.map((x) => x - 1 / n));
+};
+
+/** graphs.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm. */
+export const effectiveResistance = (adjacency) => {
+  const p = potentials(adjacency);
+  return p.map((row, i) => row.map((x, j) => (i === j ? 0 : p[i][i] + p[j][j] - 2 * x)));
+};
+
+/** graphs.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined. */
+export const openingEdge = (adjacency) => {
+  const p = potentials(adjacency);
+  const n = p.length;
+  let [best, found] = [0, null];
+  for (let u = 0; u < n; u += 1) {
+    for (let v = u + 1; v < n; v += 1) {
+      if (adjacency[u][v]) continue;
+      const squared = p.reduce((sum, row) => sum + (row[u] - row[v]) ** 2, 0);
+      const gain = squared / (1 + p[u][u] + p[v][v] - 2 * p[u][v]);
+      if (gain > best * (1 + 1e-9)) [best, found] = [gain, [u, v]];
+    }
+  }
+  return found;
+};
