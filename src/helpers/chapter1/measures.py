@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import compute, data, gnn, graphs, sweep
+from helpers import compute, data, gnn, graphs, require, sweep
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 REWIRED = ("path", "tree", "barbell", "grid", "karate")
@@ -254,14 +254,43 @@ def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, fl
     features, edges = gnn.on_a_chain(task, length)
     features, label = features[task.train], task.batch(task.train).label
     network = gnn.WholeGraph(edges, 3 + length, task.leaves + 1)
+    return {"distance": 2 + length} | _until_no_error(network, features, label, most)
+
+
+def fit_few(depth: int, examples: int, whole_orders: bool, seed: int = 0, most: int = 6000) -> dict[str, float]:
+    """Train a GCN on so many examples of a tree, all at once, until it makes no error; the chain's control of examples.
+
+    Args:
+        whole_orders: take all questions about as few orders of the leaves as that takes, not examples at random.
+
+    >>> fit_few(2, 4, False, most=1)
+    {'distance': 2, 'orders': 4, 'steps': 1, 'best_train_accuracy': 0.25}
+    """
+    require.integer("examples", examples, 1)
+    require.flag("whole_orders", whole_orders)
+    require.integer("most", most, 1)
+    compute.seed(seed)
+    task, network = gnn.TreeNeighborsMatch(depth), gnn.build("gcn", depth)
+    generator = torch.Generator().manual_seed(seed)
+    if whole_orders:
+        place = torch.randperm(len(task.orders), generator=generator)[task.train // task.leaves]
+        chosen = task.train[place.argsort(stable=True)]
+    else:
+        chosen = task.train[torch.randperm(len(task.train), generator=generator)]
+    batch = task.batch(chosen[:examples])
+    found = _until_no_error(network, batch, batch.label, most)
+    return {"distance": depth, "orders": len(batch.values)} | found
+
+
+def _until_no_error(network: nn.Module, inputs: Tensor | gnn.Batch, label: Tensor, most: int) -> dict[str, float]:
     optimizer, best, steps = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True), 0.0, 0
     while best < 1 and steps < most:
-        logits = network(features)
+        logits = network(inputs)
         optimizer.zero_grad()
         F.cross_entropy(logits, label).backward()
         optimizer.step()
         best, steps = max(best, (logits.argmax(1) == label).double().mean().item()), steps + 1
-    return {"distance": 2 + length, "steps": steps, "best_train_accuracy": best}
+    return {"steps": steps, "best_train_accuracy": best}
 
 
 def reported() -> pd.DataFrame:
@@ -393,15 +422,22 @@ def _seconds_a_step(network: nn.Module, forward: Callable[[], Tensor], label: Te
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit the chain control of Alon & Yahav (2021) at all distances: a table for data/."""
+    """Fit the chain control of Alon & Yahav (2021) at all distances, or trees with few examples: a table for data/."""
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter1.measures", description=main.__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=[*range(7)])
+    parser.add_argument("--trees", type=int, nargs="+", help="trees of these depths instead, with --examples")
+    parser.add_argument("--examples", type=int, nargs="+", default=[76], help="as many as the chain has")
+    parser.add_argument("--whole-orders", action="store_true", help="all questions about few orders of the leaves")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--most", type=int, default=6000, help="steps a run")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    settings = sweep.grid(length=chosen.lengths, seed=chosen.seeds, most=[chosen.most])
-    sweep.run_line(parser, arguments, fit_on_a_chain, settings)
+    shared = {"seed": chosen.seeds, "most": [chosen.most]}
+    if chosen.trees:
+        few = {"depth": chosen.trees, "examples": chosen.examples, "whole_orders": [chosen.whole_orders]}
+        sweep.run_line(parser, arguments, fit_few, sweep.grid(**few | shared))
+    else:
+        sweep.run_line(parser, arguments, fit_on_a_chain, sweep.grid(length=chosen.lengths, **shared))
 
 
 if __name__ == "__main__":
