@@ -265,10 +265,10 @@ def test_no_jacobian_exceeds_its_bounds(activation):
     for seed, name in enumerate(graphs.FAMILIES * 3):
         graph = graphs.family(name, 6 + seed)
         target = list(graph)[seed % len(graph)]
-        layers, residual = 1 + seed % 5, (0.0, 1.0, 0.5)[seed % 3]
+        layers, self_weight = 1 + seed % 5, (0.0, 1.0, 0.5)[seed % 3]
         for normalisation in graphs.NORMALISATIONS:
-            norms = graphs.jacobian_norms(graph, target, layers, 5, normalisation, residual, activation, seed)
-            bound = graphs.walk_bound(graph, target, layers, normalisation, residual)
+            norms = graphs.jacobian_norms(graph, target, layers, 5, normalisation, self_weight, activation, seed)
+            bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
             assert (norms <= bound * (1 + 1e-9) + 1e-12).all()
             cases += len(graph)
         norms = graphs.jacobian_norms(graph, target, layers, 5, activation=activation, seed=seed)

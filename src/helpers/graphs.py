@@ -97,7 +97,7 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
     """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
 
     Args:
-        loops: let a node hear itself too, as with self-loops or residual connections.
+        loops: let a node hear itself too, as with self-loops or a self-weight.
 
     >>> computation_tree(nx.cycle_graph(5), 0, 4)
     [1, 2, 4, 8, 16]
@@ -151,10 +151,15 @@ def propagate(
     features: Float[Tensor, "n width"],
     matrix: Float[Tensor, "n n"],
     weights: Float[Tensor, "layers 2 width width"],
-    residual: float = 1.0,
+    self_weight: float = 1.0,
     activation: Callable[[Tensor], Tensor] = torch.relu,
+    skip: bool = False,
 ) -> Float[Tensor, "n width"]:
-    """H <- activation(residual H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
+    """H <- activation(self_weight H W_own + matrix H W_heard), once a layer (Di Giovanni et al., 2023).
+
+    Args:
+        self_weight: c_r in the paper, what a node hears of itself inside the activation.
+        skip: add H itself outside the activation, as a residual network does.
 
     >>> graph, weights = nx.path_graph(3), torch.eye(1).double().expand(2, 2, 1, 1)
     >>> propagate(torch.tensor([[1.0], [0.0], [0.0]]), adjacency(graph), weights).flatten().tolist()
@@ -164,19 +169,23 @@ def propagate(
     n, width = features.shape
     require.tensor("matrix", matrix, "n n", n=n)
     require.tensor("weights", weights, "layers 2 width width", width=width)
-    require.number("residual", residual)
+    require.number("self_weight", self_weight)
     require.function("activation", activation)
-    result = _propagate(features.double(), matrix.double(), weights.double(), residual, activation)
-    return require.finite("residual, or what activation, features, matrix or weights hold,", result)
+    require.flag("skip", skip)
+    result = _propagate(features.double(), matrix.double(), weights.double(), self_weight, activation, skip)
+    return require.finite("self_weight, or what activation, features, matrix or weights hold,", result)
 
 
-def _propagate(x: Tensor, matrix: Tensor, weights: Tensor, residual: float, activation: Callable) -> Tensor:
+def _propagate(
+    x: Tensor, matrix: Tensor, weights: Tensor, self_weight: float, activation: Callable, skip: bool
+) -> Tensor:
     for own, heard in weights:
-        x = activation(residual * x @ own + matrix @ x @ heard)
-        if not isinstance(x, Tensor) or x.shape != (len(matrix), weights.shape[-1]) or x.dtype != matrix.dtype:
+        new = activation(self_weight * x @ own + matrix @ x @ heard)
+        if not isinstance(new, Tensor) or new.shape != (len(matrix), weights.shape[-1]) or new.dtype != matrix.dtype:
             raise ValueError(
-                f"activation must return a tensor of the shape and type it is given, not {require.said(x)}"
+                f"activation must return a tensor of the shape and type it is given, not {require.said(new)}"
             )
+        x = x + new if skip else new
     return x
 
 
@@ -186,10 +195,11 @@ def jacobian_norms(
     layers: int,
     width: int = 16,
     normalisation: str = "symmetric",
-    residual: float = 1.0,
+    self_weight: float = 1.0,
     activation: Callable[[Tensor], Tensor] = torch.relu,
     seed: int = 0,
     last: nx.Graph | None = None,
+    skip: bool = False,
 ) -> Float[Tensor, " n"]:
     """Largest singular value of d h_target^(layers) / d x_s for every node s, by autograd.
 
@@ -197,6 +207,7 @@ def jacobian_norms(
 
     Args:
         last: the graph of the last layer, if it is another one on the same nodes in the same order.
+        skip: as in `propagate`; the bound is then `walk_bound` with a `self_weight` that is larger by one.
 
     >>> norms = jacobian_norms(nx.path_graph(5), target=4, layers=3)
     >>> (norms > 0).tolist()  # three layers do not reach four hops
@@ -205,8 +216,9 @@ def jacobian_norms(
     _check_node(graph, "target", target)
     require.integer("layers", layers, 1)
     require.integer("width", width, 1)
-    require.number("residual", residual)
+    require.number("self_weight", self_weight)
     require.function("activation", activation)
+    require.flag("skip", skip)
     if last is not None:
         _check(last, "last")
         if list(last) != list(graph):
@@ -218,21 +230,21 @@ def jacobian_norms(
     final = matrix if last is None else adjacency(last, normalisation)
 
     def state(x):
-        x = _propagate(x, matrix, weights[:-1], residual, activation)
-        return _propagate(x, final, weights[-1:], residual, activation)[position]
+        x = _propagate(x, matrix, weights[:-1], self_weight, activation, skip)
+        return _propagate(x, final, weights[-1:], self_weight, activation, skip)[position]
 
     jacobian = torch.autograd.functional.jacobian(state, features, vectorize=True)
-    require.finite("residual, or what activation returns,", jacobian)
+    require.finite("self_weight, or what activation returns,", jacobian)
     return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
 
 
 def walk_bound(
-    graph: nx.Graph, target: Hashable, layers: int, normalisation: str = "symmetric", residual: float = 1.0
+    graph: nx.Graph, target: Hashable, layers: int, normalisation: str = "symmetric", self_weight: float = 1.0
 ) -> Float[Tensor, " n"]:
-    """((residual I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
+    """((self_weight I + A)^layers)_{target, s}, which bounds `jacobian_norms` with the same arguments.
 
     Theorem 3.2 of Di Giovanni et al. (2023); Lemma 1 of Topping et al. (2022) is for an s exactly `layers`
-    hops away, where the node's own state cannot contribute and residual drops out. Both here for weights of
+    hops away, where the node's own state cannot contribute and self_weight drops out. Both here for weights of
     spectral norm 1 and an activation of slope at most 1.
 
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
@@ -240,15 +252,15 @@ def walk_bound(
     """
     _check_node(graph, "target", target)
     require.integer("layers", layers, 1)
-    require.number("residual", residual)
+    require.number("self_weight", self_weight)
     matrix = adjacency(graph, normalisation)
-    step = residual * torch.eye(len(matrix)) + matrix
+    step = self_weight * torch.eye(len(matrix)) + matrix
     walks = torch.linalg.matrix_power(step, layers)
-    return require.finite("layers, or residual,", walks)[list(graph).index(target)]
+    return require.finite("layers, or self_weight,", walks)[list(graph).index(target)]
 
 
 def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Tensor, " n"]:
-    """A bound on `jacobian_norms` (symmetric, residual 1) by effective resistance, after Black et al. (2023).
+    """A bound on `jacobian_norms` (symmetric, self_weight 1) by effective resistance, after Black et al. (2023).
 
     2^L d_max / 2 ((2 / d_min) (L + 1 + m) - R), L layers, m = max(0, max_k lambda_k^(L+1) / (1 - lambda_k))
     over the eigenvalues of D^-1/2 A D^-1/2 but the first. The paper's mu^(L+1) / (1 - mu), mu = max_k

@@ -18,7 +18,9 @@ from helpers import compute, data, gnn, graphs, require, sweep
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 REWIRED = ("path", "tree", "barbell", "grid", "karate")
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
+LAYERS = {"self-weight": False, "skip connection": True}
 SEEDS = 8
+FEW = 76  # examples of the chain control
 BLOCK = 10  # epochs a value of a run's curve
 
 
@@ -62,26 +64,37 @@ def standard_error(values: pd.DataFrame | pd.Series) -> pd.Series | float:
     return values.std() / math.sqrt(len(values))
 
 
-def predictors(graph: nx.Graph, seeds: int = SEEDS) -> dict[str, float]:
+def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS) -> dict[str, float]:
     """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
-    Spearman's; layers = diameter + 2, symmetric normalisation, residual 1. More hops, or more resistance,
-    count as less. Values are rounded to nine decimals first: what is equal up to rounding ties. "R - hops"
-    is how much better resistance ranks, with its standard error over the seeds.
+    Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
+    to nine decimals of the largest first: what is equal up to rounding ties. "R - hops" is how much better resistance ranks,
+    "within hops" how resistance ranks pairs of equal distance (`within`), each with its standard error over
+    the seeds.
     """
-    layers, pairs = nx.diameter(graph) + 2, ~torch.eye(len(graph), dtype=torch.bool)
+    layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
-    known = {"walks (bound)": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
-    ranks, off = [], []
+    known = {"walks": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
+    rows = []
     for seed in range(seeds):
-        columns = known | {"measured": all_jacobians(graph, layers, seed=seed)}
-        table = pd.DataFrame({name: values[pairs].double() for name, values in columns.items()})
-        ranks.append(table.round(9).corr("spearman")["measured"].iloc[:3])
-        off.append((walks / columns["measured"])[pairs].median().item())
-    ranks = pd.DataFrame(ranks).reset_index(drop=True)
-    ahead = ranks["resistance"] - ranks["hops"]
-    error = {"R - hops": ahead.mean(), "s.e.": standard_error(ahead), "bound / measured": sum(off) / seeds}
-    return {"L": layers} | ranks.mean().to_dict() | error
+        heard = all_jacobians(graph, layers, seed=seed)
+        table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
+        table = (table / table.abs().max()).round(9)
+        row = table.corr("spearman")["heard"].drop("heard").to_dict()
+        row |= {"R - hops": row["resistance"] - row["hops"], "within hops": within(table, "hops")}
+        rows.append(row | {"bound / measured": (walks / heard)[pairs].median().item()})
+    rows = pd.DataFrame(rows)
+    errors = {f"s.e. of {name}": standard_error(rows[name]) for name in ("R - hops", "within hops")}
+    return {"layers": layers} | rows.mean().to_dict() | errors
+
+
+def within(table: pd.DataFrame, group: str) -> float:
+    """Correlation of the ranks of "resistance" and "heard", both taken inside each group; NaN if all are equal there."""
+    columns = ["resistance", "heard"]
+    ranks = table.groupby(group)[columns].rank()
+    ranks -= ranks.groupby(table[group]).transform("mean")
+    spread = ranks.pow(2).sum().prod() ** 0.5
+    return (ranks["resistance"] * ranks["heard"]).sum() / spread if spread > 1e-9 else math.nan
 
 
 def resistance_can_differ(graph: nx.Graph) -> bool:
@@ -110,11 +123,17 @@ def far_jacobian(
     return torch.stack(runs).mean().item()
 
 
-def far_and_own(graph: nx.Graph, layers: int, width: int, seeds: int = SEEDS) -> tuple[float, float]:
-    """What one end of the longest way hears of the other end, and of itself; means over seeds."""
+def far_and_own(
+    graph: nx.Graph, layers: int, width: int = 16, seeds: int = SEEDS, skip: bool = False
+) -> tuple[float, float]:
+    """What one end of the longest way hears of the other end, and of itself; means over seeds.
+
+    The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
+    """
     source, target = graphs.far_pair(graph)
     places = [list(graph).index(node) for node in (source, target)]
-    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=seed)[places] for seed in range(seeds)]
+    layer = {"self_weight": 0.0, "skip": True} if skip else {}
+    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=seed, **layer)[places] for seed in range(seeds)]
     far, own = torch.stack(runs).mean(0).tolist()
     return far, own
 
@@ -122,28 +141,28 @@ def far_and_own(graph: nx.Graph, layers: int, width: int, seeds: int = SEEDS) ->
 def wider(graph: nx.Graph, narrow: int = 4, wide: int = 32, layers: int = 16) -> dict[str, float]:
     """Factors from `narrow` to `wide` vectors: on the far Jacobian, on the own, and on their ratio."""
     (far, own), (far_wide, own_wide) = (far_and_own(graph, layers, width) for width in (narrow, wide))
-    return _factors(far_wide / far, own_wide / own)
+    return {"far": far_wide / far, "own": own_wide / own, "far / own": far_wide / far * own / own_wide}
 
 
-def deeper(graph: nx.Graph, times: int = 4, width: int = 16) -> dict[str, float]:
-    """Factors from as many layers as the diameter to so many times as many."""
-    layers = nx.diameter(graph)
-    (far, own), (far_deep, own_deep) = (far_and_own(graph, count, width) for count in (layers, times * layers))
-    return _factors(far_deep / far, own_deep / own)
+def deeper(graph: nx.Graph, times: int = 4) -> dict[str, float]:
+    """Factors from as many layers as the diameter to so many times as many, on the far and the own Jacobian.
+
+    For both kinds of `LAYERS`: "far, skip connection" is that of the far end with a skip connection.
+    """
+    layers, row = nx.diameter(graph), {}
+    for kind, skip in LAYERS.items():
+        start, end = (far_and_own(graph, count, skip=skip) for count in (layers, times * layers))
+        row |= {f"{name}, {kind}": b / a for name, a, b in zip(("far", "own"), start, end, strict=True)}
+    return row
 
 
-def _factors(far: float, own: float) -> dict[str, float]:
-    return {"far": far, "own": own, "far / own": far / own}
-
-
-def rewiring_gains(graph: nx.Graph, edges: int = 4, seeds: int = SEEDS, draws: int | None = None) -> pd.DataFrame:
+def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4) -> pd.DataFrame:
     """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each weight seed.
 
-    Far: more than half the diameter apart, before. Layers: the diameter. "random" is the control: the mean of
-    so many draws of random edges (8, or 3 beyond 20 nodes), other ones for every seed.
+    Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is the control:
+    the mean of so many draws of random edges, other ones for every seed.
     """
-    draws = draws or (8 if len(graph) <= 20 else 3)
-    layers, far = nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
+    layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
     wired = {name: graphs.rewire(graph, method, edges) for name, method in METHODS.items()}
 
     def heard(graph: nx.Graph, seed: int) -> float:
@@ -169,12 +188,46 @@ def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def _ranks(graph: str, times: int, seeds: int) -> dict[str, float]:
+    found = predictors(examples()[graph], times, seeds)
+    return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
+
+
+def _gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
+    gains = rewiring_gains(examples()[graph], edges, times, seeds, draws)
+    found = against_random(gains)
+    row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in ("gain", "ahead", "s.e.")}
+    return {"layers": times * nx.diameter(examples()[graph]), "random": f"{gains['random'].mean():.6g}"} | row
+
+
 @cache
-def trace(name: str, method: str, most: int = 4) -> tuple[list[nx.Graph], pd.DataFrame]:
-    """An example with 0 to `most` edges of a method, and `far_numbers` of its farthest pair, edge by edge."""
+def ranks_by_depth() -> pd.DataFrame:
+    """`predictors` of every example by (graph, diameters), from data/."""
+    return data.table("ranks_by_depth").set_index(["graph", "times"])
+
+
+@cache
+def gains_by_depth() -> pd.DataFrame:
+    """`against_random` by (graph, diameters, method), from data/."""
+    table = data.table("gains_by_depth").set_index(["graph", "times"])
+    columns = ("gain", "ahead", "s.e.")
+    parts = {
+        method: table[[f"{method} {column}" for column in columns]].set_axis([*columns], axis=1) for method in METHODS
+    }
+    found = pd.concat(parts, names=["method"]).reorder_levels(["graph", "times", "method"])
+    found["beats random"] = found["ahead"] > 2 * found["s.e."]
+    return found.join(table["random"])
+
+
+@cache
+def trace(name: str, method: str, times: int = 1, most: int = 4) -> tuple[list[nx.Graph], pd.DataFrame]:
+    """An example with 0 to `most` edges of a method, and `far_numbers` of its farthest pair, edge by edge.
+
+    Layers: `times` the diameter before.
+    """
     graph = examples()[name]
     steps = [graphs.rewire(graph, method, edges) for edges in range(most + 1)]
-    pair, layers = graphs.far_pair(graph), nx.diameter(graph)
+    pair, layers = graphs.far_pair(graph), times * nx.diameter(graph)
     return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
 
 
@@ -202,6 +255,21 @@ def message(depth: int) -> dict[str, float]:
         "bits in the weights": orders * math.log2(math.factorial(leaves)),
         "GCN parameters": sum(p.numel() for p in gnn.build("gcn", depth).parameters()),
     }
+
+
+@cache
+def bits_a_number() -> pd.DataFrame:
+    """Bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
+
+    "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts no orders.
+    """
+    table = data.table("reported/tree_neighbors_match_width").set_index("r")
+    bits = {
+        "orders": [math.log2(math.factorial(2**r)) for r in table.index],
+        "Eq. 5": [math.log2(gnn.orderings(r)) for r in table.index],
+        "leaves": [2**r for r in table.index],
+    }
+    return table.join(pd.DataFrame(bits, index=table.index).div(table["width"], axis=0))
 
 
 def averages(layers: int, nodes: int = 64) -> dict[str, float]:
@@ -266,20 +334,40 @@ def fit_few(depth: int, examples: int, whole_orders: bool, seed: int = 0, most: 
     >>> fit_few(2, 4, False, most=1)
     {'distance': 2, 'orders': 4, 'steps': 1, 'best_train_accuracy': 0.25}
     """
-    require.integer("examples", examples, 1)
-    require.flag("whole_orders", whole_orders)
     require.integer("most", most, 1)
     compute.seed(seed)
     task, network = gnn.TreeNeighborsMatch(depth), gnn.build("gcn", depth)
-    generator = torch.Generator().manual_seed(seed)
-    if whole_orders:
-        place = torch.randperm(len(task.orders), generator=generator)[task.train // task.leaves]
-        chosen = task.train[place.argsort(stable=True)]
-    else:
-        chosen = task.train[torch.randperm(len(task.train), generator=generator)]
-    batch = task.batch(chosen[:examples])
-    found = _until_no_error(network, batch, batch.label, most)
-    return {"distance": depth, "orders": len(batch.values)} | found
+    batch = task.batch(_few(task, examples, whole_orders, seed))
+    return {"distance": depth, "orders": len(batch.values)} | _until_no_error(network, batch, batch.label, most)
+
+
+def fit_star(depth: int, examples: int, whole_orders: bool, seed: int = 0, most: int = 6000) -> dict[str, float]:
+    """`fit_few` with the same leaves under one hub, whose only reader is the root: two hops, however many leaves.
+
+    >>> fit_star(2, 4, False, most=1)["distance"]
+    2
+    """
+    require.integer("most", most, 1)
+    compute.seed(seed)
+    task = gnn.TreeNeighborsMatch(depth)
+    chosen = _few(task, examples, whole_orders, seed)
+    batch, leaves = task.batch(chosen), torch.arange(task.leaves) + 2
+    tree = task.features(chosen)
+    features = torch.cat([tree[:, :1], torch.zeros_like(tree[:, :1]), tree[:, task.leaf_nodes]], dim=1)
+    loops = torch.arange(task.leaves + 2)
+    ends = torch.cat([torch.tensor([1]), leaves, loops]), torch.cat([torch.tensor([0]), leaves * 0 + 1, loops])
+    network = gnn.WholeGraph(torch.stack(ends), 3, task.leaves + 1)
+    return {"distance": 2, "orders": len(batch.values)} | _until_no_error(network, features, batch.label, most)
+
+
+def _few(task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: int) -> Int[Tensor, " examples"]:
+    require.integer("examples", examples, 1, len(task.train))
+    require.flag("whole_orders", whole_orders)
+    generator = torch.Generator().manual_seed(require.seed(seed))
+    if not whole_orders:
+        return task.train[torch.randperm(len(task.train), generator=generator)[:examples]]
+    place = torch.randperm(len(task.orders), generator=generator)[task.train // task.leaves]
+    return task.train[place.argsort(stable=True)[:examples]]
 
 
 def _until_no_error(network: nn.Module, inputs: Tensor | gnn.Batch, label: Tensor, most: int) -> dict[str, float]:
@@ -313,7 +401,7 @@ def runs() -> pd.DataFrame:
     """
     tables = [data.table(f"tree_neighbors_match_{name}") for name in ("runs", "one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
-    timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2) & ~timed["fully_adjacent"]]
+    timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2)]
     batches = {
         r: math.ceil(len(gnn.TreeNeighborsMatch(r).train) / gnn.BATCH[r]) for r in timed["depth"].unique().tolist()
     }
@@ -362,7 +450,8 @@ def compare(**other: bool | str) -> pd.DataFrame:
     """Every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
 
     Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
-    on as it is. The last columns say after how many epochs each was fitted (None if it was not).
+    on as it is; a run without a curve that is a tenth longer or more is left out. The last columns say after how
+    many epochs each was fitted (None if it was not).
     """
     rows = []
     for kind in NETWORKS:
@@ -371,6 +460,8 @@ def compare(**other: bool | str) -> pd.DataFrame:
             pair = plain.loc[depth], changed.loc[depth]
             unfitted = [run["epochs"] for run in pair if run["ended"] != "fitted"]
             epochs = int(min(unfitted or [min(run["epochs"] for run in pair)]))
+            if any(not run["curve"] and run["epochs"] > 1.1 * epochs for run in pair):
+                continue
             before, after = (reached(run, epochs) for run in pair)
             fits = [int(run["epochs"]) if run["ended"] == "fitted" else None for run in pair]
             row = {"network": kind.upper(), "r": depth, "epochs": epochs, "plain": before, "changed": after}
@@ -387,6 +478,21 @@ def chains() -> pd.DataFrame:
     found = {"runs": by.size(), "fitted": by["fitted"].sum(), "least": by["steps"].min(), "most": by["steps"].max()}
     found["accuracy"] = by["best_train_accuracy"].mean()
     return pd.DataFrame(found).reset_index()
+
+
+@cache
+def few() -> pd.DataFrame:
+    """Steps until no error with few examples, all in one step: chain, tree and star, a row for each run.
+
+    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all
+    questions" and "star, all questions" (about as few orders as that takes).
+    """
+    parts = [data.table("chains_measured").assign(control="chain", examples=FEW, depth=2, orders=24)]
+    for name, table in (("tree", data.table("few_examples")), ("star", data.table("stars"))):
+        control = table["whole_orders"].map({False: name, True: f"{name}, all questions"})
+        parts.append(table.assign(control=control))
+    columns = ["control", "depth", "distance", "examples", "seed", "steps", "best_train_accuracy", "orders"]
+    return pd.concat(parts)[columns].reset_index(drop=True)
 
 
 def tree_beside_chain(depth: int) -> dict[str, float]:
@@ -422,20 +528,30 @@ def _seconds_a_step(network: nn.Module, forward: Callable[[], Tensor], label: Te
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Fit the chain control of Alon & Yahav (2021) at all distances, or trees with few examples: a table for data/."""
+    """Fill a table for data/: the chain control of Alon & Yahav (2021), unless another one is asked for."""
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter1.measures", description=main.__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=[*range(7)])
-    parser.add_argument("--trees", type=int, nargs="+", help="trees of these depths instead, with --examples")
+    parser.add_argument("--trees", type=int, nargs="+", help="trees of these depths, with --examples")
+    parser.add_argument("--stars", type=int, nargs="+", help="the same leaves, two hops away")
     parser.add_argument("--examples", type=int, nargs="+", default=[76], help="as many as the chain has")
+    parser.add_argument("--ranks", type=int, nargs="+", help="what predicts the Jacobian, at so many diameters")
+    parser.add_argument("--gains", type=int, nargs="+", help="what four edges gain, at so many diameters")
+    parser.add_argument("--graphs", nargs="+", default=[*graphs.FAMILIES], choices=graphs.FAMILIES)
     parser.add_argument("--whole-orders", action="store_true", help="all questions about few orders of the leaves")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--most", type=int, default=6000, help="steps a run")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     shared = {"seed": chosen.seeds, "most": [chosen.most]}
-    if chosen.trees:
-        few = {"depth": chosen.trees, "examples": chosen.examples, "whole_orders": [chosen.whole_orders]}
-        sweep.run_line(parser, arguments, fit_few, sweep.grid(**few | shared))
+    if depths := chosen.trees or chosen.stars:
+        few = {"depth": depths, "examples": chosen.examples, "whole_orders": [chosen.whole_orders]}
+        sweep.run_line(parser, arguments, fit_few if chosen.trees else fit_star, sweep.grid(**few | shared))
+    elif chosen.ranks:
+        settings = sweep.grid(graph=chosen.graphs, times=chosen.ranks, seeds=[SEEDS])
+        sweep.run_line(parser, arguments, _ranks, settings)
+    elif chosen.gains:
+        settings = sweep.grid(graph=chosen.graphs, times=chosen.gains, edges=[4], seeds=[3 * SEEDS], draws=[4])
+        sweep.run_line(parser, arguments, _gains, settings)
     else:
         sweep.run_line(parser, arguments, fit_on_a_chain, sweep.grid(length=chosen.lengths, **shared))
 
