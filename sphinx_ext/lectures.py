@@ -39,11 +39,11 @@ class Lectures(Directive):
     def run(self):
         root = Path(self.state.document.settings.env.srcdir)
         rows = "".join(
-            f'<tr><td><a href="../slides/{item["deck"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
+            f'<tr><td>{item["path"].parent.name[0]} {item["path"].stem}</td><td><a href="../slides/{item["deck"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
             f'<td>{item["minutes"]} min</td><td><a href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
             for item in lectures(root)
         )
-        head = "<tr><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
+        head = "<tr><th>Chapter</th><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
         table = f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
         return [nodes.raw("", table, format="html")]
 
