@@ -12,6 +12,7 @@ import sys
 import pytest
 from conftest import ROOT
 from pages import notebooks
+from pybtex.database import parse_file
 
 NOTEBOOKS = notebooks()
 NAMES = [p.relative_to(ROOT / "chapters").as_posix() for p in NOTEBOOKS]
@@ -56,6 +57,16 @@ def test_markdown_is_portable(path):
         assert re.match(r"<details><summary>[^<]+</summary>\n\n.*\n\n</details>", block, re.S), (
             "<details><summary>…</summary> needs a blank line after it and one before </details>"
         )
+
+
+def test_the_references_can_be_read():
+    text = (ROOT / "references.bib").read_text()
+    entries = parse_file(ROOT / "references.bib").entries
+    assert len(entries) == len(re.findall(r"^@\w+\{", text, re.M)), (
+        "an entry is lost: a brace is missing, or a key stands twice"
+    )
+    urls = [entry.fields["url"] for entry in entries.values()]
+    assert len(set(urls)) == len(urls), "one source, one entry"
 
 
 @every
