@@ -166,9 +166,8 @@ def test_maps_of_the_decoder_are_those_that_it_uses():
 @pytest.mark.parametrize(
     ("draw", "arguments", "words"),
     [
-        (figures.clocks, (100, 1e4, 16), "gone round at least once: 3"),
         (figures.decay, ("one favourite distance", 1e4, 1000), "largest score is at distance 500"),
-        (figures.norm_cost, (2, 0), "scale 1,803"),
+        (figures.norm_cost, (2, 0), "scale 1,803; all 64 pairs: 2.4"),
         (figures.scaling, ("yarn", 8), "21 pairs unchanged"),
         (figures.scaling, ("p-RoPE", 4), "48 pairs unchanged"),
         (figures.toy, ("fastest quarter", 3), "score 0.766 at 3"),
@@ -280,3 +279,19 @@ def test_a_broad_bump_is_no_slash():
 def test_the_first_negative_score_is_that_of_all_distances():
     assert "first negative at 18,438" in figures.decay("all ones", 5e5, 100_000)[1]
     assert "never negative" in figures.decay("all ones", 5e5, 1000)[1]
+
+
+def test_shipped_models_have_the_layers_that_the_lesson_names():
+    """Gemma 4 turns a quarter of the pairs in its global layers; SmolLM3 and Llama 4 have layers without positions."""
+    from transformers import Gemma4TextConfig, Llama4TextConfig, SmolLM3Config
+
+    full = Gemma4TextConfig().rope_parameters["full_attention"]
+    assert (full["rope_type"], full["partial_rotary_factor"], full["rope_theta"]) == ("proportional", 0.25, 1e6)
+    for config in (SmolLM3Config(), Llama4TextConfig()):
+        assert config.no_rope_layers[:4] == [1, 1, 1, 0]
+
+
+def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
+    theta = rope.partial_frequencies(64, 1e6, 0.25)
+    sums = (torch.arange(200_000)[:, None] * theta).cos().sum(-1)
+    assert float(sums.min()) >= 32 - 2 * 8

@@ -124,7 +124,7 @@ def rope_makes_places() -> Found:
     where="Theorem 6.1",
     statement="With one frequency no head attends to a content at every distance in long contexts",
     reported="for long enough sequences",
-    shown=LESSON + "Low frequencies: similar against random",
+    shown=LESSON + "Slow pairs carry meaning far, and the base says how far",
     theorem=True,
 )
 def one_frequency_loses_content() -> Found:
@@ -148,7 +148,7 @@ def _first_below(theta: float, far: int = 100_000) -> int | None:
     where="Theorem 1",
     statement="A similar token leads a random one by 2 σ² Σ cos(m θ_i) on average",
     reported="closed form",
-    shown=LESSON + "Low frequencies: similar against random",
+    shown=LESSON + "Slow pairs carry meaning far, and the base says how far",
     theorem=True,
 )
 def lead_is_the_cosine_sum() -> Found:
@@ -267,7 +267,7 @@ def partial_rotation_helps() -> Found:
     where="slide on high frequencies",
     statement="High frequencies get small norms, but in the first and last layers",
     reported="a figure of Gemma 7B, from Barbero et al. (2025)",
-    shown=LAB + "The fast pairs are small, except where a head looks at a place",
+    shown=LAB + "The fast pairs are small in most layers",
 )
 def fast_pairs_are_small_but_at_the_ends() -> Found:
     found = measures.default()

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 import torch
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from helpers import data, rope, style
@@ -25,31 +24,6 @@ BANDS = {
 
 
 # Lesson ------------------------------------------------------------------------------------------------
-
-
-def clocks(position: int, base: float, width: int) -> tuple[Figure, str]:
-    """One hand for each pair of a head, turned to `position`."""
-    theta = rope.frequencies(width, base)
-    x = torch.zeros(1, width, dtype=torch.float64)
-    x[0, : width // 2] = 1
-    tips = rope.rotate(x, torch.tensor([float(position)]), theta)[0]
-    moved = (position * theta).abs()
-    fast, still = int((moved > math.tau).sum()), int((moved < 0.1).sum())
-    figure = Figure(figsize=(9.0, 2.6 if width == 8 else 4.2))
-    columns = min(width // 2, 8)
-    rows = width // 2 // columns
-    panels = figure.subplots(rows, columns, squeeze=False).flatten()
-    for i, ax in enumerate(panels):
-        circle = torch.linspace(0, math.tau, 60)
-        ax.plot(circle.cos(), circle.sin(), color=GREY, lw=1)
-        ax.plot([0, tips[i]], [0, tips[i + width // 2]], color=RED if moved[i] > math.tau else BLUE, lw=3)
-        ax.set(aspect="equal", xlim=(-1.15, 1.15), ylim=(-1.15, 1.15), xticks=[], yticks=[])
-        ax.set_title(f"pair {i}", loc="center", size=13, weight="normal")
-        ax.spines[:].set_visible(False)
-    figure.suptitle(
-        f"At position {position:,}: {fast} of {width // 2} hands went round", x=0.01, ha="left", weight="bold"
-    )
-    return figure, f"Red hands have gone round at least once: {fast}. Hands that moved less than 0.1 radians: {still}."
 
 
 def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
@@ -74,7 +48,7 @@ def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
         best = int(m[score.argmax()])
         finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
         title = f"A key whose favourite distance is {best:,}"
-    ax = style.axes(title, "distance m (tokens)", "relative size", log="x")
+    ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x")
     ax.plot(m, bound, "--", color=GREY, label="mean |S|, relative to its value at 0")
     ax.plot(m, score, color=BLUE, label=name)
     ax.axhline(0, color=BLACK, lw=1)
@@ -161,14 +135,44 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     cost = found[fastest][-1]
     cheap = cost < 10 * found[64][-1]
     ax.set_title(
-        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at all lengths drawn' if cheap else 'dear in long contexts'}"
+        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at all lengths drawn' if cheap else 'expensive in long contexts'}"
     )
     ax.set_ylim(1, 1e11)
     what = "diagonal" if offset == 0 else f"{offset} back"
     return (
         ax,
-        f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: scale {cost:,.4g}; all 64 pairs: {found[64][-1]:.3g}.",
+        f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: scale {style.number(cost)}; all 64 pairs: {style.number(found[64][-1])}.",
     )
+
+
+def alleviation() -> tuple[Axes, str]:
+    """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
+    rows = data.table("race")
+    ax = style.axes("", "", "accuracy")
+    names, places = ("NoPE", "RoPE", "ALiBi"), []
+    means = {}
+    for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
+        places.append(f"{'say the last digit' if task == 'last' else 'find the needle'}\n{n} tokens")
+        for k, name in enumerate(names):
+            values = rows[(rows.task == task) & (rows.entry == name)][f"score_{n}"]
+            means[task, n, name] = values.mean()
+            colour, at = style.ENCODINGS[name], i + (k - 1) * 0.2
+            ax.plot([at] * len(values), values, "o", ms=6, alpha=0.35, color=colour)
+            ax.plot(at, values.mean(), "o", ms=12, color=colour, label=name if i == 0 else "_")
+    ax.set_xticks(range(4), places)
+    ax.set_ylim(0, 1.05)
+    ax.legend(loc="lower left", ncols=3)
+    better = {key: max(("RoPE", "ALiBi"), key=lambda e: means[*key, e]) for key in (("last", 128), ("retrieval", 128))}
+    helps = [means[*key, name] > means[*key, "NoPE"] for key, name in better.items()]
+    ax.set_title(
+        "At 128 tokens an encoding helps with the last digit, not with the needle"
+        if helps == [True, False]
+        else f"At 128 tokens an encoding helps with {sum(helps)} of two questions"
+    )
+    return ax, "Mean of five seeds, NoPE, RoPE, ALiBi: " + "; ".join(
+        f"{place.replace(chr(10), ', ')} " + ", ".join(f"{means[*key, name]:.2f}" for name in names)
+        for place, key in zip(places, (("last", 16), ("last", 128), ("retrieval", 16), ("retrieval", 128)), strict=True)
+    ) + "."
 
 
 def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]:
@@ -177,14 +181,14 @@ def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]
     exact = 2 * rope.cosine_sum(grid, 128, 1e4)
     worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
     first = rope.first_negative(128, 1e4, 10_000)
-    ax = style.axes(f"From distance {first:,} on the lead can be negative", "distance m (tokens)", "mean lead", log="x")
-    ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(m)")
+    ax = style.axes(f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x")
+    ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(Δ)")
     ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
     ax.axhline(0, color=BLACK, lw=1)
     ax.legend(loc="upper right")
     return (
         ax,
-        f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at m = {first:,}.",
+        f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at Δ = {first:,}.",
     )
 
 
@@ -395,7 +399,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     ax.set_xticks(range(4), quarters)
     ax.legend(loc="upper left")
     most, least = means["inside"].idxmax(), means["outside"].idxmin()
-    ax.set_title(f"Heads that look at a place need the {most} pairs most, the others need the {least} least")
+    ax.set_title(f"Needed most: {most} pairs inside; needed least: {least} pairs outside")
     random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
@@ -546,9 +550,9 @@ def condition(runs: pd.DataFrame) -> tuple[Axes, str]:
     ax.plot([strengths.index(1.0)] * len(none), none, "^", ms=8, color=BLACK, label="no positions")
     ax.set_xticks(range(len(strengths)), [f"{s:g}" for s in strengths])
     ax.set_ylim(-0.03, 1.03)
-    ax.legend(loc="center left", bbox_to_anchor=(0, 0.6))
+    ax.legend(loc="center right", bbox_to_anchor=(1, 0.45))
     unseen, without = means["slash_unseen"], means["slash_unseen_without"]
-    ax.set_title(f"Tokens never seen: {unseen[0.0]:.2f} without a shared vector, {unseen[1.0]:.2f} with one")
+    ax.set_title(f"Unseen tokens: {unseen[0.0]:.2f} without a shared vector, {unseen[1.0]:.2f} with it")
     return ax, (
         f"Mean of {len(turned) // len(strengths)} decoders each: "
         + "; ".join(f"strength {s:g}: {unseen[s]:.2f}" for s in strengths)
@@ -560,7 +564,7 @@ def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
     """How near to rank one queries and keys of a trained head are, before and after; without a shared vector."""
     runs = runs[(runs.shared == 0) & (runs.base == 1e4)]
     kinds = (("untrained", "before"), ("uniform", "after"), ("unseen", "after,\nunseen tokens"))
-    ax = style.axes("", "", "share of the largest singular value (squared)")
+    ax = style.axes("", "", "share of the first singular value²")
     means = {}
     for spectrum, colour, shift in (("RoPE", BLUE, -0.2), ("NoPE", BLACK, 0.12)):
         here = runs[runs.spectrum == spectrum]
@@ -572,7 +576,7 @@ def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
                 ax.plot([i + shift + 0.1 * k] * len(values), values, mark, ms=7, alpha=0.6, color=colour, label=label)
     ax.set_xticks(range(3), [name for _, name in kinds])
     ax.set_ylim(0, 1.03)
-    ax.legend(loc="lower right")
+    ax.legend(loc="upper left")
     first, last = means["RoPE", "queries", "untrained"], means["RoPE", "queries", "uniform"]
     ax.set_title(f"Training takes the queries of a slash head from {first:.2f} to {last:.2f}")
     listed = "; ".join(
