@@ -96,7 +96,7 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
         for scale, marked in ((8, True), (2, True), (8, False))
     )
     ax = style.axes(
-        f"Without positions: the second layer puts at least {style.number(float(sharp.min()), 4)} on itself",
+        f"Without positions: at least {style.number(float(sharp.min()), 4)} on itself in layer 2",
         "token",
         "weight on itself",
     )
@@ -165,7 +165,7 @@ def alleviation() -> tuple[Axes, str]:
     better = {key: max(("RoPE", "ALiBi"), key=lambda e: means[*key, e]) for key in (("last", 128), ("retrieval", 128))}
     helps = [means[*key, name] > means[*key, "NoPE"] for key, name in better.items()]
     ax.set_title(
-        "At 128 tokens an encoding helps with the last digit, not with the needle"
+        "At 128 tokens: helps with the last digit, not the needle"
         if helps == [True, False]
         else f"At 128 tokens an encoding helps with {sum(helps)} of two questions"
     )
