@@ -162,4 +162,4 @@ def test_the_copier_turns_before_its_representations_meet():
     assert (seen["control"] < 0).all()
     assert seen["distance"][3] > 0.4 * seen["distance"][1] > 100 * torch.finfo(torch.bfloat16).eps
     _, finding = figures.copier(trained)
-    assert "stay right at every length: yes" in finding
+    assert "is right at every length" in finding

@@ -299,8 +299,8 @@ def _shifted(logits: Float[Tensor, " n"]) -> list[tuple[Tensor, Tensor]]:
 def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) -> tuple[Axes, str]:
     """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt."""
     n = range(1, len(signal) + 1)
-    late = signal[len(signal) * 4 // 5 :].median()
-    first = len(signal) * 4 // 5 + 1
+    first = min(400, len(signal) * 4 // 5)
+    late = signal[first - 1 :].median()
     factor = float(signal.max() / late)
     ax = style.axes(
         f"One more token: from {signal.max():.3g} down to {late:.2g}",
@@ -418,8 +418,13 @@ def figure5(
 ) -> tuple[Axes, str]:
     """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
     found, middle = curves[sequence], len(grid) // 2
-    changes = ", ".join(f"{text} {float(curve[-1] / curve[middle]):.2g}" for text, curve in found.items())
-    ax = style.axes(f"× from n = {grid[middle]} on: {changes}", "n (tokens of the sequence)", "L1 distance", log="xy")
+    changes = ", ".join(f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items())
+    ax = style.axes(
+        f"At n = {grid[-1]}, of the distance at {grid[middle]}: {changes}",
+        "n (tokens of the sequence)",
+        "L1 distance",
+        log="xy",
+    )
     ax.title.set_size(15)
     for (text, curve), colour in zip(found.items(), ("blue", "vermillion", "green"), strict=False):
         ax.plot(grid, curve, "o-", color=style.COLOURS[colour], label=text)
@@ -450,7 +455,8 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         right = place == asked
         colour = style.COLOURS["blue" if place == "first" else "vermillion"]
         text = f"{place} 0,\n{place if right else asked} asked" + ("" if right else " (control)")
-        ax.plot(digits, effect, "o-" if right else "o:", color=colour, alpha=1 if right else 0.75, label=text)
+        fill = {} if right else {"mfc": "white", "mew": 2}
+        ax.plot(digits, effect, "o", ms=11, color=colour, label=text, **fill)
     ax.axhline(0, color=style.COLOURS["black"], lw=1)
     every = torch.cat([zero - one for pairs in margins.values() for zero, one in pairs.values()])
     room = 0.1 * float(every.max() - every.min())
@@ -462,20 +468,33 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     return ax, (
         f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "
         f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: {at['last', 'last']:+.2f} when asked "
-        f"for, {at['last', 'first']:+.2f} when not. Right both ways at {int(able['first'].sum())} (first) and "
-        f"{int(able['last'].sum())} (last) of {len(digits)} lengths."
+        f"for, {at['last', 'first']:+.2f} when not. {_answers(able, digits)}"
+    )
+
+
+def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
+    """Where the model answers both 0 and 1 rightly, in a sentence."""
+    right = {place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes] for place in able}
+    if not any(right.values()):
+        return "It is never right both with a 0 and with a 1, at any of these lengths."
+    return (
+        "It is right both with a 0 and with a 1 at "
+        + ", and at ".join(
+            f"{' and '.join(ns) if ns else 'none of these'} digits ({place})" for place, ns in right.items()
+        )
+        + "."
     )
 
 
 def effects(margins: Mapping[str, dict], digits: Sequence[int]) -> Styler:
-    """All effects as a table: setting, place of the 0, place asked for."""
+    """All effects as a table: prompt, place of the 0, place asked for."""
     rows = {
-        (setting, place, asked): zero - one
+        f"{setting}: {place} 0, {asked} asked": (zero - one).tolist()
         for setting, found in margins.items()
         for (place, asked), (zero, one) in found.items()
     }
-    index = pd.MultiIndex.from_tuples(rows, names=["prompt", "the 0", "asked"])
-    return pd.DataFrame([row.tolist() for row in rows.values()], index, digits).style.format("{:+.2f}")
+    columns = {f"{n} digits": [row[k] for row in rows.values()] for k, n in enumerate(digits)}
+    return table(columns, rows, "effect on the margin (logits)")
 
 
 def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str]:
@@ -582,6 +601,6 @@ def copier(trained: Trained) -> tuple[Figure, str]:
     figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
     return figure, (
         f"A small decoder, trained on 1 to {longest} digits. {where}; the distance is then {seen['distance'][here]:.1f}, "
-        f"{left:.0%} of that at {longest} digits. Ones alone stay right at every length: "
-        f"{'yes' if bool((seen['control'] < 0).all()) else 'no'}."
+        f"{left:.0%} of that at {longest} digits. On ones alone the model is "
+        f"{'right at every length' if bool((seen['control'] < 0).all()) else 'wrong at some lengths'}."
     )
