@@ -6,7 +6,7 @@ from functools import cache
 import pandas as pd
 import torch
 
-from helpers import collapse, data, models, rope
+from helpers import collapse, data, models, rope, style
 from helpers.chapter3 import figures, measures
 from helpers.claims import Found, claim, verdict
 from helpers.sources import AREFIN, BARBERO, COURSE, NOTE, TALK, VELICKOVIC
@@ -215,7 +215,7 @@ def _ratios(deviation: float) -> dict[str, float]:
 
 
 def _named(ratios: dict[str, float]) -> str:
-    return ", ".join(f"{name} {ratio:.2g}" for name, ratio in ratios.items())
+    return ", ".join(f"{name} {style.number(ratio)}" for name, ratio in ratios.items())
 
 
 @claim(

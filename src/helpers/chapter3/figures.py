@@ -123,7 +123,7 @@ def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str
     ax.title.set_size(15)
     ax.set_ylim(1e-4, 30)
     style.label(ax)
-    last = ", ".join(f"{name} {ratios[name]:.2g}" for name in names)
+    last = ", ".join(f"{name} {style.number(ratios[name])}" for name in names)
     return ax, f"Distance at n = 10,000 over the distance at n = 10: {last}."
 
 
@@ -149,7 +149,9 @@ def small_vectors() -> tuple[Axes, str]:
     level = [name for name, ratio in ratios.items() if ratio > 0.2]
     ax.set_title(f"Sinusoids: level only on {' and '.join(level)}" if level else "Sinusoids: all four fall")
     style.label(ax)
-    return ax, "Distance at n = 10,000 over n = 10: " + ", ".join(f"{k} {v:.2g}" for k, v in ratios.items()) + "."
+    return ax, "Distance at n = 10,000 over n = 10: " + ", ".join(
+        f"{k} {style.number(v)}" for k, v in ratios.items()
+    ) + "."
 
 
 @cache
