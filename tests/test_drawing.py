@@ -280,3 +280,26 @@ def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     )
     assert page.evaluate("document.querySelector('body > div').shadowRoot.querySelectorAll('.item').length") > 8
     assert page.errors == []
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
+    """As on Colab: scripts run, in a frame of no origin, and links to the book are left out."""
+    page = stand("clocks")
+    page.evaluate(
+        """body => { const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts'; frame.srcdoc = body;
+        frame.width = 800; frame.height = 800; document.body.prepend(frame); }""",
+        drawing.show(name).body,
+    )
+    frame = page.frame_locator("iframe")
+    says = frame.locator(".drawing-says")
+    frame.locator(".drawing-stage .item").first.wait_for(state="attached")
+    before = says.inner_text()
+    frame.locator(".drawing-controls select, .drawing-controls input").first.focus()
+    for key in ("Home", "ArrowRight", "ArrowDown", "ArrowDown"):
+        page.keyboard.press(key)
+    page.wait_for_timeout(200)
+    assert says.inner_text() != before
+    assert not frame.locator(".drawing-link").is_visible()
+    assert page.errors == []

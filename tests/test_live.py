@@ -27,15 +27,19 @@ def draw(n, kind):
     return ax, f"It ends at {n}, {kind}."
 explore(draw, caption="A line", labels={"n": "length"}, n=[8, 16, 32, 64, 128], kind=["a", "b"])"""
 
+DRAWING = """from helpers import drawing
+drawing.show("clocks")"""
+
 
 @pytest.fixture
 def serve(chromium, tmp_path):
     """Start a notebook server and open a notebook of one widget in it; other hosts are blocked."""
     (tmp_path / "pages").mkdir()
-    cell = {"cell_type": "code", "metadata": {}, "source": WIDGET, "outputs": [], "execution_count": None}
     kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    notebook = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
-    (tmp_path / "pages/widget.ipynb").write_text(json.dumps(notebook))
+    for name, source in (("widget", WIDGET), ("drawing", DRAWING)):
+        cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
+        notebook = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
+        (tmp_path / f"pages/{name}.ipynb").write_text(json.dumps(notebook))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -146,3 +150,46 @@ def test_the_panel_works_in_jupyterlab(serve):
     assert_the_panel_works(page, ".noUi-handle")
     page.locator('[data-command="notebook:interrupt-kernel"]').click()
     page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
+
+
+def assert_the_drawing_moves(page):
+    """By keyboard, and no key reaches the notebook; nothing is asked of another host."""
+    page.wait_for_selector(".drawing-stage .item[role=slider]", timeout=180_000)
+    says, slider = page.locator(".drawing-says"), page.locator(".drawing-controls input[type=range]").first
+    assert says.inner_text().startswith("24 tokens apart")
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_selector('.drawing-says:has-text("25 tokens apart")')
+    hand = page.locator(".drawing-stage .item[role=slider]").nth(1)
+    hand.focus()
+    for key in ("ArrowRight", "x", "d", "d"):  # the letters cut a cell
+        page.keyboard.press(key)
+    box = hand.bounding_box()
+    before = page.locator(".drawing-stage > g").first.inner_html()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.mouse.move(box["x"] - 30, box["y"] - 20, steps=3)
+    page.mouse.up()
+    page.wait_for_function("old => document.querySelector('.drawing-stage > g').innerHTML !== old", arg=before)
+    assert says.count() == 1
+
+
+@pytest.mark.site
+def test_a_drawing_moves_in_jupyterlab(serve):
+    source = {"PYTHONPATH": str(ROOT / "src")}
+    page = serve(
+        LAB, "-m", "jupyterlab", "--IdentityProvider.token=", path="lab/tree/drawing.ipynb", environment=source
+    )
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    assert_the_drawing_moves(page)
+
+
+@pytest.mark.colab
+def test_a_drawing_moves_in_the_classic_notebook_with_what_colab_has(serve):
+    options = [f"--NotebookApp.{name}=''" for name in ("token", "password")]
+    page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/drawing.ipynb", environment={})
+    page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=180_000)
+    page.evaluate("Jupyter.notebook.execute_all_cells()")
+    assert_the_drawing_moves(page)

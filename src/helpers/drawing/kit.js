@@ -299,7 +299,9 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   const fit = () => {
     const room = stage.clientWidth || el.clientWidth;
     if (!room) return; // on a slide that is not shown
-    w = el.closest(".reveal") ? 760 : clamp(room, 300, 760);
+    // on a slide the height is given, and the picture as wide as it leaves room for
+    const slide = el.closest(".reveal") && stage.clientHeight > 60;
+    w = slide ? clamp((spec.height(760) * room) / stage.clientHeight, 620, 1150) : clamp(room, 300, 760);
     h = spec.height(w);
     stage.setAttribute("viewBox", `0 0 ${w} ${h}`);
     figure.style.setProperty("--shape", `${w} / ${h}`);
