@@ -117,6 +117,14 @@ def test_a_drawing_is_small_and_asks_nobody(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_drawing_is_a_module_as_anywidget_takes_it(name, tmp_path):
+    (tmp_path / "module.mjs").write_text(drawing.module(name))
+    program = "const m = await import(process.argv[1]); process.stdout.write(typeof m.default.render)"
+    command = ["node", "--input-type=module", "-e", program, (tmp_path / "module.mjs").as_uri()]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "function"
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_still_picture_is_what_the_drawing_gives(name):
     """If not: `python tools/stills.py`."""
     assert (drawing.HERE / "still" / f"{name}.svg").read_text() == still(name)

@@ -7,6 +7,8 @@ from conftest import ROOT
 from lectures import lectures
 from pages import pages
 
+from helpers import drawing
+
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
 pytestmark = pytest.mark.site
@@ -93,7 +95,8 @@ def test_every_widget_moves_by_keyboard(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
     figures = page.locator("figure.explore")
-    assert figures.count() > 0 or name.endswith("lab"), "a lesson has a widget"
+    own = page.locator("figure.explore, figure.drawing")
+    assert own.count() > 0 or name.endswith("lab"), "a lesson has a widget"
     assert_widgets_move(page, figures)
 
 
@@ -211,6 +214,32 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
             assert figure.locator(".explore-frame").inner_html() != state
         assert page.evaluate("Reveal.getIndices()") == at
     assert page.errors == []
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
+    page = deck(name)
+    for figure in page.locator("figure.drawing").all():
+        figure.evaluate("e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v); }")
+        page.evaluate(GROWN)
+        at, size = page.evaluate("Reveal.getIndices()"), figure.locator(".drawing-stage").bounding_box()
+        assert size["height"] >= 240, "a drawing too small to read"
+        item = figure.locator('.item[role="slider"], .item[role="button"]').last
+        item.focus()
+        before = figure.locator(".drawing-stage").inner_html()
+        page.keyboard.press("ArrowLeft")
+        page.keyboard.press("ArrowDown")
+        page.evaluate(GROWN)
+        assert figure.locator(".drawing-stage").inner_html() != before
+        assert page.evaluate("Reveal.getIndices()") == at
+    assert page.errors == []
+
+
+def test_drawings_stand_alone_too():
+    for name in drawing.DRAWINGS:
+        text = (ROOT / f"_build/html/drawings/{name}.html").read_text()
+        assert drawing.script(name) in text
+        assert (ROOT / "_build/html" / drawing.DRAWINGS[name].page).exists()
 
 
 def test_speaker_view_shows_the_notes(deck):

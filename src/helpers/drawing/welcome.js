@@ -21,8 +21,8 @@ const facts = (s) => {
 
 const layout = (w) => {
   const wide = w >= 560;
-  const plane = { x: 30, y: 24, w: wide ? 0.5 * w - 30 : w - 80, h: wide ? 290 : 240 };
-  const list = wide ? { x: 0.5 * w + 70, y: 18, step: 52 } : { x: 26, y: 350, step: 48 };
+  const plane = { x: 30, y: 24, w: wide ? 0.45 * w - 30 : w - 80, h: wide ? 290 : 240 };
+  const list = wide ? { x: 0.45 * w + 62, y: 18, step: 52 } : { x: 26, y: 350, step: 48 };
   const vector = { x: plane.x + plane.w, y: plane.y + plane.h / 2 };
   const spots = [
     [vector.x - 34, vector.y],
