@@ -9,7 +9,7 @@ import torch
 from answers import empty, several
 from helpers import attention
 
-FIRST, LAST, ALL = "the first token", "the last tokens", "all tokens"
+FOUR, SAME, TWENTY = "about four times as many", "about as many", "more than twenty times as many"
 
 
 def _fill_in_place(m):
@@ -27,6 +27,11 @@ def _half(n, width, start=1, wider=0):
     while row[0] < 0.5:
         row, layers = row @ matrix, layers + 1
     return layers - 1 + start
+
+
+def _half_strictly(n, width):
+    matrix = attention.uniform(attention.window_mask(n, width))
+    return next(k for k in range(1, 9999) if torch.linalg.matrix_power(matrix, k)[-1, 0] > 0.5)
 
 
 def _half_by_powers(n, width):
@@ -82,6 +87,14 @@ def _walk(n, layers):
     return np.array([float(x) for x in power[-1]])
 
 
+def _flat(n):
+    return sum(1 / k for k in range(1, n + 1)) / n
+
+
+def _above(a):
+    return (a[:, 0].mean() - _flat(len(a))) / (1 - _flat(len(a)))
+
+
 def _peak_by_looking(layers, rate):
     weights = [math.lgamma(layers + x + 1) - math.lgamma(x + 1) - rate * x for x in range(4000)]
     return weights.index(max(weights))
@@ -129,6 +142,12 @@ def _lists(layers):
     return [m.int().tolist() for m in _dilated(layers)]
 
 
+def _threes(layers):
+    n = 2**layers
+    gap = torch.arange(n)[:, None] - torch.arange(n)
+    return [(gap == 0) | (gap == 3**k) for k in range(layers)]
+
+
 def _windows(layers):
     return [attention.window_mask(2**layers, 2)] * layers
 
@@ -145,6 +164,7 @@ WRONG = {
         (lambda n: torch.ones(n + 1, n + 1).tril(), "wrong shape"),
         (lambda n: None, "returned nothing"),
         (lambda n: 2 * torch.ones(n, n).tril(), "twice what is expected"),
+        (lambda n: torch.ones(n, n, dtype=torch.bool).triu(1), "true where a token is hidden"),
     ],
     "2.2": [
         (empty, "still empty"),
@@ -153,32 +173,34 @@ WRONG = {
         (lambda m: m.double().softmax(-1), "softmax of zeros and ones"),
         (lambda m: m, "That is the mask"),
         (lambda m: m.double() / m.double().sum(), "expected"),
+        (lambda m: m.float() / m.sum(1), "keepdim"),
         (_fill_in_place, "changes its argument"),
         (lambda m: m.sum(1), "wrong shape"),
         (lambda m: 0.5 * attention.uniform(m), "half of what is expected"),
     ],
     "2.3": [
         (several(..., empty), "predict first"),
-        (several(LAST, empty), "local in one layer only"),
-        (several(ALL, empty), "What do the next layers do"),
+        (several(SAME, empty), "in reach at all"),
+        (several(TWENTY, empty), "Compute it"),
         (several("none", empty), "must be one of"),
-        (several(FIRST, empty), "still empty"),
-        (several(FIRST, lambda n, w: _half(n, w, start=2)), "One layer too many"),
-        (several(FIRST, lambda n, w: _half(n, w, start=0)), "One layer too few"),
-        (several(FIRST, lambda n, w: _half(n, n)), "full causal mask"),
-        (several(FIRST, lambda n, w: _half(n, w, wider=1)), "one too wide"),
-        (several(FIRST, lambda n, w: math.ceil((n - 1) / (w - 1))), "first heard at all"),
-        (several(FIRST, lambda n, w: n), "expected"),
+        (several(FOUR, empty), "still empty"),
+        (several(FOUR, lambda n, w: _half(n, w, start=2)), "One layer too many"),
+        (several(FOUR, lambda n, w: _half(n, w, start=0)), "One layer too few"),
+        (several(FOUR, lambda n, w: _half(n, n)), "full causal mask"),
+        (several(FOUR, lambda n, w: _half(n, w, wider=1)), "one too wide"),
+        (several(FOUR, lambda n, w: math.ceil((n - 1) / (w - 1))), "first heard at all"),
+        (several(FOUR, lambda n, w: n), "expected"),
+        (several(FOUR, _half_strictly), "at least half is enough"),
     ],
     "2.4": [
         (..., "predict first"),
-        ("the loss rises", "hidden late"),
-        ("the loss falls", "where attention rests"),
+        ("as much as the first", "What tells this one"),
+        ("about half as much", "Does its state grow"),
         ("", "must be one of"),
         (0, "must be one of"),
-        ("rises", "must be one of"),
+        ("none", "must be one of"),
         (None, "must be one of"),
-        (3.76, "must be one of"),
+        (0.35, "must be one of"),
     ],
     "2.5": [
         (empty, "still empty"),
@@ -187,6 +209,8 @@ WRONG = {
         (lambda a, r: _influence(a, 0.0), "left the residual out"),
         (lambda a, r: _influence(a, 0.0) * (1 - r) + r * torch.eye(a.shape[-1]), "once, at the end"),
         (lambda a, r: a.mean(0), "added the layers up"),
+        (lambda a, r: _influence(a, r).T, "It is transposed"),
+        (lambda a, r: _influence(a, 0.5), "rollout of the literature"),
         (
             lambda a, r: functools.reduce(
                 lambda p, m: (m + r * torch.eye(len(m))) @ p, a.double(), torch.eye(a.shape[-1]).double()
@@ -207,20 +231,22 @@ WRONG = {
         (lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)], "do not let a path stay"),
         (lambda n, k: attention.path_count(n, k)[::-1], "in the wrong order"),
         (lambda n, k: [n ** (k - 1)] * n, "stops in any order"),
+        (lambda n, k: [math.comb(n - 1 - j, k - 1) for j in range(n)], "Your stops all differ"),
+        (lambda n, k: [math.comb(n - j + k - 1, k - 1) for j in range(n)], "One too many"),
         (lambda n, k: sum(attention.path_count(n, k)), "wrong shape"),
         (lambda n, k: [1] * n, "expected"),
         (lambda n, k: "many", "must return a number or a tensor"),
     ],
     "2.7": [
         (empty, "still empty"),
-        (lambda a, k: a[:, k].mean(), "divided by n"),
-        (lambda a, k: a[k + 1 :, k].sum() / max(len(a) - k - 1, 1), "look at itself"),
-        (lambda a, k: a[k, : k + 1].mean(), "took the row"),
-        (lambda a, k: a[k:, k].sum(), "That is a sum"),
-        (lambda a, k: a[-1, k], "last token's look alone"),
-        (lambda a, k: a[k + 1 :, k].sum() / (len(a) - k), "one row too late"),
-        (lambda a, k: a[k:, k], "wrong shape"),
-        (lambda a, k: a[k:, k].mean() * 2, "twice what is expected"),
+        (lambda a: a[:, 0].mean(), "plain score"),
+        (lambda a: a[:, 0].mean() - _flat(len(a)), "1 is the most"),
+        (lambda a: (a[:, 0].mean() - 1 / len(a)) / (1 - 1 / len(a)), "early rows see fewer"),
+        (lambda a: (a[0].mean() - _flat(len(a))) / (1 - _flat(len(a))), "took the row"),
+        (lambda a: a[:, 0].mean() / _flat(len(a)), "ratio"),
+        (lambda a: (a[-1, 0] - 1 / len(a)) / (1 - 1 / len(a)), "last row alone"),
+        (lambda a: a[:, 0], "wrong shape"),
+        (lambda a: 2 * _above(a), "twice what is expected"),
     ],
     "2.8": [
         (empty, "still empty"),
@@ -230,6 +256,7 @@ WRONG = {
         (lambda t, m: t / math.expm1(m), "not rounded"),
         (lambda t, m: 0, "left out the paths"),
         (lambda t, m: math.floor(t / math.exp(m)), "subtract 1 first"),
+        (lambda t, m: math.floor((t - 1) / math.expm1(m)), "one layer less"),
         (lambda t, m: t, "expected"),
         (lambda t, m: None, "returned nothing"),
     ],
@@ -242,6 +269,11 @@ WRONG = {
         (lambda f, q: q.shape[1] ** 0.5 * sum(f(r) for r in q).norm(dim=-1) / len(q), "averaged before squaring"),
         (lambda f, q: _norms(f, q).square().sum().sqrt(), "summed over all tokens"),
         (lambda f, q: q.shape[1] ** 0.5 * f(q[0]).norm(dim=-1), "first direction alone"),
+        (lambda f, q: q.shape[1] ** 0.5 * _norms(f, q), "under the root"),
+        (
+            lambda f, q: (len(q) * torch.stack([f(r).square().sum(-1) for r in q]).mean(0)).sqrt(),
+            "number of directions",
+        ),
         (lambda f, q: f(q), "raised RuntimeError"),
     ],
     "2.10": [
@@ -256,6 +288,7 @@ WRONG = {
         (lambda k: [m & ~torch.eye(2**k, dtype=torch.bool) for m in _dilated(k)], "sees nothing"),
         (lambda k: "masks", "must return"),
         (lambda k: [_dilated(k)[0]] * k, "Let the steps grow"),
+        (_threes, "heard at all"),
     ],
 }
 
@@ -274,10 +307,8 @@ RIGHT = {
         _rows,
         lambda m: torch.zeros(m.shape).masked_fill(~m, -math.inf).softmax(-1),
     ],
-    "2.3": [
-        several(FIRST, answer) for answer in (_half, _half_by_powers, _half_exact, lambda n, w: float(_half(n, w)))
-    ],
-    "2.4": ["nothing changes", " ".join(["nothing", "changes"]), "nothing changes".strip(), "NOTHING CHANGES".lower()],
+    "2.3": [several(FOUR, answer) for answer in (_half, _half_by_powers, _half_exact, lambda n, w: float(_half(n, w)))],
+    "2.4": ["hardly any", " ".join(["hardly", "any"]), "hardly any ".strip(), "HARDLY ANY".lower()],
     "2.5": [_influence, _numpy_influence, _right_to_left, attention.influence],
     "2.6": [
         lambda n, k: [math.comb(n - 1 - j + k - 1, k - 1) for j in range(n)],
@@ -287,11 +318,10 @@ RIGHT = {
         attention.path_count,
     ],
     "2.7": [
-        lambda a, k: a[k:, k].mean(),
-        lambda a, k: float(np.mean(a.numpy()[k:, k])),
-        lambda a, k: sum(float(a[i, k]) for i in range(k, len(a))) / (len(a) - k),
-        lambda a, k: a.float()[k:, k].sum() / (len(a) - k),
-        attention.sink_score,
+        lambda a: _above(a),
+        lambda a: float(np.mean(a.numpy()[:, 0]) - _flat(len(a))) / (1 - _flat(len(a))),
+        lambda a: 1 - (1 - a[:, 0].mean()) / (1 - _flat(len(a))),
+        lambda a: (a[:, 0].sum() - len(a) * _flat(len(a))) / (len(a) - len(a) * _flat(len(a))),
     ],
     "2.8": [
         lambda t, m: math.floor(t / math.expm1(m)),

@@ -44,6 +44,10 @@ def mask(answer: Any) -> Right:
         Trap("Nothing is hidden: no token may see a later one.", lambda n: torch.ones(n, n)),
         Trap("Each token sees itself alone: it may see all earlier ones, too.", torch.eye),
         Trap("That is what is added to the logits. Asked is the mask: true where a token is seen.", _additive),
+        Trap(
+            "It is the other way round: true where a token is hidden, as torch.nn.MultiheadAttention has it.",
+            lambda n: torch.ones(n, n).triu(1),
+        ),
     ]
 
     def drawn() -> HTML:
@@ -70,6 +74,10 @@ def share(answer: Any) -> Right:
             "You made the columns sum to one: each row shares out its attention.",
             lambda m: m.double() / m.double().sum(0),
         ),
+        Trap(
+            "The counts lie along the columns: `sum(1, keepdim=True)` keeps them as a column, one for each row.",
+            lambda m: m.double() / m.double().sum(1),
+        ),
         Trap("The softmax of zeros and ones gives hidden tokens a share, too.", lambda m: m.double().softmax(-1)),
         Trap("That is the mask: the rows must sum to one.", lambda m: m.double()),
     ]
@@ -78,47 +86,50 @@ def share(answer: Any) -> Right:
 
 @exercise("2.3", "A window, in the limit")
 def half(prediction: Any, answer: Any) -> Right:
-    """Where a window ends, and how many layers it takes until the first token has half."""
+    """How much slower a window is, and how many layers it takes until the first token has half."""
     reasons = {
-        "the last tokens": "The window is local in one layer only. Whose own state is never mixed with an earlier one?",
-        "all tokens": "After one layer the tokens in the window share equally. What do the next layers do?",
-        "the first token": "Predicted: all others pass on what they get, the first one keeps it.",
+        "about as many": "Each layer can look back three tokens, not thirty-one. How long until the first is in reach at all?",
+        "about four times as many": "Predicted: 21 layers against 5. The first token must come within reach, then grow.",
+        "more than twenty times as many": "It must come within reach first, ten layers or so. After that it grows with "
+        "every layer. Compute it.",
     }
-    choice("prediction", prediction, reasons, "the first token")
+    choice("prediction", prediction, reasons, "about four times as many")
     traps = [
         Trap("One layer too many: count the first layer as 1.", lambda n, w: _half(n, w) + 1),
         Trap("One layer too few: count the first layer as 1.", lambda n, w: _half(n, w) - 1),
         Trap("That is the full causal mask: the width plays no part in it.", lambda n, w: _half(n, n)),
         Trap("Your window is one too wide: the token itself is one of its tokens.", lambda n, w: _half(n, w + 1)),
         Trap("That is when the first token is first heard at all.", lambda n, w: -(-(n - 1) // (w - 1))),
+        Trap("You stop when it has more than half: at least half is enough.", _half_above),
     ]
-    given = _cases("8, 8", "8, 3", "16, 4", "32, 4", "12, 2")
+    given = _cases("8, 8", "8, 3", "16, 4", "32, 4", "12, 2", "2, 2")
     compare("half", answer, _half, given, traps)
-    return Right(f"{reasons[prediction]} The window sets the speed.")
+    return Right(f"{reasons[prediction]} The window sets the speed, not the end.")
 
 
-def _half(n: int, width: int) -> int:
+def _half(n: int, width: int, enough: float = 0.5) -> int:
     matrix = attention.uniform(attention.window_mask(n, width))
     row = matrix[-1]
     for layers in itertools.count(1):
-        if row[0] >= 0.5:
+        if row[0] >= enough:
             return layers
         row = row @ matrix
     raise AssertionError
 
 
-@exercise("2.4", "Predict: hide the first token")
-def hidden(prediction: Any) -> Right:
-    """What happens to the loss when the sink is hidden from the start."""
+def _half_above(n: int, width: int) -> int:
+    return _half(n, width, math.nextafter(0.5, 1))
+
+
+@exercise("2.4", "Predict: a second first token")
+def second(prediction: Any) -> Right:
+    """How much attention the model's special first token gets when it stands in the middle, too."""
     reasons = {
-        "the loss rises": "It does when the sink is hidden late, while it is in use. Hidden from the start: which token is "
-        "then the first that all can see?",
-        "nothing changes": "Right: the second token sees itself alone, as the first one did, and becomes the sink. Hide the "
-        "first one late, and there is no such token: then the loss rises.",
-        "the loss falls": "The first token says little, but it is where attention rests. Why should the model do better "
-        "without it?",
+        "as much as the first": "Whatever comes first becomes a sink. What tells this one that it is first?",
+        "about half as much": "It has the same embedding, but it sees tokens before it. Does its state grow?",
+        "hardly any": "A sink is made by the place, not by the token: only the first sees itself alone.",
     }
-    return choice("prediction", prediction, reasons, "nothing changes")
+    return choice("prediction", prediction, reasons, "hardly any")
 
 
 @exercise("2.5", "Influence through the layers")
@@ -139,6 +150,14 @@ def influence(answer: Any) -> Right:
             "You swapped the shares: `residual` is that of the own state.", lambda a, r: attention.influence(a, 1 - r)
         ),
         Trap("You left the residual out.", lambda a, r: attention.influence(a)),
+        Trap(
+            "That is (A + I) / 2, the rollout of the literature: here the residual has a share of its own, r.",
+            lambda a, r: attention.influence(a, 0.5),
+        ),
+        Trap(
+            "It is transposed: row i holds the influence of all tokens on token i.",
+            lambda a, r: attention.influence(a, r).T,
+        ),
         Trap("You added residual times I without taking as much from A: the rows must sum to one.", _added),
         Trap(
             "You added the residual once, at the end: every layer has it.",
@@ -182,6 +201,14 @@ def paths(answer: Any) -> Right:
             lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)],
         ),
         Trap(
+            "Your stops all differ: a path may stay for several steps.",
+            lambda n, k: [math.comb(n - 1 - j, k - 1) for j in range(n)],
+        ),
+        Trap(
+            "One too many: from token j (from 0) there are n - 1 - j steps forward to the last.",
+            lambda n, k: [math.comb(n - j + k - 1, k - 1) for j in range(n)],
+        ),
+        Trap(
             "It is in the wrong order: the first entry is for the first token, which has most.",
             lambda n, k: _binomials(n, k)[::-1],
         ),
@@ -194,36 +221,54 @@ def _binomials(n: int, layers: int) -> list[int]:
     return attention.path_count(n, layers)
 
 
-@exercise("2.7", "The sink score")
+@exercise("2.7", "A sink score without the trap")
 def sink_score(answer: Any) -> Right:
-    """The mean attention that a position gets."""
+    """How far above uniform attention the first token's score is, as a share of what is possible."""
     given = _cases(
-        "torch.tensor([[1.0, 0.0], [0.5, 0.5]]), 0",
-        "checks.random_attention(6, 6, seed=0), 0",
-        "checks.random_attention(6, 6, seed=1), 2",
-        "checks.random_attention(6, 6, seed=2), 5",
-        "attention.uniform(attention.causal_mask(64)), 0",
+        "torch.tensor([[1.0, 0.0], [0.25, 0.75]])",
+        "attention.uniform(attention.causal_mask(5))",
+        "attention.sink(8, 0.5)",
+        "checks.random_attention(6, 6, seed=0)",
+        "attention.sink(64, 1.0)",
     )
     traps = [
+        Trap("That is the plain score: uniform attention must get 0.", attention.sink_score),
         Trap(
-            "You divided by n: earlier tokens cannot look at this one, and do not count.", lambda a, k: a[:, k].mean()
+            "Divide by what is possible above uniform attention, so that 1 is the most.",
+            lambda a: attention.sink_score(a) - _flat(len(a)),
         ),
-        Trap("You left out the token's look at itself.", lambda a, k: a[k + 1 :, k].sum() / max(len(a) - k - 1, 1)),
         Trap(
-            "You took the row: that is what the token looks at. Asked is who looks at it.",
-            lambda a, k: a[k, : k + 1].mean(),
+            "You took 1/n for the score of uniform attention: early rows see fewer tokens and give the first one more.",
+            lambda a: (attention.sink_score(a) - 1 / len(a)) / (1 - 1 / len(a)),
         ),
-        Trap("That is a sum: asked is the mean.", lambda a, k: a[k:, k].sum()),
-        Trap("That is the last token's look alone: asked is the mean over all that can.", lambda a, k: a[-1, k]),
-        Trap("You start one row too late: position counts from 0.", lambda a, k: a[k + 1 :, k].sum() / (len(a) - k)),
+        Trap(
+            "You took the row: that is what the first token looks at. Asked is who looks at it.",
+            lambda a: (a[0].mean() - _flat(len(a))) / (1 - _flat(len(a))),
+        ),
+        Trap("That is the ratio to uniform attention, which has no upper end.", lambda a: _plain(a) / _flat(len(a))),
+        Trap(
+            "You used the last row alone: the score is the mean over all rows.",
+            lambda a: (a[-1, 0] - 1 / len(a)) / (1 - 1 / len(a)),
+        ),
     ]
-    right = compare("sink_score", answer, attention.sink_score, given, traps)
 
     def drawn() -> HTML:
-        ax, finding = figures.trap()
-        return show(ax, alt=finding, caption="The score of uniform attention, which has no sink.")
+        ax, finding = figures.trap(lambda matrix: float(run("sink_score", answer, matrix)))
+        return show(ax, alt=finding, caption="The plain score and yours, of uniform attention and of a sink.")
 
-    return Right(right.sentence + " Uniform attention scores above 0.3 up to 9 tokens.", drawn)
+    return compare("sink_score", answer, _above_uniform, given, traps, picture=drawn)
+
+
+def _plain(matrix: Tensor) -> Tensor:
+    return attention.sink_score(matrix)
+
+
+def _flat(n: int) -> float:
+    return float(attention.sink_score(attention.uniform(causal_mask(n))))
+
+
+def _above_uniform(matrix: Tensor) -> Tensor:
+    return (_plain(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
 
 
 @exercise("2.8", "Where decay looks")
@@ -236,13 +281,17 @@ def peak(answer: Any) -> Right:
             "You rounded up: at the next whole number the weight is smaller already.",
             lambda t, m: math.ceil(t / math.expm1(m)),
         ),
-        Trap("e^m - 1 is close to m for a small rate only.", lambda t, m: math.floor(t / m)),
+        Trap("e^c - 1 is close to c for a small rate only.", lambda t, m: math.floor(t / m)),
         Trap("That is not rounded: distances are whole numbers.", lambda t, m: t / math.expm1(m)),
         Trap(
-            "You left out the paths: e^(-m x) alone is largest at distance 0, the number of paths grows with x.",
+            "You left out the paths: e^(-c x) alone is largest at distance 0, the number of paths grows with x.",
             lambda t, m: 0,
         ),
-        Trap("You divided by e^m: subtract 1 first.", lambda t, m: math.floor(t / math.exp(m))),
+        Trap("You divided by e^c: subtract 1 first.", lambda t, m: math.floor(t / math.exp(m))),
+        Trap(
+            "You counted one layer less: t is the number that stands in the binomial.",
+            lambda t, m: math.floor((t - 1) / math.expm1(m)),
+        ),
     ]
     return compare("peak", answer, _peak, given, traps)
 
@@ -285,6 +334,11 @@ def norms(answer: Any) -> Right:
         Trap(
             "You summed over all tokens: each one has a norm of its own.",
             lambda f, q: _norms(f, q).square().sum().sqrt(),
+        ),
+        Trap("The width goes under the root, too.", lambda f, q: _norms(f, q) * q.shape[1] ** 0.5),
+        Trap(
+            "You took the number of directions for the width d.",
+            lambda f, q: _norms(f, q) * (len(q) / q.shape[1]) ** 0.5,
         ),
         Trap("You used the first direction alone.", lambda f, q: q.shape[1] ** 0.5 * f(q[0]).norm(dim=-1)),
     ]
@@ -336,16 +390,16 @@ def masks(answer: Any) -> Right:
                 )
         row = attention.influence([attention.uniform(m.bool()) for m in each])[-1]
         if (row - 1 / n).abs().max() > 1e-9:
-            raise Wrong(_unequal(call, row, layers))
+            raise Wrong(_unequal(call, row, each))
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")
 
 
-def _unequal(call: str, row: Tensor, layers: int) -> str:
+def _unequal(call: str, row: Tensor, each: list[Tensor]) -> str:
     """Why a profile is not flat."""
     n, heard = len(row), int((row > 0).sum())
     shares = checks.shown(row)
-    if heard == layers + 1:
-        why = "Steps of equal length meet again and again: L layers of one step reach L + 1 tokens. Let the steps grow."
+    if 1 < heard < n and all(torch.equal(m, each[0]) for m in each):
+        why = "Steps of equal length meet again and again: L layers of the same mask reach few tokens. Let the steps grow."
     elif heard < n:
         why = f"Only {heard} of {n} tokens are heard at all: with two tokens a row the paths must never meet."
     else:

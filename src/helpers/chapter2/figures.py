@@ -1,7 +1,7 @@
 """What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
@@ -140,9 +140,10 @@ def landscape(name: str, layers: int, residual: float, lengths: Sequence[int] = 
     ax = style.axes(shape(rows[32]), "position, from first to last", "influence × n", height=4.2)
     for (n, row), colour in zip(rows.items(), (GREEN, BLUE, RED), strict=True):
         ax.plot(torch.linspace(0, 1, n), n * row, "o-", ms=4, lw=2, color=colour, label=f"n = {n}")
-    ax.set_yscale("symlog", linthresh=0.01)
-    ax.set_ylim(-0.002, 100)
-    ax.set_yticks([0, 0.01, 0.1, 1, 10], ["0", "0.01", "0.1", "1", "10"])
+    ax.axhline(1, color="black", lw=1, ls="--")
+    ax.set_yscale("log")
+    ax.set_ylim(0.01, 100)
+    ax.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
     ax.set_xticks([0, 0.5, 1], ["first", "middle", "last"])
     ax.legend(loc="upper center", ncols=3)
     row = rows[32]
@@ -207,21 +208,38 @@ def distances() -> tuple[Axes, str]:
     return ax, f"Largest influence at distance {', '.join(parts)}."
 
 
-def trap() -> tuple[Axes, str]:
-    """The sink score of uniform attention, which has no sink, against length."""
+def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
+    """The sink score of uniform attention, which has no sink, against length; beside it another score of maps."""
     lengths = range(2, 65)
-    scores = [float(attention.sink_score(attention.uniform(attention.causal_mask(n)))) for n in lengths]
+    maps = {
+        "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
+        "sink of 0.3": lambda n: attention.sink(n, 0.3),
+    }
+    scores = [float(attention.sink_score(maps["uniform"](n))) for n in lengths]
     last = max(n for n, score in zip(lengths, scores, strict=True) if score > 0.3)
     ax = style.axes(
-        f"Uniform attention is a “sink” up to {last} tokens", "n (tokens)", "sink score of the first token", height=4.2
+        f"Uniform attention is a “sink” up to {last} tokens",
+        "n (tokens)",
+        "sink score of the first token",
+        height=4.2,
     )
     ax.plot(lengths, scores, color=BLUE, label="uniform")
+    for name, make in maps.items() if own else ():
+        ax.plot(
+            lengths,
+            [own(make(n)) for n in lengths],
+            ls="--",
+            label=f"yours, {name}",
+            color=BLUE if name == "uniform" else GREEN,
+        )
     ax.axhline(0.3, color=RED, lw=1.5, ls="--")
-    ax.text(40, 0.32, "threshold 0.3", color=RED, size=14)
-    ax.set_ylim(0, 0.8)
-    return (
-        ax,
-        f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores {scores[-1]:.3f}.",
+    if own:
+        style.label(ax)
+    else:
+        ax.text(40, 0.32, "threshold 0.3", color=RED, size=14)
+    ax.set_ylim(-0.05 if own else 0, 0.8)
+    return ax, (
+        f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores {scores[-1]:.3f}."
     )
 
 
