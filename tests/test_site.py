@@ -176,7 +176,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
               .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
             return {height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
                     text: (c => { c.querySelectorAll('aside, pre, code, style, script, table[id^=T_], table.dataframe').forEach(e => e.remove()); return c.textContent })(s.cloneNode(true)),
-                    heading: s.querySelectorAll('h1, h2').length,
+                    heading: s.querySelectorAll('h1, h2, h3').length,
                     type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside, figure, .live'))
                       .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
         )
@@ -187,7 +187,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
         assert slide["width"] <= 1280, f"{where}: wider than 1280 px"
         assert slide["low"] <= 720, f"{where}: reaches below 720 px; begin another `subslide` or move text into `notes`"
         assert slide["small"] == 0, f"{where}: a figure too small to read"
-        assert slide["heading"] == 1, f"{where}: a slide has one heading, `# …` or `## …`"
+        assert slide["heading"] == 1, f"{where}: a slide has one heading"
         assert slide["type"] >= 22, f"{where}: text under 22 px cannot be read from the back"
         assert slide["low"] >= 360, f"{where}: an empty half slide"
         assert not re.search(r"\*\*|\]\(|```|\$|<\w+>", slide["text"]), f"{where}: raw Markdown"

@@ -21,7 +21,7 @@ PRINT = """
 """
 # hints, solutions and explanations are open in print; folded code is left out with its label
 UNFOLD = """() => document.querySelectorAll("main details").forEach(fold => {
-  fold.open = !/code cell/.test(fold.querySelector("summary")?.textContent ?? "");
+  fold.open = fold.querySelector("summary")?.textContent.trim() !== "code";
 })"""
 
 

@@ -42,12 +42,15 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int) -> None:
-    """Name the course, the chapter and the length on the first slide."""
+    """Name the course, the chapter and the length on the first slide, with the first picture that is to come."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
+    shown = [
+        output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", [])
+    ]
+    pictures = [found[0] for found in (re.search(r"<img\b[^>]*>", text) for text in shown) if found]
+    picture = f'<figure class="opening">{pictures[0]}</figure>' if pictures else ""
     what = f"Chapter {item['path'].parent.name[0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
-    first.source = (
-        f'<p class="course">Connection Bottlenecks in Attention</p>\n\n{first.source}\n\n<p class="length">{what}</p>'
-    )
+    first.source = f'<p class="course">Connection Bottlenecks in Attention</p>\n\n{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
 
 
 def last_slide(notebook: nbformat.NotebookNode, following: dict | None) -> None:
