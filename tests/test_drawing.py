@@ -311,3 +311,91 @@ def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     assert says.inner_text() != before
     assert not frame.locator(".drawing-link").is_visible()
     assert page.errors == []
+
+
+def press(page, name):
+    page.get_by_role("button", name=name).click()
+
+
+def middle(page, item):
+    box = page.locator(f'.item[data-id="{item}"]').bounding_box()
+    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def drag(page, start, end):
+    page.mouse.move(*start)
+    page.mouse.down()
+    page.mouse.move(*end, steps=6)
+    page.mouse.up()
+
+
+def tune_the_clocks(page):
+    page.locator("input[type=range]").first.press("PageUp")
+    press(page, "Tune the peak")
+
+
+def lengthen_the_text(page):
+    page.locator("input[type=range]").press("End")
+
+
+def open_the_graph(page):
+    page.get_by_label("look at").select_option("current")
+    press(page, "The edge that opens it")
+
+
+def cut_an_edge(page):
+    page.get_by_label("look at").select_option("current")
+    for item in ("node0", "node1"):
+        page.mouse.click(*middle(page, item))
+
+
+def paint_the_mask(page):
+    x, y = middle(page, "mask")
+    page.get_by_label("mask").first.select_option("previous")
+    drag(page, (x - 90, y + 102), (x + 60, y + 102))
+
+
+def leave_out_the_odd_token(page):
+    page.get_by_label("one odd token").uncheck()
+
+
+def agree(page):
+    x, y = middle(page, "tip")
+    drag(page, (x, y), (x + 70, y + 40))
+
+
+def bet(page):
+    page.get_by_label("show").select_option("race")
+    page.get_by_label("your bet").select_option("NoPE")
+    page.get_by_role("slider", name="length").press("End")
+
+
+def see_little(page):
+    page.locator("input[type=range]").press("End")
+    page.get_by_label("each token sees 32 only").check()
+
+
+DONE = [
+    ("clocks", tune_the_clocks, "No other distance up to 128 scores higher"),
+    ("welcome", lengthen_the_text, "leaves no trace. Something is lost at 1, 2, 3, 4, 5, 6."),
+    ("squash", open_the_graph, "the resistance is"),
+    ("squash", cut_an_edge, "No current can flow"),
+    ("river", paint_the_mask, "tokens spoke"),
+    ("needle", leave_out_the_odd_token, "the same needle, 0.5: softmax hears the ratio"),
+    ("waves", agree, "of the noise goes"),
+    ("waves", bet, "nothing is ahead of it"),
+    ("barcodes", see_little, "all 576 numbers of the last state are the same bits"),
+]
+
+
+@pytest.mark.site
+@pytest.mark.parametrize(("name", "do", "told"), DONE, ids=[do.__name__ for _, do, _ in DONE])
+def test_what_the_hand_does_the_sentence_says(stand, name, do, told):
+    page = stand(name, reduced_motion="reduce")
+    before = page.locator(".drawing-says").inner_text()
+    do(page)
+    seen(page)
+    says = page.locator(".drawing-says").inner_text()
+    assert says != before
+    assert told in says
+    assert page.errors == []
