@@ -9,9 +9,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 book: _build/html/.ready
 
-_build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/*) tools/slides.py
+_build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/* frontend/live/*) tools/slides.py tools/live.py
 	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
 	$(MAKE) slides
+	$(BIN)/python tools/live.py
 	touch $@
 
 slides: .venv/.ready frontend/dist/.ready

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Install MathJax, reveal.js and axe-core from the lock file and lay out what the pages load in frontend/dist.
+# Install MathJax, reveal.js, axe-core and what runs a model in the page from the lock file and lay out what the pages load in frontend/dist.
 set -euo pipefail
 cd "$(dirname "$0")/../frontend"
-npm ci --no-audit --no-fund --silent
+npm ci --no-audit --no-fund --silent --ignore-scripts
 rm -rf dist
-mkdir -p dist/mathjax/output/chtml dist/mathjax/input/tex dist/reveal
+mkdir -p dist/mathjax/output/chtml dist/mathjax/input/tex dist/reveal dist/live
 math=node_modules/mathjax/es5
 cp -r $math/tex-mml-chtml.js $math/a11y $math/sre dist/mathjax/
 cp -r $math/input/tex/extensions dist/mathjax/input/tex/
@@ -12,3 +12,7 @@ cp -r $math/output/chtml/fonts dist/mathjax/output/chtml/
 cp node_modules/mathjax/LICENSE dist/mathjax/
 cp node_modules/reveal.js/dist/reveal.js node_modules/reveal.js/dist/reveal.css node_modules/reveal.js/LICENSE dist/reveal/
 cp node_modules/reveal.js/plugin/notes/notes.js dist/reveal/
+ort=node_modules/onnxruntime-web
+cp $ort/dist/ort.wasm.bundle.min.mjs node_modules/@huggingface/tokenizers/dist/tokenizers.min.mjs dist/live/
+cp node_modules/@huggingface/tokenizers/LICENSE dist/live/LICENSE-tokenizers
+gzip -9nc $ort/dist/ort-wasm-simd-threaded.wasm >dist/live/ort.wasm.gz  # 14 MB to 4; the page unpacks it

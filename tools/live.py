@@ -1,0 +1,108 @@
+"""Lay the model that runs in the page beside the book: parts of 8 MB with their hashes, its tokenizer and its runtime.
+
+They are made anew when what they are made of changes, kept in `_build/live`, and linked into `_build/html/live` with the
+page's own scripts (`frontend/live`). A page whose reader does not ask loads none of it.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+from helpers import closure  # noqa: E402  what takes seconds to import waits until something has changed
+
+PART = 8_000_000  # bytes: what an interrupted load loses at most
+OUT, SITE, DIST = ROOT / "_build/live", ROOT / "_build/html/live", ROOT / "frontend/dist/live"
+
+
+def key() -> str:
+    """A hash of what the files are made of: the exporter, the model, the runtime, this script."""
+    pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
+    lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
+    return closure.key("from helpers import export, models", *pins, json.dumps(lock), Path(__file__).read_text())
+
+
+def made() -> None:
+    """Write the parts and `model.json`, which names them."""
+    from helpers import export, models
+
+    source, folder = models.blocks(), models.embedded()
+    graph = export.language_model(source)
+    config = json.loads((folder / "config.json").read_text())
+    tokenizer = {
+        "tokenizer": json.loads((folder / "tokenizer.json").read_text()),
+        "config": json.loads((folder / "tokenizer_config.json").read_text()),
+    }
+    tokenizer["config"].pop("chat_template", None)
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir(parents=True)
+    files = [
+        _written("runtime", "gz", (DIST / "ort.wasm.gz").read_bytes()),
+        _written("tokenizer", "gz", gzip.compress(json.dumps(tokenizer, ensure_ascii=False).encode(), mtime=0)),
+    ]
+    weights = graph.SerializeToString()
+    files += [_written("model", "bin", weights[at : at + PART]) for at in range(0, len(weights), PART)]
+    facts = {
+        "name": models.SMOLLM2.name,
+        "shape": {
+            "layers": config["num_hidden_layers"],
+            "heads": config["num_attention_heads"],
+            "groups": config["num_key_value_heads"],
+            "size": config["head_dim"],
+            "width": config["hidden_size"],
+            "vocabulary": config["vocab_size"],
+            "base": config["rope_parameters"]["rope_theta"],
+        },
+        "bytes": sum(file["bytes"] for file in files),
+        "files": files,
+    }
+    (OUT / "model.json").write_text(json.dumps(facts, indent=1))
+
+
+def _written(part: str, ending: str, content: bytes) -> dict:
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"{part}-{digest[:12]}.{ending}"
+    (OUT / name).write_bytes(content)
+    return {"name": name, "part": part, "bytes": len(content), "sha256": digest}
+
+
+def laid() -> None:
+    """Link or copy everything into the site; what is no longer wanted there goes."""
+    SITE.mkdir(parents=True, exist_ok=True)
+    sources = [path for folder in (OUT, DIST, ROOT / "frontend/live") for path in folder.iterdir() if path.is_file()]
+    sources = [path for path in sources if path.name not in (".key", "ort.wasm.gz")]
+    for old in {path.name for path in SITE.iterdir()} - {path.name for path in sources}:
+        (SITE / old).unlink()
+    for path in sources:
+        target = SITE / path.name
+        if path.parent == OUT and target.exists() and os.path.samefile(path, target):
+            continue
+        target.unlink(missing_ok=True)
+        try:
+            if path.parent != OUT:
+                raise OSError("scripts are copied, so that a copy of the site can be changed")
+            os.link(path, target)
+        except OSError:
+            shutil.copyfile(path, target)
+
+
+def main() -> None:
+    start, now = time.time(), key()
+    kept = OUT / ".key"
+    if not (kept.exists() and kept.read_text() == now):
+        made()
+        kept.write_text(now)
+    laid()
+    size = sum(path.stat().st_size for path in SITE.iterdir())
+    print(f"the model in the page: {size / 1e6:.0f} MB in {time.time() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
