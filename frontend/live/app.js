@@ -288,6 +288,7 @@ async function compute() {
     for (const [side, tokens] of [[found.trained, found.tokens], [found.changed, found.after]])
       if (side) side.scores ??= change.scores(side.attentions, shape.layers * shape.heads, tokens.length);
     made = found;
+    root.dispatchEvent(new CustomEvent("computed", { detail: { ...made, state: { ...state } } }));
     root.dataset.computed = String(number);
     const took = `${found.after.length} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`;
     status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer.`);
@@ -316,6 +317,7 @@ async function named() {
 
 // The views -----------------------------------------------------------------------------------------------
 
+const room = () => Math.max(300, $("#live-panel").clientWidth);
 const row = (array, k, width) => array.subarray(k * width, (k + 1) * width);
 const last = (array, width) => array.subarray(array.length - width);
 /** Which token of the changed prompt the token k of the plain one became (separators move it). */
@@ -361,7 +363,7 @@ async function drawNext() {
     ? `After token ${k + 1}, as trained “${names[ids.slice(0, 10).indexOf(change.likeliest(before, 1)[0])] ?? ""}” is likeliest (${say(Math.max(...before))}); changed, it has ${say(now[change.likeliest(before, 1)[0]])}. Divergence: ${say(apart)} nats.`
     : `After token ${k + 1}, “${names[0]}” is likeliest: ${say(Math.max(...before))}.`;
   return { text: `${tokenStrip(made.changed ? made.after : made.tokens, k)}${key()}<p class="live-says" aria-live="polite">${escape(sentence)}</p>
-<div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`)}</div>
+<div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`, room())}</div>
 <div class="live-row"><button type="button" data-do="generate">Let it write 20 tokens</button></div><div class="live-writing" aria-live="polite"></div>` };
 }
 
@@ -472,7 +474,7 @@ async function drawPair() {
   const margin = (side, tokens) => { const logits = last(side.logits, vocabulary); return logits[made.named.ids[0]] - logits[made.named.ids[1]]; };
   const cells = (side) => `<td>${say(margin(made[side], made.tokens))}</td><td>${say(margin(other[side], other.tokens))}</td>`;
   const table = made.named?.ids ? `<table><caption>Margin of “${escape(visible(state.right))}” over “${escape(visible(state.wrong))}”, in logits</caption><thead><tr><th></th><th>first prompt</th><th>second prompt</th></tr></thead><tbody><tr><td>as trained</td>${cells("trained")}</tr>${made.changed ? `<tr><td>changed</td>${cells("changed")}</tr>` : ""}</tbody></table>` : `<p class="live-error">${escape(made.named?.sentence ?? "")}</p>`;
-  return { text: `<p class="live-says" aria-live="polite">${sentence}</p>${curves(lines, "layer (0: embedding)", "L1", sentence)}${fields}${table}` };
+  return { text: `<p class="live-says" aria-live="polite">${sentence}</p>${curves(lines, "layer (0: embedding)", "L1", sentence, room())}${fields}${table}` };
 }
 
 const hearingKey = () => JSON.stringify([state.prompt, Object.keys(change.TRAINED).map((k) => state[k])]);
@@ -486,7 +488,7 @@ async function drawHeard() {
   const top = change.likeliest(found, 1)[0];
   const total = found.reduce((a, b) => a + b, 0);
   const sentence = `Hiding token ${top + 1}, “${visible(made.after[top].text)}”, changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))} % of what all tokens make together.`;
-  return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(words_, "divergence of the next token (nats)", sentence)}${button}` };
+  return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(words_, "divergence of the next token (nats)", sentence, room())}${button}` };
 }
 
 /** Hide each token but the last from all later ones; what was computed up to it is kept. */

@@ -12,7 +12,7 @@ export const TRAINED = {
   off: "", alone: "", temperature: 1, separator: ",", every: 0,
 };
 /** What else a link holds: what is looked at. */
-export const VIEW = { prompt: "", second: "", view: "next", token: 0, layer: 1, head: 1, right: " 0", wrong: " 1" };
+export const VIEW = { prompt: "", second: "", view: "next", token: 0, layer: 1, head: 1, right: "0", wrong: "1" };
 
 const fail = (field, sentence) => { throw Object.assign(new Error(sentence), { field }); };
 

@@ -13,30 +13,31 @@ export function say(x, digits = 2) {
 }
 
 /** Rows of a name and one or two values, as horizontal bars. */
-export function bars(rows, what, alt) {
+export function bars(rows, what, alt, room) {
   const most = Math.max(...rows.flatMap(({ values }) => values), 1e-12), each = rows[0].values.length;
-  const high = 12 * each + 12, left = 150, wide = 420;
+  const high = 12 * each + 12, left = room < 520 ? 110 : 150, full = Math.min(room, 660), wide = full - left - 95;
   const lines = rows.map(({ name, values }, k) => {
     const y = 26 + k * high;
     const inside = values.map((value, i) => `<rect x="${left}" y="${y + 12 * i}" width="${((value / most) * wide).toFixed(1)}" height="10" fill="var(--${COLOURS[i]})"/><text x="${left + (value / most) * wide + 6}" y="${y + 10 + 12 * i}">${say(value)}</text>`).join("");
-    return `<text x="${left - 8}" y="${y + 5 + 6 * each}" text-anchor="end">${escape(name.length > 16 ? `${name.slice(0, 15)}…` : name)}</text>${inside}`;
+    return `<text x="${left - 8}" y="${y + 5 + 6 * each}" text-anchor="end">${escape(name.length * 9 > left ? `${name.slice(0, Math.floor(left / 9) - 1)}…` : name)}</text>${inside}`;
   });
-  return `<svg viewBox="0 0 660 ${30 + rows.length * high}" style="max-width:46rem" role="img" aria-label="${escape(alt)}"><text class="quiet" x="${left}" y="14">${escape(what)}</text>${lines.join("")}</svg>`;
+  return `<svg viewBox="0 0 ${full} ${30 + rows.length * high}" style="max-width:${full}px" role="img" aria-label="${escape(alt)}"><text class="quiet" x="${left}" y="14">${escape(what)}</text>${lines.join("")}</svg>`;
 }
 
 /** Curves over 0, 1, 2, … on a logarithmic scale. */
-export function curves(lines, xlabel, ylabel, alt) {
+export function curves(lines, xlabel, ylabel, alt, room) {
   const all = lines.flatMap(({ values }) => values).filter((x) => x > 0);
   if (!all.length) return "<p>The two prompts have the same states.</p>";
   const low = Math.floor(Math.log10(Math.min(...all))), high = Math.max(low + 1, Math.ceil(Math.log10(Math.max(...all))));
-  const n = lines[0].values.length, [l, r, t, b] = [64, 700, 14, 300];
-  const x = (k) => l + (k / (n - 1)) * (r - l - 200), y = (v) => b - ((Math.log10(Math.max(v, 10 ** low)) - low) / (high - low)) * (b - t);
+  const full = Math.min(room, 760), narrow = full < 560, n = lines[0].values.length, [l, r, t, b] = [58, full - (narrow ? 10 : 205), 24, 300];
+  const x = (k) => l + (k / (n - 1)) * (r - l), y = (v) => b - ((Math.log10(Math.max(v, 10 ** low)) - low) / (high - low)) * (b - t);
   const grid = Array.from({ length: high - low + 1 }, (_, k) => `<line class="grid" x1="${l}" x2="${x(n - 1)}" y1="${y(10 ** (low + k))}" y2="${y(10 ** (low + k))}"/><text class="quiet" x="${l - 8}" y="${y(10 ** (low + k)) + 5}" text-anchor="end">${say(10 ** (low + k), 1)}</text>`);
   const ticks = Array.from({ length: Math.floor((n - 1) / 5) + 1 }, (_, k) => `<text class="quiet" x="${x(5 * k)}" y="${b + 18}" text-anchor="middle">${5 * k}</text>`);
   let floor = -Infinity; // names at the lines' ends, pushed apart
   const ends = lines.map((line) => ({ line, y: y(line.values[n - 1]) })).sort((p, q) => p.y - q.y).map(({ line, y: wanted }) => [line, (floor = Math.max(wanted, floor + 19))]);
-  const paths = ends.map(([{ name, colour, values, dashed }, at]) => `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/><text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`);
-  return `<svg viewBox="0 0 720 345" role="img" aria-label="${escape(alt)}">${grid.join("")}${ticks.join("")}<text class="quiet" x="${(l + x(n - 1)) / 2}" y="${b + 38}" text-anchor="middle">${escape(xlabel)}</text><text class="quiet" x="${l}" y="${t - 3}">${escape(ylabel)}</text>${paths.join("")}</svg>`;
+  const paths = ends.map(([{ name, colour, values, dashed }, at]) => `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/>${narrow ? "" : `<text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`}`);
+  const key = narrow ? `<div class="live-key">${lines.map(({ name, colour, dashed }) => `<span style="color:var(--${colour})">${dashed ? "╌" : "━"} ${escape(name)}</span>`).join("")}</div>` : "";
+  return `${key}<svg viewBox="0 0 ${full} 345" style="max-width:${full}px" role="img" aria-label="${escape(alt)}">${grid.join("")}${ticks.join("")}<text class="quiet" x="${(l + x(n - 1)) / 2}" y="${b + 38}" text-anchor="middle">${escape(xlabel)}</text><text class="quiet" x="${l}" y="${t - 9}">${escape(ylabel)}</text>${paths.join("")}</svg>`;
 }
 
 const hex = (root, name) => {

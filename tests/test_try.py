@@ -1,0 +1,377 @@
+"""The page "Try it": its small mathematics and its tokenizer against Python, and a reader's way through it in Chromium."""
+
+import json
+import math
+import re
+import shutil
+import subprocess
+import urllib.parse
+
+import live
+import pytest
+import torch
+from conftest import ROOT
+from test_site import AXE, SERIOUS
+
+from helpers import attention, intervention, models, probe
+
+LIVE = ROOT / "frontend/live"
+SHAPE = {"layers": 30, "heads": 9, "groups": 3, "size": 64, "width": 576, "vocabulary": 49152, "base": 1e5}
+FOX = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"
+
+
+def node(code: str, data: object) -> object:
+    """What a piece of JavaScript makes of `data`, with the page's module as `change`."""
+    script = (
+        f"import * as change from {json.dumps((LIVE / 'change.js').as_uri())};\n"
+        "const data = JSON.parse(await new Promise((done) => { let text = ''; process.stdin.on('data', (d) => (text += d)).on('end', () => done(text)); }));\n"
+        f"console.log(JSON.stringify(await (async () => {{ {code} }})()));"
+    )
+    found = shutil.which("node") or str(ROOT / ".venv/bin/node")
+    done = subprocess.run(
+        [found, "--input-type=module", "-e", script],
+        input=json.dumps(data),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def inputs(settings: dict, n: int) -> dict:
+    code = """const use = change.checked(data.settings, data.shape, data.n);
+    const { cos, sin } = change.tables(use, data.shape, 0, data.n);
+    return { cos: [...cos], sin: [...sin], gain: [...change.gain(use, data.shape)], seen: [...change.bias(use, 0, data.n)].map((x) => x === 0) };"""
+    return node(code, {"settings": settings, "shape": SHAPE, "n": n})
+
+
+# what a reader sets, and the same in Python
+CHANGES = {
+    "as trained": ({}, lambda model, n: {}),
+    "base": ({"base": "1000"}, lambda model, n: {"rope": intervention.turns(model, n, base=1000)}),
+    "quarters": (
+        {"quarters": "otts", "silent": "9, 11-12"},
+        lambda model, n: {"rope": intervention.turns(model, n, silent=[*range(8), 8, 10, 11], still=range(24, 32))},
+    ),
+    "positions": (
+        {"stretch": "1.5", "gap": 10, "after": 4},
+        lambda model, n: {"rope": intervention.turns(model, [1.5 * k + 10 * (k >= 4) for k in range(n)])},
+    ),
+    "window": ({"window": 3}, lambda model, n: {"mask": attention.window_mask(n, 3)}),
+    "hidden": ({"first": True, "hide": "3, 5-6"}, lambda model, n: {"mask": unseen(n, 0, 2, 4, 5)}),
+    "heads": ({"off": "1.1, 30.*"}, lambda model, n: {"heads": gains(1, (0, 0), *((29, h) for h in range(9)))}),
+    "alone": ({"alone": "2.3, 4.*"}, lambda model, n: {"heads": 1 - gains(1, (1, 2), *((3, h) for h in range(9)))}),
+    "temperature": ({"temperature": 4}, lambda model, n: {"temperature": 4.0}),
+}  # fmt: skip
+
+
+def unseen(n: int, *tokens: int) -> torch.Tensor:
+    mask = attention.causal_mask(n)
+    for token in tokens:
+        mask[token + 1 :, token] = False
+    return mask
+
+
+def gains(rest: float, *off: tuple[int, int]) -> torch.Tensor:
+    found = torch.full((30, 9), float(rest))
+    for layer, head in off:
+        found[layer, head] = 0
+    return found
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_setting_of_the_page_is_the_same_intervention_in_python(name, smollm2):
+    n, (settings, python) = 9, CHANGES[name]
+    found, wanted = inputs(settings, n), python(smollm2, n)
+    turns = wanted.get("rope", intervention.turns(smollm2, n)) / wanted.get("temperature", 1.0) ** 0.5
+    for table, part in (("cos", turns.real), ("sin", turns.imag)):
+        assert torch.allclose(torch.tensor(found[table]).view(n, 64), torch.cat([part] * 2, -1).float(), atol=1e-6)
+    assert torch.equal(torch.tensor(found["seen"]).view(n, n), wanted.get("mask", attention.causal_mask(n)))
+    assert torch.equal(torch.tensor(found["gain"]).view(30, 9), wanted.get("heads", gains(1)).float())
+
+
+def test_the_measures_of_the_page_are_those_of_the_course():
+    torch.manual_seed(0)
+    n = 12
+    maps = (3 * torch.randn(5, n, n)).masked_fill(~attention.causal_mask(n), -torch.inf).softmax(-1)
+    a, b = torch.randn(2, 50)
+    code = """const scores = change.scores(Float32Array.from(data.maps), 5, data.n);
+    return { scores, divergence: change.divergence(data.a, data.b), same: change.divergence(data.a, data.a), likeliest: change.likeliest(data.a, 4),
+      distance: change.distance(data.a, data.b), size: change.size(data.a), softmax: [...change.softmax(data.a)] };"""
+    found = node(code, {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
+    stochastic = maps.double() / maps.double().sum(-1, keepdim=True)
+    for head, score in enumerate(found["scores"]):
+        assert score["sink"] == pytest.approx(float(attention.sink_score(stochastic[head])), abs=1e-5)
+        for name, offset in (("diagonal", 0), ("previous", 1), ("slash", score["offset"])):
+            assert score[name] == pytest.approx(float(attention.slash_score(stochastic[head], offset)), abs=1e-5)
+        assert score["slash"] == pytest.approx(
+            max(float(attention.slash_score(stochastic[head], o)) for o in range(2, 9)), abs=1e-5
+        )
+    p, q = a.double().softmax(0), b.double().softmax(0)
+    assert found["divergence"] == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
+    assert found["same"] == 0
+    assert found["likeliest"] == a.topk(4).indices.tolist()
+    assert found["softmax"] == pytest.approx(p.tolist(), abs=1e-9)
+    assert found["distance"] == pytest.approx(float((a - b).abs().sum()), abs=1e-4)
+    assert found["size"] == pytest.approx(float(a.abs().sum()), abs=1e-4)
+
+
+def test_a_link_holds_everything_and_nonsense_in_it_does_no_harm():
+    code = """const state = { ...change.VIEW, ...change.TRAINED, ...data };
+    const back = change.fromLink(change.toLink(state));
+    const odd = change.fromLink('#window=x&token=NaN&__proto__=1&first=maybe&quarters=%00&constructor=2&stretch=Infinity&prompt=' + 'a'.repeat(9000));
+    return { same: JSON.stringify(back) === JSON.stringify(state), odd };"""
+    data = {
+        "prompt": "a & b = c # 100 % +\n😀",
+        "window": 8,
+        "first": True,
+        "quarters": "otts",
+        "off": "1.2, 3.*",
+        "view": "heads",
+        "base": "1e4",
+    }
+    found = node(code, data)
+    assert found["same"]
+    odd = found["odd"]
+    assert (odd["window"], odd["token"], odd["first"], odd["stretch"]) == (0, 0, False, 1)
+    assert len(odd["prompt"]) <= 4000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"base": "0"}, {"base": "1e300"}, {"base": "x"}, {"base": "-5"}, {"window": -1}, {"window": 1.5}, {"silent": "33"}, {"silent": "5-2"},
+     {"silent": "a"}, {"hide": "99"}, {"hide": "0"}, {"off": "31.1"}, {"off": "1"}, {"alone": "1.10"}, {"temperature": 0}, {"temperature": "NaN"},
+     {"stretch": "Infinity"}, {"every": "-3"}, {"quarters": "tt"}],
+)  # fmt: skip
+def test_a_setting_that_makes_no_sense_is_refused_in_a_sentence(settings):
+    code = "try { change.checked(data.settings, data.shape, 9); return null; } catch (error) { return { field: error.field, said: error.message }; }"
+    found = node(code, {"settings": settings, "shape": SHAPE})
+    assert found is not None
+    assert found["field"] == next(iter(settings))
+    assert found["said"].endswith(".")
+
+
+def test_the_tokenizer_of_the_page_is_the_models(smollm2):
+    texts = [
+        FOX, "", " ", "1234567890", "3.14 + 12\n\n 7", "a\r\n\tb  c   d", "😀👩‍👩‍👧🏽", "שלום עולם", "مرحبا بالعالم", "你好，世界", "नमस्ते दुनिया", "Ünïcödé ﬁ ½x² Ⅷ٣ ﷺ", "don't we'll I'M",
+        "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", "<|im_start", "\x00\x07", "__init__(self, *args):", "1,1,1", "a" * 500, "\u202eabc\u202c", "e\u0301",
+    ]  # fmt: skip
+    dist = (ROOT / "frontend/dist/live/tokenizers.min.mjs").as_uri()
+    code = f"""const {{ Tokenizer }} = await import({json.dumps(dist)});
+    const read = new Tokenizer(data.tokenizer, data.config);
+    return data.texts.map((text) => (text ? read.encode(text, {{ add_special_tokens: false }}).ids : []));"""
+    found = node(code, {"texts": texts, **live.tokenizer(models.embedded())})
+    assert found == [probe.encode(smollm2, text).tolist() for text in texts]
+
+
+# In the browser ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.site
+def test_the_model_lies_beside_the_book_in_parts_that_any_host_takes():
+    folder = ROOT / "_build/html/live"
+    facts = json.loads((folder / "model.json").read_text())
+    assert facts["bytes"] == sum((folder / file["name"]).stat().st_size for file in facts["files"]) < 115e6
+    assert all(file["bytes"] < 25e6 for file in facts["files"])
+    assert facts["shape"] == SHAPE
+
+
+@pytest.mark.site
+def test_opened_as_a_file_the_page_says_how_to_serve_it(chromium):
+    page = chromium.new_page()
+    page.goto((ROOT / "_build/html/live/index.html").as_uri())
+    assert "http.server" in page.inner_text("main")
+    page.close()
+
+
+@pytest.fixture(scope="module")
+def loaded(chromium, site):
+    """The page with the model loaded, once for the tests below; other hosts are blocked."""
+    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context.set_default_timeout(300_000)
+    page = context.new_page()
+    page.errors, page.foreign = [], []
+    context.route(
+        "**/*",
+        lambda r: (
+            r.continue_()
+            if r.request.url.startswith((site, "blob:", "data:"))
+            else (page.foreign.append(r.request.url), r.abort())
+        ),
+    )
+    page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    page.goto(f"{site}/live/index.html")
+    page.evaluate("live.addEventListener('computed', ({ detail }) => (window.found = detail))")
+    button = page.locator("[data-do=load]")
+    page.wait_for_function("document.querySelector('[data-do=load]').textContent.includes('MB, once')")
+    button.dblclick()
+    page.wait_for_selector("[data-computed]")
+    yield page
+    assert page.foreign == []
+    context.close()
+
+
+def sent(page, **state) -> str:
+    """Follow a link with this state; the status line when all is computed."""
+    page.evaluate("live.removeAttribute('data-computed'); live.removeAttribute('data-drawn'); window.found = null")
+    page.evaluate("hash => { location.hash = hash }", "#" + urllib.parse.urlencode(state))
+    page.wait_for_selector("[data-computed]")
+    if "refused" not in page.get_attribute("#live", "data-computed"):
+        page.wait_for_selector("[data-drawn]")
+    assert not re.search(r"NaN|undefined|\[object", page.inner_text("main"))
+    return page.inner_text(".live-status")
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_slash(loaded, smollm2):
+    sent(loaded, prompt=FOX, view="heads")
+    loaded.locator(".live-change summary").click()
+    loaded.evaluate("live.removeAttribute('data-computed')")
+    loaded.select_option('[data-quarter="0"]', "o")
+    loaded.wait_for_selector("[data-computed]")
+    loaded.wait_for_function("document.querySelectorAll('.live-atlas').length === 2")
+    ids = probe.encode(smollm2, FOX)
+    n = len(ids)
+    plain = intervention.read(smollm2, ids)
+    silent = intervention.read(smollm2, ids, rope=intervention.turns(smollm2, n, silent=range(8)))
+    code = "side => ({ maps: [...window.found[side].attentions], last: [...window.found[side].logits.slice(-49152)] })"
+    for side, wanted in (("trained", plain), ("changed", silent)):
+        found = loaded.evaluate(code, side)
+        assert torch.allclose(torch.tensor(found["maps"]).view(30, 9, n, n), wanted.attentions, atol=1e-3)
+        assert torch.allclose(torch.tensor(found["last"]), wanted.logits[-1], atol=1e-2)
+    maps = [each.attentions.double() / each.attentions.double().sum(-1, keepdim=True) for each in (plain, silent)]
+    best = [torch.stack([attention.slash_score(m, o) for o in range(min(16, 3 * n // 4))]).amax(0) for m in maps]
+    slashed = best[0] > 0.3
+    lost = int((best[1][slashed] < best[0][slashed] / 2).sum())
+    said = loaded.inner_text(".live-says >> nth=0")
+    assert f"Of {int(slashed.sum())} heads" in said
+    assert f"{lost} keep less than half" in said
+    assert lost > 5
+    assert loaded.locator("table tbody tr").count() == 8
+    loaded.add_script_tag(path=AXE)
+    assert loaded.evaluate(SERIOUS) == []
+    assert loaded.errors == []
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
+    ones = ["<|im_start|>" + "1" * n for n in (12, 13)]
+    sent(loaded, prompt=ones[0], second=ones[1], view="pair", right="1", wrong="0")
+    a, b = (intervention.read(smollm2, probe.encode(smollm2, text)) for text in ones)
+    apart = float((a.states[-1, -1] - b.states[-1, -1]).abs().sum())
+    said = loaded.inner_text(".live-says >> nth=0")
+    number = float(re.search(r"are ([\d.]+) apart", said)[1])
+    assert math.isclose(number, apart, rel_tol=0.05)
+    margin = probe.margin(smollm2, a.logits[-1], "1", "0")
+    assert math.isclose(
+        float(loaded.locator("tbody td").nth(1).inner_text().replace("−", "-")), float(margin), rel_tol=0.06
+    )
+    sent(loaded, prompt=ones[0], second=ones[1], view="pair", right=" two words", wrong="0")
+    assert "A margin is between two tokens" in loaded.inner_text("#live-panel")
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_it_writes_what_the_model_writes(loaded, smollm2):
+    text = "The capital of France is"
+    sent(loaded, prompt=text, view="next")
+    loaded.click("[data-do=generate]")
+    loaded.wait_for_function("!document.querySelector('[data-do=generate]').disabled")
+    ids = probe.encode(smollm2, text)
+    wanted = smollm2.model.generate(
+        ids[None], attention_mask=torch.ones(1, len(ids)), max_new_tokens=20, do_sample=False, pad_token_id=0
+    )[0, len(ids) :]
+    plain = smollm2.tokenizer.decode(wanted).replace(" ", "·").replace("\n", "⏎")
+    assert loaded.inner_text(".live-written").removeprefix("as trained: … ") == plain
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_who_is_heard_is_what_hiding_each_token_changes(loaded, smollm2):
+    text = "<|im_start|>Paris, Rome, Paris,"
+    sent(loaded, prompt=text, view="heard")
+    loaded.click("[data-do=hear]")
+    loaded.wait_for_selector("#live-panel .live-says")
+    ids = probe.encode(smollm2, text)
+    whole = intervention.read(smollm2, ids).logits[-1].double().log_softmax(0)
+    found = []
+    for k in range(len(ids)):
+        hidden = intervention.read(smollm2, ids, mask=unseen(len(ids), k)).logits[-1].double().log_softmax(0)
+        found.append(float((whole.exp() * (whole - hidden)).sum()))
+    top = max(range(len(ids)), key=found.__getitem__)
+    said = loaded.inner_text("#live-panel .live-says")
+    assert f"Hiding token {top + 1}," in said
+    assert math.isclose(float(re.search(r"most: ([\d.]+) nats", said)[1]), found[top], rel_tol=0.06)
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
+    refused = {
+        "is empty": {"prompt": "", "view": "next"},
+        "reads up to": {"prompt": "é1" * 1900, "view": "next"},
+        "The base is a number": {"prompt": "a b", "base": "1e300"},
+        "The temperature is": {"prompt": "a b", "temperature": 0},
+        "Tokens of this prompt go from 1 to": {"prompt": "a b", "hide": "99"},
+    }
+    for words, state in refused.items():
+        assert words in sent(loaded, **state), state
+    for state in (
+        {"prompt": "😀 שלום مرحبا", "view": "heads"},
+        {"prompt": "a", "view": "heads", "layer": 99, "head": -4},
+        {"prompt": "a b c", "alone": "1.1", "off": "1.1", "view": "next"},
+        {"prompt": "a b c d", "hide": "1-4", "window": 1, "view": "heads"},
+        {"prompt": "a b c", "view": "nonsense", "token": 77},
+    ):
+        assert "tokens in" in sent(loaded, **state), state
+    loaded.fill('[data-set="prompt"]', "x" * 10_000)
+    loaded.wait_for_function("document.querySelector('.live-status').textContent.includes('reads up to')")
+    assert loaded.errors == []
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium, site):
+    files = [file["name"] for file in json.loads((ROOT / "_build/html/live/model.json").read_text())["files"]]
+    context = chromium.new_context()
+    context.set_default_timeout(300_000)
+    page, asked, fault = context.new_page(), [], {"abort": files[3], "damage": files[2]}
+
+    def route(handler):
+        name = handler.request.url.rsplit("/", 1)[1]
+        asked.append(name)
+        if name == fault.get("abort"):
+            handler.abort()
+        elif name == fault.get("damage"):
+            fault.pop("damage")
+            handler.fulfill(body=bytes(1000))
+        else:
+            handler.continue_()
+
+    context.route("**/live/*", route)
+    page.goto(f"{site}/live/index.html")
+    page.click("[data-do=load]")
+    page.wait_for_selector(".live-status.bad")
+    assert "press the button to go on" in page.inner_text(".live-status")
+    assert asked.count(files[2]) == 2, "a part with a wrong hash is fetched again"
+    fault.clear()
+    asked.clear()
+    page.click("[data-do=load]")
+    page.wait_for_selector("[data-computed]")
+    assert not {*files[:3]} & {*asked}, "what had arrived is kept"
+    assert {*files[3:]} <= {*asked}
+    context.unroute("**/live/*")
+    asked.clear()
+    context.route(
+        "**/live/*",
+        lambda handler: handler.abort() if handler.request.url.rsplit("/", 1)[1] in files else handler.continue_(),
+    )
+    page.reload()
+    page.click("[data-do=load]")
+    page.wait_for_selector("[data-computed]")
+    context.close()
