@@ -340,7 +340,7 @@ async function draw() {
     panel.innerHTML = `<p>${{ next: "What the model says next, at every token of the prompt, and what it writes.", heads: "All 270 heads on your prompt: where each token looks, which heads are sinks, diagonals, slashes.", pair: "How far the last states of two prompts are apart, layer by layer, and the margin of two answers.", heard: "What changes at the last token when each token in turn is hidden." }[state.view]} Load the model to see it.</p>`;
     return;
   }
-  const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }[state.view]();
+  const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }[state.view]().catch((error) => status(`The picture could not be drawn: ${error.message}`, true));
   if (number !== drawing || !html) return;
   panel.innerHTML = html.text;
   html.ready?.(panel);
@@ -400,9 +400,9 @@ async function generate() {
 }
 
 async function drawHeads() {
-  const n = made.tokens.length, index = (state.layer - 1) * shape.heads + state.head - 1;
   state.layer = Math.min(shape.layers, Math.max(1, Math.round(state.layer) || 1));
   state.head = Math.min(shape.heads, Math.max(1, Math.round(state.head) || 1));
+  const index = (state.layer - 1) * shape.heads + state.head - 1;
   const k = chosen(), sides = [{ name: "as trained", tokens: made.tokens, at: k, ...made.trained }];
   if (made.changed) sides.push({ name: "changed", tokens: made.after, at: moved(k), ...made.changed });
   const before = made.trained.scores, now = made.changed?.scores;
