@@ -8,7 +8,7 @@ from answers import empty, several
 from helpers import collapse
 from helpers.chapter3 import checks as own
 
-ZERO, FALLS, STAYS = "exactly 0 from some n", "it falls like 1/n", "the distance stays"
+SUM, WIDEST, ORDER = "the sum of the windows", "the widest window", "the order of the windows"
 
 
 def _starts_at_two(function, dtype):
@@ -111,6 +111,7 @@ WRONG = {
     "3.1": [
         (empty, "still empty"),
         (5, "must be a function"),
+        (collapse.total_variation, "book's own"),
         (lambda p, q: (p - q).abs().sum(-1) / 2, "You halved it"),
         (lambda p, q: (p - q).abs().sum(), "You summed over all axes"),
         (lambda p, q: (p - q).abs().mean(-1), "You took the mean"),
@@ -124,38 +125,41 @@ WRONG = {
         (lambda p, q: "much", "must return a number or a tensor"),
     ],
     "3.2": [
-        (several(..., empty), "predict first"),
-        (several(STAYS, empty), "varied tokens"),
-        (several(FALLS, empty), "Without a window"),
-        (several("grows", empty), "must be one of"),
-        (several(ZERO, empty), "still empty"),
-        (several(ZERO, lambda n, w: n * w), "reaches w - 1 back"),
-        (several(ZERO, lambda n, w: n * w + 2), "reaches w - 1 back"),
-        (several(ZERO, lambda n, w: n * (w - 1) + 1), "One too short"),
-        (several(ZERO, lambda n, w: n * (w - 1)), "Two too short"),
-        (several(ZERO, lambda n, w: w + 1), "That is one layer"),
-        (several(ZERO, lambda n, w: math.inf), "expected"),
-    ],
-    "3.3": [
         (..., "still empty"),
         ("steep", "must be a number"),
         (None, "must be a number"),
-        (0.5, "largest slope of ALiBi's usual set"),
+        (0.5, "Is 1/2 your x"),
         (1.0, "in the ratio e"),
         (-math.log(2), "must be positive"),
         (math.nan, "must be finite"),
         (2.0, "parabola"),
-        (0.69, "parabola"),
+        (0.69, "three decimals"),
+        (0.7, "three decimals"),
         (10**400, "must be a number"),
+    ],
+    "3.3": [
+        (several(..., empty), "predict first"),
+        (several(WIDEST, empty), "the others add"),
+        (several(ORDER, empty), "Does it matter"),
+        (several("grows", empty), "must be one of"),
+        (several(SUM, empty), "still empty"),
+        (several(SUM, sum), "reaches w - 1 back"),
+        (several(SUM, lambda ws: sum(ws) + 1), "reaches w - 1 back"),
+        (several(SUM, lambda ws: sum(ws) - len(ws)), "One too few"),
+        (several(SUM, lambda ws: sum(ws) - len(ws) + 2), "One too many"),
+        (several(SUM, max), "widest window alone"),
+        (several(SUM, lambda ws: ws[-1]), "last layer alone"),
+        (several(SUM, lambda ws: ws[0]), "first layer alone"),
+        (several(SUM, lambda ws: math.inf), "expected"),
     ],
     "3.4": [
         (..., "predict first"),
-        ("commas fall more slowly", "unequal numbers of tokens"),
-        ("ones fall more slowly", "share of new tokens"),
+        ("every second 1", "a whole period"),
+        ("no difference", "last six tokens"),
         ("commas", "must be one of"),
         (1, "must be one of"),
         (None, "must be one of"),
-        ("No difference", "must be one of"),
+        ("Every fifth 1", "must be one of"),
         ("", "must be one of"),
     ],
     "3.5": [
@@ -168,6 +172,8 @@ WRONG = {
         (_rounds_the_difference, "do you round both values"),
         (_default_type, "do you round both values|expected"),
         (own._close, "isclose"),
+        (lambda f, d: f(torch.tensor(3, dtype=d)), "for a whole number n"),
+        (collapse.first_collision, "book's own"),
         (lambda f, d: _collision(f, torch.bfloat16), "whatever the type"),
         (lambda f, d: [1, 2], "wrong shape"),
     ],
@@ -182,6 +188,7 @@ WRONG = {
         (lambda x, w: x * math.nan, "NaN"),
         (_zero_outside, "must sum to 1"),
         (lambda x, w: x.masked_fill(torch.arange(len(x)) < len(x) - w, -1).softmax(0), "expected"),
+        (lambda x, w: x.masked_fill(torch.arange(len(x)) < len(x) - w, 0).softmax(0), "is not hidden"),
     ],
     "3.7": [
         (empty, "still empty"),
@@ -193,7 +200,7 @@ WRONG = {
         (lambda r: 0 * r + 3, "all logits are equal"),
         (lambda r: 3 * torch.exp(-r / 10), "a mean there"),
         (lambda r: 3 * torch.cos(math.pi * r), "less than 1"),
-        (lambda r: 0.3 * torch.cos(math.pi / 2 * r), "less than 1"),
+        (lambda r: 0.3 * torch.cos(math.pi / 2 * r), "contrast is weak"),
         (lambda r: "cos", "same shape"),
     ],
     "3.8": [
@@ -203,6 +210,8 @@ WRONG = {
         (own._adaptive(unit=math.log(2)), "in bits"),
         (own._adaptive(least=-math.inf), "must not fall below 1"),
         (own._adaptive(power=-1), "You divided"),
+        (lambda x: _adaptive(x.flatten()).view_as(x), "expected"),
+        (collapse.adaptive_temperature, "book's own"),
         (own._adaptive(rows=False), "One entropy for the whole tensor"),
         (own._adaptive(naive=True), "use entr"),
         (lambda x: x * math.nan, "NaN"),
@@ -210,6 +219,7 @@ WRONG = {
     ],
     "3.9": [
         (empty, "still empty"),
+        (collapse.seq_vcr_loss, "book's own"),
         (own._seq_vcr(biased=True), "biased"),
         (own._seq_vcr(pairs=0.5), "each pair of coordinates once"),
         (own._seq_vcr(diagonal=True), "diagonal"),
@@ -226,7 +236,7 @@ WRONG = {
     "3.10": [
         (empty, "still empty"),
         (100, "must be a function"),
-        (lambda n0, b, e: n0, "too few"),
+        (lambda n0, b, e: n0, "too few: at the longer"),
         (lambda n0, b, e: 0, "at least n0"),
         (lambda n0, b, e: math.nan, "finite"),
         (lambda n0, b, e: 10**400, "must be a number"),
@@ -247,15 +257,15 @@ RIGHT = {
         lambda p, q: (p - q).float().abs().sum(-1),
         functools.partial(lambda axis, p, q: (p - q).abs().sum(axis), -1),
     ],
-    "3.2": [
-        several(ZERO, lambda n, w: n * (w - 1) + 2),
-        several(ZERO, lambda n, w: sum([w - 1] * n) + 2),
-        several(ZERO, functools.lru_cache(lambda n, w: n * w - n + 2)),
-        several(ZERO, lambda n, w: torch.tensor(n * (w - 1) + 2)),
-        several(ZERO, own._first_zero),
+    "3.2": [math.log(2), 0.6931, torch.tensor(2.0).log(), np.log(2)],
+    "3.3": [
+        several(SUM, lambda ws: sum(ws) - len(ws) + 1),
+        several(SUM, lambda ws: 1 + sum(w - 1 for w in ws)),
+        several(SUM, lambda ws: torch.tensor(ws).sub(1).sum() + 1),
+        several(SUM, lambda ws: int(np.sum(ws)) - len(ws) + 1),
+        several(SUM, own._first_zero),
     ],
-    "3.3": [math.log(2), 0.6931, torch.tensor(2.0).log(), np.log(2)],
-    "3.4": ["no difference", "no" + " difference", str(np.str_("no difference")), np.str_("no difference")],
+    "3.4": ["every fifth 1", "every" + " fifth 1", str(np.str_("every fifth 1")), np.str_("every fifth 1")],
     "3.5": [
         _collision,
         _by_lengths,

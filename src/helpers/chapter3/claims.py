@@ -33,6 +33,7 @@ def _last_weights() -> tuple[bool, list[float]]:
     reported="for all bounded logits",
     shown="3-representational-collapse/lesson#Softmax with bounded logits behaves like a mean",
     theorem=True,
+    varied="800 random rows, lengths; not the bound of the logits",
 )
 def last_weight_falls() -> Found:
     falls, _ = _last_weights()
@@ -48,10 +49,11 @@ def last_weight_falls() -> Found:
     reported="for all bounded logits",
     shown="3-representational-collapse/lesson#Softmax with bounded logits behaves like a mean",
     theorem=True,
+    varied="800 random rows, lengths; not the bound of the logits",
 )
 def last_weight_vanishes() -> Found:
     _, largest = _last_weights()
-    measured = f"largest weight in 200 random rows: {largest[0]:.3f} (n = 10), {largest[-1]:.1e} (n = 10,000)"
+    measured = f"largest weight in 200 random rows: {largest[0]:.3f} (n = 10), {style.number(largest[-1])} (n = 10,000)"
     return Found(measured, verdict(largest == sorted(largest, reverse=True) and largest[-1] < 1e-2))
 
 
@@ -61,6 +63,7 @@ def last_weight_vanishes() -> Found:
     statement="The total variation of two softmaxes decays with length when only the first 200 logits differ",
     reported="decays (no rate given)",
     shown="3-representational-collapse/lesson#What differs early is drowned",
+    varied="lengths and five seeds; not the size of the noise",
 )
 def early_noise_is_forgotten() -> Found:
     lengths = [50, 200, 350, 500, 10_000]
@@ -84,6 +87,7 @@ def early_noise_is_forgotten() -> Found:
     reported="distance below any ε for long sequences; the printed proof needs a repair",
     shown="3-representational-collapse/lesson#Why one would believe it",
     theorem=True,
+    varied="lengths; one head, one kernel, one draw of values",
 )
 def decaying_positions_collapse() -> Found:
     found = []
@@ -101,6 +105,7 @@ def decaying_positions_collapse() -> Found:
     reported="no details given",
     shown="3-representational-collapse/lesson#What the proof leaves open",
     theorem=True,
+    varied="lengths; one example is enough",
 )
 def proof_is_rough() -> Found:
     lengths = (10, 1000, 10_000)
@@ -121,6 +126,7 @@ def proof_is_rough() -> Found:
     statement="Bounded logits alone force collapse",
     reported="not claimed, often assumed",
     shown="3-representational-collapse/lesson#A head that never collapses",
+    varied="nothing: one head decides a statement about all",
 )
 def bounded_logits_suffice() -> Found:
     change, _ = collapse.rotating_counterexample(10_000)
@@ -134,6 +140,7 @@ def bounded_logits_suffice() -> Found:
     statement="RoPE decays with distance, as Theorem B.3 needs",
     reported="assumed; the appendix concedes it may fail",
     shown="3-representational-collapse/lesson#What the proof leaves open",
+    varied="nothing: one key decides a statement about all",
 )
 def rope_decays() -> Found:
     query = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -153,6 +160,7 @@ def rope_decays() -> Found:
     reported="total variation does not tend to 0",
     shown="3-representational-collapse/lesson#What the proof leaves open",
     theorem=True,
+    varied="lengths",
 )
 def alternating_sequences_stay_apart() -> Found:
     found = [collapse.alternating_total_variation(n) for n in (2, 100, 10_000)]
@@ -167,6 +175,7 @@ def alternating_sequences_stay_apart() -> Found:
     statement="Representational collapse occurs with NoPE, RoPE, ALiBi and absolute encodings",
     reported="with all four",
     shown="3-representational-collapse/lesson#All fall, by very different factors",
+    varied="encodings and ten seeds; one head, one width",
 )
 def all_encodings_collapse() -> Found:
     ratios = _ratios(1.0)
@@ -183,6 +192,7 @@ def all_encodings_collapse() -> Found:
     statement="The convergence happens at similar sequence lengths with all encodings",
     reported="similar lengths",
     shown="3-representational-collapse/lesson#All fall, by very different factors",
+    varied="encodings and ten seeds; one head, one width",
 )
 def encodings_collapse_alike() -> Found:
     ratios = {name: ratio for name, ratio in _ratios(1.0).items() if name in figures.READING}
@@ -197,6 +207,7 @@ def encodings_collapse_alike() -> Found:
     statement="Representations converge with sinusoidal encodings and sampled queries, keys and values",
     reported="converge",
     shown="3-representational-collapse/lesson#What the figures leave to the reader",
+    varied="residual or none, five seeds; one head, one width",
 )
 def sinusoidal_encodings_collapse() -> Found:
     name, other = "APE on q, k", "APE on q, k, v"
@@ -224,6 +235,7 @@ def _named(ratios: dict[str, float]) -> str:
     statement="Lower machine precision makes prompts indistinguishable at shorter lengths",
     reported="much sooner",
     shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
+    varied="number types and lengths; one model, one sequence",
 )
 def low_precision_is_worse() -> Found:
     own = _errors().loc[measures.ERRORS[0]]
@@ -272,6 +284,7 @@ def direction_of_rounding_decides() -> Found:
     statement="A sliding window addresses representational collapse",
     reported="at the source",
     shown="3-representational-collapse/lesson#The window on two sequences",
+    varied="equal and varied tokens, three seeds; not the depth",
 )
 def window_stops_collapse() -> Found:
     found = {
@@ -294,6 +307,7 @@ def window_stops_collapse() -> Found:
     statement="A sliding window addresses over-squashing",
     reported="at the source",
     shown="3-representational-collapse/lesson#The price is distance",
+    varied="window or none, five seeds; not the depth",
 )
 def window_stops_over_squashing() -> Found:
     free, held = measures.influence(None), measures.influence(8)
@@ -311,6 +325,7 @@ def window_stops_over_squashing() -> Found:
     statement="Separators do not follow from the theory",
     reported="hard to derive",
     shown="3-representational-collapse/lesson#Separators act locally",
+    varied="lengths, one or three tokens more, five seeds; one spacing of commas",
 )
 def separators_do_not_follow() -> Found:
     curves = figures.separator_curves()
@@ -328,6 +343,7 @@ def separators_do_not_follow() -> Found:
     statement="Adaptive temperature sharpens a dispersed softmax",
     reported="sharper attention at every length tested",
     shown="3-representational-collapse/lesson#Sharpening ends where attention is most spread out",
+    varied="three lengths; one lead",
 )
 def adaptive_temperature_sharpens() -> Found:
     gains = {}
@@ -348,6 +364,7 @@ def adaptive_temperature_sharpens() -> Found:
     reported="used as a training loss",
     shown="3-representational-collapse/lesson#Training against it, and more bits",
     theorem=True,
+    varied="three batches of one size",
 )
 def seq_vcr_sees_collapse() -> Found:
     healthy = torch.randn(256, 8, 32, generator=torch.Generator().manual_seed(0))
@@ -371,6 +388,7 @@ def _distance(lengths: list[int], **setting) -> list[float]:
     statement="The last representations of n and n + 1 ones approach each other in a language model",
     reported="Gemma 7B: near the precision of bf16 from about 50 ones on",
     shown="3-representational-collapse/lab#One pass gives every prefix",
+    varied="lengths; one model",
 )
 def ones_collapse() -> Found:
     found = _distance([8, 16, 32, 128, 256, 512])
@@ -392,6 +410,7 @@ def _varied() -> tuple[list[float], list[float]]:
     statement="Varying the digits delays the collapse",
     reported="Gemma 7B: later than with ones",
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    varied="how many ones stand at the end, two to four seeds; one model",
 )
 def varied_digits_delay_collapse() -> Found:
     ones, varied = _varied()
@@ -412,6 +431,7 @@ def varied_digits_delay_collapse() -> Found:
     statement="With varied digits a downward trend is maintained",
     reported="Gemma 7B: lengths 1 to 2,001",
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    varied="lengths and four seeds; one model",
 )
 def varied_digits_still_fall() -> Found:
     _, varied = _varied()
@@ -440,6 +460,7 @@ def _commas() -> dict[str, list[float]]:
     statement="Commas after every third digit keep the representations well separated",
     reported="Gemma 7B: the difference grows with length",
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    varied="what is repeated, and the prompt; one model, one spacing of commas",
 )
 def commas_prevent_collapse() -> Found:
     found = _commas()
@@ -459,6 +480,7 @@ def commas_prevent_collapse() -> Found:
     statement="Merging repeated characters into longer tokens alleviates the collapse",
     reported="in principle; not measured",
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    varied="three letters, three lengths; one model",
 )
 def merging_alleviates_collapse() -> Found:
     found = measures.merging(_small_model())
@@ -479,6 +501,7 @@ def merging_alleviates_collapse() -> Found:
     statement="The collapse also occurs with the question before the sequence (type 1)",
     reported="Gemma 7B: it does",
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    varied="lengths; one model, one prompt",
 )
 def collapse_in_type_1() -> Found:
     head, tail = collapse.copying_prompt(_small_model(), "type 1", "last", hint=False)
@@ -512,6 +535,7 @@ def _effect(found: dict, place: str, asked: str) -> float:
     statement="Copying the first digit is easier than copying the last one",
     reported="Gemini 1.5: last digit fails from about 300, first does not",
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    varied="the place of the digit and the place asked for; one model",
 )
 def first_digit_is_easier() -> Found:
     found = _copying()
@@ -541,6 +565,7 @@ def _last_digit(source_of_help: dict) -> Found:
     statement="A hint that the digit need not be a 1 helps with the last digit",
     reported="Gemini 1.5: fixed by the hint",
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    varied="the hint; one model",
 )
 def hint_helps() -> Found:
     return _last_digit({"hint": True})
@@ -552,6 +577,7 @@ def hint_helps() -> Found:
     statement="Alternating ones and zeros instead of ones help with the last digit",
     reported="Gemini 1.5: right at all lengths",
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    varied="what fills the sequence; one model",
 )
 def alternation_helps() -> Found:
     return _last_digit({"pattern": "alternating"})
@@ -563,6 +589,7 @@ def alternation_helps() -> Found:
     statement="Groups of ones with one 0 each (0111…11 0111…11 …) instead of ones help with the last digit",
     reported="the talk's description; the paper says alternating ones and zeros",
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    varied="what fills the sequence; one model",
 )
 def groups_help() -> Found:
     return _last_digit({"pattern": "repeated"})
@@ -574,6 +601,7 @@ def groups_help() -> Found:
     statement="The order of the prompt affects copying, and both orders end up failing",
     reported="Gemini 1.5: types 1 and 2",
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    varied="the order of the prompt; one model",
 )
 def prompt_order_matters() -> Found:
     found = {prompt: _copying(prompt=prompt) for prompt in ("type 1", "type 2")}
