@@ -7,11 +7,19 @@ from answers import empty, several
 from helpers import rope
 
 SAME, FIFTY = "about the same", "about 50 times"
+BASES = (11588, 22075, 2048)
 
 
 def _turned(pair, angle):
     x, y = pair
     return torch.stack([x * math.cos(angle) - y * math.sin(angle), x * math.sin(angle) + y * math.cos(angle)])
+
+
+def _overwritten(pair, position, frequency):
+    (x, y), angle = pair, position * frequency
+    x = x * math.cos(angle) - y * math.sin(angle)
+    y = x * math.sin(angle) + y * math.cos(angle)
+    return torch.stack([x, y])
 
 
 def _key(query, distance, theta):
@@ -107,8 +115,15 @@ WRONG = {
             lambda p, m, t: torch.stack(
                 [p[0] * math.cos(m * t) + p[1] * math.sin(m * t), p[0] * math.sin(m * t) + p[1] * math.cos(m * t)]
             ),
+            "one of them has a minus",
+        ),
+        (
+            lambda p, m, t: torch.stack(
+                [p[0] * math.cos(m * t) + p[1] * math.sin(m * t), p[0] * math.sin(m * t) - p[1] * math.cos(m * t)]
+            ),
             "reflection",
         ),
+        (_overwritten, "overwritten"),
         (lambda p, m, t: p, "expected"),
         (lambda p, m, t: _turned(p, m * t)[0], "wrong shape"),
         (lambda p, m, t: None, "returned nothing"),
@@ -121,6 +136,7 @@ WRONG = {
         (lambda d, b: rope.frequencies(d, b).flip(0), "Fastest first"),
         (lambda d, b: b ** (-2 * torch.arange(1, d // 2 + 1).double() / d), "number 0"),
         (lambda d, b: math.tau / rope.frequencies(d, b), "wavelengths"),
+        (lambda d, b: torch.logspace(0, -math.log10(b), d // 2).double(), "not by d - 2"),
         (lambda d, b: 1.0, "wrong shape"),
         (lambda d, b: rope.frequencies(d, b) * 2, "twice"),
         (empty, "still empty"),
@@ -143,7 +159,9 @@ WRONG = {
         (several("zero", _key), "must be one of"),
         (several(SAME, _key_backwards), "other way"),
         (several(SAME, lambda q, r, theta: q), "the query itself"),
-        (several(SAME, _key_interleaved), "largest score is at distance"),
+        (several(SAME, _key_interleaved), "neighbouring entries"),
+        (several(SAME, lambda q, r, theta: {"key": q}), "numbers in a tensor"),
+        (several(SAME, lambda q, r, theta: [q, q]), "numbers in a tensor|shape"),
         (several(SAME, lambda q, r, theta: torch.zeros_like(q)), "not zero"),
         (several(SAME, lambda q, r, theta: q[None]), "shape"),
         (several(SAME, empty), "still empty"),
@@ -153,6 +171,9 @@ WRONG = {
         (lambda f, p: _stopped(f, 1 - p), "share that turns"),
         (lambda f, p: f[: int(p * len(f))], "keeps its length"),
         (lambda f, p: f * p, "linear scaling"),
+        (lambda f, p: torch.where(torch.arange(len(f)) <= round(p * len(f)), f, 0.0), "too many"),
+        (lambda f, p: torch.where(torch.arange(len(f)) < round(p * len(f)) - 1, f, 0.0), "too few"),
+        (lambda f, p: f - _stopped(f, p), "stopped the fast"),
         (lambda f, p: f, "Nothing stopped"),
         (lambda f, p: torch.where(_stopped(f, p) > 0, f, 1.0), "stands still has 0"),
         (_stopped_in_place, "changes its argument"),
@@ -166,6 +187,8 @@ WRONG = {
         (lambda m, d, b, s: 4 * s**2 * rope.cosine_sum(m, d, b) / d, "mean over the pairs"),
         (lambda m, d, b, s: 2 * s**2 * (m * rope.frequencies(d, b)).sin().sum(), "Sines"),
         (lambda m, d, b, s: 2 * s**2 * rope.cosine_sum(m, d, b) / math.sqrt(d), "root of d"),
+        (lambda m, d, b, s: rope.cosine_sum(m, d, b), "cosines alone"),
+        (lambda m, d, b, s: abs(_lead(m, d, b, s)), "can be negative"),
         (lambda m, d, b, s: -2 * s**2 * rope.cosine_sum(m, d, b), "wrong sign"),
         (lambda m, d, b, s: 4 * s**2 * rope.cosine_sum(m, d, b), "twice"),
         (empty, "still empty"),
@@ -177,7 +200,14 @@ WRONG = {
         (_cosines(lambda sums: int((sums < 0).nonzero()[-1]) if (sums < 0).any() else len(sums)), "stop at the first"),
         (_cosines(lambda sums: int((sums < 0).sum())), "how many"),
         (lambda d, b, limit: _first(d, b, limit) % limit, "the answer is the limit"),
-        (lambda d, b, limit: rope.first_negative(d, b, limit), "returned nothing"),
+        (lambda d, b, limit: rope.first_negative(d, b, limit), "is None.*the answer is the limit"),
+        (lambda d, b, limit: int((rope.cosine_sum(torch.arange(limit), d, b) < 0).nonzero()[0]), "empty list"),
+        (lambda d, b, limit: _first(d, b, limit) - (_first(d, b, limit) < limit), "begins at distance 1"),
+        (lambda d, b, limit: -1 if _first(d, b, limit) == limit else _first(d, b, limit), "not -1"),
+        (
+            _cosines(lambda sums: int((sums.half() < 0).nonzero()[0]) if (sums < 0).any() else len(sums)),
+            "expected|stop",
+        ),
         (lambda d, b, limit: limit, "expected"),
         (empty, "still empty"),
     ],
@@ -188,6 +218,7 @@ WRONG = {
         (lambda d, b, s: (b * s) ** (d / (d - 2)), "only the factor"),
         (lambda d, b, s: b * s ** (d / (d - 1)), "number d/2 - 1"),
         (lambda d, b, s: rope.frequencies(d, b)[-1] / s, "not the base"),
+        (lambda d, b, s: b * s ** (d / 2), "solve for"),
         (lambda d, b, s: b, "expected"),
         (lambda d, b, s: "b", "must return a number"),
         (empty, "still empty"),
@@ -200,21 +231,27 @@ WRONG = {
         (several(FIFTY, _scale_of_the_first_token), "only"),
         (several(FIFTY, _scale_of_one_rival), "less than"),
         (several(FIFTY, _scale_of_many_rivals), "more than needed"),
+        (several(FIFTY, lambda theta, n, weight: _scale(theta, n + 1, weight)), "one token more"),
+        (several(FIFTY, lambda theta, n, weight: math.ceil(_scale(theta, n, weight))), "rounded up"),
+        (several(FIFTY, lambda theta, n, weight: _scale(theta, n, weight) * len(theta)), "not their mean"),
+        (several(FIFTY, lambda theta, n, weight: 2 ** math.ceil(math.log2(_scale(theta, n, weight)))), "power of two"),
         (several(FIFTY, lambda theta, n, weight: math.inf), "must be finite"),
         (several(FIFTY, empty), "still empty"),
     ],
     "5.10": [
-        (several(4200, 4350, 1024, "the sum jumps"), "smaller base 4200 fails too"),
-        (several(4300, 4301, 1024, "the sum jumps"), "the larger base 4301 passes"),
-        (several(4350, 4300, 1024, "the sum jumps"), "smaller < larger"),
-        (several(0.5, 4300, 1024, "the sum jumps"), "1 < smaller"),
-        (several(4300, 4350, 1024, "rounding"), "float64"),
-        (several(4300, 4350, 1024, "fast pairs change"), "fast ones hardly"),
-        (several(4300, 4350, 1024, "the slow pairs speed up"), "slows every pair"),
-        (several(4300, 4350, 1024, ...), "predict first|still empty"),
-        (several(4300, 4350, 10.5, "the sum jumps"), "whole number"),
-        (several(..., 4350, 1024, "the sum jumps"), "still empty"),
-        (several("a", 4350, 1024, "the sum jumps"), "must be a number"),
+        (several(11000, 20000, 2048, "the sum jumps"), "smaller base 11000 fails too"),
+        (several(11588, 115880, 2048, "the sum jumps"), "the larger base 115880 passes"),
+        (several(11588, 12000, 2048, "the sum jumps"), "at least 1.5 times"),
+        (several(20000, 11588, 2048, "the sum jumps"), "smaller < larger"),
+        (several(0.5, 4300, 2048, "the sum jumps"), "1 < smaller"),
+        (several(*BASES, "rounding"), "float64"),
+        (several(*BASES, "fast pairs change"), "fast ones hardly"),
+        (several(*BASES, "the slow pairs speed up"), "slows every pair"),
+        (several(*BASES, ...), "predict first|still empty"),
+        (several(4300, 4350, 1024, "the sum jumps"), "whole number from 2,048"),
+        (several(4300, 4350, 2048.5, "the sum jumps"), "whole number"),
+        (several(..., 4350, 2048, "the sum jumps"), "still empty"),
+        (several("a", 4350, 2048, "the sum jumps"), "must be a number"),
     ],
 }
 
@@ -273,9 +310,9 @@ RIGHT = {
         several(FIFTY, lambda *x: np.float32(_scale(*x))),
     ],
     "5.10": [
-        several(4300, 4350, 1024, "the sum jumps"),
-        several(4300.0, 5650, 1024.0, "the sum jumps"),
-        several(26955, 27000, 4096, "the sum jumps"),
-        several(torch.tensor(231_700), np.float64(310_000), 16384, "the sum jumps"),
+        several(*BASES, "the sum jumps"),
+        several(11588.0, 22133.0, 2048.0, "the sum jumps"),
+        several(83780, 125670, 8192, "the sum jumps"),
+        several(torch.tensor(83_780), np.float64(125_670), 8192, "the sum jumps"),
     ],
 }

@@ -1,7 +1,7 @@
 """What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -189,6 +189,25 @@ def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]
     return (
         ax,
         f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at Δ = {first:,}.",
+    )
+
+
+def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
+    """A function from distance and base to the mean lead of a similar token, at two bases, beside the simulation."""
+    grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
+    first = rope.first_negative(128, 1e4, 10_000)
+    ax = style.axes(
+        f"Base 10,000: from distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x"
+    )
+    for base, colour in ((1e4, BLUE), (5e5, GREEN)):
+        ax.plot(grid, [lead(m, base) for m in grid], color=colour, lw=1.5, label=f"your function, base {base:,.0f}")
+        mean, error = measures.lead(distances, base=base, count=2000)
+        ax.errorbar(distances, mean, 2 * error, fmt="o", color=colour, label="_")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.legend(loc="upper right")
+    return (
+        ax,
+        f"Points: 2,000 simulated triples each, ± 2 s.e., width 128. First negative sum at base 10,000: {first:,}.",
     )
 
 
