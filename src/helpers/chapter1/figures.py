@@ -144,10 +144,10 @@ def capacity() -> tuple[Axes, str]:
     full, single = (int(r[needed > 32 * bits].min()) for bits in (32, 1))
     title = f"All networks fail from r = {first} on; 32 numbers of 1 bit are too few from r = {single} on"
     ax = style.axes(title, "r (depth of the tree)", "bits", log="y")
-    ax.plot(r, needed, "o-", label="Eq. 5: all orders")
-    for bits, text in ((32, "32 numbers\nof 32 bits"), (1, "of 1 bit")):
+    ax.plot(r, needed, "o-", label="all orders (Eq. 5)")
+    for bits, text in ((32, "32 × 32 bits"), (1, "32 × 1 bit")):
         ax.plot(r, [32 * bits] * len(r), "--", color=style.COLOURS["grey"], label=text)
-    ax.plot(r, named, "o-", color=style.COLOURS["green"], label="name one of the\nreleased orders")
+    ax.plot(r, named, "o-", color=style.COLOURS["green"], label="name a released\norder")
     ax.axvspan(first - 0.5, 8.2, color=style.COLOURS["vermillion"], alpha=0.12, lw=0)
     ax.text(first - 0.4, 0.9, "no network fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
     ax.set_ylim(0.7, 5000)
@@ -158,6 +158,25 @@ def capacity() -> tuple[Axes, str]:
         f"1,024 bits of 32 full floats at r = {full}, the 32 bits of 32 numbers of one bit at r = {single}. To name one of the "
         f"released orders takes at most {named.max():.1f} bits. From r = {first} on no network of the paper fits."
     )
+
+
+def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
+    """The least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
+    paper = measures.bits_a_number()["width"]
+    mine = {bits: [int(least(r, bits)) for r in paper.index] for bits in (32, 1)}
+    off = {bits: max(max(x / y, y / x) for x, y in zip(paper, mine[bits], strict=True)) for bits in mine}
+    title = f"Figure 4 is within × {off[1]:.1f} of Eq. 5 at 1 bit a number; at 32 bits, × {off[32]:.0f}"
+    ax = style.axes(title, "r (depth of the tree)", "width", log="y")
+    ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
+    for bits, colour in ((32, "blue"), (1, "vermillion")):
+        ax.plot(
+            paper.index, mine[bits], "o-", color=style.COLOURS[colour], label=f"{bits} bits" if bits > 1 else "1 bit"
+        )
+    style.counted(ax)
+    style.label(ax)
+    return ax, "Least width by r: " + "; ".join(
+        f"{bits} bits a number {', '.join(map(str, line))}" for bits, line in mine.items()
+    ) + f"; Figure 4 {', '.join(map(str, paper))}."
 
 
 def width_table() -> Styler:
@@ -228,6 +247,26 @@ def deeper(name: str) -> tuple[Axes, str]:
     ) + "."
 
 
+def resistances() -> tuple[Axes, str]:
+    """Diameter and spectral gap of the examples of 15 and 16 nodes: a small gap without a long way."""
+    found = {name: measures.geometry(graph) for name, (graph, _) in _family().items() if len(graph) < 20}
+    gap = {name: 2 * row["gap / 2"] for name, row in found.items()}
+    ax = style.axes(
+        f"Barbell: diameter {found['barbell']['diameter']}, and a gap like that of the path", "diameter (hops)",
+        "spectral gap", log="y", height=3.2,
+    )  # fmt: skip
+    for name, row in found.items():
+        hue = style.COLOURS["vermillion" if name == "barbell" else "blue"]
+        ax.plot(row["diameter"], gap[name], "o", color=hue)
+        ax.annotate(name, (row["diameter"], gap[name]), (8, 4), textcoords="offset points", size=14, color=hue)
+    ax.set_xlim(1, 17)
+    ax.set_ylim(0.01, 1)
+    style.counted(ax)
+    return ax, "Diameter and spectral gap: " + "; ".join(
+        f"{name} {row['diameter']}, {style.number(gap[name])}" for name, row in found.items()
+    ) + "."
+
+
 def what_predicts() -> tuple[Axes, str]:
     """How much better than hops resistance ranks the pairs, and how it ranks them at equal hops, by depth."""
     ranks = measures.ranks_by_depth()
@@ -248,8 +287,7 @@ def what_predicts() -> tuple[Axes, str]:
     first, last = ahead.index[0], ahead.index[-1]
     left.set_title(f"ahead on {ahead[first]} of {len(can)}, then {ahead[last]} of {len(can)}", size=16)
     left.set_ylabel("resistance less hops")
-    right.set_title("at equal hops", size=16)
-    right.set_ylabel("rank correlation")
+    right.set_title("rank correlation, equal hops", size=16)
     left.legend(loc="lower right")
     inside = rows["within hops"].groupby("times").mean()
     return left, (
@@ -318,13 +356,13 @@ def beside_random(times: int) -> tuple[Axes, str]:
         middle, error = part["gain"] / part["random"], 2 * part["s.e."] / part["random"]
         at = [x + 0.2 * (k - 1) for x in range(len(names))]
         ax.errorbar(at, middle, error, fmt="o", color=style.COLOURS[colours[method]], label=method, capsize=4, lw=2)
-        said.append(f"{method}: {', '.join(f'{name} {x:.2f}' for name, x in middle.items())}")
+        said.append(f"{method} {style.number(middle.min())} to {style.number(middle.max())}")
     ax.axhline(1, color=style.COLOURS["grey"], lw=1.5)
     ax.set_ylim(0, 3.2)
     ax.set_xticks(range(len(names)), names)
     ax.grid(visible=False, axis="x")
     ax.legend(loc="upper left", ncols=3)
-    return ax, f"{times} D layers. Mean gain in the far Jacobian, random edges = 1. {'; '.join(said)}."
+    return ax, f"{times} D layers, gain over that of random edges: {'; '.join(said)}."
 
 
 def leading_score() -> tuple[Axes, str]:
@@ -368,13 +406,13 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     )
 
 
-def example(task: gnn.TreeNeighborsMatch) -> tuple[Axes, str]:
+def example(task: gnn.TreeNeighborsMatch, height: float = 3.6) -> tuple[Axes, str]:
     """The first training example of a task: its tree, with what each node carries."""
     batch, features = task.batch(task.train[:1]), task.features(task.train[:1])[0]
     key, value = features.T.tolist()
     tree = nx.DiGraph([edge for edge in task.edges.T.tolist() if edge[0] != edge[1]])
     where = nx.bfs_layout(tree.reverse(), 0, align="horizontal", scale=-1)
-    ax = Figure(figsize=(9, 3.6)).subplots()
+    ax = Figure(figsize=(9, height)).subplots()
     texts = {node: f"{key[node]}, {value[node] or '?'}" if key[node] else "" for node in tree}
     hues = ["#f3c6b0" if node == 0 else "#b9d6ec" if key[node] else "#eeeeee" for node in tree]
     look = {"edgecolors": "#1a1a1a", "node_size": 2300, "font_size": 15, "arrowsize": 20}
@@ -422,8 +460,8 @@ def chain() -> tuple[Axes, str]:
     runs, blue, green = measures.few(), style.NETWORKS["gcn"], style.COLOURS["green"]
     runs = runs[(runs["examples"] == measures.FEW) & (runs["best_train_accuracy"] == 1)]
     span = runs.groupby(["control", "depth", "distance"])["steps"].agg(["min", "max"]).reset_index()
-    slow = {name: part["max"].max() for name, part in span.groupby("control")}
-    title = f"{measures.FEW} examples: trees of up to 32 leaves fit in {slow['tree']} epochs"
+    slow = max(part["max"].max() for name, part in span.groupby("control") if name.startswith("tree"))
+    title = f"{measures.FEW} examples: trees of up to 32 leaves fit in at most {slow} epochs"
     ax = style.axes(title, "hops from the leaves to the question", "epochs until no error", log="y")
     looks = {"chain": (blue, "o-", 0), "tree": (green, "s", -0.07), "tree, all questions": (green, "D", 0.07)}
     for control, (colour, look, shift) in looks.items():
@@ -447,6 +485,8 @@ def chain() -> tuple[Axes, str]:
             label="_" if r > 3 else "star, all questions",
         )
     ax.set_xlim(1.7, 6.3)
+    ax.set_yticks([200, 500, 1000, 2000, 4000], ["200", "500", "1,000", "2,000", "4,000"])
+    ax.minorticks_off()
     style.counted(ax)
     ax.legend(loc="upper left", fontsize=13)
     return ax, (
@@ -486,7 +526,7 @@ def whole_grid() -> tuple[Axes, str]:
     paper, user = measures.reported(), measures.independent()
     best = {kind: measures.grid_runs(kind)["best_train_accuracy"] for kind in (*measures.NETWORKS, "attention")}
     done = {kind: _went_far(kind) for kind in best}
-    title = f"Up to r = {min(max(best[k].index[done[k]]) for k in measures.NETWORKS)} the runs here went far; arrows did not"
+    title = f"Up to r = {min(max(best[k].index[done[k]]) for k in measures.NETWORKS)} the runs here went far; triangles were stopped"
     ax = style.axes(title, "r (depth of the tree)", "best training accuracy")
     for kind, line in best.items():
         colour = style.NETWORKS[kind]
@@ -544,9 +584,11 @@ def at_equal_epochs(changed: str, **other: bool | str) -> tuple[Axes, str]:
         ax.axhline(0.5**depth, ls=":", color=style.COLOURS["grey"])
         helped = [row.network for row in here.itertuples() if better(row)]
         ax.set(xlabel="epoch", ylim=(0, 1.05))
-        ax.set_title(f"r = {depth}: {changed}\nhelps {names(helped)}", size=15)
+        rest = [row.network for row in here.itertuples() if not better(row)]
+        worse = f"\nworse: {names(rest)}" if rest else ""
+        ax.set_title(f"r = {depth}, with {changed}\nbetter: {names(helped)}{worse}", size=15)
         style.counted(ax)
-        ax.legend(loc="center right")
+        ax.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
     panels[0].set_ylabel("training accuracy")
     return panels[0], sentence(pairs, changed)
 
@@ -643,7 +685,7 @@ def excluded() -> str:
     """What the lab's runs exclude, and what they leave open, as a list."""
     runs, pairs = measures.few(), measures.compare(key="everywhere")
     runs = runs[runs["examples"] == measures.FEW]
-    slow = {name: int(part["steps"].max()) for name, part in runs.groupby("control")}
+    slow = {kind: int(runs[runs["control"].str.startswith(kind)]["steps"].max()) for kind in ("tree", "star")}
     helped = sum(better(row) for row in pairs.itertuples())
     bits = measures.bits_a_number()["orders"]
     return "\n".join(
