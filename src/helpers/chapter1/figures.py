@@ -165,7 +165,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     paper = measures.bits_a_number()["width"]
     mine = {bits: [int(least(r, bits)) for r in paper.index] for bits in (32, 1)}
     off = {bits: max(max(x / y, y / x) for x, y in zip(paper, mine[bits], strict=True)) for bits in mine}
-    title = f"Figure 4 is within × {off[1]:.1f} of Eq. 5 at 1 bit a number; at 32 bits, × {off[32]:.0f}"
+    title = f"Figure 4 is within × {off[1]:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off[32]:.0f}"
     ax = style.axes(title, "r (depth of the tree)", "width", log="y")
     ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
     for bits, colour in ((32, "blue"), (1, "vermillion")):
@@ -287,7 +287,7 @@ def what_predicts() -> tuple[Axes, str]:
     first, last = ahead.index[0], ahead.index[-1]
     left.set_title(f"ahead on {ahead[first]} of {len(can)}, then {ahead[last]} of {len(can)}", size=16)
     left.set_ylabel("resistance less hops")
-    right.set_title("rank correlation, equal hops", size=16)
+    right.set_title("correlation, equal hops", size=16)
     left.legend(loc="lower right")
     inside = rows["within hops"].groupby("times").mean()
     return left, (
@@ -461,7 +461,7 @@ def chain() -> tuple[Axes, str]:
     runs = runs[(runs["examples"] == measures.FEW) & (runs["best_train_accuracy"] == 1)]
     span = runs.groupby(["control", "depth", "distance"])["steps"].agg(["min", "max"]).reset_index()
     slow = max(part["max"].max() for name, part in span.groupby("control") if name.startswith("tree"))
-    title = f"{measures.FEW} examples: trees of up to 32 leaves fit in at most {slow} epochs"
+    title = f"{measures.FEW} examples: trees of 32 leaves fit within {slow} epochs"
     ax = style.axes(title, "hops from the leaves to the question", "epochs until no error", log="y")
     looks = {"chain": (blue, "o-", 0), "tree": (green, "s", -0.07), "tree, all questions": (green, "D", 0.07)}
     for control, (colour, look, shift) in looks.items():
