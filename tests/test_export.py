@@ -9,7 +9,7 @@ import pytest
 import torch
 from conftest import ROOT
 
-from helpers import attention, checkpoints, export, intervention, models, probe, rope, training
+from helpers import attention, export, intervention, models, probe, rope
 from helpers.transformer import Block, Decoder
 
 LAYERS, HEADS = 30, 9
@@ -153,38 +153,6 @@ def test_reading_without_an_intervention_is_the_model(smollm2):
     assert torch.allclose(found.attentions, probe.attention_maps(smollm2, ids), atol=1e-5)
     states, _ = probe.with_hidden(smollm2, ids, hide=0)
     assert torch.allclose(intervention.read(smollm2, ids, mask=hidden(40, 0)).states, states, atol=0.1)
-
-
-@pytest.mark.parametrize("name", checkpoints.names())
-def test_a_checkpoint_of_the_course_is_its_graph(name):
-    trained = checkpoints.load(name)
-    letters = "xy" if "count" in name else "01"
-    strings = ["".join(random.Random(k).choices(letters, k=12)) for k in range(5)]
-    tokens, targets = trained.task.encode(strings, *([["last"] * 5] if "copy" in name else []))
-    assert_decoder_equal(trained.model, tokens)
-    assert (targets != training.UNASKED).sum() == 5
-
-
-@pytest.mark.parametrize(
-    "options", [{"encoding": "ALiBi"}, {"window": 3}, {"norm": False}, {"turning": 0.5, "base": 50.0}]
-)
-def test_a_decoder_of_any_make_is_its_graph(options):
-    torch.manual_seed(0)
-    assert_decoder_equal(Decoder(7, 16, 2, 2, **options), torch.randint(7, (3, 9)))
-
-
-@torch.no_grad()
-def assert_decoder_equal(model: Decoder, tokens: torch.Tensor):
-    first, n = model.blocks[0], tokens.shape[1]
-    like = torch.zeros(1)
-    inputs = {"ids": tokens, "bias": first.bias(n, like), "gain": torch.ones(len(model.blocks), first.heads)}
-    if first.frequencies is not None:
-        angles = torch.cat([torch.arange(n)[:, None].double() * first.frequencies] * 2, -1)
-        inputs |= {"cos": angles.cos(), "sin": angles.sin()}
-    found = run(session(export.course_decoder(model)), **inputs)
-    assert np.abs(found["logits"] - model(tokens).numpy()).max() < 1e-4
-    assert np.abs(found["states"] - model.states(tokens).numpy()).max() < 1e-4
-    assert np.abs(found["attentions"] - model.attention(tokens).numpy()).max() < 1e-5
 
 
 def test_a_decoder_of_another_make_is_refused():

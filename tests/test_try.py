@@ -13,7 +13,8 @@ import torch
 from conftest import ROOT
 from test_site import AXE, SERIOUS
 
-from helpers import attention, intervention, models, probe
+from helpers import attention, checkpoints, export, intervention, models, probe
+from helpers.transformer import Decoder
 
 LIVE = ROOT / "frontend/live"
 SHAPE = {"layers": 30, "heads": 9, "groups": 3, "size": 64, "width": 576, "vocabulary": 49152, "base": 1e5}
@@ -164,6 +165,40 @@ def test_the_tokenizer_of_the_page_is_the_models(smollm2):
     return data.texts.map((text) => (text ? read.encode(text, {{ add_special_tokens: false }}).ids : []));"""
     found = node(code, {"texts": texts, **live.tokenizer(models.embedded())})
     assert found == [probe.encode(smollm2, text).tolist() for text in texts]
+
+
+def answers(model: Decoder, vocabulary: list[str], letters: str, ask: str) -> dict:
+    """Logits and final states after each prefix of `letters`, by the page's own decoder."""
+    code = f"""const {{ prefixes, unpacked }} = await import({json.dumps((LIVE / "decoder.js").as_uri())});
+    const found = prefixes(unpacked(data.model), data.letters, data.ask);
+    return {{ logits: found.map(({{ logits }}) => [...logits]), states: found.map(({{ state }}) => [...state]) }};"""
+    written = export.course_decoder(model) | {"vocabulary": vocabulary}
+    return node(code, {"model": written, "letters": letters, "ask": ask})
+
+
+@torch.no_grad()
+def assert_decoder_equal(model: Decoder, vocabulary: list[str], letters: str, ask: str):
+    found = answers(model, vocabulary, letters, ask)
+    for n in range(1, len(letters) + 1):
+        tokens = torch.tensor([[vocabulary.index(text) for text in ["<s>", *letters[:n], ask]]])
+        assert torch.allclose(torch.tensor(found["logits"][n - 1]), model(tokens)[0, -1], atol=1e-4)
+        assert torch.allclose(torch.tensor(found["states"][n - 1]), model.states(tokens)[0, -1], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", live.SMALL)
+def test_a_small_model_of_the_page_is_the_checkpoint(name):
+    trained = checkpoints.load(name)
+    letters, ask = ("xyyxxyxyyyxxy" * 3, "=") if "count" in name else ("0110111010011" * 3, "last")
+    assert_decoder_equal(trained.model, trained.card["vocabulary"], letters, ask)
+    assert_decoder_equal(trained.model, trained.card["vocabulary"], letters[:1] * 64, ask)
+
+
+@pytest.mark.parametrize(
+    "options", [{"encoding": "ALiBi"}, {"window": 3}, {"norm": False}, {"turning": 0.5, "base": 50.0}]
+)
+def test_a_decoder_of_any_make_is_the_pages(options):
+    torch.manual_seed(0)
+    assert_decoder_equal(Decoder(4, 16, 2, 2, **options), ["<s>", "a", "b", "?"], "abbabaaab", "?")
 
 
 # In the browser ------------------------------------------------------------------------------------------
@@ -375,3 +410,30 @@ def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium
     page.click("[data-do=load]")
     page.wait_for_selector("[data-computed]")
     context.close()
+
+
+@pytest.mark.site
+def test_small_models_answer_at_once(visit):
+    page = visit("live/small.html")
+    page.wait_for_selector("#small[data-drawn]")
+    for name in live.SMALL:
+        page.select_option("[data-small=model]", name)
+        counts = name.startswith("count")
+        page.fill("[data-small=letters]", "xyy" if counts else "0111")
+        before = page.locator("circle").first.get_attribute("cx")
+        page.locator("[data-small=n]").focus()
+        page.keyboard.press("ArrowRight")
+        assert page.locator("circle").first.get_attribute("cx") != before, "the line's dot moves"
+        said = page.inner_text(".live-says")
+        page.locator("[data-small=n]").fill("4")
+        trained = checkpoints.load(name)
+        text = "xyyx" if counts else "0111"
+        tokens, _ = trained.task.encode([text], *([] if counts else [["last"]]))
+        answer = trained.task.vocabulary[int(trained.model(tokens)[0, -1].argmax())]
+        assert f"{text}: it answers {answer}, right is {2 if counts else 1}." in page.inner_text(".live-says") != said
+    page.fill("[data-small=letters]", "z")
+    assert "Type letters" in page.inner_text(".live-error")
+    page.add_script_tag(path=AXE)
+    assert page.evaluate(SERIOUS) == []
+    assert page.errors == []
+    assert page.foreign == []

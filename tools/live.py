@@ -26,7 +26,9 @@ def key() -> str:
     """A hash of what the files are made of: the exporter, the model, the runtime, this script."""
     pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
-    return closure.key("from helpers import export, models", *pins, json.dumps(lock), Path(__file__).read_text())
+    return closure.key(
+        "from helpers import checkpoints, export, models", *pins, json.dumps(lock), Path(__file__).read_text()
+    )
 
 
 def made() -> None:
@@ -58,6 +60,7 @@ def made() -> None:
         "bytes": sum(file["bytes"] for file in files),
         "files": files,
     }
+    (OUT / "small.json").write_text(json.dumps(small()))
     (OUT / "model.json").write_text(json.dumps(facts, indent=1))
 
 
@@ -71,6 +74,31 @@ def tokenizer(folder: Path) -> dict:
     ]
     found["tokenizer_config"].pop("chat_template", None)
     return {"tokenizer": found["tokenizer"], "config": found["tokenizer_config"]}
+
+
+SMALL = {
+    "counting": "counts the y (RoPE)",
+    "copying": "copies a digit (RoPE)",
+    "copying_nope": "copies a digit (no positions)",
+}
+
+
+def small() -> dict:
+    """The course's own decoders as they are now, for the page that runs them."""
+    from helpers import checkpoints, export
+
+    found = {}
+    for name, what in SMALL.items():
+        trained = checkpoints.load(name)
+        card = trained.card["task"]
+        facts = {
+            "what": what,
+            "task": card["name"],
+            "lengths": card["lengths"],
+            "vocabulary": trained.card["vocabulary"],
+        }
+        found[name] = facts | export.course_decoder(trained.model)
+    return found
 
 
 def _written(part: str, ending: str, content: bytes) -> dict:

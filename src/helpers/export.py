@@ -1,21 +1,21 @@
-"""Decoders as ONNX graphs, which run in a browser: rotary tables, mask and heads are inputs, so a reader can change them.
+"""Decoders for a browser: the language model as an ONNX graph that takes rotary tables, mask and heads as inputs.
 
 `language_model` takes a GGUF file's blocks as they are: 4-bit weights w = d q + m (Q4_1) and bytes w = d q (Q8_0), with a
 q for each weight and fp16 d, m for each 32 of them. ONNX Runtime's MatMulNBits computes sum d (q - 8) x; the missing
 (m + 8 d) times the sum of x over a block is a small dense product. So nothing is rounded anew.
-`course_decoder` does the same service to `transformer.Decoder`, whose graphs are small.
+`course_decoder` writes a `transformer.Decoder`, which is small enough for a page to run without ONNX.
 """
 
+import base64
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gguf
 import numpy as np
-import torch
 
 from helpers import require
-from helpers.transformer import Block, Decoder
+from helpers.transformer import Block, Decoder, alibi_slopes
 
 if TYPE_CHECKING:
     import onnx
@@ -198,71 +198,41 @@ def _rms(g: _Graph, x: str, weight: np.ndarray, epsilon: float) -> str:
     return g("Mul", g("Div", x, g("Sqrt", g("Add", square, g.number(epsilon)))), g.weight(weight.astype(np.float32)))
 
 
-# The course's own decoders ----------------------------------------------------------------------------
-
-
-def course_decoder(model: Decoder) -> "onnx.ModelProto":
-    """The graph of a decoder of the course that has RoPE, ALiBi or no encoding and softmax attention.
-
-    Inputs, for b rows of n tokens, L layers, H heads of width w: `ids` (b, n); `cos` and `sin` (n, w), with RoPE
-    alone; `bias` (h, n, n) with h = 1 or H, added to all logits: mask, window, slopes; `gain` (L, H). Outputs: `logits`
-    (b, n, v); `attentions` (L, b, H, n, n); `states` (b, n, d), after the final norm.
-
-    Raises:
-        ValueError: a decoder of another make.
-
-    >>> [each.name for each in course_decoder(Decoder(10, 16, 2, 1)).graph.output]
-    ['logits', 'attentions', 'states']
-    """
-    require.instance("model", model, Decoder, "a Decoder")
-    if model.encoding == "APE" or any(type(block) is not Block or block.weigh is not None for block in model.blocks):
-        raise ValueError("model must have RoPE, ALiBi or no encoding, and softmax attention in every layer")
-    g, heads, turned = _Graph(), model.blocks[0].heads, model.encoding == "RoPE"
-    width, layers = model.embedding.embedding_dim, len(model.blocks)
-    size = width // heads
-    x, attentions = g("Gather", _dense(g, model.embedding.weight), "ids", axis=0), []
-    for layer, block in enumerate(model.blocks):
-        qkv = g("MatMul", _norm(g, x, block.norm1), _dense(g, block.qkv.weight.T))
-        parts = g("Reshape", qkv, g.numbers(0, 0, 3, heads, size))
-        q, k, v = (g("Squeeze", part, g.numbers(0)) for part in g(
-            "Split", g("Transpose", parts, perm=[2, 0, 3, 1, 4]), outputs=3, axis=0, num_outputs=3))  # fmt: skip
-        if turned:
-            q, k = (_turned(g, each) for each in (q, k))
-        logits = g("MatMul", g("Mul", q, g.number(size**-0.5)), g("Transpose", k, perm=[0, 1, 3, 2]))
-        weights = g("Softmax", g("Add", logits, "bias"), axis=-1)
-        attentions.append(g("Unsqueeze", weights, g.numbers(0)))
-        gain = g("Reshape", g("Gather", "gain", g.weight(np.array(layer)), axis=0), g.numbers(heads, 1, 1))
-        mixed = g("Transpose", g("Mul", g("MatMul", weights, v), gain), perm=[0, 2, 1, 3])
-        x = g("Add", x, g("MatMul", g("Reshape", mixed, g.numbers(0, 0, width)), _dense(g, block.out.weight.T)))
-        wide, _, back = block.mlp
-        inner = g("Add", g("MatMul", _norm(g, x, block.norm2), _dense(g, wide.weight.T)), _dense(g, wide.bias))
-        inner = g("Gelu", inner, domain=MICROSOFT)
-        x = g("Add", x, g("Add", g("MatMul", inner, _dense(g, back.weight.T)), _dense(g, back.bias)))
-    states = g("Identity", _norm(g, x, model.norm), name="states")
-    g("MatMul", states, _dense(g, model.head.weight.T), name="logits")
-    g("Concat", *attentions, name="attentions", axis=0)
-    tables = {"cos": ("float", ["n", size]), "sin": ("float", ["n", size])} if turned else {}
-    inputs = {
-        "ids": ("int64", ["b", "n"]),
-        **tables,
-        "bias": ("float", ["h", "n", "n"]),
-        "gain": ("float", [layers, heads]),
-    }
-    outputs = {"logits": ["b", "n", model.head.out_features], "attentions": [layers, "b", heads, "n", "n"],
-               "states": ["b", "n", width]}  # fmt: skip
-    return g.finished(inputs, outputs, "A decoder of the course")
-
-
 def _turned(g: _Graph, x: str) -> str:
     first, second = g("Split", x, outputs=2, axis=-1, num_outputs=2)
     return g("Add", g("Mul", x, "cos"), g("Mul", g("Concat", g("Neg", second), first, axis=-1), "sin"))
 
 
-def _dense(g: _Graph, weight: torch.Tensor) -> str:
-    return g.weight(weight.detach().cpu().float().numpy())
+# The course's own decoders ----------------------------------------------------------------------------
 
 
-def _norm(g: _Graph, x: str, norm: torch.nn.Module) -> str:
-    if isinstance(norm, torch.nn.Identity):
-        return x
-    return g("LayerNormalization", x, _dense(g, norm.weight), _dense(g, norm.bias), axis=-1, epsilon=norm.eps)
+def course_decoder(model: Decoder) -> dict[str, Any]:
+    """A decoder of the course as JSON can hold it: sizes, frequencies or slopes, and weights (fp32, base64).
+
+    `frontend/live/decoder.js` reads it. With its few weights a runtime for ONNX would be a hundred times larger.
+
+    Raises:
+        ValueError: a decoder with absolute positions or with another attention than softmax.
+
+    >>> course_decoder(Decoder(10, 16, 2, 1))["layers"]
+    1
+    """
+    require.instance("model", model, Decoder, "a Decoder")
+    if model.encoding == "APE" or any(type(block) is not Block or block.weigh is not None for block in model.blocks):
+        raise ValueError("model must have RoPE, ALiBi or no encoding, and softmax attention in every layer")
+    first = model.blocks[0]
+    return {
+        "width": model.embedding.embedding_dim,
+        "heads": first.heads,
+        "layers": len(model.blocks),
+        "window": first.window,
+        "frequencies": None if first.frequencies is None else first.frequencies.tolist(),
+        "slopes": alibi_slopes(first.heads).tolist() if model.encoding == "ALiBi" else None,
+        "weights": {
+            name: {
+                "shape": list(weight.shape),
+                "data": base64.b64encode(weight.detach().cpu().float().numpy().astype("<f4").tobytes()).decode(),
+            }
+            for name, weight in model.state_dict().items()
+        },
+    }
