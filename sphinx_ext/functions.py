@@ -1,0 +1,77 @@
+"""The `{functions} module …` directive: the public functions of the package's modules, with signature, docstring and code.
+
+Read from the source, not imported: the page needs no torch, and a docstring's shapes and equations stand as they are written.
+"""
+
+import ast
+import html
+import re
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+
+def public(module: ast.Module) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Functions and classes with a docstring whose name has no underscore in front, in the order of the file."""
+    found = [node for node in module.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    return [node for node in found if not node.name.startswith("_") and ast.get_docstring(node)]
+
+
+def signature(node: ast.FunctionDef | ast.ClassDef) -> str:
+    if isinstance(node, ast.ClassDef):
+        made = next((f for f in node.body if isinstance(f, ast.FunctionDef) and f.name == "__init__"), None)
+        return (
+            f"class {node.name}({', '.join(a.arg for a in made.args.args[1:] + made.args.kwonlyargs) if made else ''})"
+        )
+    given = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    return f"{node.name}({ast.unparse(node.args)}){given}"
+
+
+def words(text: str) -> str:
+    """A paragraph of a docstring, with its names in code type."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
+
+
+def described(path: Path) -> list[nodes.Node]:
+    """A section for a module: its docstring, then an entry a function."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    title = f"helpers.{path.stem if path.stem != '__init__' else path.parent.name}"
+    section = nodes.section(ids=[title.replace(".", "-")])
+    section += nodes.title(text=title)
+    section += nodes.paragraph(text=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()))
+    for node in public(tree):
+        first, _, rest = ast.get_docstring(node).partition("\n\n")
+        code = highlight(ast.get_source_segment(text, node), PythonLexer(), HtmlFormatter(nowrap=True))
+        section += nodes.raw(
+            "",
+            f'<div class="function" id="{title}.{node.name}"><p><code>{html.escape(signature(node))}</code><br>{words(first)}</p>'
+            + (f"<pre>{html.escape(rest)}</pre>" if rest.strip() else "")
+            + f'<details><summary>code of {node.name}</summary><div class="highlight"><pre tabindex="0">{code}</pre></div></details></div>',
+            format="html",
+        )
+    return [section]
+
+
+class Functions(Directive):
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self):
+        env = self.state.document.settings.env
+        package = Path(env.srcdir) / "src/helpers"
+        found = []
+        for name in self.arguments[0].split():
+            path = package / f"{name}.py" if (package / f"{name}.py").exists() else package / name / "__init__.py"
+            env.note_dependency(str(path))
+            found += described(path)
+        return found
+
+
+def setup(app):
+    app.add_directive("functions", Functions)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
