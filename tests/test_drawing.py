@@ -276,6 +276,19 @@ def test_a_word_lights_what_it_names(stand, name):
 
 
 @pytest.mark.site
+def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
+    page = chromium.new_page()
+    page.set_content(
+        f"<body><section>{drawing.show('river').body}<p>The <em>last token</em>, an <em>idea</em>.</p></section></body>"
+    )
+    page.wait_for_selector("p em.drawing-word")
+    assert page.locator("p em.drawing-word").count() == 1
+    page.locator("p em").first.focus()
+    assert page.locator(".drawing-stage [data-part=last].lit").count() > 0
+    page.close()
+
+
+@pytest.mark.site
 def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     page = stand("clocks")
     body = drawing.show("clocks").body

@@ -259,14 +259,18 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     figure.toggleAttribute("data-lit", Boolean(name));
     for (const piece of picture.querySelectorAll("[data-part]")) piece.classList.toggle("lit", piece.dataset.part === lit);
   };
-  const scope = figure.closest("section, .jp-Notebook, #notebook-container, body") ?? document;
-  for (const word of scope.querySelectorAll("[data-light], em, strong")) {
-    const name = word.dataset.light ?? spec.words?.[word.textContent.trim().toLowerCase()];
-    if (!name) continue;
-    word.classList.add("drawing-word");
-    if (!word.closest("a, button")) word.tabIndex = 0;
-    for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
-  }
+  const listen = () => {
+    const scope = figure.closest("section, .jp-Notebook, #notebook-container, body") ?? document;
+    for (const word of scope.querySelectorAll("[data-light], em, strong")) {
+      const name = word.dataset.light ?? spec.words?.[word.textContent.trim().toLowerCase()];
+      if (!name) continue;
+      word.classList.add("drawing-word");
+      if (!word.closest("a, button")) word.tabIndex = 0;
+      for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
+    }
+  };
+  if (document.readyState === "loading") on(document, "DOMContentLoaded", listen); // the text below is not there yet
+  else listen();
 
   // a dark page has light text
   const ground = () => {

@@ -29,7 +29,7 @@ const layout = (w) => {
 export const render = mount({
   name: "river",
   words: { ink: "ink", river: "ink", "last token": "last", mask: "mask", sink: "first", "first token": "first" },
-  start: () => ({ token: 5, layers: 4, residual: 0, sink: 0, kind: "causal", mask: MASKS.causal[1], cell: where(8, 3), poured: 9 }),
+  start: () => ({ token: 6, layers: 4, residual: 0, sink: 0, kind: "causal", mask: MASKS.causal[1], cell: where(8, 3), poured: 9 }),
   tidy: (s) => ({
     ...s, token: clamp(Math.round(s.token), 1, N), layers: clamp(Math.round(s.layers), 1, 8), residual: clamp(s.residual, 0, 0.95),
     sink: clamp(s.sink, 0, 0.95), mask: new RegExp(`^[01]{${CELLS.length}}$`).test(s.mask) ? s.mask : MASKS.causal[1], cell: clamp(Math.round(s.cell), 0, CELLS.length - 1),
