@@ -295,3 +295,9 @@ def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
     theta = rope.partial_frequencies(64, 1e6, 0.25)
     sums = (torch.arange(200_000)[:, None] * theta).cos().sum(-1)
     assert float(sums.min()) >= 32 - 2 * 8
+
+
+def test_chance_is_that_of_the_race():
+    from helpers.chapter6 import race
+
+    assert measures.CHANCE == {task: race.CHANCE[task] for task in measures.CHANCE}

@@ -378,13 +378,14 @@ def previous_token_is_the_sink() -> Found:
     varied="two encodings and none, two questions, two lengths, five seeds; one size of decoder, 200 steps",
 )
 def positions_alleviate() -> Found:
-    scores = _scores()
+    scores, names = _scores(), ("RoPE", "ALiBi", "NoPE")
     gains = {(task, n): scores.loc[task, n] for task in ("last", "retrieval") for n in (16, 128)}
-    measured = "decoders trained on up to 16 tokens, accuracy at 16 and 128: " + "; ".join(
-        f"{task} "
-        + ", ".join(f"{e} {gains[task, 16][e]:.2f} {gains[task, 128][e]:.2f}" for e in ("RoPE", "ALiBi", "NoPE"))
+    listed = (
+        f"{task} (chance {measures.CHANCE[task]:g}) "
+        + ", ".join(f"{name} {gains[task, 16][name]:.2f} {gains[task, 128][name]:.2f}" for name in names)
         for task in ("last", "retrieval")
     )
+    measured = "decoders trained on up to 16 tokens, accuracy at 16 and 128: " + "; ".join(listed)
     better = [row[e] - row.NoPE for row in gains.values() for e in ("RoPE", "ALiBi")]
     return Found(measured, verdict(min(better) >= 0 and max(better) > 0.1, max(better) > 0.1))
 

@@ -159,9 +159,12 @@ def alleviation() -> tuple[Axes, str]:
             colour, at = style.ENCODINGS[name], i + (k - 1) * 0.2
             ax.plot([at] * len(values), values, "o", ms=6, alpha=0.35, color=colour)
             ax.plot(at, values.mean(), "o", ms=12, color=colour, label=name if i == 0 else "_")
+    for i, task in enumerate(("last", "last", "retrieval", "retrieval")):
+        label = "chance" if i == 0 else "_"
+        ax.plot([i - 0.35, i + 0.35], [measures.CHANCE[task]] * 2, color=GREY, lw=2, ls="--", label=label)
     ax.set_xticks(range(4), places)
     ax.set_ylim(0, 1.05)
-    ax.legend(loc="lower left", ncols=3)
+    ax.legend(loc="lower left", ncols=4)
     better = {key: max(("RoPE", "ALiBi"), key=lambda e: means[*key, e]) for key in (("last", 128), ("retrieval", 128))}
     helps = [means[*key, name] > means[*key, "NoPE"] for key, name in better.items()]
     ax.set_title(

@@ -26,6 +26,7 @@ PLACES = ("inside", "outside", "control")  # of heads that look at a place
 THRESHOLDS = (0.1, 0.15, 0.2, 0.3)  # of their slash scores
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
+CHANCE = {"last": 0.75, "retrieval": 0.25}  # of two tasks of `data/race.csv`
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
 QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
