@@ -276,6 +276,23 @@ def test_a_word_lights_what_it_names(stand, name):
 
 
 @pytest.mark.site
+def test_a_drawing_plays_stops_and_starts_over(stand):
+    page = stand("squash")
+    hops = page.get_by_role("slider", name="hops")
+    hops.press("End")
+    button = page.locator(".drawing-play button")
+    button.click()
+    page.wait_for_function(
+        "() => { const x = Number(document.querySelector('input[type=range]').value); return x > 0 && x < 9; }"
+    )
+    assert "Stop" in button.inner_text()
+    button.click()
+    page.wait_for_selector('.drawing-play button:has-text("Hop")')
+    calm = stand("squash", reduced_motion="reduce")
+    assert not calm.locator(".drawing-play button").is_visible()
+
+
+@pytest.mark.site
 def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
     page = chromium.new_page()
     page.set_content(

@@ -26,7 +26,7 @@ export const render = mount({
   }),
   controls: (data) => [
     { key: "at", label: "tokens n", min: 0, max: (data.lengths ?? [0]).length - 1, show: (x) => String(data.lengths[Math.round(x)]) },
-    { kind: "play", label: "Read on", step: (s, seconds, held) => (s.at >= held.lengths.length - 1 ? null : { at: s.at + 1.5 * seconds }) },
+    { kind: "play", label: "Read on", restart: { at: 0 }, step: (s, seconds, held) => (s.at >= held.lengths.length - 1 ? null : { at: s.at + 1.5 * seconds }) },
     { kind: "choice", key: "tokens", label: "tokens", options: [["ones", "1, 1, 1, …"], ["digits", "digits drawn by chance"]] },
     { kind: "choice", key: "type", label: "computed in", options: [["fp32", "fp32"], ["bf16", "bf16"]] },
     { kind: "switch", key: "window", label: "each token sees 32 only" },

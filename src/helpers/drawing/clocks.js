@@ -38,7 +38,7 @@ export const render = mount({
   controls: () => [
     { key: "distance", label: "distance Δ (tokens)", min: 0, max: FARTHEST, show: (x) => String(Math.round(x)) },
     { key: "base", label: "base b", min: 1, max: 6, step: 0.05, to: (x) => 10 ** x, from: Math.log10, show: (x) => say(x, 2) },
-    { kind: "play", label: "Walk away", step: (s, seconds) => (s.distance < FARTHEST ? { distance: s.distance + 5 * seconds } : null) },
+    { kind: "play", label: "Walk away", restart: { distance: 0 }, step: (s, seconds) => (s.distance < FARTHEST ? { distance: s.distance + 5 * seconds } : null) },
     { kind: "button", label: "Tune the peak to this Δ", press: (s) => ({ phases: s.phases.map((old, k) => wrap(-Math.round(s.distance) * frequencies(WIDTH, s.base)[k])) }) },
     { kind: "button", label: "Start over", press: () => ({ phases: Array(PAIRS).fill(0), pairs: Array(PAIRS).fill(1) }), off: (s) => s.phases.every((x) => x === 0) && s.pairs.every((x) => x === 1) },
   ],

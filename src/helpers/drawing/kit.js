@@ -150,6 +150,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         on(button, "click", () => {
           if (button.dataset.playing !== undefined) return stop();
           stop();
+          if (!control.step(state, 0.01, data)) set(control.restart ?? {}); // it stands at its end
           button.dataset.playing = "";
           let before = performance.now();
           const step = (now) => {
@@ -161,7 +162,10 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
           };
           running = requestAnimationFrame(step);
         });
-        return () => { button.textContent = button.dataset.playing === undefined ? `▶ ${control.label}` : "■ Stop"; };
+        return () => {
+          button.textContent = button.dataset.playing === undefined ? `▶ ${control.label}` : "■ Stop";
+          button.disabled = Boolean(control.off?.(state, data));
+        };
       },
     }[control.kind ?? "range"]();
     panel.append(holder);

@@ -42,7 +42,7 @@ export const render = mount({
       kind: "choice", key: "kind", label: "mask", options: [...Object.entries(MASKS).map(([key, [label]]) => [key, label]), ["painted", "painted by hand"]],
       pick: (kind, s) => ({ kind, mask: MASKS[kind]?.[1] ?? s.mask }),
     },
-    { kind: "play", label: "Pour", step: (s, seconds) => (s.poured >= 9 ? { poured: 0.01 } : s.poured >= s.layers ? null : { poured: s.poured + 1.6 * seconds }) },
+    { kind: "play", label: "Pour", restart: { poured: 0.01 }, step: (s, seconds) => (s.poured >= 9 ? null : { poured: s.poured + 1.6 * seconds >= s.layers ? 9 : s.poured + 1.6 * seconds }) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {

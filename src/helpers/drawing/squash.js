@@ -109,7 +109,7 @@ export const render = mount({
     { kind: "choice", key: "graph", label: "graph", options: [...Object.entries(GRAPHS).map(([key, { label }]) => [key, label]), ["own", "one of your own"]], pick: (name) => (name in GRAPHS ? set(name) : { graph: "own" }) },
     { kind: "choice", key: "view", label: "look at", options: [["colours", "colours that mix"], ["share", "the source's share"], ["current", "current and resistance"]] },
     { key: "hops", label: "hops", min: 0, max: 16, step: 1, show: (x) => String(Math.round(x)), hidden: (s) => s.view === "current" },
-    { kind: "play", label: "Hop", step: (s, seconds) => (s.hops >= 16 ? null : { hops: Math.min(16, s.hops + 1.2 * seconds) }), hidden: (s) => s.view === "current" },
+    { kind: "play", label: "Hop", restart: { hops: 0 }, step: (s, seconds) => (s.hops >= 16 ? null : { hops: Math.min(16, s.hops + 1.2 * seconds) }), hidden: (s) => s.view === "current" },
     { kind: "choice", key: "tool", label: "a click", options: [["join", "joins two nodes, or cuts"], ["source", "makes the source"], ["target", "makes the reader"]], pick: (tool) => ({ tool, picked: -1 }) },
     {
       kind: "button", label: "The edge that opens it", ms: 1, off: (s) => reached(matrix(s), 0).length < s.xs.length || !openingEdge(matrix(s)),

@@ -104,7 +104,7 @@ export const render = mount({
     { kind: "button", label: "Best λ", press: (s) => ({ lambda: s.agreement / s.ratio }), hidden: (s) => s.view === "race" },
     { kind: "choice", key: "task", label: "task", options: Object.entries(data.tasks ?? {}), pick: (task) => ({ task, run: 0 }), hidden: (s) => s.view !== "race" },
     { kind: "choice", key: "bet", label: "your bet", options: [["", "choose"], ...entries(data).map((name) => [name, name])], pick: (bet) => ({ bet, run: 0 }), hidden: (s) => s.view !== "race" },
-    { kind: "play", label: "Let the length grow", step: (s, seconds, held) => (!s.bet || s.run >= held.lengths.length - 1 ? null : { run: s.run + 0.6 * seconds }), hidden: (s) => s.view !== "race" },
+    { kind: "play", label: "Let the length grow", restart: { run: 0 }, off: (s) => !s.bet, step: (s, seconds, held) => (!s.bet || s.run >= held.lengths.length - 1 ? null : { run: s.run + 0.6 * seconds }), hidden: (s) => s.view !== "race" },
     { key: "run", label: "length", min: 0, max: data.lengths.length - 1, step: 0.05, show: (x) => say(data.lengths[0] * 2 ** x, 3), hidden: (s) => s.view !== "race" || !s.bet },
   ],
   height: (w) => layout(w).height,

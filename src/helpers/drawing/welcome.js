@@ -43,7 +43,7 @@ export const render = mount({
   tidy: (s) => ({ n: clamp(s.n, 10, 1000), flip: clamp(s.flip, 0, 1) }),
   controls: () => [
     { key: "n", label: "tokens n", min: 1, max: 3, step: 0.01, to: (x) => Math.round(10 ** x), from: Math.log10, show: (x) => say(Math.round(x), 4) },
-    { kind: "play", label: "Read on", step: (s, seconds) => (s.n < 1000 ? { n: Math.min(1000, s.n * 1.8 ** seconds) } : null) },
+    { kind: "play", label: "Read on", restart: { n: 10 }, step: (s, seconds) => (s.n < 1000 ? { n: Math.min(1000, s.n * 1.8 ** seconds) } : null) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
