@@ -34,6 +34,14 @@ def test_in_phase_commas_change_nothing_in_random_decoders():
     assert curves["commas, n to n + 1"][-1] > 10 * curves["ones, n to n + 1"][-1]
 
 
+def test_three_tokens_more_are_a_period_of_one_row_and_half_a_period_of_the_other():
+    """Out of phase the difference falls like 1/n, in phase like 1/n^2."""
+    rows = {"second": [0] + [1, 1, 2] * 140, "fifth": [0] + [1, 1, 1, 1, 1, 2] * 70}
+    found = {name: measures.random_distance(tokens, (97, 385), 3, seeds=2) for name, tokens in rows.items()}
+    assert 3 < found["fifth"][0] / found["fifth"][1] < 5
+    assert found["second"][0] / found["second"][1] > 9
+
+
 def _curve(n=80, d=256):
     return torch.randn(n, d, generator=torch.Generator().manual_seed(0), dtype=torch.float64).cumsum(0)
 

@@ -1,5 +1,6 @@
 import functools
 import math
+from statistics import NormalDist
 
 import numpy as np
 import torch
@@ -54,23 +55,6 @@ def _by_lengths(function, dtype):
 def _in_place(p, q):
     p -= q
     return p.abs().sum(-1)
-
-
-def _zero_outside(logits, width):
-    weights = logits.softmax(0)
-    weights[:-width] = 0
-    return weights
-
-
-def _numpy_window(logits, width):
-    x = logits.numpy()[-width:]
-    weights = np.exp(x - x.max())
-    return np.concatenate([np.zeros(max(len(logits) - width, 0)), weights / weights.sum()])
-
-
-def _plain_window(logits, width):
-    kept = [math.exp(float(x)) for x in logits[-width:]]
-    return [0.0] * (len(logits) - len(kept)) + [x / sum(kept) for x in kept]
 
 
 def _adaptive(x):
@@ -179,16 +163,16 @@ WRONG = {
     ],
     "3.6": [
         (empty, "still empty"),
-        (lambda x, w: x.softmax(0), "nothing is hidden"),
-        (lambda x, w: x[-w:].softmax(0), "Give every token of the sequence an entry"),
-        (lambda x, w: torch.cat([torch.zeros(max(len(x) - w, 0)), x.softmax(0)[-w:]]), "must sum to 1"),
-        (lambda x, w: own._window(x, w + 1), "one token too wide"),
-        (lambda x, w: own._window(x, max(w - 1, 1)), "one token too narrow"),
-        (lambda x, w: own._window(x.flip(0), w).flip(0), "kept the first tokens"),
-        (lambda x, w: x * math.nan, "NaN"),
-        (_zero_outside, "must sum to 1"),
-        (lambda x, w: x.masked_fill(torch.arange(len(x)) < len(x) - w, -1).softmax(0), "expected"),
-        (lambda x, w: x.masked_fill(torch.arange(len(x)) < len(x) - w, 0).softmax(0), "is not hidden"),
+        (0.5, "must be a function"),
+        (lambda r, h: 0.5 * (1 + math.erf(0.5 / (r * h**0.5) / 2**0.5)), "one side"),
+        (lambda r, h: 1 - math.erf(0.5 / (r * h**0.5) / 2**0.5), "how often it is lost"),
+        (lambda r, h: math.erf(0.5 / (r * h) / 2**0.5), "square root is one of lengths"),
+        (lambda r, h: math.erf(0.5 / r / 2**0.5), "share does not enter"),
+        (lambda r, h: math.erf(1 / (r * h**0.5) / 2**0.5), "half the way"),
+        (lambda r, h: math.erf(0.5 / (r * h**0.5)), "root of 2"),
+        (lambda r, h: 0.5 * math.erf(0.5 / (r * h**0.5) / 2**0.5), "one tail"),
+        (lambda r, h: math.nan, "NaN"),
+        (lambda r, h: "often", "must return a number"),
     ],
     "3.7": [
         (empty, "still empty"),
@@ -272,7 +256,13 @@ RIGHT = {
         lambda f, d: collapse.first_collision(_vectorised(f), d),
         functools.lru_cache(_collision),
     ],
-    "3.6": [_numpy_window, _plain_window, own._window, lambda x, w: own._window(x.float(), w)],
+    "3.6": [
+        lambda r, h: math.erf(1 / (r * math.sqrt(8 * h))),
+        lambda r, h: 2 * NormalDist().cdf(0.5 / (r * math.sqrt(h))) - 1,
+        lambda r, h: torch.erf(torch.tensor(0.5 / (r * math.sqrt(2 * h)), dtype=torch.float64)),
+        lambda r, h: 2 * own.measures.right_of_two(r, h) - 1,
+        own._stays_nearest,
+    ],
     "3.7": [
         lambda r: 3 * torch.cos(math.pi / 2 * r),
         lambda r: torch.where(r % 4 == 0, 3.0, -3.0),

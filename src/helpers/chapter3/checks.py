@@ -11,7 +11,7 @@ from IPython.display import HTML
 from torch import Tensor
 
 from helpers import checks, collapse, show
-from helpers.chapter3 import figures
+from helpers.chapter3 import figures, measures
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, number, run
 
 MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
@@ -209,40 +209,37 @@ def _rounded(value: float, dtype: torch.dtype) -> Tensor:
     return collapse.round_to(torch.tensor(value, dtype=torch.float64), dtype).to(dtype)
 
 
-@exercise("3.6", "A sliding window")
-def window_attention(answer: Any) -> Right:
-    """Attention of the last token when it sees the last tokens only."""
-    given = _cases(
-        "torch.tensor([0.0, 1.0, 2.0, 3.0]), 2",
-        "checks.normal(9, seed=1), 4",
-        "checks.normal(4, seed=2), 4",
-        "checks.normal(5, seed=3), 8",
-    )
+@exercise("3.6", "Between two neighbours")
+def stays_nearest(answer: Any) -> Right:
+    """How often a prompt with an error stays the nearest of all on a straight line of prompts."""
+    given = _cases("1.0, 1.0", "2.0, 0.1", "0.5, 0.25", "5.0, 1 / 576", "0.2, 0.09")
+
+    def either(tail: Callable[[float], float], root=0.5, half=0.5) -> Callable:
+        return lambda length, share: tail(half / (length * share**root))
+
     traps = [
-        Trap("That is the softmax over all tokens: nothing is hidden.", lambda x, w: x.softmax(0)),
+        Trap("That is one side: the prompt also has a neighbour behind it.", measures.right_of_two),
+        Trap("That is how often it is lost.", either(lambda x: math.erfc(x / math.sqrt(2)))),
+        Trap("The share is one of squares: its square root is one of lengths.", either(_within, root=1.0)),
+        Trap("The share does not enter: the whole length is taken to lie along the line.", either(_within, root=0.0)),
+        Trap("It is lost from half the way on, not from the whole.", either(_within, half=1.0)),
         Trap(
-            "The weights in the window must sum to 1: hide logits before the softmax, not weights after.", _unnormalised
+            "erf has a root of 2 in it: a standard normal is within x with probability erf(x / √2).", either(math.erf)
         ),
-        Trap("Your window is one token too wide: the token itself counts.", lambda x, w: _window(x, w + 1)),
-        Trap("Your window is one token too narrow: the token itself counts.", lambda x, w: _window(x, max(w - 1, 1))),
-        Trap(
-            "You kept the first tokens: the last token sees the last ones.", lambda x, w: _window(x.flip(0), w).flip(0)
-        ),
-        Trap(
-            "A logit of 0 is not hidden: its weight is proportional to e^0 = 1. Which logit has weight 0?",
-            lambda x, w: (x * (torch.arange(len(x)) >= len(x) - w)).softmax(0),
-        ),
-        Trap("Give every token of the sequence an entry: 0 outside the window.", lambda x, w: x[-w:].softmax(0)),
+        Trap("That is one tail: both are lost.", either(lambda x: 0.5 * math.erf(x / math.sqrt(2)))),
     ]
-    return compare("window_attention", answer, _window, given, traps)
+    return compare(
+        "stays_nearest", answer, _stays_nearest, given, traps, picture=lambda: _drawn(*figures.along(answer, "nearest"))
+    )
 
 
-def _window(logits: Tensor, width: int) -> Tensor:
-    return torch.cat([torch.zeros_like(logits[:-width]), logits[-width:].softmax(0)])
+def _within(x: float) -> float:
+    """How often a standard normal number is within x of 0."""
+    return math.erf(x / math.sqrt(2))
 
 
-def _unnormalised(logits: Tensor, width: int) -> Tensor:
-    return torch.cat([torch.zeros_like(logits[:-width]), logits.softmax(0)[-width:]])
+def _stays_nearest(length: float, share: float) -> float:
+    return _within(0.5 / (length * math.sqrt(share)))
 
 
 @exercise("3.7", "Build a head that does not collapse")

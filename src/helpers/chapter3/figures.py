@@ -377,38 +377,44 @@ def told_apart(
     )
 
 
-def along() -> tuple[Axes, str]:
-    """How often the right one of n and n + 1 is the nearer, by the length of the error: closed forms and measured bands."""
+def along(right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair") -> tuple[Axes, str]:
+    """How often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
+
+    Args:
+        right: from the length of the error over the distance, and the share of its square along it, to a probability.
+        column: "pair", the right one of n and n + 1, or "nearest", of all prompts.
+    """
     table = data.table("telling_apart")
     own, shuffled = (table[table.errors == errors] for errors in (measures.ERRORS[0], measures.ERRORS[2]))
-    width, late = 576, own[own.type == "bf16"].iloc[-1]
+    width, bf16, fp16 = 576, own[own.type == "bf16"], own[own.type == "fp16"]
+    late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
+    least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
     ax = style.axes("An error loses a prompt by its direction", "length of the error (1 = the difference)", "", log="x")
-    ax.set_ylabel("right one of n and n + 1")
+    ax.set_ylabel(f"right one of {what}")
     lengths = [10 ** (k / 40) for k in range(-70, 61)]
     for share, colour, name in (
         (1 / width, "blue", f"isotropic in\n{width} dimensions"),
         (late.share, "vermillion", f"{late.share:.0%} of its square\nalong the difference"),
         (1.0, "black", "all of it along"),
     ):
-        ax.plot(lengths, [measures.right_of_two(x, share) for x in lengths], color=style.COLOURS[colour], label=name)
-    for rows, colour, marker in ((own[own.type == "bf16"], "vermillion", "o"), (own[own.type == "fp16"], "green", "s")):
-        ax.plot(rows.length, rows.pair, marker, color=style.COLOURS[colour], mec="white", ms=10)
-    rows = shuffled[shuffled.type == "bf16"]
-    ax.plot(rows.length, rows.pair, "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
+        ax.plot(lengths, [float(right(x, share)) for x in lengths], color=style.COLOURS[colour], label=name)
+    for rows, colour, marker in ((bf16, "vermillion", "o"), (fp16, "green", "s")):
+        ax.plot(rows.length, rows[column], marker, color=style.COLOURS[colour], mec="white", ms=10)
+    ax.plot(last.length, last[column], "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
+    low = least + 0.6 * (1 - least)
     for x, y, text, colour in (
-        (0.12, 0.92, "fp16", "green"),
-        (0.6, 0.8, "bf16", "vermillion"),
-        (0.75, 1.04, "bf16, coordinates shuffled", "blue"),
+        (0.12, 0.84 + 0.16 * least, "fp16", "green"),
+        (0.6, low, "bf16", "vermillion"),
+        (0.75, 1.08 - 0.08 * least, "bf16, coordinates shuffled", "blue"),
     ):
         ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)
-    ax.set(ylim=(0.45, 1.1), yticks=[0.5, 0.75, 1])
+    ax.set(ylim=(least - 0.05, 1.2 - 0.2 * least), yticks=[x for x in (0, 0.25, 0.5, 0.75, 1) if x >= least])
     style.label(ax, gap=0.13)
-    isotropic = measures.right_of_two(late.length, 1 / width)
     return ax, (
         f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
-        f"difference, and the right one of two prompts is the nearer in {late.pair:.0%}; the closed form gives "
-        f"{measures.right_of_two(late.length, late.share):.0%}. Were the error isotropic it would be {isotropic:.0%}, and with "
-        f"its coordinates shuffled it is {rows.pair.iloc[-1]:.0%}."
+        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; the closed form gives "
+        f"{float(right(late.length, late.share)):.0%}. Were the error isotropic it would be "
+        f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is {last[column].iloc[-1]:.0%}."
     )
 
 
