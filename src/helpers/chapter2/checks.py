@@ -151,7 +151,7 @@ def influence(answer: Any) -> Right:
         ),
         Trap("You left the residual out.", lambda a, r: attention.influence(a)),
         Trap(
-            "That is (A + I) / 2, the rollout of the literature: here the residual has a share of its own, r.",
+            "That is (A + I) / 2, the rollout of the literature: here the residual's share is an argument.",
             lambda a, r: attention.influence(a, 0.5),
         ),
         Trap(
