@@ -403,7 +403,8 @@ def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
         parts.append(
             f"{name}: token {each.heir}, {style.number(each.times)} times the median, attention {each.attention:.0%}"
         )
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.set_xlim(right=1.25 * len(ratio))
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.42))
     grown = [name for name, each in found.items() if each.times > 50]
     ax.set_title(f"A giant state in {len(grown)} of {len(found)} cases")
     return ax, "At half depth " + "; ".join(parts) + "."
@@ -452,7 +453,7 @@ def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
     late, *controls = found.values()
     further = int((late > pd.concat(controls).max()).sum())
     ax = style.axes(
-        f"Without a sink, changes spread further: {further} of {len(late)} texts",
+        f"Without a sink, changes spread further: {further} of {len(late)}",
         "change of later states, over nothing hidden",
         "",
         height=3.6,
@@ -483,7 +484,7 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
     rollout, alone = (style.number(float(ranks.loc[name].mean())) for name in ("rollout", "mask alone"))
     return (
         f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
-        f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and less falls on each later one' if falls else ''}. "
+        f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and ever less falls on later ones' if falls else ''}. "
         f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
         f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
         f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
