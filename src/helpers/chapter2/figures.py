@@ -395,7 +395,7 @@ def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
 
 def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
     """By layer, the state's norm of the token that is largest at half depth, over the median of all tokens."""
-    ax = style.axes("", "layer", "norm over the median", log="y", height=4.4)
+    ax = style.axes("", "layer", "norm over the median", log="y", height=5.0)
     parts = []
     for (name, each), colour in zip(found.items(), (BLUE, RED, GREEN), strict=True):
         ratio = each.norms[:, each.heir - 1] / each.norms.median(1).values
@@ -403,8 +403,7 @@ def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
         parts.append(
             f"{name}: token {each.heir}, {style.number(each.times)} times the median, attention {each.attention:.0%}"
         )
-    ax.set_xlim(right=1.25 * len(ratio))
-    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.42))
+    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2))
     grown = [name for name, each in found.items() if each.times > 50]
     ax.set_title(f"A giant state in {len(grown)} of {len(found)} cases")
     return ax, "At half depth " + "; ".join(parts) + "."
