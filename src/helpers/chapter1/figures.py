@@ -20,7 +20,7 @@ FORMULAS = {"definition": graphs.balanced_forman, "most copied public code": gra
 FORMATS = {
     "R": "{:.3f}", "bits in the weights": "{:,.0f}", "bits needed": "{:,.1f}", "bits to name one": "{:.1f}",
     "commute time": "{:.1f}", "edges": "{:.0f}", "gap / 2": "{:.3f}", "largest R": "{:.2f}", "R total": "{:.0f}",
-    "pairs with longer commute": "{:.0%}", "sqrt(2 gap)": "{:.3f}", "total resistance": "{:+.0%}",
+    "pairs with longer commute": "{:.0%}", "√(2 gap)": "{:.3f}", "total resistance": lambda x: f"{x:+.0%}".replace("-", "−"),
 }  # fmt: skip
 
 
@@ -43,10 +43,11 @@ def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
 def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
     """Curvature of an edge of each case, by hand and by both formulas."""
     rows = {
-        name: {"by hand": exact} | {key: round(formula(graph)[edge], 9) + 0.0 for key, formula in FORMULAS.items()}
+        name: {"by hand": exact.replace("-", "−")}
+        | {key: float(round(formula(graph)[edge], 9)) for key, formula in FORMULAS.items()}
         for name, (graph, edge, exact) in cases.items()
     }
-    return table(rows, first="edge", **dict.fromkeys(FORMULAS, "{:.4f}"))
+    return table(rows, first="edge")
 
 
 def luck(factors: torch.Tensor) -> str:
@@ -310,7 +311,8 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
     found = (
-        f"From {round(ric[least], 9) + 0.0:.3f} (edge {least[0]}-{least[1]}) to {max(ric.values()):.3f}, "
+        f"From {style.number(round(float(ric[least]), 9))} (edge {least[0]}–{least[1]}) to "
+        f"{style.number(float(max(ric.values())))}, "
         f"{negative} of {len(ric)} edges negative."
     )
     wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)

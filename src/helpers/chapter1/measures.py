@@ -55,13 +55,14 @@ def geometry(graph: nx.Graph) -> dict[str, float]:
         "R total": graphs.total_resistance(graph),
         "gap / 2": gap / 2,
         "h": cut(graph)[0],
-        "sqrt(2 gap)": math.sqrt(2 * gap),
+        "√(2 gap)": math.sqrt(2 * gap),
     }
 
 
 def standard_error(values: pd.DataFrame | pd.Series) -> pd.Series | float:
     """Of the mean over the rows."""
-    return values.std() / math.sqrt(len(values))
+    error = values.std() / math.sqrt(len(values))
+    return error if isinstance(error, pd.Series) else float(error)
 
 
 def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS) -> dict[str, float]:
