@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import matplotlib.pyplot as plt
@@ -47,7 +47,7 @@ def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
         | {key: float(round(formula(graph)[edge], 9)) for key, formula in FORMULAS.items()}
         for name, (graph, edge, exact) in cases.items()
     }
-    return table(rows, first="edge")
+    return table(rows, first="edge", **dict.fromkeys(FORMULAS, partial(style.number, digits=3)))
 
 
 def luck(factors: torch.Tensor) -> str:
