@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tiny_models import tiny
 
-from helpers import attention, data, graphs
+from helpers import attention, data, graphs, style
 from helpers.chapter2 import claims, figures, measures
 from helpers.claims import FAILS, HOLDS
 from helpers.widget.atlas import Atlas, Reading
@@ -213,17 +213,21 @@ def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
 # Figures ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", figures.PATTERNS)
-def test_patterns_are_row_stochastic_and_causal(name):
-    attention.sink_score(figures.pattern(name))
-    _, finding = figures.graph(name, 2)
-    assert re.search(r"hears \d+ of 10", finding)
+def test_what_a_graph_reaches_is_what_the_sentence_says():
+    window = attention.uniform(attention.window_mask(10, 4))
+    assert "After 2 layers the last token hears 7 of 10" in figures.graph(window, 2)[1]
+    assert (
+        "After 1 layer the last token hears 10 of 10" in figures.graph(attention.uniform(attention.causal_mask(10)))[1]
+    )
+    blocks = torch.block_diag(*[attention.uniform(attention.causal_mask(k)) for k in (4, 4, 2)])
+    assert "hears 2 of 10, most of all token 9" in figures.graph(blocks, 3)[1]
 
 
-def test_what_a_pattern_reaches_is_what_the_sentence_says():
-    assert "hears 1 of 10, most of all token 8" in figures.graph("previous token", 2)[1]
-    assert "hears 2 of 10" in figures.graph("blocks of 4", 3)[1]
-    assert "hears 7 of 10" in figures.graph("window of 4", 2)[1]
+def test_lines_of_the_worst_heard_node_are_those_of_the_table():
+    _, finding = figures.worst_heard()
+    table = measures.compare_connections()
+    for name in table.index:
+        assert f"{name} {style.number(float(table.loc[name, 'worst heard']))} and" in finding
 
 
 def test_titles_follow_the_numbers():

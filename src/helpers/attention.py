@@ -185,8 +185,8 @@ def printed_path_sum(
     """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
 
     It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
-    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist. The product
-    of the A + I, which the proof uses, is `influence_bound` with `slope=0`.
+    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
+    never below the product of the A + I, which the proof uses: `influence_bound` with `slope=0`.
 
     >>> [round(x, 4) for x in printed_path_sum([uniform(causal_mask(5))] * 3).tolist()]
     [15.6516, 7.4283, 4.4166, 2.7755, 1.728]

@@ -51,7 +51,7 @@ def mask(answer: Any) -> Right:
     ]
 
     def drawn() -> HTML:
-        ax, finding = figures.graph("causal", 1)
+        ax, finding = figures.graph(attention.uniform(causal_mask(10)))
         return show(ax, alt=finding, caption="Your mask, shared out equally.")
 
     return compare("mask", answer, lambda n: causal_mask(n).double(), given, traps, picture=drawn)

@@ -14,48 +14,23 @@ from torch import Tensor
 from helpers import attention, data, style
 from helpers.chapter2 import measures
 
-N = 10  # tokens of a drawn pattern
-PATTERNS = ("causal", "window of 4", "previous token", "diagonal", "slash, offset 3", "sink", "blocks of 4")
 MASKS = ("causal", "window of 8", "prefix of 4", "decay 0.3", "sink 0.8")
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))
 
 
-def pattern(name: str, n: int = N) -> Float[Tensor, "n n"]:
-    """A row-stochastic matrix of one of the `PATTERNS`; what would look before the text looks at the first token.
-
-    Raises:
-        ValueError: another name.
-    """
-    position = torch.arange(n)
-    gap = position[:, None] - position
-    back = {"previous token": 1, "diagonal": 0, "slash, offset 3": 3}
-    if name in back:
-        return torch.nn.functional.one_hot((position - back[name]).clamp(min=0), n).double()
-    if name == "sink":
-        return attention.sink(n, 0.8)
-    masks = {
-        "causal": gap >= 0,
-        "window of 4": attention.window_mask(n, 4),
-        "blocks of 4": (gap >= 0) & (position[:, None] // 4 == position // 4),
-    }
-    if name not in masks:
-        raise ValueError(f"name must be one of {', '.join(PATTERNS)}, not {name!r}")
-    return attention.uniform(masks[name])
-
-
-def graph(name: str, layers: int) -> tuple[Axes, str]:
-    """A pattern as a matrix and as arcs, and who reaches the last token in so many layers."""
-    matrix = pattern(name)
+def graph(matrix: Float[Tensor, "n n"], layers: int = 1) -> tuple[Axes, str]:
+    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last token."""
     heard = attention.influence([matrix] * layers)
+    n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
     left, right = Figure(figsize=(9.0, 4.2)).subplots(1, 2, width_ratios=(1, 1.35))
     _matrix(left, heard)
-    left.set_title(f"{layers} layer{'s' * (layers > 1)}", size=16)
-    reached = int((heard[-1] > 0).sum())
+    left.set_title(words, size=16)
     _arcs(right, matrix, heard[-1])
     right.set_title("arcs of one layer", size=16)
-    most = int(heard[-1].argmax())
-    text = f"After {layers} layer{'s' * (layers > 1)} the last token hears {reached} of {N}, most of all token {most + 1} ({heard[-1, most]:.2f})."
-    return left, text
+    reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
+    return left, (
+        f"After {words} the last token hears {reached} of {n}, most of all token {most + 1} ({float(heard[-1, most]):.2f})."
+    )
 
 
 def _matrix(ax: Axes, matrix: Float[Tensor, "n n"]) -> None:
