@@ -12,10 +12,13 @@ const string = (letters, n) => letters.repeat(Math.ceil(n / letters.length)).sli
 const right = (model, text, ask) => (model.task === "Counting" ? String([...text].filter((c) => c === "y").length) : ask === "first" ? text[0] : text.at(-1));
 
 /** Answer, margin and distance after each of the first `MOST` letters, and one more for the distance. */
+let kept = {};
 function curve({ model: name, letters, ask }) {
+  const key = `${name} ${letters} ${ask}`;
+  if (kept.key === key) return kept.rows;
   const model = models[name], whole = string(letters, MOST + 1);
   const found = prefixes(model, whole, model.task === "Counting" ? "=" : ask);
-  return found.slice(0, MOST).map(({ logits, state }, k) => {
+  const rows = found.slice(0, MOST).map(({ logits, state }, k) => {
     const text = whole.slice(0, k + 1), wanted = model.vocabulary.indexOf(right(model, text, ask));
     const best = logits.indexOf(Math.max(...logits));
     const others = logits.filter((_, id) => id !== wanted);
@@ -23,6 +26,8 @@ function curve({ model: name, letters, ask }) {
     for (let i = 0; i < state.length; i += 1) apart += Math.abs(state[i] - found[k + 1].state[i]);
     return { text, answer: model.vocabulary[best], right: right(model, text, ask), margin: wanted < 0 ? NaN : logits[wanted] - Math.max(...others), distance: apart };
   });
+  kept = { key, rows };
+  return rows;
 }
 
 const plot = (values, n, colour, title, room, trained) => {
@@ -32,10 +37,10 @@ const plot = (values, n, colour, title, room, trained) => {
   const path = values.map((v, k) => (Number.isFinite(v) ? `${pen}${((pen = "L"), x(k + 1).toFixed(1))} ${y(v).toFixed(1)}` : ((pen = "M"), ""))).join("");
   const dot = Number.isFinite(values[n - 1]) ? `<circle cx="${x(n)}" cy="${y(values[n - 1])}" r="7" fill="var(--${colour})"/>` : "";
   return `<svg viewBox="0 0 ${room} 232" style="max-width:${room}px" role="img" aria-label="${escape(title)} by length; at ${n} letters ${say(values[n - 1])}">
-<rect x="${l}" y="${t}" width="${x(Math.min(trained, MOST)) - l}" height="${b - t}" fill="var(--wash)"/><text class="quiet" x="${l + 4}" y="${t + 15}">trained on 1 to ${trained}</text>
+<rect x="${l}" y="${t}" width="${x(Math.min(trained, MOST)) - l}" height="${b - t}" fill="var(--wash)"/>
 <line class="axis" x1="${l}" x2="${r}" y1="${y(0)}" y2="${y(0)}"/><text x="${l}" y="15">${escape(title)}</text>
 ${[low, high].map((v) => `<text class="quiet" x="${l - 6}" y="${y(v) + 5}" text-anchor="end">${say(v)}</text>`).join("")}
-${[1, 16, 32, 48, 64].map((k) => `<text class="quiet" x="${x(k)}" y="${b + 18}" text-anchor="middle">${k}</text>`).join("")}<text class="quiet" x="${(l + r) / 2}" y="${b + 38}" text-anchor="middle">letters</text>
+${[1, 16, 32, 48, 64].map((k) => `<text class="quiet" x="${x(k)}" y="${b + 18}" text-anchor="middle">${k}</text>`).join("")}<text class="quiet" x="${(l + r) / 2}" y="${b + 38}" text-anchor="middle">letters (shaded: trained on 1 to ${trained})</text>
 <line class="grid" x1="${x(n)}" x2="${x(n)}" y1="${t}" y2="${b}"/><path d="${path}" fill="none" stroke="var(--${colour})" stroke-width="2.5"/>${dot}</svg>`;
 };
 
@@ -97,7 +102,15 @@ async function begin() {
     draw();
   });
   addEventListener("resize", draw);
-  choose(Object.keys(models)[0]);
+  // a link may say what is shown: #model=copying&letters=0111&n=20&ask=first
+  const asked = new URLSearchParams(location.hash.slice(1)), letters = asked.get("letters") ?? "";
+  choose(Object.hasOwn(models, asked.get("model")) ? asked.get("model") : Object.keys(models)[0]);
+  root.querySelector("[data-small=model]").value = shown.model;
+  if (letters && letters.length <= MOST && [...letters].every((c) => (models[shown.model].task === "Counting" ? "xy" : "01").includes(c))) shown.letters = letters;
+  shown.n = Math.min(MOST, Math.max(1, Math.round(Number(asked.get("n"))) || shown.n));
+  shown.ask = asked.get("ask") === "first" ? "first" : "last";
+  root.querySelector("[data-small=letters]").value = shown.letters;
+  root.querySelector("[data-small=ask]").value = shown.ask;
   draw();
 }
 

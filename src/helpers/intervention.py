@@ -10,6 +10,8 @@ The page "Try it" does the same in a browser, on the graph that `helpers.export`
 
 import contextlib
 import dataclasses
+import html
+import urllib.parse
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -196,3 +198,35 @@ def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None
     finally:
         for hook in hooks:
             hook.remove()
+
+
+class Link:
+    """A link to the page "Try it" with everything set, where HTML is shown; else what it leads to."""
+
+    def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
+        self.words, self.state = words, state
+        written = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in state.items()}
+        self.address = f"../../live/{page}.html#{urllib.parse.urlencode(written)}"  # from a page of a chapter
+
+    def _repr_html_(self) -> str:
+        return f'<p>▶ <a href="{html.escape(self.address)}">{html.escape(self.words)}</a> (on the book\'s site)</p>'
+
+    def __repr__(self) -> str:
+        return f"{self.words} ({self.address.removeprefix('../../')} on the book's site)"
+
+
+def link(words: str, page: str = "index", **state: str | int | float | bool) -> Link:
+    """A link to the page where a reader does in a browser what `read` does here.
+
+    Args:
+        words: what the link says.
+        page: "index" (the language model) or "small" (the course's own decoders).
+        **state: the prompt and the settings, as the page's own links have them: `prompt="…", view="heads", window=8`.
+
+    Raises:
+        ValueError: no words, or no such page.
+
+    >>> link("A window of 8", prompt="a b", window=8)
+    A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)
+    """
+    return Link(require.text("words", words, empty=False), require.choice("page", page, ("index", "small")), state)
