@@ -413,7 +413,7 @@ DONE = [
     ("river", paint_the_mask, "tokens spoke"),
     ("needle", leave_out_the_odd_token, "the same needle, 0.5: softmax hears the ratio"),
     ("waves", agree, "of the noise goes"),
-    ("waves", bet, "nothing is ahead of it"),
+    ("waves", bet, "(mean of"),
     ("barcodes", see_little, "all 576 numbers of the last state are the same bits"),
 ]
 
