@@ -154,6 +154,7 @@ def test_a_setting_that_makes_no_sense_is_refused_in_a_sentence(settings):
     assert found["said"].endswith(".")
 
 
+@pytest.mark.site
 def test_the_tokenizer_of_the_page_is_the_models(smollm2):
     texts = [
         FOX, "", " ", "1234567890", "3.14 + 12\n\n 7", "a\r\n\tb  c   d", "😀👩‍👩‍👧🏽", "שלום עולם", "مرحبا بالعالم", "你好，世界", "नमस्ते दुनिया", "Ünïcödé ﬁ ½x² Ⅷ٣ ﷺ", "don't we'll I'M",
