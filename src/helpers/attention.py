@@ -403,6 +403,92 @@ def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Floa
     return scaled.masked_fill(hidden, -math.inf).softmax(-1)
 
 
+def adaptive_entmax(
+    logits: Float[Tensor, "... n"], beta: float | Tensor = 1.0, gamma: float | Tensor = 1.0, delta: float = 1.0
+) -> Float[Tensor, "... n"]:
+    """entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
+
+    Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that broadcast.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a beta, gamma or delta that is not finite.
+
+    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0]), beta=0.0).tolist()]
+    [0.8307, 0.1693, 0.0, 0.0]
+    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
+    [1.0, 0.0, 0.0, 0.0]
+    """
+    _check_logits(logits)
+    for name, value in (("beta", beta), ("gamma", gamma), ("delta", delta)):
+        if isinstance(value, Tensor):
+            require.tensor(name, value.detach(), "...")
+        else:
+            require.number(name, value)
+    hidden = torch.isneginf(logits)
+    seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
+    factor = delta + beta * torch.where(seen > 0, seen, 1) ** gamma  # ln(1) = 0: a lone key gets all by any factor
+    scaled = require.finite("beta, gamma, delta or logits", logits.masked_fill(hidden, 0) * factor)
+    return entmax15(scaled.masked_fill(hidden, -math.inf))
+
+
+def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
+    """softmax over the k largest logits, nothing for the other keys: a choice of keys, as sparse attention makes it.
+
+    All keys that are as large as the k-th are kept.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, a row that hides all keys, or k below 1.
+
+    >>> [round(w, 4) for w in top_k(torch.tensor([2.0, 1.0, 0.0, -1.0]), 2).tolist()]
+    [0.7311, 0.2689, 0.0, 0.0]
+    """
+    _check_logits(logits)
+    require.integer("k", k, 1)
+    least = logits.detach().topk(min(k, logits.shape[-1]), -1).values[..., -1:]
+    return logits.masked_fill(logits < least, -math.inf).softmax(-1)
+
+
+def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
+    """sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al. (2025), from the nearest key on.
+
+    A token takes from a stick what its logit says, the next one further back from what is left. It does not look at
+    itself, so the first row is 0, and a row may sum to less than 1. No position encoding is needed.
+
+    Raises:
+        ValueError: logits that are not square, or hold NaN or +inf.
+
+    >>> stick_breaking(torch.zeros(3, 3)).tolist()
+    [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
+    """
+    earlier = _square_logits(logits)
+    earlier = earlier.tril(-1) & ~torch.isneginf(logits)
+    x = logits.where(earlier, 0)
+    left = torch.nn.functional.logsigmoid(-x).where(earlier, 0)
+    after = left.flip(-1).cumsum(-1).flip(-1) - left  # of the keys between j and i
+    return (torch.nn.functional.logsigmoid(x) + after).exp().where(earlier, 0)
+
+
+def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
+    """softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et al. (2025).
+
+    What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
+    not mark itself, and the first one is never marked.
+
+    Raises:
+        ValueError: logits that are not square, hold NaN or +inf, or a row that hides all keys.
+
+    >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~causal_mask(3), -math.inf)
+    >>> selective(logits).equal(logits.softmax(-1))
+    True
+    """
+    _check_logits(logits)
+    later = _square_logits(logits).tril(-1)
+    later[:, 0] = False
+    marks = logits[..., :1, :, :].where(later, 0).relu().masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
+    before = marks.cumsum(-2) - marks
+    return (logits - before).softmax(-1)
+
+
 def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -> Float[Tensor, "... n"]:
     """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
 
@@ -461,6 +547,16 @@ def _support(
         tau = threshold(mean, spread, count)
         size = ((ordered > tau) & (ordered > -1)).sum(-1, keepdim=True).clamp(min=1)
         return x, (x > tau.gather(-1, size - 1)) & (x > -1)
+
+
+def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
+    """Ones of the size of square logits, which may hide all keys of a row."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.said(logits)}")
+    if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2] or logits.numel() == 0:
+        raise ValueError(f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}")
+    require.tensor("logits", logits.detach().masked_fill(torch.isneginf(logits), 0), "... n m")
+    return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
 
 
 def _check_logits(logits: Tensor) -> None:

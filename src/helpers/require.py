@@ -221,6 +221,6 @@ def finite(name: str, result: Result) -> Result:
     Traceback (most recent call last):
     ValueError: layers must be less extreme: the result is not a finite number
     """
-    if not bool(torch.isfinite(torch.as_tensor(result)).all()):
+    if readable(torch.as_tensor(result)) and not bool(torch.isfinite(torch.as_tensor(result)).all()):
         raise ValueError(f"{name} must be less extreme: the result is not a finite number")
     return result

@@ -56,6 +56,9 @@ class _Run(NamedTuple):
     error: BaseException | None
 
 
+_Call = Callable[[list[Setting]], list[_Run]]
+
+
 def grid(**values: Iterable[Value]) -> list[Setting]:
     """All combinations of the values of each name, the last name fastest.
 
@@ -75,6 +78,7 @@ def run(
     jobs: int = 1,
     dask: str | None = None,
     threads: int = 1,
+    together: str | None = None,
 ) -> pd.DataFrame:
     """Call `function(**setting)` for each setting that has no row in the table `out` yet, and return the table.
 
@@ -90,6 +94,8 @@ def run(
         dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a worker
             runs one row at a time, so give each one thread.
         threads: CPU threads of torch for each run.
+        together: runs that differ in this argument alone are one call, which gets a list of its values and returns as
+            many rows; the seconds are shared out evenly.
 
     Raises:
         ValueError: no settings, unequal or repeated ones, a value that is no text or finite number, a table
@@ -114,12 +120,14 @@ def run(
     there = read(out)
     _check_columns(there, list(keys[0]), out)
     missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there.rows, key)]
-    call, failed = functools.partial(_call, function, threads), []
-    for done in compute.progress(_runs(call, missing, jobs, dask), "runs", total=len(missing)):
-        if done.error is None:
-            _append(out, done, keys, command, notes)
-        else:
-            failed.append(done)
+    calls = _grouped(missing, together)
+    call, failed = functools.partial(_call, function, threads, together), []
+    for finished in compute.progress(_runs(call, calls, jobs, dask), "runs", total=len(calls)):
+        for done in finished:
+            if done.error is None:
+                _append(out, done, keys, command, notes)
+            else:
+                failed.append(done)
     if failed:
         failed[0].error.add_note(f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}")
         raise failed[0].error
@@ -158,6 +166,7 @@ def run_line(
     function: Callable[..., Setting],
     settings: Sequence[Setting],
     notes: Sequence[str] = (),
+    together: str | None = None,
 ) -> pd.DataFrame:
     """`run` with the options of a command line, named after its parser; bad input ends it with a sentence."""
     arguments = sys.argv[1:] if arguments is None else arguments
@@ -165,7 +174,7 @@ def run_line(
     places = {"jobs": chosen.jobs, "dask": chosen.dask, "threads": chosen.threads}
     command = f"{parser.prog} {shlex.join(arguments)}"
     try:
-        return run(function, settings, chosen.out, command=command, notes=notes, **places)
+        return run(function, settings, chosen.out, command=command, notes=notes, together=together, **places)
     except ValueError as error:
         parser.error(str(error))
 
@@ -228,21 +237,38 @@ def _typed() -> str:
 _ONE_AT_A_TIME = threading.Lock()  # seeds and threads belong to the process: a Dask worker may have several threads
 
 
-def _call(function: Callable[..., Setting], threads: int, setting: Setting) -> _Run:
-    """One run, in whatever process it is; its error comes back as a value."""
-    key = _as_text(setting)
+def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
+    """The settings of each call: one, or those that differ in `together` alone."""
+    if together is None:
+        return [[setting] for setting in settings]
+    if settings:
+        require.choice("together", together, list(settings[0]))
+    groups: dict[tuple, list[Setting]] = {}
+    for setting in settings:
+        groups.setdefault(tuple((k, v) for k, v in setting.items() if k != together), []).append(setting)
+    return list(groups.values())
+
+
+def _call(function: Callable, threads: int, together: str | None, group: list[Setting]) -> list[_Run]:
+    """One call, in whatever process it is; its error comes back as a value."""
     with _ONE_AT_A_TIME, compute.threads(threads):
         start = time.perf_counter()
         try:
-            result, error = function(**setting), None
-            if not isinstance(result, dict) or not result:
-                raise TypeError(f"function must return a dictionary of results, not {result!r}")
-            if same := sorted({*result, "seconds"} & {*setting}):
-                raise ValueError(f"settings must not have the names of results, {same}")
-            _as_text(result)
+            own = {} if together is None else {together: [setting[together] for setting in group]}
+            results, error = function(**group[0] | own), None
+            results = [results] if together is None else results
+            if not isinstance(results, list) or not all(isinstance(result, dict) and result for result in results):
+                raise TypeError(f"function must return a dictionary of results, not {results!r}")
+            if len(results) != len(group):
+                raise TypeError(f"function must return {len(group)} rows, not {len(results)}")
+            for result in results:
+                if same := sorted({*result, "seconds"} & {*group[0]}):
+                    raise ValueError(f"settings must not have the names of results, {same}")
+                _as_text(result)
         except Exception as caught:
-            result, error = None, _portable(caught)
-        return _Run(key, result, time.perf_counter() - start, _machine(), error)
+            results, error = [None] * len(group), _portable(caught)
+        spent, machine = (time.perf_counter() - start) / len(group), _machine()
+        return [_Run(_as_text(s), r, spent, machine, error) for s, r in zip(group, results, strict=True)]
 
 
 def _portable(error: Exception) -> Exception:
@@ -262,29 +288,29 @@ def _machine() -> str:
     return f"{', '.join(names)}, {versions}"
 
 
-def _runs(call: Callable[[Setting], _Run], settings: list[Setting], jobs: int, dask: str | None) -> Iterator[_Run]:
-    """The runs, as they end."""
-    if not settings:
+def _runs(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None) -> Iterator[list[_Run]]:
+    """The runs of each call, as they end."""
+    if not groups:
         return iter(())
     if dask:
-        return _on_cluster(call, settings, dask)
-    return _in_processes(call, settings, jobs) if jobs > 1 else map(call, settings)
+        return _on_cluster(call, groups, dask)
+    return _in_processes(call, groups, jobs) if jobs > 1 else map(call, groups)
 
 
-def _in_processes(call: Callable[[Setting], _Run], settings: list[Setting], jobs: int) -> Iterator[_Run]:
+def _in_processes(call: _Call, groups: list[list[Setting]], jobs: int) -> Iterator[list[_Run]]:
     """In processes; if one is killed, what is missing starts again, unless nothing ended in between."""
     try:
         import joblib
         from joblib.externals.loky.process_executor import TerminatedWorkerError
     except ImportError as error:
         raise ValueError(f"jobs must be 1 without joblib: {_INSTALL}") from error
-    waiting = {tuple(_as_text(setting).items()): setting for setting in settings}
+    waiting = {tuple(_as_text(group[0]).items()): group for group in groups}
     while waiting:
         before = len(waiting)
         try:
             parallel = joblib.Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-            for done in parallel(joblib.delayed(call)(setting) for setting in list(waiting.values())):
-                del waiting[tuple(done.setting.items())]
+            for done in parallel(joblib.delayed(call)(group) for group in list(waiting.values())):
+                del waiting[tuple(done[0].setting.items())]
                 yield done
         except TerminatedWorkerError as error:
             if len(waiting) == before:
@@ -292,7 +318,7 @@ def _in_processes(call: Callable[[Setting], _Run], settings: list[Setting], jobs
                 raise OSError(f"the processes were killed before any run ended: {advice}") from error
 
 
-def _on_cluster(call: Callable[[Setting], _Run], settings: list[Setting], address: str) -> Iterator[_Run]:
+def _on_cluster(call: _Call, groups: list[list[Setting]], address: str) -> Iterator[list[_Run]]:
     """On a Dask cluster; what a lost worker was running is given to another one."""
     try:
         import distributed
@@ -303,7 +329,7 @@ def _on_cluster(call: Callable[[Setting], _Run], settings: list[Setting], addres
     except (OSError, ValueError) as error:
         raise ValueError(f"dask must be the address of a running scheduler, not {address!r}") from error
     with client:
-        futures = client.map(call, settings, pure=False, batch_size=None)
+        futures = client.map(call, groups, pure=False, batch_size=None)
         try:
             for future in distributed.as_completed(futures, loop=client.loop):
                 try:

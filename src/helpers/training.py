@@ -8,7 +8,7 @@ from pathlib import Path
 
 import safetensors
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -166,7 +166,12 @@ def fit_together(
         logits = torch.func.functional_call(one, (weights, buffers), (ids,))
         return nn.functional.cross_entropy(logits.flatten(0, 1), targets.flatten(), ignore_index=UNASKED)
 
-    together = torch.vmap(loss_of, randomness="different")
+    def together(weights: dict, buffers: dict, ids: Tensor, targets: Tensor) -> Float[Tensor, " models"]:
+        if len(ids) == 1:  # a lone model may do what vmap cannot, such as look at a value
+            only = ({name: value[0] for name, value in part.items()} for part in (weights, buffers))
+            return loss_of(*only, ids[0], targets[0])[None]
+        return torch.vmap(loss_of, randomness="different")(weights, buffers, ids, targets)
+
     optimiser = torch.optim.AdamW(weights.values(), lr=rate, weight_decay=0.0, foreach=True)
     running, losses = list(range(len(models))), [[] for _ in models]
     bar = compute.progress(label="training", total=steps)

@@ -1,16 +1,15 @@
-"""The race of chapter 6: one protocol, one budget, every remedy on the tasks that the course has broken.
+"""The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
 python -m helpers.chapter6.race --out data/race.csv                   the table
-python -m helpers.chapter6.race --heads --out data/race_heads.csv     the same runs, looked at head by head
+python -m helpers.chapter6.race --size wide --out data/race_wide.csv  the same at width 256 with 6 layers: for a GPU
 """
 
 import argparse
 import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -24,33 +23,37 @@ from helpers.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
 
-BUDGET = {"width": 32, "heads": 4, "layers": 2, "steps": 200, "rate": 5e-3, "rows": 32}
+SIZES = {
+    "small": {"width": 32, "heads": 4, "layers": 2, "rate": 5e-3, "rows": 32},
+    "wide": {"width": 256, "heads": 8, "layers": 6, "rate": 1e-3, "rows": 64},
+}
+BUDGET = SIZES["small"] | {"steps": 1000, "seeds": 10}
 TRAINED, LENGTHS = 16, (16, 32, 64, 128)
 LONGER = [f"score_{n}" for n in LENGTHS if n > TRAINED]
-LOCAL = 8  # window of the local layers
+LOCAL = 8  # window of the local layers, and keys that a choice of keys keeps
 EVERY = 4  # tokens between two separators
 BITS = 4
-SHARP = 0.5  # of a row's attention on one token is called extreme here
 TASKS = {
     "retrieval": lambda n, rows: tasks.Retrieval((n or 4, n or TRAINED), size=rows),
-    "first": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("first",), rows),
     "last": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("last",), rows),
+    "first": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("first",), rows),
     "counting": lambda n, rows: tasks.Counting((n or 1, n or TRAINED), most=TRAINED, size=rows),
-    "language": lambda n, rows: tasks.Language((n or TRAINED,) * 2, "held out" if n else "training", rows),
 }
+# without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
+CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1)}
+TESTED = {"retrieval": 64, "last": 128, "first": 128, "counting": 128}  # rows a length; a row of retrieval asks 4 times
+LOOKED = ("retrieval", "last")  # where attention is looked at, too
 
+# Decisions, written down before the runs -----------------------------------------------------------------
 
-def letter_loss() -> float:
-    """Loss on the held-out text, in nats, of the training text's frequencies of characters (each counted once more)."""
-    counts = Counter(tasks.Language().characters)
-    total = counts.total() + len(tasks.Language().vocabulary) - 1
-    held = tasks.Language(part="held out").characters
-    return -sum(math.log((counts[character] + 1) / total) for character in held) / len(held)
-
-
-# without the answer: for a digit the more frequent one, which is right in 3 of 4 strings; for language the frequencies
-CHANCE = {"retrieval": 1 / 4, "first": 3 / 4, "last": 3 / 4, "counting": 1 / (TRAINED + 1), "language": letter_loss()}
-TESTED = {"retrieval": 32, "first": 64, "last": 64, "counting": 64, "language": 32}  # rows a length
+LEARNED = 0.98  # right at the trained length, on rows of its own: a run that gets there stops, one that does not has not learned
+CELL = 0.8  # of a cell's seeds must have learned, or the cell is "not learned" and compared at no length
+CHECKED = 100  # steps between two looks at the criterion
+MARGIN = 0.05  # a gap whose 90 % interval lies within this is "equal within"
+LEVEL = 0.05  # of a test, after Holm's correction over the remedies of a task
+KEPT = 0.9  # right at the longest length
+SHARP = 0.5  # of a row's attention on one token is called extreme
+VERDICTS = ("better", "worse", f"equal within {MARGIN}", "not told apart", "not learned", "reference not learned")
 
 
 # Entries -----------------------------------------------------------------------------------------------
@@ -63,9 +66,11 @@ class Entry:
     Attributes:
         settings: arguments of `Decoder`.
         block: what makes a layer, see `Decoder`.
-        weigh: what makes weights of logits in place of softmax, see `Block`.
+        weigh: what makes weights of logits in place of softmax, see `Block`; or a class of such modules, made with the
+            number of heads.
         at_test: the same, put in after training.
         separators: a token is put in after every `EVERY` tokens.
+        reference: what it must be better than to count as a success: the entry without this remedy.
         control: a control and no remedy; `fails` names the tasks that it must fail.
     """
 
@@ -74,6 +79,7 @@ class Entry:
     weigh: Callable[[Tensor], Tensor] | None = None
     at_test: Callable[[Tensor], Tensor] | None = None
     separators: bool = False
+    reference: str = "RoPE"
     fails: tuple[str, ...] = ()
 
     @property
@@ -85,6 +91,16 @@ def local(*parts, layer: int, **more) -> Block:
     """A window of `LOCAL` tokens in odd layers, none in even ones, as in Gemma 2."""
     width, heads, encoding, _, *rest = parts
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
+
+
+def hybrid(*parts, layer: int, **more) -> Block:
+    """RoPE within a window of `LOCAL` tokens in odd layers, all tokens without positions in even ones.
+
+    Yang et al. (2025), RNoPE-SWA.
+    """
+    width, heads, _, _, *rest = parts
+    near = layer % 2 == 1
+    return Block(width, heads, "RoPE" if near else "NoPE", LOCAL if near else None, *rest, layer=layer, **more)
 
 
 class ScalableSoftmax(nn.Module):
@@ -101,6 +117,21 @@ class ScalableSoftmax(nn.Module):
         hidden = torch.isneginf(logits)
         factor = self.scale * (~hidden).sum(-1, keepdim=True).to(logits).log()
         return (logits.masked_fill(hidden, 0) * factor).masked_fill(hidden, -math.inf).softmax(-1)
+
+
+class AdaptiveEntmax(nn.Module):
+    """`attention.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1: Vasylenko et al. (2026).
+
+    It starts near entmax 1.5: beta 0.1, gamma 1.
+    """
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.raw = nn.Parameter(torch.full((heads, 1, 1), math.log(math.expm1(0.1))))  # softplus of it is beta
+        self.gamma = nn.Parameter(torch.ones(heads, 1, 1))
+
+    def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
+        return attention.adaptive_entmax(logits, nn.functional.softplus(self.raw), self.gamma)
 
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
@@ -157,37 +188,59 @@ class Differential2(Differential):
     version = 2
 
 
-BASELINE = "RoPE"
+BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
+HALF, MIXED = "RoPE, half the heads", "local RoPE, global NoPE"
 ENTRIES = {
     BASELINE: Entry(),
+    HALF: Entry({"heads": BUDGET["heads"] // 2}),
     "p-RoPE": Entry({"turning": 0.75}),
     "larger base": Entry({"base": 5e5}),
-    "NoPE": Entry({"encoding": "NoPE"}),
     "ALiBi": Entry({"encoding": "ALiBi"}),
+    "NoPE": Entry(PLAIN),
     "sliding window": Entry(block=local),
+    MIXED: Entry(block=hybrid),
     "separators": Entry(separators=True),
-    "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
-    "scalable softmax": Entry(weigh=ScalableSoftmax(BUDGET["heads"])),
+    "top 8 keys": Entry(weigh=partial(attention.top_k, k=LOCAL)),
+    "selective attention": Entry(weigh=attention.selective),
+    "scalable softmax": Entry(weigh=ScalableSoftmax),
     "adaptive temperature": Entry(at_test=sharpened),
     "sparse (entmax 1.5)": Entry(weigh=attention.entmax15),
-    "differential": Entry(block=Differential),
+    "NoPE, scalable softmax": Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
+    "NoPE, adaptive entmax": Entry(PLAIN, weigh=AdaptiveEntmax, reference="NoPE"),
+    "NoPE, stick-breaking": Entry(PLAIN, weigh=attention.stick_breaking, reference="NoPE"),
+    "differential": Entry(block=Differential, reference=HALF),
     "differential, version 2": Entry(block=Differential2),
+    "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE"),
+    "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
     "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "counting")),
 }
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
-POSITIONS = ["p-RoPE", "larger base", "NoPE", "ALiBi"]
-MAPS = [
-    "off-by-one softmax",
-    "scalable softmax",
-    "adaptive temperature",
-    "sparse (entmax 1.5)",
-    "differential",
-    "differential, version 2",
-]
-PHYSICAL = {"windows": "sliding window", "inserted tokens": "separators", "sparsity": "sparse (entmax 1.5)"}
-STANDINS = {"sparsity": "a map with zeros; a choice of keys beforehand, as Yuan et al. make it, was not run"}
+POSITIONS = ["p-RoPE", "larger base", "ALiBi"]
+PHYSICAL = {
+    "windows": ["sliding window", MIXED],
+    "inserted tokens": ["separators"],
+    "sparsity": ["top 8 keys", "selective attention"],
+}
+MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
+# What each hypothesis of the lesson is about: one success of one entry is enough, for all of them
+HYPOTHESES = {
+    "H1": ("a position encoding alone is enough", POSITIONS),
+    "H2": ("physical intervention is enough", [name for names in PHYSICAL.values() for name in names]),
+    "H3": (
+        "a sharper map is enough",
+        [
+            "scalable softmax",
+            "adaptive temperature",
+            "sparse (entmax 1.5)",
+            "NoPE, scalable softmax",
+            "NoPE, adaptive entmax",
+        ],
+    ),
+    "H4": ("a difference of two maps is enough", ["differential", "differential, version 2", "NoPE, differential"]),
+    "H5": ("saying nothing is enough", ["off-by-one softmax", "gated attention", "NoPE, stick-breaking"]),
+}
 
 
 def entry_of(name: str) -> Entry:
@@ -261,21 +314,20 @@ def roles(task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tu
 # Training and measuring --------------------------------------------------------------------------------
 
 
-def decoder(entry: Entry, task: str, seed: int) -> Decoder:
+def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
     """The untrained model of an entry."""
     torch.manual_seed(seed)
-    block = entry.block if entry.weigh is None else partial(entry.block, attention=entry.weigh)
-    sizes = {name: BUDGET[name] for name in ("width", "heads", "layers")}
-    return Decoder(len(vocabulary(task)), **sizes, **entry.settings, block=block)
+    sizes = {name: SIZES[size][name] for name in ("width", "heads", "layers")}
+    weigh = entry.weigh(sizes["heads"]) if isinstance(entry.weigh, type) else entry.weigh
+    block = entry.block if weigh is None else partial(entry.block, attention=weigh)
+    settings = entry.settings | ({"heads": sizes["heads"] // 2} if "heads" in entry.settings else {})
+    return Decoder(len(vocabulary(task)), **sizes | settings, block=block)
 
 
 @torch.no_grad()
-def score(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> float:
-    """Share of right answers; for language the loss in nats a character."""
-    logits, asked = model(ids), targets != UNASKED
-    if task == "language":
-        return float(nn.functional.cross_entropy(logits[asked], targets[asked]))
-    return float((logits.argmax(-1) == targets)[asked].double().mean())
+def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> float:
+    """Share of right answers."""
+    return float((model(ids).argmax(-1) == targets)[targets != UNASKED].double().mean())
 
 
 @torch.no_grad()
@@ -315,28 +367,35 @@ def best_heads(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
 
 @torch.no_grad()
 def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> dict[str, float]:
-    """Do the noises a and b of a differential layer's two maps agree? Means over questions, of all heads of a layer.
+    """Do the noises a and b of a differential layer's two maps agree, and does subtracting help? Of all heads of a layer.
+
+    With noises of any sizes |a - lambda b| is below |a| where their cosine is above (|b| / |a|) lambda / 2.
 
     Returns:
-        for each layer: their cosine, lambda / 2 (`half`), the mean of |a - lambda b| over the mean of |a| (`left`), and
-        the share of the heads whose mean cosine is above their mean lambda / 2 (`agree`).
+        for each layer: the mean cosine, what it must be above (`needed`), the share of heads and questions where it is
+        (`agree`), the mean of |a - lambda b| over the mean of |a| (`left`), by what signal over noise is multiplied, the
+        signal being the mean weight on the answer (`gain`), and that weight in the first map (`signal`).
     """
-    _, keys = roles(task, ids, targets)
+    answer, keys = roles(task, ids, targets)
     noise = keys.any(-1)  # where a question has noise
-    keys = keys[noise].double()[:, None]  # (questions, 1, n)
+    keys, answer = (part[noise].double()[:, None] for part in (keys, answer))  # (questions, 1, n)
     x, found = model.embed(ids), {}
     for number, block in enumerate(model.blocks, 1):
         states = block.norm1(x)
-        a, b = (each.transpose(1, 2)[noise].double() * keys for each in block.inner.maps(states))
+        first, second = (each.transpose(1, 2)[noise].double() for each in block.inner.maps(states))
         heads = block.inner.heads
-        lam = block.inner.lam(states).double().expand(len(ids), heads, ids.shape[1]).transpose(1, 2)[noise]
-        cosine, half = torch.cosine_similarity(a, b, dim=-1).mean(0), lam.mean(0) / 2
-        rest = (a - lam[..., None] * b).norm(dim=-1).mean() / a.norm(dim=-1).mean()
+        lam = block.inner.lam(states).double().expand(len(ids), heads, ids.shape[1]).transpose(1, 2)[noise][..., None]
+        a, b, rest = ((each * keys).norm(dim=-1) for each in (first, second, first - lam * second))
+        cosine = torch.cosine_similarity(first * keys, second * keys, dim=-1)
+        needed = lam[..., 0] / 2 * b / a
+        signals = [float((each * answer).sum(-1).mean()) for each in (first, first - lam * second)]
         found |= {
             f"cosine_{number}": float(cosine.mean()),
-            f"half_{number}": float(half.mean()),
-            f"left_{number}": float(rest),
-            f"agree_{number}": float((cosine > half).double().mean()),
+            f"needed_{number}": float(needed.mean()),
+            f"agree_{number}": float((cosine > needed).double().mean()),
+            f"left_{number}": float(rest.mean() / a.mean()),
+            f"gain_{number}": signals[1] / signals[0] * float(a.mean() / rest.mean()),
+            f"signal_{number}": signals[0],
         }
         x = block(x)
     return found
@@ -380,7 +439,7 @@ def effective_rank(states: Float[Tensor, "b n d"]) -> float:
 def last_token_distance(model: Decoder, entry: Entry, task: str, n: int, seed: int) -> float:
     """L1 distance of the last states of n tokens and of n + 1, the last one repeated: mean of 32 strings."""
     ids, _ = TASKS[task](n, 32)(torch.Generator().manual_seed(seed))
-    ids = ids[:, :n] if task in ("retrieval", "language") else ids[:, : n + 1]  # without the question
+    ids = ids[:, :n] if task == "retrieval" else ids[:, : n + 1]  # without the question
     pair = ids, torch.cat([ids, ids[:, -1:]], 1)
     if entry.separators:
         pair = [separated(each, len(vocabulary(task)) - 1) for each in pair]
@@ -399,14 +458,38 @@ def largest_logit(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
     return max(found)
 
 
-def train(entry: Entry, task: str, seed: int, steps: int) -> tuple[Decoder, list[float]]:
-    """A trained model of an entry, ready to be tested."""
-    model = decoder(entry, task, seed)
-    losses = training.fit(model, partial(batch, entry, task), steps=steps, rate=BUDGET["rate"], seed=seed)
+@cache
+def criterion(task: str, separators: bool) -> Batch:
+    """The rows at the trained length that say whether a model has learned: neither trained nor tested on."""
+    entry = Entry(separators=separators)
+    parts = [batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), TRAINED) for part in range(2)]
+    return tuple(torch.cat(each) for each in zip(*parts, strict=True))
+
+
+def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
+    """Right in `LEARNED` of the questions of `criterion`."""
+    place = next(model.parameters()).device
+    return score(model, *(part.to(place) for part in criterion(task, entry.separators))) >= LEARNED
+
+
+def train(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[tuple[Decoder, int, bool]]:
+    """The trained models of an entry, their steps, and whether they have learned: side by side, each to the criterion."""
+    place = compute.device() if size != "small" else torch.device("cpu")
+    models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
+    losses = training.fit_together(
+        models, partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"], seeds=seeds,
+        until=partial(has_learned, entry=entry, task=task), every=CHECKED,
+    )  # fmt: skip
+    found = [
+        (model.cpu(), len(each), has_learned(model, entry, task)) for model, each in zip(models, losses, strict=True)
+    ]
     if entry.at_test is not None:
-        for block in model.blocks:
-            block.weigh = entry.at_test
-    return model, losses
+        for model, *_ in found:
+            for block in model.blocks:
+                block.weigh = entry.at_test
+    return found
 
 
 def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
@@ -414,66 +497,62 @@ def tests_of(entry: Entry, task: str, seed: int) -> dict[int, Batch]:
     return {n: batch(entry, task, torch.Generator().manual_seed(10**6 + 1000 * seed + n), n) for n in LENGTHS}
 
 
-def measure(entry: Entry, task: str, seed: int, steps: int) -> dict[str, float | None]:
-    """One run: train, then all columns of the table."""
+def measure(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[dict[str, float | None]]:
+    """The rows of a cell: train, then all columns of the table."""
     start = time.process_time()
-    model, losses = train(entry, task, seed, steps)
-    spent = time.process_time() - start
-    found: dict[str, float | None] = {
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "step_ms": 1000 * spent / steps,
-        "loss": sum(losses[-20:]) / len(losses[-20:]),
-    }
+    trained = train(entry, task, seeds, steps, size)
+    spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
+    return [
+        _short({"learned": int(learned), "steps": taken, "step_ms": spent} | look(model, entry, task, seed))
+        for seed, (model, taken, learned) in zip(seeds, trained, strict=True)
+    ]
+
+
+def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float | None]:
+    """What the table says of a trained model: scores, and where attention is looked at all the rest."""
     tests = tests_of(entry, task, seed)
-    found |= {f"score_{n}": score(model, task, *test) for n, test in tests.items()}
-    for n in (TRAINED, LENGTHS[-1]):
-        shares = (None, None) if task == "language" else masses(model, task, *(part[:32] for part in tests[n]))
-        found |= dict(zip((f"answer_{n}", f"noise_{n}"), shares, strict=True))
-    ids = tests[LENGTHS[-1]][0][:32]
+    found: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
+    found |= {f"score_{n}": score(model, *test) for n, test in tests.items()}
+    looked, two = task in LOOKED, {}
+    ends = {n: tuple(part[:32] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
+    for n, test in ends.items():
+        names = [f"{what}_{n}" for what in ("answer", "noise", "best", "sharp", "one")]
+        values = (*masses(model, task, *test), *best_heads(model, task, *test)) if looked else [None] * len(names)
+        found |= dict(zip(names, values, strict=True))
+    ids = ends[LENGTHS[-1]][0]
+    if looked and isinstance(model.blocks[0], Differential):
+        two = two_noises(model, task, *ends[LENGTHS[-1]])
+    kinds = ("cosine", "needed", "agree", "left", "gain", "signal")
+    found |= {f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds}
     with torch.no_grad():
-        states = model.states(ids)
+        states = model.states(ids) if looked else None
     found |= {
-        "outlier_states": outlier(states),
-        "outlier_logits": largest_logit(model, ids),
-        "quantisation_error": quantisation_error(model, ids),
-        "effective_rank": effective_rank(states),
+        "outlier_states": outlier(states) if looked else None,
+        "outlier_logits": largest_logit(model, ids) if looked else None,
+        "quantisation_error": quantisation_error(model, ids) if looked else None,
+        "effective_rank": effective_rank(states) if looked else None,
     }
-    found |= {f"distance_{n}": last_token_distance(model, entry, task, n, 10**6 + seed) for n in (TRAINED, LENGTHS[-1])}
-    return _short(found)
+    for n in (TRAINED, LENGTHS[-1]):
+        found[f"distance_{n}"] = last_token_distance(model, entry, task, n, 10**6 + seed) if looked else None
+    return found
 
 
 def _short(found: dict[str, float | None]) -> dict[str, float | None]:
     return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
 
 
-def run(entry: str, task: str, seed: int, steps: int) -> dict[str, float | None]:
-    """A row of the table.
+def run(entry: str, task: str, seed: Sequence[int], budget: int, size: str = "small") -> list[dict[str, float | None]]:
+    """The rows of a cell of the table, one a seed.
 
     Raises:
-        ValueError: unknown entry or task, or a seed or a number of steps out of range.
+        ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
     """
     require.choice("task", task, TASKS)
-    return measure(entry_of(entry), task, require.seed(seed), require.integer("steps", steps, 1))
-
-
-def run_heads(entry: str, task: str, seed: int, steps: int) -> dict[str, float | None]:
-    """A row of the second table: the same training and tests as in `run`, looked at head by head.
-
-    Raises:
-        ValueError: as `run`, or language, which has no answer to look at.
-    """
-    require.choice("task", task, [name for name in TASKS if name != "language"])
-    chosen, steps = entry_of(entry), require.integer("steps", steps, 1)
-    model, _ = train(chosen, task, require.seed(seed), steps)
-    tests = tests_of(chosen, task, seed)
-    found: dict[str, float | None] = {f"score_{n}": score(model, task, *test) for n, test in tests.items()}
-    ends = {n: tuple(part[:32] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
-    for n, test in ends.items():
-        names = (f"best_{n}", f"sharp_{n}", f"one_{n}")
-        found |= dict(zip(names, best_heads(model, task, *test), strict=True))
-    two = two_noises(model, task, *ends[LENGTHS[-1]]) if isinstance(model.blocks[0], Differential) else {}
-    names = [f"{what}_{number}" for number in (1, 2) for what in ("cosine", "half", "left", "agree")]
-    return _short(found | {name: two.get(name) for name in names})
+    require.choice("size", size, SIZES)
+    seeds = require.integers("seed", seed, 0)
+    return measure(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
 
 
 # The learner's entry -----------------------------------------------------------------------------------
@@ -491,9 +570,9 @@ def enter(
     Args:
         name: for the picture; none that is taken.
         weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights.
-        chosen: tasks; one run takes about 3 s, language and counting as well.
+        chosen: tasks; a run that learns takes a few seconds.
         seeds: 0, 1, … as in the table, so that runs can be paired.
-        steps: the race's own number when None.
+        steps: the most a run may take to the criterion; the race's own number when None.
 
     Raises:
         ValueError: a name that is taken, an unknown task, or a function that returns another shape, numbers that are
@@ -516,10 +595,10 @@ def enter(
     for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
         start = time.perf_counter()
         with compute.threads(1):
-            found = measure(Entry(weigh=weigh), setting["task"], setting["seed"], steps)
-        row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "steps": steps}
+            found = measure(Entry(weigh=weigh), setting["task"], [setting["seed"]], steps)[0]
+        row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
         rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})
-    return pd.DataFrame(rows)
+    return with_longer(pd.DataFrame(rows))
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
@@ -547,11 +626,6 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
 def table() -> pd.DataFrame:
     """The runs of `data/race.csv`, with the mean score at the longer lengths."""
     return with_longer(data.table("race"))
-
-
-def heads_table() -> pd.DataFrame:
-    """The runs of `data/race_heads.csv`, see `run_heads`."""
-    return data.table("race_heads")
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
@@ -602,39 +676,89 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
     return float(stats.ttest_rel(ours, theirs).pvalue)
 
 
-def compare(rows: pd.DataFrame, column: str = "longer", against: str = BASELINE, level: float = 0.05) -> pd.DataFrame:
-    """Every entry against one, task by task, paired over seeds, corrected by Holm over all these comparisons.
+def verdict(gap: Sequence[float], p: float) -> str:
+    """What is said of paired gaps with a corrected p value, by the decisions above.
+
+    >>> verdict([0.2, 0.21, 0.19], 0.01), verdict([0.01, 0.0, 0.01], 0.5), verdict([0.3, -0.2, 0.1], 0.9)
+    ('better', 'equal within 0.05', 'not told apart')
+    """
+    mean, low, high = interval(gap, 1 - 2 * LEVEL)
+    if -MARGIN < low and high < MARGIN:
+        return f"equal within {MARGIN}"
+    if p < LEVEL:
+        return "better" if mean > 0 else "worse"
+    return "not told apart"
+
+
+def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BASELINE) -> pd.DataFrame:
+    """Every entry against one, task by task, paired over the seeds that learned with both; Holm's correction in a task.
+
+    Args:
+        rows: as `table` gives them.
+        column: what is compared.
+        against: an entry, or None for each entry's own reference.
 
     Returns:
-        a row for each entry and task: mean, low, high (95 % intervals), gap, p (corrected), verdict.
+        a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 % interval) of those that
+        learned; gap and its own 95 % interval; p (corrected); verdict, one of `VERDICTS`, or "baseline" or "control".
 
     Raises:
-        ValueError: `against` or `column` is not in the table, or an entry has other seeds than it.
+        ValueError: `against` or `column` is not in the table.
     """
-    require.choice("against", against, list(rows.entry.unique()))
+    if against is not None:
+        require.choice("against", against, list(rows.entry.unique()))
     require.choice("column", column, list(rows.columns))
     found = []
     for task in [t for t in TASKS if t in set(rows.task)]:
-        wide = rows[rows.task == task].pivot(index="seed", columns="entry", values=column)
-        for name in rows.entry.unique():
-            if name not in wide or wide[name].notna().sum() == 0:
-                continue
-            both = wide[[name, against]].dropna() if name != against else wide[[name]].dropna()
-            mean, low, high = interval(wide[name].dropna())
-            theirs = both[against]
-            sign = -1 if task == "language" else 1  # a lower loss is better
-            found.append({
-                "task": task, "entry": name, "mean": mean, "low": low, "high": high, "seeds": len(both),
-                "gap": sign * float((both[name] - theirs).mean()), "p": paired(both[name], theirs),
-            })  # fmt: skip
-    result = pd.DataFrame(found)
-    others = result.entry != against
-    result.loc[others, "p"] = holm(result.p[others].tolist())
-    sure = others & (result.p < level)
-    result["verdict"] = np.where(
-        ~others, "baseline", np.where(~sure, "no difference", np.where(result.gap > 0, "better", "worse"))
-    )
-    return result
+        here = rows[(rows.task == task) & rows[column].notna()]
+        names = list(here.entry.unique())
+        count = here.groupby("entry").learned.agg(["sum", "size"])
+        cells = {name: bool(count["sum"][name] >= CELL * count["size"][name]) for name in names}
+        wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
+        gaps, part = {}, []
+        for name in names:
+            other = against or (ENTRIES[name].reference if name in ENTRIES else BASELINE)
+            row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
+            row |= dict(zip(("mean", "low", "high"), interval(wide[name].dropna()), strict=True)) if cells[name] else {}
+            both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
+            if name in CONTROLS:
+                row["verdict"] = "control"
+            elif not cells[name]:
+                row["verdict"] = "not learned"
+            elif name == other:
+                row["verdict"] = "baseline"
+            elif not cells.get(other):
+                row["verdict"] = "reference not learned"
+            else:
+                gaps[name] = (both[name] - both[other]).tolist()
+                row |= dict(zip(("gap", "gap_low", "gap_high"), interval(gaps[name]), strict=True))
+                row["p"] = paired(both[name], both[other])
+            part.append(row)
+        judged = [row for row in part if row["entry"] in gaps]
+        for row, p in zip(judged, holm([row["p"] for row in judged]), strict=True):
+            row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p)}
+        found += part
+    columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
+    return pd.DataFrame(found).reindex(columns=columns)
+
+
+def successes(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each remedy and each task of `LOOKED`: does it keep the task, by attention that keeps to the answer?
+
+    A success is a cell that has learned, is right in `KEPT` at the longest length, gives the answer more than `SHARP` of
+    the attention of the best head there, and is better beyond the trained length than the entry without this remedy (or
+    that one has not learned).
+
+    Returns:
+        a row for each entry and task: verdict (against the own reference), right, best, success.
+    """
+    found = compare(rows, against=None)
+    found = found[found.entry.isin(REMEDIES) & found.task.isin(LOOKED)].set_index(["entry", "task"])
+    means = rows[rows.learned == 1].groupby(["entry", "task"])[[f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]].mean()
+    result = found[["verdict"]].join(means.set_axis(["right", "best"], axis=1))
+    ahead = result.verdict.isin(["better", "reference not learned"])
+    result["success"] = ahead & (result.right >= KEPT) & (result.best > SHARP)
+    return result.reset_index()
 
 
 def rank_correlation(
@@ -645,7 +769,8 @@ def rank_correlation(
     The p value takes the entries for independent, and most of them are changes of one baseline: it is too small.
     """
     require.choice("share", share, ["answer", "noise"])
-    here = rows[(rows.task == task) & rows.entry.isin([n for n in REMEDIES if n not in without])].groupby("entry")
+    names = [name for name in REMEDIES if name not in without]
+    here = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby("entry")
     means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     found = stats.spearmanr(means.iloc[:, 0], means.iloc[:, 1])
     return float(found.statistic), float(found.pvalue)
@@ -653,30 +778,31 @@ def rank_correlation(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.race", description=__doc__.splitlines()[0])
-    parser.add_argument("--heads", action="store_true", help="the second table: what single heads attend to")
+    parser.add_argument("--size", choices=list(SIZES), default="small")
     parser.add_argument("--entries", nargs="+", metavar="ENTRY")
     parser.add_argument("--tasks", nargs="+", metavar="TASK")
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=BUDGET["steps"])
+    parser.add_argument("--seeds", type=int, default=BUDGET["seeds"])
+    parser.add_argument("--steps", type=int, default=BUDGET["steps"], help="the most a run may take to the criterion")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    entries = chosen.entries or (REMEDIES if chosen.heads else list(ENTRIES))
-    for name in entries:
-        if name not in ENTRIES:
-            parser.error(f"entry must be one of {', '.join(ENTRIES)}, not {name!r}")
-    each = chosen.tasks or (["retrieval", "last"] if chosen.heads else list(TASKS))
-    settings = sweep.grid(seed=range(chosen.seeds), entry=entries, task=each, steps=[chosen.steps])
+    entries, each, size = chosen.entries or list(ENTRIES), chosen.tasks or list(TASKS), SIZES[chosen.size]
+    for named, given, allowed in (("entry", entries, ENTRIES), ("task", each, TASKS)):
+        for name in given:
+            if name not in allowed:
+                parser.error(f"{named} must be one of {', '.join(allowed)}, not {name!r}")
+    settings = sweep.grid(task=each, entry=entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size])
+    longest = LENGTHS[-1]
     notes = [
-        f"Decoders of width {BUDGET['width']}, {BUDGET['heads']} heads, {BUDGET['layers']} layers; AdamW, rate "
-        f"{BUDGET['rate']}, {BUDGET['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
-        "best_n: the answer's share in the head that gives it most, mean over questions on n tokens, in the layer where "
-        f"it is largest; sharp_n: share of the questions with a head above {SHARP}; one_n: as best_n, one head for all; the noises of two maps on "
-        f"{LENGTHS[-1]} tokens, by layer: cosine, lambda / 2 (half), size left, share of the heads that agree"
-        if chosen.heads
-        else f"score_n: accuracy on n tokens, for language the loss in nats a character; {BITS}-bit quantisation error; "
-        "step_ms: processor time of a training step",
+        f"Decoders of width {size['width']}, {size['heads']} heads, {size['layers']} layers; AdamW, rate {size['rate']}, "
+        f"{size['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
+        f"steps: to {LEARNED} right at length {TRAINED} on rows of its own (learned), looked at every {CHECKED} steps, or the "
+        "whole budget; step_ms: processor time of a training step of one model, the seeds of a cell trained side by side",
+        f"score_n: share right on n tokens; {BITS}-bit quantisation error; best_n: the answer's share in the head that gives "
+        f"it most, mean over questions, in the layer where it is largest; sharp_n: share of the questions with a head above {SHARP}; "
+        f"one_n: as best_n, one head for all; the noises of two maps on {longest} tokens, by layer: cosine, what it needs, "
+        "share that has it (agree), size left, signal over noise times (gain), first map's weight on the answer (signal)",
     ]
-    sweep.run_line(parser, arguments, run_heads if chosen.heads else run, settings, notes)
+    sweep.run_line(parser, arguments, run, settings, notes, together="seed")
 
 
 if __name__ == "__main__":
