@@ -376,3 +376,19 @@ def test_text_with_commas_and_quotes_comes_back_as_it_was(tmp_path):
     sweep.run(lambda text: {"length": len(text)}, sweep.grid(text=words), out)
     assert [row["text"] for row in csv.DictReader(line for line in out.open() if line[0] != "#")] == words
     sweep.run(lambda text: pytest.fail("run again"), sweep.grid(text=words), out)
+
+
+def test_settings_that_are_run_together_give_one_row_each(tmp_path):
+    calls = []
+
+    def both(n, seed):
+        calls.append((n, seed))
+        return [{"sum": n + each} for each in seed]
+
+    table = sweep.run(both, sweep.grid(n=[1, 2], seed=[0, 5]), tmp_path / "x.csv", command="none", together="seed")
+    assert calls == [(1, [0, 5]), (2, [0, 5])]
+    assert table[["n", "seed", "sum"]].values.tolist() == [[1, 0, 1], [1, 5, 6], [2, 0, 2], [2, 5, 7]]
+    sweep.run(both, sweep.grid(n=[1, 2], seed=[0, 5, 9]), tmp_path / "x.csv", command="none", together="seed")
+    assert calls[2:] == [(1, [9]), (2, [9])], "only what is missing"
+    with pytest.raises(ValueError, match="together"):
+        sweep.run(both, sweep.grid(n=[3], seed=[0]), tmp_path / "x.csv", command="none", together="m")

@@ -424,6 +424,12 @@ def adaptive_entmax(
             require.tensor(name, value.detach(), "...")
         else:
             require.number(name, value)
+        try:
+            fits = torch.broadcast_shapes(getattr(value, "shape", ()), logits.shape) == logits.shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.said(value)}")
     hidden = torch.isneginf(logits)
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
     factor = delta + beta * torch.where(seen > 0, seen, 1) ** gamma  # ln(1) = 0: a lone key gets all by any factor

@@ -190,7 +190,7 @@ def fit_together(
             losses[k].append(loss)
         bar.update()
         if not torch.isfinite(each).all():
-            raise ValueError(f"rate must be smaller: with {rate} a loss was {losses[running[0]][-1]} at step {step}")
+            raise ValueError(f"rate must be smaller: with {rate} the loss was {losses[running[0]][-1]} at step {step}")
         if step == steps or (until is not None and step % every == 0):
             _unstack(weights, [models[k] for k in running])
             if step == steps:

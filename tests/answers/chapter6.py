@@ -303,7 +303,7 @@ def _overflow(logits):
     return powers / powers.sum(-1, keepdim=True)
 
 
-def _entry(weigh, name="mine", prediction="no difference", seeds=1):
+def _entry(weigh, name="mine", prediction="not told apart", seeds=1):
     return several(name, weigh, prediction, seeds)
 
 
@@ -482,7 +482,7 @@ WRONG = {
         (_entry(softmax, name=...), "name is still empty"),
         (_entry(softmax, name="RoPE"), "must be new"),
         (_entry(softmax, prediction="best"), "prediction must be one of"),
-        (_entry(softmax, seeds=9), "from 1 to"),
+        (_entry(softmax, seeds=11), "from 1 to"),
         (_entry(softmax, seeds="many"), "must be a number"),
         (_entry(_late_nan), "training broke off: the loss was nan"),
         (_entry(lambda x: x.softmax(-1)[..., :128]), "yours have the shape"),

@@ -115,6 +115,7 @@ def lam_of_layer(answer: Any) -> Right:
         "torch.zeros(2, 2, 4), 28",
         "0.3 * checks.normal(2, 2, 8, seed=1), 1",
         "0.5 * checks.normal(2, 2, 8, seed=2), 4",
+        "torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.5, 0.0], [1.5, 0.0]]]), 2",  # below 0
     )
 
     def lam(vectors: Tensor, layer: int) -> Tensor:
@@ -551,10 +552,12 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     """The learner's p values on all of the race's comparisons with the baseline."""
     rows = race.table()
     wide = (
-        rows[~rows.entry.isin(race.CONTROLS)].pivot(index=["task", "entry"], columns="seed", values="longer").dropna()
-    )
+        rows[~rows.entry.isin(race.CONTROLS) & (rows.learned == 1)]
+        .pivot(index=["task", "entry"], columns="seed", values="longer")
+        .dropna()
+    )  # the cells in which every seed has learned
     base = wide.xs(race.BASELINE, level="entry")
-    gaps = wide.drop(race.BASELINE, level="entry")
+    gaps = wide[wide.index.get_level_values("task").isin(base.index)].drop(race.BASELINE, level="entry")
     gaps = gaps - base.loc[gaps.index.get_level_values("task")].to_numpy()
     scores = torch.tensor(gaps[gaps.std(axis=1) > 0].to_numpy())  # an entry that changed nothing needs no test
     zeros = torch.zeros(scores.shape[1], dtype=torch.float64)
@@ -577,7 +580,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
 
 # The race ----------------------------------------------------------------------------------------------
 
-BETTER, SAME, WORSE = "better", "no difference", "worse"
+BETTER, SAME, WORSE = "better", "not told apart", "worse"
 
 
 @exercise("6.10", "Enter the race", seconds=300.0)
@@ -595,7 +598,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     if count not in range(1, len(baseline) + 1):
         raise Wrong(f"seeds must be a whole number from 1 to {len(baseline)}, as many as the race has, not {count:g}.")
     try:
-        ours = race.with_longer(race.enter(name, weigh, seeds=int(count)))
+        entered = race.enter(name, weigh, seeds=int(count))
     except Exception as error:  # a learner's function may fail at any step
         if "the loss was" in str(error):
             raise Wrong(
@@ -603,20 +606,27 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
                 "Subtract a row's largest logit before an exponential."
             ) from None
         raise Wrong(f"{error}.") from None
+    ours = entered[entered.learned == 1]
+    if not len(ours):
+        return Right(
+            f"{name} is entered, and has not learned retrieval at {race.TRAINED} pairs in {race.BUDGET['steps']:,} steps "
+            f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
+            lambda: _drawn(*figures.race_table(table, entered)),
+        )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.longer.mean() - theirs.mean()), race.paired(ours.longer, theirs)
     found = SAME if p >= 0.05 else BETTER if gap > 0 else WORSE
     how = (
         "one seed cannot tell more"
-        if count == 1
-        else f"paired over {int(count)} seeds, p = {p:.2g}, for one entry: with more, correct it"
+        if len(ours) == 1
+        else f"paired over {len(ours)} seeds, p = {p:.2g}, for one entry: with more, correct it"
     )
     held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
     sentence = (
-        f"{name} is entered. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {race.BASELINE} "
+        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {race.BASELINE} "
         f"{theirs.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
-    return Right(sentence, lambda: _drawn(*figures.race_table(table, ours)))
+    return Right(sentence, lambda: _drawn(*figures.race_table(table, entered)))
 
 
 def _check_weigh(weigh: Any) -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -21,14 +21,25 @@ KINDS = ("Transformer", "DIFF", "DIFF, scale left out", "DIFF, norm left out")
 
 
 def noisy_logits(
-    signal: float, correlation: float, n: int, spread: float = SPREAD, draws: int = 100, seed: int = 0
+    signal: float,
+    correlation: float,
+    n: int,
+    spread: float = SPREAD,
+    draws: int = 100,
+    seed: int = 0,
+    other: float | None = None,
 ) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
-    """Logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer."""
+    """Logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer.
+
+    Their deviations are `spread` and `other`, the same when None.
+    """
     generator = torch.Generator().manual_seed(seed)
-    first, other = spread * torch.randn(2, draws, n, generator=generator, dtype=torch.float64)
-    second = correlation * first + math.sqrt(1 - correlation**2) * other
+    other = spread if other is None else other
+    first, own = torch.randn(2, draws, n, generator=generator, dtype=torch.float64)
+    second = other * (correlation * first + math.sqrt(1 - correlation**2) * own)
+    first = spread * first
     first[:, 0] = signal
-    second[:, 0] = spread * torch.randn(draws, generator=generator, dtype=torch.float64)
+    second[:, 0] = other * torch.randn(draws, generator=generator, dtype=torch.float64)
     return first, second
 
 
@@ -55,22 +66,41 @@ def share(found: dict[str, float]) -> float:
     return abs(found["answer"]) / (abs(found["answer"]) + found["noise"])
 
 
-def left(cosine: float | Tensor, lam: float | Tensor) -> Tensor:
-    """The size of a - lam b over the size of a, for a and b of one size and this cosine: sqrt(1 + lam^2 - 2 lam cosine)."""
-    cosine, lam = torch.as_tensor(cosine, dtype=torch.float64), torch.as_tensor(lam, dtype=torch.float64)
+def left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
+    """|a - lam b| / |a| for patterns with this cosine and |b| / |a| = ratio: the law of cosines.
+
+    sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine).
+    """
+    cosine, lam = torch.as_tensor(cosine, dtype=torch.float64), ratio * torch.as_tensor(lam, dtype=torch.float64)
     return (1 + lam.square() - 2 * lam * cosine).clamp(min=0).sqrt()
 
 
+class Left(NamedTuple):
+    """Two noise patterns: their cosine, the size of the second over the first, and what a subtraction leaves of the first."""
+
+    cosine: float
+    ratio: float
+    left: float
+
+
 def simulated_left(
-    correlation: float, spread: float, lam: float | None, n: int = 4096, draws: int = 20
-) -> tuple[float, float]:
-    """The cosine of two noise patterns, and the size of what is left of the first (lam None: the best one), as a share."""
-    first, second = noisy_logits(0.0, correlation, n, spread, draws)
+    correlation: float, spread: float, lam: float | None, n: int = 4096, draws: int = 20, other: float | None = None
+) -> Left:
+    """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam times (None: the best).
+
+    Means over draws.
+    """
+    first, second = noisy_logits(0.0, correlation, n, spread, draws, other=other)
     a, b = (x[:, 1:].softmax(-1) for x in (first, second))
+    best = (a * b).sum(-1) / b.square().sum(-1) if lam is None else torch.full((draws,), lam, dtype=torch.float64)
+    one, two, rest = (x.norm(dim=-1) for x in (a, b, a - best[:, None] * b))
     cosine = torch.cosine_similarity(a, b, dim=-1)
-    best = (a * b).sum(-1) / b.square().sum(-1) if lam is None else torch.full_like(cosine, lam)
-    rest = (a - best[:, None] * b).norm(dim=-1) / a.norm(dim=-1)
-    return float(cosine.mean()), float(rest.mean())
+    return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
+
+
+def independent_gain(spread: float, lam: float, signal: float = 6.0, n: int = 1024) -> float:
+    """By what the answer's share is multiplied when an independent map of this deviation is subtracted lam times."""
+    return share(parts(signal, 0.0, n, lam, spread=spread)) / share(parts(signal, 0.0, n, 0.0, spread=spread))
 
 
 def expected_cosine(correlation: float, spread: float) -> float:
@@ -96,11 +126,27 @@ def counted(signal: float = 6.0, lam: float = 0.8, n: int = 1024) -> pd.DataFram
 # Gradients ---------------------------------------------------------------------------------------------
 
 
-def gradients(kind: str, n: int, layer: int, seed: int, width: int = 128, heads: int = 4) -> dict[str, float]:
-    """Norms of the gradients of a fresh layer's weights, and the size of its heads' output; the same weights for all `KINDS`."""
+def gradients(
+    kind: str,
+    n: int,
+    layer: int,
+    seed: int,
+    width: int = 128,
+    heads: int = 4,
+    start: str = "default",
+    correlation: float = 0.0,
+) -> dict[str, float]:
+    """Norms of the gradients of a fresh layer's weights; the same weights for all `KINDS`.
+
+    Args:
+        start: of the weights, see `STARTS`.
+        correlation: of the Gaussian tokens with one another.
+    """
     torch.manual_seed(seed)
     model = differential.DifferentialAttention(width, heads, layer, norm=kind != KINDS[3])
+    STARTS[start](model)
     x, direction = torch.randn(2, 2, n, width)
+    x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, width)
     if kind == "Transformer":  # the same maps as heads of their own, each with its half of the values
         q1, k1, q2, k2, v = model.project(x)
         pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
@@ -112,16 +158,38 @@ def gradients(kind: str, n: int, layer: int, seed: int, width: int = 128, heads:
     return {name: getattr(model, name).weight.grad.norm().item() for name in ("queries", "keys", "values", "out")}
 
 
+def _draw(model: torch.nn.Module, draw: Callable[[Tensor], Tensor]) -> None:
+    for layer in (model.queries, model.keys, model.values, model.out):
+        draw(layer.weight)
+
+
+STARTS = {
+    "default": lambda model: None,
+    "Xavier": partial(_draw, draw=torch.nn.init.xavier_uniform_),
+    "deviation 0.02": partial(_draw, draw=partial(torch.nn.init.normal_, std=0.02)),
+}
+
+
 @cache
-def gradient_table(lengths: tuple[int, ...] = (32, 128, 512), layers: tuple[int, ...] = (1, 3, 12)) -> pd.DataFrame:
-    """Gradient norms over the Transformer's, geometric mean over three seeds: one row a length, layer and kind."""
+def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
+    """What norm and scale, and the norm alone, multiply the gradient of W_Q by in layer 3: by start, correlation and length.
+
+    Geometric mean over three seeds of the ratio to the Transformer's.
+    """
     rows = []
-    for n in lengths:
-        for layer in layers:
-            found = {kind: pd.DataFrame([gradients(kind, n, layer, seed) for seed in range(3)]) for kind in KINDS}
-            for kind in KINDS[1:]:
-                ratios = (found[kind] / found["Transformer"]).map(math.log).mean().map(math.exp)
-                rows.append({"n": n, "layer": layer, "kind": kind, **ratios})
+    for start in STARTS:
+        for correlation in (0.0, 0.5):
+            for n in lengths:
+                norms = {
+                    kind: [gradients(kind, n, 3, s, start=start, correlation=correlation)["queries"] for s in range(3)]
+                    for kind in KINDS[:3]
+                }
+                ratios = {
+                    kind: math.exp(sum(math.log(a / b) for a, b in zip(norms[kind], norms[KINDS[0]], strict=True)) / 3)
+                    for kind in KINDS[1:3]
+                }
+                row = {"start": start, "tokens alike": correlation, "n": n}
+                rows.append(row | {"norm and scale": ratios["DIFF"], "norm alone": ratios[KINDS[2]]})
     return pd.DataFrame(rows)
 
 

@@ -394,7 +394,7 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
             f"needed_{number}": float(needed.mean()),
             f"agree_{number}": float((cosine > needed).double().mean()),
             f"left_{number}": float(rest.mean() / a.mean()),
-            f"gain_{number}": signals[1] / signals[0] * float(a.mean() / rest.mean()),
+            f"gain_{number}": signals[1] / max(signals[0], 1e-12) * float(a.mean() / rest.mean()),
             f"signal_{number}": signals[0],
         }
         x = block(x)
@@ -759,6 +759,27 @@ def successes(rows: pd.DataFrame) -> pd.DataFrame:
     ahead = result.verdict.isin(["better", "reference not learned"])
     result["success"] = ahead & (result.right >= KEPT) & (result.best > SHARP)
     return result.reset_index()
+
+
+def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The two noises of the differential entries at retrieval, in the layer whose first map looks at the answer most.
+
+    Returns:
+        a row an entry that learned: the layer; cosine, what it needs, the share of heads and questions that have it, what
+        signal over noise is multiplied by (gain) with its 95 % interval over seeds (low, high): means over seeds.
+    """
+    rows = table() if rows is None else rows
+    found = {}
+    for name in HYPOTHESES["H4"][1]:
+        here = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        if len(here) < 2:
+            continue
+        layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
+        means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree")}
+        found[name] = (
+            {"layer": layer} | means | dict(zip(("gain", "low", "high"), interval(here[f"gain_{layer}"]), strict=True))
+        )
+    return pd.DataFrame(found).T.rename_axis("entry")
 
 
 def rank_correlation(

@@ -99,8 +99,8 @@ DRAWINGS = {
         'Take λ times the <span data-light="second">second map\'s noise</span> from the '
         '<span data-light="first">first\'s</span>: <span data-light="rest">what is left</span> is the line between the '
         'tips. Drag the orange tip: only inside the <span data-light="circle">circle</span> is there less noise than '
-        'before. Then choose "the race", bet on a remedy and let the length grow (scores of this chapter\'s race, five '
-        "seeds each).",
+        'before. Then choose "the race", bet on a remedy and let the length grow (those that have learned in this '
+        "chapter's race).",
         "chapters/6-differential-transformer/lesson.html",
     ),
 }

@@ -8,7 +8,8 @@ const wave = (quarter) => Array.from({ length: POINTS }, (_, k) => SINES.reduce(
 const [FIRST, ACROSS] = [wave(0), wave(Math.PI / 2)];
 
 const mean = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
-const entries = (data) => Object.keys(Object.values(data.scores)[0]);
+/** Who has learned a task; without one, all. */
+const entries = (data, task) => Object.keys(task ? data.scores[task] : Object.assign({}, ...Object.values(data.scores ?? {})));
 /** The mean score of an entry at a length between the measured ones, on the straight line through its neighbours. */
 const scored = (data, task, name, at) => {
   const means = data.scores[task][name].map(mean);
@@ -64,7 +65,7 @@ const drawWaves = (s, w) => {
 
 const drawRace = (s, data, w) => {
   const { plot, board } = layout(w);
-  const names = entries(data);
+  const names = entries(data, s.task);
   const at = s.bet ? s.run : 0;
   const [x, y] = [scale([0, data.lengths.length - 1], [plot.x, plot.x + plot.w]), scale([0, 1], [plot.y + plot.h, plot.y])];
   const now = Object.fromEntries(names.map((name) => [name, scored(data, s.task, name, at)]));
@@ -94,7 +95,7 @@ export const render = mount({
   start: () => ({ view: "waves", agreement: 0.3, ratio: 1, lambda: 0.8, task: "retrieval", bet: "", run: 0 }),
   tidy: (s, data) => ({
     view: s.view === "race" ? "race" : "waves", agreement: clamp(s.agreement, 0, 1), ratio: clamp(s.ratio, 0.2, 2), lambda: clamp(s.lambda, 0, 1.2),
-    task: s.task in data.tasks ? s.task : "retrieval", bet: entries(data).includes(s.bet) ? s.bet : "", run: clamp(s.run, 0, data.lengths.length - 1),
+    task: s.task in data.tasks ? s.task : "retrieval", bet: entries(data, s.task in data.tasks ? s.task : "retrieval").includes(s.bet) ? s.bet : "", run: clamp(s.run, 0, data.lengths.length - 1),
   }),
   controls: (data) => [
     { kind: "choice", key: "view", label: "show", options: [["waves", "two noises"], ["race", "the race"]] },
@@ -111,7 +112,7 @@ export const render = mount({
   items: (s, data, w) => {
     const { vectors, board } = layout(w);
     if (s.view === "race") {
-      const names = entries(data);
+      const names = entries(data, s.task);
       const at = s.bet ? s.run : 0;
       const ranks = [...names].sort((a, b) => scored(data, s.task, b, at) - scored(data, s.task, a, at));
       return names.map((name, k) => ({ id: `row${k}`, area: [board.x, board.y - 14 + ranks.indexOf(name) * board.step, board.w, board.step], quiet: true, press: () => ({ bet: name, run: 0 }), part: "board" }));
@@ -136,15 +137,15 @@ export const render = mount({
       const what = `${Math.abs(size - 1) < 0.005 ? "The noise stays as large as it was" : size < 1 ? `${say(100 * (1 - size), 2)} % of the noise goes` : `The noise grows by ${say(100 * (size - 1), 2)} %`}.`;
       return `${what} With this λ and these sizes the two must agree by more than ${need.toFixed(2)} for a gain; they agree by ${s.agreement.toFixed(2)}.`;
     }
-    if (!s.bet) return `Fourteen small decoders on ${data.tasks[s.task]}: which is right most often at ${data.lengths.at(-1)} tokens, eight times what it was trained on? Lay your bet.`;
+    if (!s.bet) return `${entries(data, s.task).length} small decoders that have learned ${data.tasks[s.task]}: which is right most often at ${data.lengths.at(-1)} tokens, eight times what it was trained on? Lay your bet.`;
     const done = s.run >= data.lengths.length - 1;
-    const ranks = entries(data).sort((a, b) => scored(data, s.task, b, s.run) - scored(data, s.task, a, s.run));
+    const ranks = entries(data, s.task).sort((a, b) => scored(data, s.task, b, s.run) - scored(data, s.task, a, s.run));
     const own = scored(data, s.task, s.bet, s.run);
     const lead = scored(data, s.task, ranks[0], s.run);
     const n = Math.round(data.lengths[0] * 2 ** s.run);
     const above = ranks.filter((name) => scored(data, s.task, name, s.run) > own).length;
     if (!done) return `At ${n} tokens ${s.bet} is right in ${say(100 * own, 3)} %; ${above} of ${ranks.length} are ahead of it.`;
-    return `At ${n} tokens your ${s.bet} is right in ${say(100 * own, 3)} % (mean of five seeds, the dots), ${above ? `behind ${above} of the ${ranks.length}; ${ranks[0]} leads with ${say(100 * lead, 3)} %` : "and nothing is ahead of it"}.${s.bet === "RoPE" ? "" : ` RoPE has ${say(100 * scored(data, s.task, "RoPE", s.run), 3)} %.`}`;
+    return `At ${n} tokens your ${s.bet} is right in ${say(100 * own, 3)} % (mean of its runs, the dots), ${above ? `behind ${above} of the ${ranks.length}; ${ranks[0]} leads with ${say(100 * lead, 3)} %` : "and nothing is ahead of it"}.${s.bet === "RoPE" ? "" : ` RoPE has ${say(100 * scored(data, s.task, "RoPE", s.run), 3)} %.`}`;
   },
 });
 export default { render };

@@ -1,4 +1,4 @@
-"""What the drawing `waves` shows of chapter 6's race: every score of every entry, from `data/race.csv`.
+"""What the drawing `waves` shows of chapter 6's race: scores of some entries, from `data/race.csv`.
 
 `python -m helpers.drawing.waves` writes `numbers/waves.json`; a test holds the two equal.
 """
@@ -9,19 +9,26 @@ from pathlib import Path
 from helpers import data
 
 LENGTHS = (16, 32, 64, 128)
-TASKS = {"retrieval": "retrieval", "first": "first copy", "last": "last copy", "counting": "counting"}
+TASKS = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
+SHOWN = (
+    "RoPE", "RoPE, half the heads", "larger base", "ALiBi", "NoPE", "sliding window", "local RoPE, global NoPE", "separators",
+    "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
+)  # fmt: skip
+CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
 FILE = Path(__file__).parent / "numbers/waves.json"
 
 
 def scores() -> dict:
-    """By task and entry: a row a length, with the score of each seed. Controls are left out, and tasks without a score in [0, 1]."""
-    table = data.table("race")
-    table = table[~table.entry.str.startswith("control")].sort_values("seed")
+    """By task and entry: a row a length, with the score of each run that learned; entries that have not are left out."""
+    table = data.table("race").sort_values("seed")
     found = {}
     for task in TASKS:
-        entries = table[table.task == task].groupby("entry", sort=False)
-        found[task] = {name: [rows[f"score_{n}"].round(3).tolist() for n in LENGTHS] for name, rows in entries}
-    return {"lengths": list(LENGTHS), "tasks": TASKS, "scores": found}
+        here = table[table.task == task]
+        fine = [name for name in SHOWN if here[here.entry == name].learned.mean() >= CELL]
+        runs = {name: here[(here.entry == name) & (here.learned == 1)] for name in fine}
+        if runs:
+            found[task] = {name: [rows[f"score_{n}"].round(3).tolist() for n in LENGTHS] for name, rows in runs.items()}
+    return {"lengths": list(LENGTHS), "tasks": {task: TASKS[task] for task in found}, "scores": found}
 
 
 if __name__ == "__main__":
