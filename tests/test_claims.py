@@ -162,3 +162,20 @@ def test_the_scorecard_leads_to_sections_that_exist(root):
         page, _, heading = each.shown.partition("#")
         text = pages.setdefault(page, (root / f"_build/html/chapters/{page}.html").read_text())
         assert f'id="{scorecard.slug(heading)}"' in text, f"{page}.html has no section for {heading!r}"
+
+
+def test_the_answer_names_claims_of_its_chapters(root):
+    """The closing page: each place of loss rests on claims of its own chapter, and its ten findings are claims."""
+    from helpers.scorecard import answer
+
+    for each in answer.BOTTLENECKS:
+        for name in each.evidence:
+            assert CLAIMS[name].chapter == each.chapter, f"{name} is no claim of chapter {each.chapter}"
+    page = json.loads((root / "chapters/answer.ipynb").read_text())
+    source = next("".join(c["source"]) for c in page["cells"] if "answer.findings" in "".join(c["source"]))
+    named = re.findall(r'"(\w+)"', source)
+    assert len(named) == 10
+    assert set(named) <= set(CLAIMS)
+    assert {CLAIMS[name].chapter for name in named} == set(range(1, 7)), "every chapter has a finding among the ten"
+    with pytest.raises(ValueError, match="name must be one of"):
+        answer.findings(["no_such_claim"])
