@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from helpers import data, require
@@ -128,6 +128,56 @@ class Counting:
 
     def __call__(self, generator: torch.Generator) -> Batch:
         return self.encode(self.strings(generator))
+
+
+@dataclass(frozen=True)
+class RunningCount(Counting):
+    """How many y so far, after every letter: `<s> x y y` has the answers 0, 1, 2, at its letters.
+
+    A batch has strings of the largest length; each draws a share of y evenly from 0 to 1, so that after n letters every
+    count from 0 to n is equally likely. Over all places small counts are more frequent: `weights` makes up for it. With
+    "separated" tokens the letters are asked about, with "chunks of k" the ends of the chunks; counts above `most` are not.
+
+    Args:
+        lengths, tokens, most, size: as of `Counting`.
+
+    >>> task = RunningCount(lengths=(1, 4), most=4, size=1)
+    >>> tokens, targets = task(torch.Generator().manual_seed(4))
+    >>> task.text(tokens[0]), task.text(targets[0, 1:])
+    ('<s> x y x y', '0 1 1 2')
+    """
+
+    def split(self, string: str) -> list[str]:
+        """A string, token by token; its last token is asked for the count."""
+        return super().split(string)[:-1]
+
+    @property
+    def weights(self) -> Float[Tensor, " v"]:
+        """For each token of the vocabulary a weight, so that every answer counts the same: one over its frequency."""
+        first, often = self.vocabulary.index("0"), torch.zeros(self.most + 1)
+        for end in _ends(self.lengths[1], TOKENS[self.tokens]):
+            often[: end + 1] += 1 / (end + 1)
+        weights = torch.zeros(len(self.vocabulary))
+        weights[first : first + self.most + 1] = torch.where(often > 0, 1 / often, 0.0)
+        return weights
+
+    def rows(self, y: Int[Tensor, "b n"]) -> Batch:
+        """Tokens and targets of strings of one length, 1 where a letter is y: every place is asked about."""
+        number = {text: place for place, text in enumerate(self.vocabulary)}
+        ends = _ends(y.shape[1], TOKENS[self.tokens])
+        pieces = [y[:, start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+        ids = torch.stack([_piece(piece) for piece in pieces], 1) + number["x"]
+        count = y.cumsum(1)[:, [end - 1 for end in ends]]
+        asked = torch.where(count <= self.most, number["0"] + count, UNASKED)
+        if self.tokens == "separated":
+            ids = torch.stack([torch.full_like(ids, number[SEPARATOR]), ids], 2).flatten(1)[:, 1:]
+            asked = torch.stack([torch.full_like(asked, UNASKED), asked], 2).flatten(1)[:, 1:]
+        start = torch.full((len(y), 1), number[START])
+        return torch.cat([start, ids], 1), torch.cat([torch.full_like(start, UNASKED), asked], 1)
+
+    def __call__(self, generator: torch.Generator) -> Batch:
+        share = torch.rand(self.size, 1, generator=generator)
+        return self.rows((torch.rand(self.size, self.lengths[1], generator=generator) < share).long())
 
 
 @dataclass(frozen=True)
@@ -362,6 +412,17 @@ def _string_of(n: int, most: int, letters: str, generator: torch.Generator) -> s
     count = int(torch.randint(most + 1, (1,), generator=generator))
     chosen = set(torch.randperm(n, generator=generator)[:count].tolist())
     return "".join(letters[place in chosen] for place in range(n))
+
+
+def _ends(n: int, k: int) -> list[int]:
+    """How many letters stand up to the end of each chunk of k."""
+    return [min(start + k, n) for start in range(0, n, k)]
+
+
+def _piece(y: Int[Tensor, "b k"]) -> Int[Tensor, " b"]:
+    """The place of a piece among all strings of 1, 2, … letters, each length in the order of its letters."""
+    k = y.shape[1]
+    return 2**k - 2 + (y * 2 ** torch.arange(k - 1, -1, -1)).sum(1)
 
 
 def _text(vocabulary: tuple[str, ...], tokens: Int[Tensor, " n"]) -> str:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ def fit(
     steps: int,
     rate: float = 3e-3,
     warmup: int = 20,
+    cosine: bool = False,
+    weights: Float[Tensor, " v"] | None = None,
     seed: int = 0,
     watch: Callable[[int, nn.Module], None] | None = None,
     every: int = 100,
@@ -40,6 +43,8 @@ def fit(
         batches: takes a generator and returns tokens and targets; a target of `UNASKED` does not count.
         steps: how many, in all.
         rate: the learning rate, reached in a straight line over `warmup` steps, then constant.
+        cosine: let the rate fall to 0 at the last step, along half a cosine.
+        weights: what a target counts, by token; all count the same if None.
         seed: of the batches. The weights are the caller's: set `torch.manual_seed` before the model is made.
         watch: called with the step and the model at step 0, every `every` steps, and at the end.
         every: how often to watch and to write the checkpoint.
@@ -67,7 +72,7 @@ def fit(
     require.seed(seed)
     require.number("rate", rate, above=0)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
-    run = {"seed": seed, "rate": rate, "warmup": warmup}
+    run, turn = {"seed": seed, "rate": rate, "warmup": warmup}, math.pi / steps
     place = next(model.parameters()).device
     losses = _resume(model, optimiser, Path(checkpoint), run) if checkpoint and Path(checkpoint).is_file() else []
     if watch is not None and not losses:
@@ -77,9 +82,9 @@ def fit(
     for step in range(len(losses) + 1, steps + 1):
         ids, targets = _drawn(batches, seed * 1_000_003 + step)
         for group in optimiser.param_groups:
-            group["lr"] = rate * min(1.0, step / max(1, warmup))
-        logits = model(ids.to(place))
-        loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets.to(place).flatten(), ignore_index=UNASKED)
+            group["lr"] = rate * min(1.0, step / max(1, warmup)) * (0.5 + 0.5 * math.cos(turn * step) if cosine else 1)
+        logits, targets = model(ids.to(place)).flatten(0, 1), targets.to(place).flatten()
+        loss = nn.functional.cross_entropy(logits, targets, weights, ignore_index=UNASKED)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
