@@ -19,7 +19,7 @@ from torch import Tensor
 from helpers import data, require, tasks, training
 from helpers.transformer import Decoder
 
-TASKS = {"Counting": tasks.Counting, "Copying": tasks.Copying}
+TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copying": tasks.Copying}
 
 
 class Trained(NamedTuple):

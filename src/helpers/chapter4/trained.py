@@ -6,42 +6,58 @@ import argparse
 import copy
 import platform
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
-import numpy as np
 import pandas as pd
+import scipy.stats
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from helpers import checkpoints, compute, sweep, training
 from helpers.checkpoints import Trained
-from helpers.tasks import PLACES, Copying, Counting
+from helpers.tasks import PLACES, Copying, Counting, RunningCount
 from helpers.transformer import Decoder
 
 LONGEST = 16  # the longest string of training
-COUNTING = Counting(lengths=(1, LONGEST), most=LONGEST, size=32)
+BATCH, RATE, WARMUP = 16, 3e-3, 100  # of counters: strings a step, largest rate, steps to reach it
+COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
 COPYING = Copying(lengths=(1, LONGEST), size=32)
 SIZES = {"counting": {"width": 64, "heads": 4, "layers": 2}, "copying": {"width": 32, "heads": 2, "layers": 3}}
-STEPS = {"counting": 800, "copying": 600}
-LENGTHS = (4, 8, 12, 16, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
+STEPS = {"counting": 640, "copying": 600}
+LEARNED = 0.99  # right at every length: the criterion for having learned to count
+LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
+PROBED = (12, 16, 20, 24, 32)  # at which a probe reads the counters' states
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
+PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
+READ = (16, 32, 64, 128, 256)  # at which a probe reads the copiers' states
 NEVER = 0  # in a table: no turn up to the last of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
+BASES = (
+    1.001,
+    10,
+    100,
+    500,
+    1000,
+    5000,
+    10_000,
+    100_000,
+    500_000,
+    1_000_000,
+)  # of the talk; a base of 1 turns nothing apart
 ENCODINGS = [
     PLAIN,
     *(PLAIN | {"encoding": name} for name in ("0.5-RoPE", "NoPE", "APE", "ALiBi")),
     PLAIN | {"window": 8},
     *(PLAIN | {"base": base} for base in (10, 100, 1_000_000)),
 ]
-TOKENISED = [
-    *(PLAIN | {"tokens": tokens} for tokens in ("separated", "chunks of 2", "chunks of 4")),
-    PLAIN | {"encoding": "NoPE", "tokens": "separated"},
-]
+OTHER_BASES = [PLAIN | {"base": base} for base in BASES if base not in (10, 100, 10_000, 1_000_000)]
+TOKENISED = [PLAIN | {"tokens": tokens} for tokens in ("separated", "chunks of 2", "chunks of 4")]
+COUNTED = [*ENCODINGS, *OTHER_BASES, *TOKENISED]
 
 
 def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int) -> Decoder:
@@ -53,7 +69,53 @@ def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, win
     )
 
 
+# Reading the states ---------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
+    """The last token's state after each layer, and after the last norm."""
+    x, found = model.embed(ids), []
+    for block in model.blocks:
+        x = block(x)
+        found.append(x[:, -1].float())
+    return [*found, model.norm(x)[:, -1].float()]
+
+
+def linear_probe(
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3
+) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
+    """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
+    middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
+    layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=100, line_search_fn="strong_wolfe")
+    inputs = (known - middle) / spread
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        value = nn.functional.cross_entropy(layer(inputs), labels) + penalty * layer.weight.square().sum() / 2
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    return torch.no_grad()(lambda new: layer((new - middle) / spread).argmax(-1))
+
+
+def share(probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]) -> float:
+    """How often a probe names the right label."""
+    return float((probe(new) == right).double().mean())
+
+
 # Counting ------------------------------------------------------------------------------------------------
+
+
+def train(model: Decoder, task: RunningCount, steps: int, seed: int) -> list[float]:
+    """Train a decoder on the running count: every answer weighs the same, the rate falls along a cosine."""
+    return training.fit(
+        model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=task.weights, seed=seed
+    )
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
@@ -66,15 +128,14 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128, seed: int = 0) -> Int[Tensor, " count"]:
-    """|answer - number of y| for strings of length n, with at most `task.most` y; no number counts as an answer of 0."""
+    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
     drawn, right = _questions(task, n, count, seed)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
-def likeliest(n: int, most: int = LONGEST, count: int = 128, seed: int = 0) -> float:
-    """The share of right answers to the same strings of whoever always names their most frequent count."""
-    _, right = _questions(Counting(most=most), n, count, seed)
-    return int(right.bincount().max()) / count
+def one_number(n: int, most: int = LONGEST) -> float:
+    """How often always naming one number is right where every count up to n, at most `most`, is equally likely."""
+    return 1 / (min(n, most) + 1)
 
 
 def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
@@ -108,40 +169,74 @@ def type_accuracy(trained: Trained, lengths: Sequence[int] = (8, 12, 16, 20, 24,
     return pd.DataFrame(rows)
 
 
+def probed(model: Decoder, task: RunningCount, layer: int, known: int = 768, new: int = 256) -> dict[str, float]:
+    """How often a linear read-out of the last token's state names the count, by length; `layer` is as in `states`.
+
+    "own_n" is fitted to strings of that length, "within_n" to strings of 1 to `LONGEST` letters, "shuffled_n" to wrong
+    counts: it has to fail. All are tested on other strings of n letters.
+    """
+
+    def seen(n: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
+        drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
+        counts = torch.tensor([string.count("y") for string in drawn])
+        return states(model, task.encode(drawn)[0])[layer], counts
+
+    parts = [seen(n, known // 8, 3_000 + n) for n in range(LONGEST // 2 + 1, LONGEST + 1)]
+    within = linear_probe(torch.cat([x for x, _ in parts]), torch.cat([c for _, c in parts]))
+    found = {}
+    for n in PROBED:
+        (old, counts), (fresh, right) = seen(n, known, 4_000 + n), seen(n, new, 5_000 + n)
+        mixed = counts[torch.randperm(len(counts), generator=torch.Generator().manual_seed(n))]
+        found[f"own_{n}"] = share(linear_probe(old, counts), fresh, right)
+        found[f"within_{n}"] = share(within, fresh, right)
+        found[f"shuffled_{n}"] = share(linear_probe(old, mixed), fresh, right)
+    return found
+
+
 def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count; test it inside and beyond the lengths of training."""
+    """Train one decoder to count; test it inside and beyond the lengths of training, and read its states."""
     task = replace(COUNTING, tokens=tokens)
     model = decoder("counting", task, encoding, base, window, seed)
-    found, spent, read = {}, 0.0, 0
-    began = time.process_time()
-
-    def batches(generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        nonlocal read
-        drawn = task(generator)
-        read += int((drawn[0] != 0).sum())
-        return drawn
-
-    def watch(step: int, model: Decoder) -> None:
-        nonlocal spent, began
-        spent += time.process_time() - began
-        if step:
-            quarter = 4 * step // steps
-            found.update({f"cpu_{quarter}": round(spent, 1), f"tokens_{quarter}": read})
-            found[f"inside_{quarter}"] = training.accuracy(model, replace(task, size=256), count=2)
-        began = time.process_time()
-
-    training.fit(model, batches, steps=steps, seed=seed, watch=watch, every=steps // 4)
+    losses, found = train(model, task, steps, seed), {}
+    found["loss"] = sum(losses[-20:]) / 20
+    found["inside"] = sum(float((errors(model, task, n, 64) == 0).double().mean()) for n in range(1, 17)) / 16
+    found["least"] = min(float((errors(model, task, n, 256) == 0).double().mean()) for n in (12, 13, 14, 15, 16))
     for n in LENGTHS:
-        wrong = errors(model, task, n)
+        wrong = errors(model, task, n, 256)
         found[f"right_{n}"] = float((wrong == 0).double().mean())
         found[f"error_{n}"] = float(wrong.double().mean())
-    alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[4:]]}
+    alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
     for name, strings in alone.items():
         right = torch.tensor([string.count("y") for string in strings])
         found[name] = float((answers(model, task, strings) == right).double().mean())
     for name, place in (("first", 0), ("last", -1)):
         found |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
     return {name: round(value, 4) for name, value in found.items()}
+
+
+def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to count; how often it names the count, and how often a probe of its states does, by length."""
+    model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
+    train(model, COUNTING, steps, seed)
+    found = {f"right_{n}": float((errors(model, COUNTING, n, 256) == 0).double().mean()) for n in PROBED}
+    for name, layer in (("layer1", 0), ("last", -1)):
+        found |= {f"{name}_{key}": value for key, value in probed(model, COUNTING, layer).items()}
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder to count, with commas or without, and test it on all lengths of training and just beyond."""
+    task = replace(COUNTING, tokens=tokens)
+    model = decoder("counting", task, encoding, 1e4, 0, seed)
+    train(model, task, steps, seed)
+    found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
+    by_length = [float((errors(model, task, n, 128) == 0).double().mean()) for n in range(1, LONGEST + 1)]
+    found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
+    return found | {f"right_{n}": float((errors(model, task, n, 256) == 0).double().mean()) for n in (18, 20, 24)}
+
+
+COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
+FEWER = COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)  # steps in which a decoder with commas reads as many tokens
 
 
 # Copying -------------------------------------------------------------------------------------------------
@@ -155,6 +250,30 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
     """
     wrong = (margin <= 0).nonzero()
     return int(lengths[int(wrong[0])]) if len(wrong) else NEVER
+
+
+def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to copy; how often it names the digit asked for in random strings, and a probe of its state."""
+    model = decoder("copying", COPYING, encoding, 1e4, 0, seed)
+    training.fit(model, COPYING, steps=steps, seed=seed)
+    found = {}
+    for n in READ:
+        for place in PLACES:
+            seen = []
+            for part in (1, 2):
+                drawn = replace(COPYING, lengths=(n, n), places=(place,), size=512 // part)
+                ids, targets = drawn(torch.Generator().manual_seed(6_000 + 10 * n + part))
+                digit = (targets[:, -1] == COPYING.vocabulary.index("1")).long()
+                seen.append((states(model, ids)[-1], digit))
+            (known, labels), (new, right) = seen
+            zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
+            with torch.no_grad():
+                logits = model.head(new)
+            found[f"right_{place}_{n}"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
+            found[f"probe_{place}_{n}"] = share(linear_probe(known, labels), new, right)
+            mixed = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(n))]
+            found[f"shuffled_{place}_{n}"] = share(linear_probe(known, mixed), new, right)
+    return {name: round(value, 4) for name, value in found.items()}
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
@@ -188,7 +307,7 @@ def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> 
 
 GROUPS = {
     "position encoding": ("encoding", ["NoPE", "ALiBi", "RoPE", "0.5-RoPE", "APE"]),
-    "base of RoPE": ("base", [10, 100, 10_000, 1_000_000]),
+    "base of RoPE": ("base", list(BASES)),
     "tokens": ("tokens", ["characters", "separated", "chunks of 2", "chunks of 4"]),
     "window": ("window", [0, 8]),
 }
@@ -221,42 +340,70 @@ def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
     return {name: table[names == name] for name in COPIERS}
 
 
-def by_budget(table: pd.DataFrame, encoding: str = "RoPE") -> dict[str, list[dict[str, float]]]:
-    """For each seed the accuracy without commas at the end, and with commas after as many steps, seconds and tokens."""
-    rows = table[(table.encoding == encoding) & (table.base == 10_000) & (table.window == 0)]
-    found = {"equal steps": [], "equal time": [], "equal tokens": []}
-    for _, pair in rows.groupby("seed"):
-        pair = pair.set_index("tokens")
-        plain, commas = pair.loc["characters"], pair.loc["separated"]
-        curve = [float(commas[f"inside_{q}"]) for q in range(1, 5)]
-        for name, unit in (("equal steps", None), ("equal time", "cpu"), ("equal tokens", "tokens")):
-            if unit is None:
-                reached = curve[-1]
-            else:
-                spent = [float(commas[f"{unit}_{q}"]) for q in range(1, 5)]
-                reached = float(np.interp(float(plain[f"{unit}_4"]), spent, curve))
-            found[name].append({"plain": float(plain.inside_4), "separated": reached})
-    return found
+class Gap(NamedTuple):
+    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
 
 
-def distance_left(table: pd.DataFrame) -> pd.Series:
-    """For every answer that turns, right at all lengths of training: the distance left, relative to 16 digits."""
-    parts = []
-    for end in (f"{place}_{digit}" for place in PLACES for digit in "01"):
-        rows = table[table[f"short_{end}"] & (table[f"turn_{end}"] != NEVER)]
-        parts.append(rows[f"distance_{end}"])
-    return pd.concat(parts)
+def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
+    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table."""
+    rows = table[table.encoding == encoding].set_index("seed")
+    plain = rows[rows.tokens == "characters"][where]
+    wanted = COMMA_STEPS if budget == "equal steps" else FEWER
+    gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
+    if len(gaps) < 2:
+        raise ValueError(f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}")
+    half = float(scipy.stats.t.ppf(0.975, len(gaps) - 1)) * float(gaps.sem())
+    return Gap(float(gaps.mean()), float(gaps.mean()) - half, float(gaps.mean()) + half, len(gaps))
+
+
+def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
+    """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier, or the last one.
+
+    Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided sign test.
+    """
+    names = table.encoding.replace({"0.5-RoPE": "RoPE"})
+    rows = []
+    for name in ("RoPE", "NoPE", "ALiBi", "APE"):
+        chosen, turns = table[(names == name) & (table.window == 0)], {place: [] for place in PLACES}
+        for digit in "01":
+            able = chosen[chosen[f"short_first_{digit}"] & chosen[f"short_last_{digit}"]]
+            for place in PLACES:
+                turns[place] += able[f"turn_{place}_{digit}"].replace(NEVER, 10 * TURNS[-1]).tolist()
+        first, last = (pd.Series(turns[place], dtype=float) for place in PLACES)
+        earlier = int((first < last).sum()), int((last < first).sum())
+        p = scipy.stats.binomtest(earlier[0], sum(earlier)).pvalue if sum(earlier) else 1.0
+        middle = [float("inf") if x > TURNS[-1] else float(x) for x in (first.median(), last.median())]
+        rows.append((name, len(first), *earlier, *middle, float(p)))
+    columns = ["encoding", "pairs", "first earlier", "last earlier", "first, median", "last, median", "p"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 # Command line --------------------------------------------------------------------------------------------
 
 NOTES = {
     "counting": [
-        "Decoders trained to say how many letters of a string of x and y are y: 800 steps of 32 strings of 1 to 16 letters",
-        "two layers, four heads, width 64; an answer is one token, 0 to 16, so longer strings too have at most 16 y",
-        "right_n, error_n: 128 strings of n letters; inside_q, cpu_q, tokens_q: accuracy on lengths 1 to 16, seconds of",
-        "CPU and tokens read after each quarter q of the steps; all_y: right on y, yy, … of 1 to 16; all_x_longer: on x",
-        "alone, 20 to 64; first_n, last_n: how often the answer rises by one when that letter turns from x to y",
+        "Decoders trained to say, after every letter of a string of x and y, how many are y: 640 steps of 16 strings of 16",
+        "letters, every answer weighs the same; two layers, four heads, width 64; an answer is one token, 0 to 16, so longer",
+        "strings too have at most 16 y; base 1.001 stands for 1. inside: all lengths to 16; least: the worst of 12 to 16;",
+        "right_n, error_n: 256 strings of n letters, each count equally often; all_y: right on y, yy, … of 1 to 16;",
+        "all_x_longer: on x alone, 20 to 64; first_n, last_n: how often the answer rises by one when that letter turns from",
+        "x to y",
+    ],
+    "counters": [
+        "Decoders trained to count as in counting_trained.csv. right_n: 256 strings of n letters, each count equally often, at",
+        "most 16; last_, layer1_: a linear read-out of the last token's state (after the last norm, after layer 1), fitted to",
+        "768 strings of n letters (own_n), to strings of 9 to 16 letters (within_n) or to shuffled counts (shuffled_n), how",
+        "often right on 256 other strings of n letters",
+    ],
+    "commas": [
+        "Decoders trained to count as in counting_trained.csv, with commas between the letters and without: 120 steps, and",
+        "63 with commas, in which as many tokens are read (read: in all). inside: right, mean of lengths 1 to",
+        "16; longest: at 16; right_n: beyond the lengths of training",
     ],
     "copying": [
         "Decoders trained to name the first or the last digit of a string of 0 and 1: 600 steps of 32 strings of 1 to 16",
@@ -264,6 +411,11 @@ NOTES = {
         "turn: first length with a wrong answer (0: none up to 512); short: right at every length up to 16; control: the",
         "same where all digits are alike; distance, effect: between question and control at the turn (at 512 without",
         "one), over their value at 16: L1 of the representations, and difference of the margins",
+    ],
+    "copiers": [
+        "Decoders trained as in copying_trained.csv, on random strings of n digits: right: how often the larger of the logits",
+        "of 0 and 1 is that of the digit asked for; probe: the same by a linear read-out of the same state, fitted to 512",
+        "other strings of that length; shuffled: fitted to shuffled digits. 256 strings",
     ],
 }
 CHECKPOINTS = {
@@ -278,17 +430,29 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
     for name, (kind, task, chosen, steps) in CHECKPOINTS.items():
         arguments = SIZES[kind] | {"window": None, "base": 1e4, "turning": 1.0} | chosen
         model = decoder(kind, task, chosen["encoding"], 1e4, 0, seed)
-        losses = training.fit(model, task, steps=steps, seed=seed)
-        inside = training.accuracy(model, replace(task, size=256), count=4)
-        outside = {
-            f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
-            for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
-        }
+        if kind == "counting":
+            losses = train(model, task, steps, seed)
+            rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
+            lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
+            found = {n: float((errors(model, task, n, 256) == 0).double().mean()) for n in lengths}
+            inside = min(found[n] for n in range(1, LONGEST + 1))
+            results = {"accuracy at the worst length of training": inside}
+            results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
+        else:
+            losses = training.fit(model, task, steps=steps, seed=seed)
+            rates = "AdamW, rate 3e-3"
+            results = {
+                "accuracy at the lengths of training": training.accuracy(model, replace(task, size=256), count=4)
+            }
+            results |= {
+                f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
+                for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
+            }
         checkpoints.save(
             folder / f"{name}.safetensors", model, task, arguments,
             what=f"A decoder of the course's own, trained for the toy task {kind}; nothing else was in its training.",
-            trained={"steps": steps, "seed": seed, "optimiser": "AdamW, rate 3e-3", "last loss": round(losses[-1], 5)},
-            results={"accuracy at the lengths of training": inside, **outside},
+            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
+            results=results,
             limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
             command="python -m helpers.chapter4.trained checkpoints --folder data/checkpoints",
             made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
@@ -304,18 +468,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument("--folder", type=Path, required=True, help="where weights and cards go")
         make_checkpoints(parser.parse_args(arguments[1:]).folder)
         return
-    runs = {"counting": (count_run, [*ENCODINGS, *TOKENISED]), "copying": (copy_run, ENCODINGS)}
+    comma_settings = [("characters", COMMA_STEPS), ("separated", COMMA_STEPS), ("separated", FEWER)]
+    runs = {
+        "counting": (count_run, [each | {"steps": STEPS["counting"]} for each in COUNTED]),
+        "copying": (copy_run, [_without_tokens(each) | {"steps": STEPS["copying"]} for each in ENCODINGS]),
+        "counters": (counter_run, [{"encoding": name, "steps": STEPS["counting"]} for name in PROBED_ENCODINGS]),
+        "copiers": (copier_run, [{"encoding": name, "steps": STEPS["copying"]} for name in PROBED_ENCODINGS]),
+        "commas": (
+            comma_run,
+            [
+                {"encoding": name, "tokens": tokens, "steps": steps}
+                for name in ("RoPE", "NoPE")
+                for tokens, steps in comma_settings
+            ],
+        ),
+    }
     parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
     parser.add_argument("task", choices=runs)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     function, configurations = runs[chosen.task]
-    if chosen.task == "copying":
-        configurations = [{k: v for k, v in each.items() if k != "tokens"} for each in configurations]
-    steps = STEPS[chosen.task]
-    settings = [each | {"seed": seed, "steps": steps} for seed in chosen.seeds for each in configurations]
+    settings = [
+        {name: value for name, value in each.items() if name != "steps"} | {"seed": seed, "steps": each["steps"]}
+        for seed in chosen.seeds
+        for each in configurations
+    ]
     sweep.run_line(parser, arguments, function, settings, NOTES[chosen.task])
+
+
+def _without_tokens(setting: sweep.Setting) -> sweep.Setting:
+    return {name: value for name, value in setting.items() if name != "tokens"}
 
 
 if __name__ == "__main__":

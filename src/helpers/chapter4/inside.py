@@ -1,0 +1,158 @@
+"""Counting within the lengths of training: does it fail with length, where nothing is new? The runs behind
+`data/counting_inside.csv`.
+"""
+
+import argparse
+import copy
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from helpers import sweep, training
+from helpers.chapter4 import trained
+from helpers.tasks import RunningCount
+from helpers.transformer import Decoder
+
+STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string
+
+
+def task(longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None) -> RunningCount:
+    """The count so far after each of `longest` letters."""
+    return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
+
+
+@torch.no_grad()
+def read(model: Decoder, drawn: RunningCount, seed: int = 10**6) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
+    """Fresh strings, every place: whether the answer is right, and the logit of the right answer minus the next largest.
+
+    Places that are not asked about count as right and have margin NaN.
+    """
+    right, margins = [], []
+    for part in range(0, drawn.size, 128):
+        ids, targets = task(drawn.lengths[1], 128, drawn.tokens, drawn.most)(torch.Generator().manual_seed(seed + part))
+        logits, unasked = model(ids).float(), targets == training.UNASKED
+        wanted = targets.clamp(min=0)[..., None]
+        own = logits.gather(-1, wanted)[..., 0]
+        other = logits.scatter(-1, wanted, -torch.inf).amax(-1)
+        margins.append((own - other).masked_fill(unasked, torch.nan))
+        right.append((own > other) | unasked)
+    return torch.cat(right)[:, 1:], torch.cat(margins)[:, 1:]
+
+
+def apart(known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]) -> dict[str, float]:
+    """How far the states of neighbouring counts are apart, in the upper half of the counts, relative to a state's size.
+
+    Returns:
+        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along it, over the gap;
+        "rounding": the same of what bf16 changes in them. Medians over c.
+    """
+    size, rows = float(known.norm(dim=1).mean()), []
+    for c in range(int(labels.max()) // 2, int(labels.max())):
+        low, high = labels == c, labels == c + 1
+        if min(int(low.sum()), int(high.sum())) < 3:
+            continue
+        between = known[high].mean(0) - known[low].mean(0)
+        gap = between.norm()
+        along = between / gap
+        spread = ((known[low] - known[low].mean(0)) @ along).std() / gap
+        rounding = ((rounded[low] - known[low]) @ along).square().mean().sqrt() / gap
+        rows.append(torch.stack([gap / size, spread, rounding]))
+    return dict(zip(("gap", "spread", "rounding"), torch.stack(rows).median(0).values.tolist(), strict=True))
+
+
+def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and just beyond."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), width, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    small = copy.deepcopy(model).to(torch.bfloat16)
+    quarters = [q * longest // 4 - 1 for q in range(1, 5)]
+    found = {"loss": sum(losses[-20:]) / 20}
+    for name, each in (("", model), ("bf16_", small)):
+        right, margins = read(each, task(longest, 512))
+        share = right.double().mean(0)
+        found |= {f"{name}right_{q}": float(share[n]) for q, n in enumerate(quarters, 1)}
+        found[f"{name}least"] = float(share.min())
+        if not name:
+            poor = (share < trained.LEARNED).nonzero()
+            found["holds_to"] = int(poor[0]) if len(poor) else longest  # right at every length up to this one
+            for q in (1, 4):
+                low, middle = margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
+                found |= {f"margin_low_{q}": low, f"margin_{q}": middle}
+    beyond, margins = read(model, task(3 * longest // 2, 512, most=longest))
+    asked = ~margins.isnan()
+    found |= {
+        f"beyond_{q}": float(beyond[:, n][asked[:, n]].double().mean())
+        for q, n in ((5, 5 * longest // 4 - 1), (6, 3 * longest // 2 - 1))
+    }
+    parts = []
+    for part, size in ((1, 2048), (2, 512)):
+        ids, targets = task(longest, size)(torch.Generator().manual_seed(2 * 10**6 + part))
+        parts.append((ids, targets[:, -1] - drawn.vocabulary.index("0")))
+    (ids, labels), (new, right) = parts
+    layers, fresh = trained.states(model, ids), trained.states(model, new)
+    for name, k in (("probe_1", 0), ("probe", -1)):
+        found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
+    mixed = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+    found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
+    found |= apart(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
+    y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
+    ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
+    with torch.no_grad():
+        line = model.states(ones)[0, 1:]
+    for q in (1, 2, 4):
+        n = min(q * longest // 4, longest - 1)
+        found[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
+    return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def settings(seeds: Sequence[int] = (0, 1, 2)) -> list[sweep.Setting]:
+    """The grid, in the order in which it is run: what tells most stands first, for every seed."""
+
+    def cell(encoding: str, width: int, longest: int, seed: int, budget: int = 1) -> sweep.Setting:
+        steps = budget * STEPS_A_LETTER * longest
+        return {"encoding": encoding, "width": width, "longest": longest, "steps": steps, "seed": seed}
+
+    cells = []
+    for seed in seeds[:2]:
+        for names in (("NoPE", "RoPE"), ("APE", "ALiBi")):
+            cells += [cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in names]
+        cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
+    cells += [cell(name, 64, 128, seeds[0]) for name in ("NoPE", "RoPE")]
+    for name in ("NoPE", "RoPE"):
+        cells += [cell(name, 64, longest, seeds[0], 2) for longest in (16, 32, 64)]
+    for seed in seeds[2:]:
+        cells += [
+            cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in ("NoPE", "RoPE", "APE", "ALiBi")
+        ]
+        cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
+    cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
+    return cells
+
+
+NOTES = [
+    "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
+    "longest length; the share of y of a string is drawn evenly, every answer weighs the same in the loss; two layers,",
+    "four heads, AdamW, rate 3e-3 falling along a cosine. right_q: after q quarters of the longest length, every count",
+    "equally often; least: at the worst length; holds_to: right in .99 at every length up to it; bf16_: weights and",
+    "arithmetic rounded; margin: right logit minus the next, median and 5 % quantile, at q quarters; beyond_5, beyond_6:",
+    "at 5 and 6 quarters, counts up to the longest; probe: a new linear read-out of the last state at the longest",
+    "length, probe_1: of the first layer, probe_shuffled: fitted to shuffled counts; gap: distance of neighbouring counts'",
+    "mean states over the size of a state, spread, rounding: along it, over the gap; ones_q: between n and n + 1 y alone",
+]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m helpers.chapter4.inside", description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--cells", type=int, help="the first cells of the grid only")
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    sweep.run_line(parser, arguments, run, settings(chosen.seeds)[: chosen.cells], NOTES)
+
+
+if __name__ == "__main__":
+    main()
