@@ -417,6 +417,26 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
     return require.finite("codes", codes @ (counts @ codes))
 
 
+def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[Tensor, " m"]:
+    """The counts as the solution of linear equations: the sum of the tokens' codes, and that the counts add up to n.
+
+    With n known the counts lie on a hyperplane, so m - 1 dimensions in general position are enough. For a simplex, unit
+    vectors whose products are all -1/d with d = m - 1, the solution is the affine read-out (<sum, code> + n/d) / (1 + 1/d).
+    Where the equations do not fix the counts, the smallest solution is given.
+
+    Raises:
+        ValueError: as `histogram`.
+
+    >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
+    >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
+    [1.0, 0.0, 2.0]
+    """
+    histogram(tokens, codes)
+    rows = torch.cat([codes.double(), torch.ones(len(codes), 1, dtype=torch.float64)], 1)
+    counts = torch.bincount(tokens.long(), minlength=len(codes)).double()
+    return require.finite("codes", (counts @ rows) @ torch.linalg.pinv(rows))
+
+
 def longest_counted(coherence: float) -> int | None:
     """The longest sequence in which `histogram`, rounded, is right whatever the tokens are; None where there is no end.
 

@@ -4,13 +4,15 @@ from collections.abc import Callable
 
 import pandas as pd
 import torch
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from helpers import checkpoints, collapse, compute, counting, data, style
-from helpers.chapter4 import asked, measures, trained
+from helpers.chapter4 import asked, inside, measures, trained
 from helpers.checkpoints import Trained
+from helpers.tasks import PLACES
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -128,28 +130,33 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
 
 
 def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
-    """The share of symbols counted right from the sum of their codes, by width."""
+    """The share of symbols counted right from the sum of their codes, by width, with two read-outs."""
     tried = sorted({max(1, round(vocabulary * k / 16)) for k in range(1, 20)} | {vocabulary - 1, vocabulary})
     shares = [measures.counted(vocabulary, width, codes, length) for width in tried]
+    solved = [measures.counted(vocabulary, width, "random", length, readout="solved") for width in tried]
     sure = [counting.longest_counted(counting.welch_bound(vocabulary, width)) for width in tried]
-    exact = [width for width, share in zip(tried, shares, strict=True) if share == 1]
-    title = f"All counts right from width {exact[0]}" if exact else f"At most {max(shares):.0%} of the counts are right"
-    if exact and any(share < 1 for width, share in zip(tried, shares, strict=True) if width > exact[0]):
-        title = f"All counts right at {len(exact)} of {len(tried)} widths"
-    ax = style.axes(title, "width / vocabulary", "counts that are right")
-    ax.plot([width / vocabulary for width in tried], shares, "o-", color=BLUE)
+    exact = {
+        name: next((width for width, share in zip(tried, found, strict=True) if share == 1), None)
+        for name, found in (("product", shares), ("solved", solved))
+    }
+    ends = [f"{name}: width {width}" if width else f"{name}: never" for name, width in exact.items()]
+    ax = style.axes(f"All counts right, {', '.join(ends)}", "width / vocabulary", "counts that are right")
+    places = [width / vocabulary for width in tried]
+    ax.plot(places, solved, "s--", color=GREEN, ms=6, label="solved, n known")
+    ax.plot(places, shares, "o-", color=BLUE, label="product")
     absent = measures.absent(vocabulary, length)
     ax.axhline(absent, color=RED, lw=1.5, ls="--")
     ax.text(0.01, max(absent + 0.015, 0.09), "always answering 0", color=RED, size=13)
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
     ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
     ax.set(ylim=(-0.03, 1.06), xlim=(0, 1.21))
-    half = tried.index(vocabulary // 2)
-    below = tried.index(vocabulary - 1)
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.35))
+    half, below, at = (tried.index(width) for width in (vocabulary // 2, vocabulary - 1, vocabulary))
     return ax, (
-        f"{vocabulary} symbols, {codes} codes, {length} tokens: {shares[half]:.0%} right at half the width, "
-        f"{shares[below]:.0%} one below it, {shares[tried.index(vocabulary)]:.0%} at it; always answering 0 is right for {absent:.0%}. No codes of half the width are "
-        f"right for every sequence longer than {sure[half]}."
+        f"{vocabulary} symbols, {codes} codes, {length} tokens, product with the code: {shares[half]:.0%} right at half the "
+        f"width, {shares[below]:.0%} one below it, {shares[at]:.0%} at it; solved with n known {solved[half]:.0%}, "
+        f"{solved[below]:.0%}, {solved[at]:.0%}; always answering 0 is right for {absent:.0%}. No codes of half the width are "
+        f"right by the product for every sequence longer than {sure[half]}."
     )
 
 
@@ -385,27 +392,32 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
     ax = style.axes("", "letters in the string", "share of right counts", log="x")
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.text(trained.LONGEST * 0.97, 0.03, "training", color=BLUE, ha="right", size=14)
+    shades = FIVE if len(runs) <= len(FIVE) else [colormaps["viridis"](k / len(runs)) for k in range(len(runs))]
     means = {}
-    for (name, rows), colour in zip(runs.items(), FIVE, strict=False):
+    for (name, rows), colour in zip(runs.items(), shades, strict=False):
         colour = style.ENCODINGS.get(name.replace("0.5-RoPE", "p-RoPE"), colour)
         right = rows[[f"right_{n}" for n in lengths]]
         means[name] = right.mean().tolist()
         ax.fill_between(lengths, right.min(), right.max(), color=colour, alpha=0.12, lw=0)
         ax.plot(lengths, means[name], "o-", color=colour, label=name)
-    one = [trained.likeliest(n) for n in lengths]
+    one = [trained.one_number(n) for n in lengths]
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
     ax.set_xticks(lengths, [str(n) for n in lengths])
     ax.minorticks_off()
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    far = lengths.index(2 * trained.LONGEST)
-    best, worst = (pick(means, key=lambda name: means[name][far]) for pick in (max, min))
-    ax.set_title(f"At twice the length: {best} {means[best][far]:.0%}, {worst} {means[worst][far]:.0%}")
-    inside = min(mean[lengths.index(8)] for mean in means.values())
-    seeds = len(next(iter(runs.values())))
+    falls = {
+        name: next((n for n, share in zip(lengths, mean, strict=True) if share < trained.LEARNED), None)
+        for name, mean in means.items()
+    }
+    first, last = min(at or 10**6 for at in falls.values()), max(at or 10**6 for at in falls.values())
+    ax.set_title(f"The fall starts at {first} letters" + (f" to {last}" if last != first else ""))
+    far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
     return ax, (
-        f"All are right in at least {inside:.0%} at 8 letters; at {lengths[far]}: "
-        + ", ".join(f"{name} {mean[far]:.0%}" for name, mean in means.items())
+        f"Right in less than {trained.LEARNED:.0%} from "
+        + ", ".join(f"{at} ({name})" for name, at in falls.items())
+        + f" letters on; at {lengths[far]} right in "
+        + ", ".join(f"{mean[far]:.0%} ({name})" for name, mean in means.items())
         + f"; always naming one number {one[far]:.0%}. Means of {seeds} seeds, band: their range."
     )
 
@@ -429,26 +441,27 @@ def letters_noticed(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def separators(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Accuracy inside the lengths of training, with commas and without, after equal steps, time and tokens."""
-    found = trained.by_budget(table)
-    ax = style.axes("", "", "share of right counts, 1 to 16 letters")
-    spread = []
-    for place, (name, pairs) in enumerate(found.items()):
-        for side, (kind, colour) in enumerate((("plain", BLUE), ("separated", RED))):
-            values = [pair[kind] for pair in pairs]
-            x = place + (side - 0.5) * 0.25
-            ax.plot([x] * len(values), values, "o", color=colour, alpha=0.6, label=kind if place == 0 else "_")
-            ax.plot([x - 0.08, x + 0.08], [sum(values) / len(values)] * 2, color=colour, lw=4)
-        gains = [pair["separated"] - pair["plain"] for pair in pairs]
-        spread.append((name, sum(gains) / len(gains), sum(gain > 0 for gain in gains), len(gains)))
-    ax.set_xticks(range(len(found)), list(found))
-    ax.set_xlim(-0.5, len(found) - 0.4)
-    ax.grid(axis="x", visible=False)
-    ax.legend(loc="lower right")
-    gains = [f"{100 * gain:+.0f} ({name.split()[-1]})" for name, gain, _, _ in spread]
-    ax.set_title(f"Commas, in points at equal budgets: {', '.join(gains)}", fontsize=15)
-    return ax, "Accuracy with commas minus without, RoPE: " + "; ".join(
-        f"{name} {gain:+.3f} on average, better in {better} of {count} seeds" for name, gain, better, count in spread
+    """What commas change inside the lengths of training: the mean gap and its interval, by encoding and budget."""
+    ax = style.axes("", "accuracy with commas minus without", "", height=4.2)
+    said, names = [], []
+    for encoding in ("RoPE", "NoPE"):
+        for budget in ("equal steps", "equal tokens"):
+            gap, row = trained.commas(table, encoding, budget), len(names)
+            ax.plot([gap.low, gap.high], [row, row], color=style.ENCODINGS[encoding], lw=4)
+            ax.plot([gap.mean], [row], "o", color=style.ENCODINGS[encoding], ms=11)
+            names.append(f"{encoding}, {budget}")
+            said.append(f"{names[-1]} {100 * gap.mean:+.0f} ({100 * gap.low:+.0f} to {100 * gap.high:+.0f})")
+    ax.axvline(0, color=BLACK, lw=1.5)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.grid(axis="y", visible=False)
+    gaps = [
+        trained.commas(table, name, budget) for name in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")
+    ]
+    helps, hurts = sum(gap.low > 0 for gap in gaps), sum(gap.high < 0 for gap in gaps)
+    ax.set_title(f"Commas: better in {helps} of {len(gaps)} comparisons, worse in {hurts}")
+    return ax, (
+        f"Points of accuracy with commas minus without, mean and 95 % interval over {gaps[0].seeds} seeds: {'; '.join(said)}."
     )
 
 
@@ -488,7 +501,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     first, middle, last = panels = figure.subplots(1, 3)
     first.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
     first.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
-    first.set(yscale="log", title="L1 distance")
+    first.set(yscale="log", title="distance (L1)")
     middle.plot(lengths, seen["margin"], color=RED, label="right − wrong")
     middle.plot(lengths, -seen["control"], ":", color=BLACK, label="digits all alike")
     middle.set(xlabel="digits in the string", title="margin (logits)")
@@ -504,13 +517,16 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
         ax.legend(loc="best", fontsize=13)
         ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
         ax.minorticks_off()
-    left, kept = float(seen["distance"][here] / seen["distance"][short]), float(effect[here] / effect[short])
+    kept = float(effect[here] / effect[short])
+    by_itself = float(-seen["control"][short] / effect[short])
     where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
-    figure.suptitle(f"{name}: {where}, with {left:.0%} of the distance", x=0.01, ha="left", weight="bold")
+    title = f"{name}: {where}, with {kept:.0%} of the effect" + (f"; {by_itself:.0%} is enough" if at else "")
+    figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, (
-        f"{place} digit, a {digit} among others: the answer {where}. There the distance is {seen['distance'][here]:.1f}, "
-        f"{left:.0%} of that at {trained.LONGEST} digits, and the digit's effect {effect[here]:.1f} logits ({kept:.0%}); "
-        f"asked for the other place it is {seen['swapped'][here]:.1f}."
+        f"{place} digit, a {digit} among others: the answer {where}. There the distance is {seen['distance'][here]:.1f} and "
+        f"the digit's effect {effect[here]:.1f} logits, {kept:.0%} of that at {trained.LONGEST} digits; by the margins at "
+        f"{trained.LONGEST} an answer turns at {by_itself:.0%}. Asked for the other place the effect is "
+        f"{seen['swapped'][here]:.1f}."
     )
 
 
@@ -543,17 +559,126 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     )
 
 
-def distance_at_turn(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How much of the distance of representations is left where the answer turns."""
-    left = trained.distance_left(table)
-    ax = style.axes("", "distance at the turn / distance at 16 digits", "answers that turn", height=4.2)
-    ax.hist(left, bins=[k / 20 for k in range(21 + int(20 * max(left.max() - 1, 0)))], color=BLUE)
-    middle = float(left.median())
-    ax.axvline(middle, color=RED)
-    ax.text(middle - 0.01, 0.93, "median", color=RED, ha="right", transform=ax.get_xaxis_transform())
-    style.counted(ax, x=False, y=True)
-    ax.set_title(f"Answers turn with {middle:.0%} of the distance left")
-    few = int((left < 0.1).sum())
-    return ax, (
-        f"{len(left)} answers turn; the distance left has median {middle:.0%}, and is below 10 % in {few} of them."
+def copiers_read(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How often copiers name the digit asked for beyond the training, and how often a linear read-out of the state does."""
+    kinds = {
+        "right": ("o", "the decoder"),
+        "probe": ("s", "read-out of its state"),
+        "shuffled": ("x", "shuffled digits"),
+    }
+    ax = style.axes("", "share of right answers, 128 digits", "", height=4.6)
+    names, n = list(dict.fromkeys(table.encoding)), trained.READ[-1]
+    rows = [(name, place) for name in names for place in PLACES]
+    means = {}
+    for row, (name, place) in enumerate(rows):
+        cells = table[table.encoding == name]
+        for kind, (mark, label) in kinds.items():
+            values = cells[f"{kind}_{place}_{n}"]
+            means[name, place, kind] = float(values.mean())
+            colour = GREY if kind == "shuffled" else style.ENCODINGS[name]
+            fill = "none" if kind == "right" else colour
+            ax.plot(values, [row] * len(values), mark, color=colour, mfc=fill, mew=2, label=label if row == 0 else "_")
+    ax.set_yticks(range(len(rows)), [f"{name}, {place}" for name, place in rows])
+    ax.set_ylim(len(rows) - 0.5, -0.5)
+    ax.set_xlim(0.3, 1.03)
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    there = sum(means[name, place, "probe"] >= 0.95 for name, place in rows)
+    ax.set_title(f"The digit is in the state in {there} of {len(rows)} cases")
+    listed = ", ".join(
+        f"{name} {place} {means[name, place, 'right']:.0%} and {means[name, place, 'probe']:.0%}"
+        for name, place in rows
     )
+    worst = max(value for (_, _, kind), value in means.items() if kind == "shuffled")
+    return ax, (
+        f"Random strings of {n} digits, decoder and linear read-out of its last state: {listed}; fitted to shuffled digits at "
+        f"most {worst:.0%}. A point a seed, {len(table) // len(names)} seeds."
+    )
+
+
+# Lab: is the count still there? -----------------------------------------------------------------------------
+
+
+def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
+    """How often a counter is right, and how often linear read-outs of its states are, by length."""
+    rows, lengths = table[table.encoding == encoding], list(trained.PROBED)
+    lines = {
+        "the decoder": ("right", RED, "o-"),
+        "read-out, last state": ("last_own", BLUE, "s-"),
+        "read-out, layer 1": ("layer1_own", GREEN, "^--"),
+        "read-out from 9–16": ("last_within", PURPLE, "v--"),
+        "shuffled counts": ("last_shuffled", GREY, ":"),
+    }
+    ax = style.axes("", "letters in the string", "share of right counts", log="x")
+    ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
+    means = {}
+    for name, (column, colour, look) in lines.items():
+        values = rows[[f"{column}_{n}" for n in lengths]]
+        means[name] = values.mean().tolist()
+        ax.fill_between(lengths, values.min(), values.max(), color=colour, alpha=0.12, lw=0)
+        ax.plot(lengths, means[name], look, color=colour, label=name)
+    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.minorticks_off()
+    ax.set_ylim(-0.02, 1.04)
+    style.label(ax)
+    at = lengths.index(24)
+    ax.set_title(
+        f"{encoding}, 24 letters: {means['the decoder'][at]:.0%} right, {means['read-out, last state'][at]:.0%} in the state"
+    )
+    return ax, (
+        f"{encoding}, at {', '.join(map(str, lengths))} letters: "
+        + "; ".join(f"{name} {', '.join(f'{x:.0%}' for x in mean)}" for name, mean in means.items())
+        + f". Means of {len(rows)} seeds, band: their range."
+    )
+
+
+# Lab: within the lengths of training ----------------------------------------------------------------------------
+
+
+INSIDE = {
+    "right at N letters": ("right_4", "share of right counts at N letters"),
+    "distance of neighbours": ("gap", "distance of neighbouring counts / size"),
+    "margin": ("margin_low_4", "margin, 5 % quantile (logits)"),
+    "read-out of layer 1": ("probe_1", "right by a read-out of layer 1"),
+}
+
+
+def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
+    """Decoders trained on strings of up to N letters, tested at N: one quantity against N, by encoding."""
+    column, name = INSIDE[what]
+    rows = table[(table.width == 64) & (table.steps == inside.STEPS_A_LETTER * table.longest)]
+    means = rows.groupby(["encoding", "longest"])[column].mean()
+    ax = style.axes("", "N, the longest string of training (letters)", name, log="x")
+    lengths = sorted(rows.longest.unique())
+    for encoding in dict.fromkeys(rows.encoding):
+        here = means[encoding]
+        cells = rows[rows.encoding == encoding]
+        ax.plot(cells.longest, cells[column], "o", color=style.ENCODINGS[encoding], alpha=0.5)
+        ax.plot(here.index, here, "-", color=style.ENCODINGS[encoding], label=encoding)
+    if what == "right at N letters":
+        cells = rows[rows.encoding == "NoPE"]
+        rounded = cells.groupby("longest").bf16_right_4.mean()
+        ax.plot(rounded.index, rounded, ":", color=style.ENCODINGS["NoPE"], label="NoPE in bf16")
+    if column in ("right_4", "probe_1"):
+        ax.set_ylim(-0.02, 1.04)
+    else:
+        ax.set_yscale("log")
+    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.minorticks_off()
+    style.label(ax)
+    ends = {
+        encoding: (means[encoding].iloc[0], means[encoding].iloc[-1], means[encoding].index[-1])
+        for encoding in dict.fromkeys(rows.encoding)
+    }
+    listed = ", ".join(f"{k} {style.number(a)} → {style.number(b)} (N = {n})" for k, (a, b, n) in ends.items())
+    low, high = min(b for _, b, _ in ends.values()), max(b for _, b, _ in ends.values())
+    titles = {
+        "right at N letters": f"Nothing new, and {low:.0%} to {high:.0%} right at the longest string",
+        "distance of neighbours": "Neighbouring counts come nearer as N grows",
+        "margin": "The margin of the answers shrinks as N grows",
+        "read-out of layer 1": "What one layer knows of the count falls as N grows",
+    }
+    falls = all(b < a for a, b, _ in ends.values())
+    ax.set_title(titles[what] if falls or what == "right at N letters" else f"{what.capitalize()} by N")
+    seeds = rows.groupby(["encoding", "longest"]).seed.nunique()
+    return ax, f"{what.capitalize()}, from N = {lengths[0]}: {listed}. A point a seed ({seeds.min()} to {seeds.max()})."

@@ -67,14 +67,19 @@ def first_misread(dtype: str, most: int = 200) -> int | None:
 # Width ---------------------------------------------------------------------------------------------------
 
 
-def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 10, seed: int = 0) -> float:
-    """The share of symbols whose count in a random sequence is read right from the sum of the codes."""
-    right = 0
+def counted(
+    vocabulary: int, width: int, kind: str, length: int, trials: int = 10, seed: int = 0, readout: str = "product"
+) -> float:
+    """The share of symbols whose count in a random sequence is read right from the sum of the codes.
+
+    `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
+    """
+    read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
     for trial in range(seed, seed + trials):
         codes = counting.codes(vocabulary, width, kind, trial)
         tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(trial))
         exact = torch.bincount(tokens, minlength=vocabulary)
-        right += int((counting.histogram(tokens, codes) - exact).abs().lt(0.5).sum())
+        right += int((read(tokens, codes) - exact).abs().lt(0.5).sum())
     return right / (trials * vocabulary)
 
 

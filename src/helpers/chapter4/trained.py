@@ -33,7 +33,7 @@ LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested;
 PROBED = (12, 16, 20, 24, 32)  # at which a probe reads the counters' states
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
-READ = (16, 32, 64, 128, 256)  # at which a probe reads the copiers' states
+READ = (32, 128)  # at which a probe reads the copiers' states
 NEVER = 0  # in a table: no turn up to the last of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
