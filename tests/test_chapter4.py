@@ -50,12 +50,20 @@ def test_a_misread_state_is_nearer_to_a_neighbour():
     here = counting.last_state("1" * n, first=True, causal=True, dtype="bf16").double()
     assert (exact[n] - here).norm() > min((exact[k] - here).norm() for k in (n - 1, n + 1))
     assert measures.first_misread("fp64", 20) is None
+    assert measures.misread("fp64", 2, 20) == "above 20"
 
 
 def test_codes_count_all_at_the_vocabulary_and_fewer_below():
     assert measures.counted(32, 32, "tight", 4096) == 1
     assert measures.counted(32, 24, "tight", 4096) < 0.1 < measures.counted(32, 24, "tight", 8)
     assert measures.counted(32, 32, "random", 4096) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["random", "tight"])
+def test_with_n_known_one_dimension_fewer_than_symbols_is_enough(kind):
+    assert measures.counted(32, 31, "random", 4096, readout="solved") == 1
+    assert measures.counted(32, 30, kind, 4096, readout="solved") < 0.9
+    assert measures.counted(32, 31, kind, 4096) < 0.5, "the plain product needs all"
 
 
 def test_pieces_put_together_are_the_text():
@@ -165,6 +173,9 @@ def test_random_codes_would_not_count(monkeypatch):
     plain = counting.codes
     monkeypatch.setattr(counting, "codes", lambda m, d, kind="tight", seed=0: plain(m, d, "random", seed))
     assert claims.wide_enough_counts().verdict == FAILS
+    assert claims.transition_at_the_vocabulary().verdict == CORRECTED  # one below the vocabulary, solved
+    plain_solved = counting.solved_histogram
+    monkeypatch.setattr(counting, "solved_histogram", lambda t, c: plain_solved(t, c) + 1)
     assert claims.transition_at_the_vocabulary().verdict == FAILS
 
 

@@ -166,3 +166,29 @@ def test_language_asks_for_the_next_character_and_holds_a_part_out():
     for arguments in ({"part": "both"}, {"lengths": (1, 700), "part": "held out"}):
         with pytest.raises(ValueError, match=next(iter(arguments))):
             Language(**arguments)
+
+
+@pytest.mark.parametrize("tokens", tasks.TOKENS)
+def test_running_counts_are_those_of_the_string_so_far(tokens):
+    task = tasks.RunningCount(lengths=(1, 9), tokens=tokens, most=6, size=8)
+    ids, targets = task(torch.Generator().manual_seed(1))
+    for row, asked in zip(ids, targets, strict=True):
+        words, seen = task.text(row).split(), 0
+        for word, answer in zip(words, asked.tolist(), strict=True):
+            seen += word.count("y")
+            letter = set(word) <= set("xy")
+            assert answer == (task.vocabulary.index(str(seen)) if letter and seen <= 6 else -100)
+        string = "".join(word for word in words if set(word) <= set("xy"))
+        if string.count("y") <= 6:
+            encoded, _ = task.encode([string])
+            assert encoded[0].tolist() == row.tolist(), "the same tokens as one string alone"
+
+
+def test_running_counts_are_drawn_evenly_and_weighed_evenly():
+    task = tasks.RunningCount(lengths=(1, 6), most=6, size=60_000)
+    _, targets = task(torch.Generator().manual_seed(0))
+    first = task.vocabulary.index("0")
+    last = (targets[:, -1] - first).bincount(minlength=7) / task.size
+    assert last.tolist() == pytest.approx([1 / 7] * 7, abs=0.01)
+    total = (targets[:, 1:] - first).flatten().bincount(minlength=7) * task.weights[first : first + 7]
+    assert (total / total.mean()).tolist() == pytest.approx([1] * 7, abs=0.05)

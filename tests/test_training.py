@@ -147,3 +147,34 @@ def test_bad_input_is_named(tmp_path):
         training.accuracy(small(), BATCHES, count=0)
     with pytest.raises(ValueError, match="targets that count"):
         training.accuracy(small(), lambda g: (torch.zeros(1, 2).long(), torch.full((1, 2), training.UNASKED)))
+
+
+def test_along_a_cosine_the_last_step_changes_nothing():
+    """The rate is 0 there: one step fewer leaves the same weights, and without the cosine it does not."""
+    for cosine in (True, False):
+        before, after = small(), small()
+        seen = []
+        training.fit(
+            before, BATCHES, steps=6, cosine=cosine, watch=lambda s, m, seen=seen: seen.append(weights(m)), every=1
+        )
+        assert torch.equal(seen[-1], seen[-2]) == cosine
+        training.fit(after, BATCHES, steps=6, cosine=cosine)
+        assert torch.equal(weights(before), weights(after))
+
+
+def test_a_weight_of_zero_leaves_a_token_out():
+    """Two targets, one of them without weight: the loss is that of the other one alone."""
+
+    def both(generator):
+        return torch.tensor([[1, 2]]), torch.tensor([[3, 4]])
+
+    def one(generator):
+        return torch.tensor([[1, 2]]), torch.tensor([[3, training.UNASKED]])
+
+    weighed = torch.ones(64)
+    weighed[4] = 0
+    models = [small(), small()]
+    losses = [training.fit(models[0], both, steps=3, weights=weighed), training.fit(models[1], one, steps=3)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    with pytest.raises(ValueError, match="weights"):
+        training.fit(small(), both, steps=1, weights=torch.ones(2, 2))

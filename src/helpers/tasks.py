@@ -161,7 +161,7 @@ class RunningCount(Counting):
         weights[first : first + self.most + 1] = torch.where(often > 0, 1 / often, 0.0)
         return weights
 
-    def rows(self, y: Int[Tensor, "b n"]) -> Batch:
+    def rows(self, y: Int[Tensor, "b letters"]) -> Batch:
         """Tokens and targets of strings of one length, 1 where a letter is y: every place is asked about."""
         number = {text: place for place, text in enumerate(self.vocabulary)}
         ends = _ends(y.shape[1], TOKENS[self.tokens])

@@ -71,9 +71,14 @@ def fit(
         require.integer(name, value, least)
     require.seed(seed)
     require.number("rate", rate, above=0)
+    require.flag("cosine", cosine)
+    place = next(model.parameters()).device
+    if weights is not None:
+        weights = require.tensor("weights", weights, "v").to(place)
     optimiser = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0)
     run, turn = {"seed": seed, "rate": rate, "warmup": warmup}, math.pi / steps
-    place = next(model.parameters()).device
+    if cosine:
+        run["falls to 0 at step"] = steps
     losses = _resume(model, optimiser, Path(checkpoint), run) if checkpoint and Path(checkpoint).is_file() else []
     if watch is not None and not losses:
         watch(0, model)

@@ -88,10 +88,10 @@ def first_token_reach() -> Found:
     found = {name: counting.first_token_limit(name) for name in stated}
     still = [Fraction(1, 1 + limit) - Fraction(1, 2 + limit) for limit in found.values()]
     listed = ", ".join(f"{limit:,} ({name})" for name, limit in found.items())
-    network = {name: measures.first_misread(name) for name in ("bf16", "fp16")}
+    network = {name: measures.misread(name) for name in ("bf16", "fp16")}
     measured = (
         f"right up to {listed}; there the exact weights of n and n + 1 differ by {float(still[0]):.1e} to "
-        f"{float(still[-1]):.1e}. A random Transformer errs first at {network['bf16']} and {network['fp16']} (fp16)"
+        f"{float(still[-1]):.1e}. Four random Transformers err first at {network['bf16']} and {network['fp16']} (fp16)"
     )
     numbers = {f"largest count, {name}": (None, float(limit)) for name, limit in found.items()}
     return Found(measured, verdict(found == stated and min(still) > 0), numbers)
@@ -308,12 +308,12 @@ def _able(runs: Iterable[pd.DataFrame]) -> bool:
 def counting_error_grows() -> Found:
     runs, lengths = _by_encoding(), trained.LENGTHS
     errors = {name: [float(rows[f"error_{n}"].mean()) for n in lengths] for name, rows in runs.items()}
-    chosen = [lengths.index(n) for n in (8, 16, 24, 48)]
+    chosen = [lengths.index(n) for n in (16, 24, 48)]
     grows = {name: all(e[a] < e[b] for a, b in pairwise(chosen)) for name, e in errors.items()}
     asked_ = asked.long(data.table("counting_smollm2"))
     short = asked_[asked_.length <= 10]
     measured = (
-        "decoders trained on 1 to 16 letters, mean error at 8, 16, 24, 48: "
+        "decoders trained on 1 to 16 letters, mean error at 16, 24, 48: "
         + "; ".join(f"{name} " + ", ".join(f"{e[k]:.2f}" for k in chosen) for name, e in errors.items())
         + f". SmolLM2-135M cannot decide: right in {int((short.error == 0).sum())} of {len(short)} with at most 10 items"
     )
@@ -352,7 +352,7 @@ MARGIN = 0.02  # of accuracy: what counts as no help
     statement="From scratch, commas between letters do not help to count at equal steps or equal tokens",
     reported="",
     shown=LAB + "Do commas help, at equal steps and tokens?",
-    varied="two encodings, two budgets, fifteen seeds; not the length of training",
+    varied="two encodings, two budgets, seeds; not the length of training",
 )
 def commas_do_not_help_from_scratch() -> Found:
     table = data.table("counting_commas")
@@ -412,18 +412,17 @@ def base_in_trained_decoders() -> Found:
 )
 def chunks_in_trained_decoders() -> Found:
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
-    inside = {name: rows.inside.tolist() for name, rows in runs.items()}
-    plain = inside["characters"]
-    chunks = [inside[name] for name in ("chunks of 2", "chunks of 4")]
+    lengths = [f"right_{n}" for n in (4, 8, 12, 16)]
+    inside = {name: rows[lengths].mean(axis=1).tolist() for name, rows in runs.items()}
+    plain, chunks = inside["characters"], [inside[name] for name in ("chunks of 2", "chunks of 4")]
     listed = ", ".join(f"{name} {sum(x) / len(x):.3f}" for name, x in inside.items())
-    worse = [max(each) < min(plain) for each in chunks]
-    lower = [sum(a < b for a, b in zip(each, plain, strict=True)) for each in chunks]
-    apart = any(worse) or any(min(each) > max(plain) for each in chunks)
+    worse = [max(each) < min(plain) - MARGIN for each in chunks]
+    room = min(sum(x) / len(x) for x in inside.values()) < 1 - MARGIN
     measured = (
-        f"RoPE, right on 1 to 16 letters at equal steps, mean of {len(plain)} seeds: {listed}; lower than with characters "
-        f"in {lower[0]} and {lower[1]} of {len(plain)} seeds, whose ranges {'are apart' if apart else 'overlap'}"
+        f"RoPE, right at 4, 8, 12 and 16 letters at equal steps, mean of {len(plain)} seeds: {listed}; a loss of more than "
+        f"{MARGIN} counts" + ("" if room else "; all are at the ceiling, where no loss could show")
     )
-    return Found(measured, verdict(all(worse), any(worse), able=_able(runs.values()), decided=apart))
+    return Found(measured, verdict(all(worse), any(worse), able=_able(runs.values()), decided=room))
 
 
 def _turns(rows: pd.DataFrame, place: str) -> list[float]:
@@ -461,24 +460,24 @@ def last_token_is_lost_first() -> Found:
     statement="Copying fails where the last representations have become too close to tell apart",
     reported="distances below the resolution of bf16 beside failures of copying",
     shown=LAB + "Is the digit still there?",
-    varied="four encodings, three seeds, 32 and 128 digits, both places; trained on 1 to 16 digits",
+    varied="two encodings, one decoder each, 32 to 128 digits, both places; trained on 1 to 16 digits",
 )
 def copying_fails_at_collapse() -> Found:
     table = data.table("copying_probed")
     right, read, control = (
-        pd.concat([table[f"{kind}_{place}_{n}"] for place in trained.PLACES for n in trained.READ])
+        pd.concat([table[f"{kind}_{place}_{n}"] for place in trained.PLACES for n in trained.READ[1:]])
         for kind in ("right", "probe", "shuffled")
     )
     lost = right < 0.9
-    there, gone = int((read[lost] >= 0.95).sum()), int((read[lost] < 0.75).sum())
+    there, falls, gone = (int(x.sum()) for x in (read[lost] >= 0.95, read[lost] < 0.95, read[lost] < 0.75))
     measured = (
-        f"{int(lost.sum())} of {len(right)} cells (encoding, seed, place, length 32 or 128) have fewer than 90 % right: in "
-        f"{there} of them a linear read-out of the same state names the digit in 95 % or more, in {gone} in fewer than 75 %; "
-        f"fitted to shuffled digits {control.mean():.0%}"
+        f"{int(lost.sum())} of {len(right)} cells (encoding, place, length 32, 64 or 128) have fewer than 90 % right: in "
+        f"{there} of them a linear read-out of the same state names the digit in 95 % or more, in {falls} it falls as well, to "
+        f"{read[lost].min():.0%} at the least, below 75 % in {gone}; fitted to shuffled digits {control.mean():.0%}"
     )
     return Found(
         measured,
-        verdict(gone > 0.9 * lost.sum(), gone > 0.1 * lost.sum(), decided=lost.sum() >= 10 and control.mean() < 0.6),
+        verdict(gone > 0.9 * lost.sum(), falls > 0.5 * lost.sum(), decided=lost.sum() >= 5 and control.mean() < 0.65),
     )
 
 
@@ -516,20 +515,20 @@ def _inside(width: int = 64) -> pd.DataFrame:
     statement="Masks and positions break the invariance to order, so Transformers have great difficulty in learning to count",
     reported="an explanation of the errors of large models",
     shown=LAB + "Within the lengths of training",
-    varied="four encodings, three lengths of training, seeds; small decoders trained for this task alone",
+    varied="four encodings, three lengths of training, one seed; small decoders trained for this task alone",
 )
 def counting_is_hard_to_learn() -> Found:
     table = _inside()
     means = table.groupby(["longest", "encoding"]).right_4.mean().unstack()
     listed = "; ".join(
-        f"{n} letters " + ", ".join(f"{name} {means.loc[n, name]:.3f}" for name in means) for n in means.index
+        f"{n} letters " + ", ".join(f"{name} {x:.3f}" for name, x in means.loc[n].dropna().items()) for n in means.index
     )
     seeds = int(table.groupby(["longest", "encoding"]).seed.nunique().min())
     measured = (
         f"causal decoders, trained on strings of up to N letters with {inside.STEPS_A_LETTER} N steps of 16 strings, right at N "
-        f"letters, at least {seeds} seed{'s' * (seeds > 1)}: {listed}"
+        f"letters, {seeds} seed{'s' * (seeds > 1)} or more: {listed}"
     )
-    low = means.to_numpy()
+    low = means.stack()
     return Found(measured, verdict(bool((low < 0.5).all()), bool((low < 0.9).any())))
 
 
@@ -538,16 +537,17 @@ def counting_is_hard_to_learn() -> Found:
     statement="Within the lengths of training counts do not fail with length, but neighbouring counts come nearer",
     reported="",
     shown=LAB + "Within the lengths of training",
-    varied="four encodings, lengths of training 16 to 64, seeds; one width for all, other widths for two encodings",
+    varied="four encodings, lengths of training 16 and 32, two of them 64 too; one width, one seed",
 )
 def neighbours_come_nearer() -> Found:
     table = _inside()
     names = list(dict.fromkeys(table.encoding))
     means = table.groupby(["encoding", "longest"])[["gap", "margin_low_4", "right_4", "bf16_right_4"]].mean()
-    ends = {name: (means.loc[name, "gap"][16], means.loc[name, "gap"][64]) for name in names}
+    ends = {name: tuple(means.loc[name, "gap"].iloc[[0, -1]]) for name in names}
     right, small = means.right_4.min(), float((means.right_4 - means.bf16_right_4).max())
     measured = (
-        "distance of neighbouring counts over the size of a state, trained up to 16 and up to 64 letters: "
+        f"distance of neighbouring counts over the size of a state, trained up to 16 letters and up to "
+        f"{', '.join(f'{max(means.loc[name].index)} ({name})' for name in names)}: "
         + "; ".join(f"{name} {a:.2f} and {b:.2f}" for name, (a, b) in ends.items())
         + f"; right at the longest length in at least {right:.3f}, of which bf16 costs at most {small:.3f}"
     )
@@ -560,7 +560,7 @@ def neighbours_come_nearer() -> Found:
     statement="Just beyond the lengths of training the count is still in the state, and is misread",
     reported="",
     shown=LAB + "Is the count still there?",
-    varied="four encodings, three seeds, two layers, lengths to 32, two fits of the read-out",
+    varied="four encodings, one seed, two layers, lengths to 32, two fits of the read-out",
 )
 def the_count_is_there() -> Found:
     table = data.table("counting_probed")

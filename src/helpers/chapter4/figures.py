@@ -559,40 +559,39 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     )
 
 
-def copiers_read(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How often copiers name the digit asked for beyond the training, and how often a linear read-out of the state does."""
-    kinds = {
-        "right": ("o", "the decoder"),
-        "probe": ("s", "read-out of its state"),
-        "shuffled": ("x", "shuffled digits"),
-    }
-    ax = style.axes("", "share of right answers, 128 digits", "", height=4.6)
-    names, n = list(dict.fromkeys(table.encoding)), trained.READ[-1]
-    rows = [(name, place) for name in names for place in PLACES]
+def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
+    """How often copiers name the digit asked for, and how often a linear read-out of the state does, by length."""
+    names, lengths = list(dict.fromkeys(table.encoding)), list(trained.READ)
+    figure = Figure(figsize=(11.0, 4.8))
+    panels = figure.subplots(1, len(PLACES), sharey=True)
+    kinds = {"probe": ("s-", "read-out"), "right": ("o--", "decoder"), "shuffled": (":", "shuffled")}
     means = {}
-    for row, (name, place) in enumerate(rows):
-        cells = table[table.encoding == name]
-        for kind, (mark, label) in kinds.items():
-            values = cells[f"{kind}_{place}_{n}"]
-            means[name, place, kind] = float(values.mean())
-            colour = GREY if kind == "shuffled" else style.ENCODINGS[name]
-            fill = "none" if kind == "right" else colour
-            ax.plot(values, [row] * len(values), mark, color=colour, mfc=fill, mew=2, label=label if row == 0 else "_")
-    ax.set_yticks(range(len(rows)), [f"{name}, {place}" for name, place in rows])
-    ax.set_ylim(len(rows) - 0.5, -0.5)
-    ax.set_xlim(0.3, 1.03)
-    ax.grid(axis="y", visible=False)
-    ax.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    there = sum(means[name, place, "probe"] >= 0.95 for name, place in rows)
-    ax.set_title(f"The digit is in the state in {there} of {len(rows)} cases")
-    listed = ", ".join(
-        f"{name} {place} {means[name, place, 'right']:.0%} and {means[name, place, 'probe']:.0%}"
-        for name, place in rows
+    for place, ax in zip(PLACES, panels, strict=True):
+        for name in names:
+            rows = table[table.encoding == name]
+            for kind, (look, label) in kinds.items():
+                means[name, place, kind] = [float(rows[f"{kind}_{place}_{n}"].mean()) for n in lengths]
+                colour = GREY if kind == "shuffled" else style.ENCODINGS[name]
+                shown = f"{name}, {label}" if kind != "shuffled" else label if name == names[0] else "_"
+                ax.plot(lengths, means[name, place, kind], look, color=colour, label=shown)
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(lengths, [str(n) for n in lengths])
+        ax.minorticks_off()
+        ax.set(ylim=(0.35, 1.03), title=f"{place} digit", xlabel="digits in the string")
+    panels[0].set_ylabel("share of right answers")
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    cells = [(name, place) for name in names for place in PLACES]
+    there = sum(means[cell[0], cell[1], "probe"][-1] >= 0.95 for cell in cells)
+    title = f"{lengths[-1]} digits: the read-out names the digit in {there} of {len(cells)} cases"
+    figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    listed = "; ".join(
+        f"{name}, {place} {means[name, place, 'right'][-1]:.0%} and {means[name, place, 'probe'][-1]:.0%}"
+        for name, place in cells
     )
-    worst = max(value for (_, _, kind), value in means.items() if kind == "shuffled")
-    return ax, (
-        f"Random strings of {n} digits, decoder and linear read-out of its last state: {listed}; fitted to shuffled digits at "
-        f"most {worst:.0%}. A point a seed, {len(table) // len(names)} seeds."
+    chance = [share for (_, _, kind), shares in means.items() if kind == "shuffled" for share in shares]
+    return figure, (
+        f"Random strings of {lengths[-1]} digits, right by the decoder and by a linear read-out of its last state: {listed}. "
+        f"Fitted to shuffled digits {sum(chance) / len(chance):.0%} on average."
     )
 
 

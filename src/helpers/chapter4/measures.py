@@ -50,18 +50,26 @@ def steps(unit: str, setup: str, dtype: str, copies: tuple[int, ...] = COPIES) -
 
 
 @cache
-def first_misread(dtype: str, most: int = 200) -> int | None:
+def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
     """The first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
 
-    One random Transformer with a first token and a causal mask; None where there is none up to `most`.
+    A random Transformer with a first token and a causal mask; None where there is none up to `most`.
     """
-    exact = {n: counting.last_state("1" * n, first=True, causal=True) for n in range(1, 4)}
+    setting = {"first": True, "causal": True, "seed": seed}
+    exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
     for n in range(2, most + 1):
-        exact[n + 1] = counting.last_state("1" * (n + 1), first=True, causal=True)
-        here = counting.last_state("1" * n, first=True, causal=True, dtype=dtype).double()
+        exact[n + 1] = counting.last_state("1" * (n + 1), **setting)
+        here = counting.last_state("1" * n, dtype=dtype, **setting).double()
         if min((n - 1, n, n + 1), key=lambda k: float((exact[k] - here).norm())) != n:
             return n
     return None
+
+
+def misread(dtype: str, seeds: int = 4, most: int = 200) -> str:
+    """`first_misread` of several networks, from the least to the largest."""
+    found = sorted(first_misread(dtype, most, seed) or most + 1 for seed in range(seeds))
+    low, high = (f"above {most}" if n > most else str(n) for n in (found[0], found[-1]))
+    return low if low == high else f"{low} to {high}"
 
 
 # Width ---------------------------------------------------------------------------------------------------

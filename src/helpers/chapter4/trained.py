@@ -33,7 +33,7 @@ LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested;
 PROBED = (12, 16, 20, 24, 32)  # at which a probe reads the counters' states
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
-READ = (32, 128)  # at which a probe reads the copiers' states
+READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
 NEVER = 0  # in a table: no turn up to the last of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
@@ -253,9 +253,13 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
 
 
 def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to copy; how often it names the digit asked for in random strings, and a probe of its state."""
-    model = decoder("copying", COPYING, encoding, 1e4, 0, seed)
-    training.fit(model, COPYING, steps=steps, seed=seed)
+    """Read the states of a shipped copier on random strings: its answers, and a probe of the digit asked for.
+
+    `seed` and `steps` are those of its training, which its card states.
+    """
+    model, _, card = checkpoints.load({"RoPE": "copying", "NoPE": "copying_nope"}[encoding])
+    if (card["trained"]["seed"], card["trained"]["steps"]) != (seed, steps):
+        raise ValueError(f"seed and steps must be those of the checkpoint, {card['trained']}, not {seed} and {steps}")
     found = {}
     for n in READ:
         for place in PLACES:
@@ -392,7 +396,7 @@ NOTES = {
         "strings too have at most 16 y; base 1.001 stands for 1. inside: all lengths to 16; least: the worst of 12 to 16;",
         "right_n, error_n: 256 strings of n letters, each count equally often; all_y: right on y, yy, … of 1 to 16;",
         "all_x_longer: on x alone, 20 to 64; first_n, last_n: how often the answer rises by one when that letter turns from",
-        "x to y",
+        "x to y; chunks are asked about at their ends, so lengths that end within one (in inside, least) are new to them",
     ],
     "counters": [
         "Decoders trained to count as in counting_trained.csv. right_n: 256 strings of n letters, each count equally often, at",
@@ -413,7 +417,7 @@ NOTES = {
         "one), over their value at 16: L1 of the representations, and difference of the margins",
     ],
     "copiers": [
-        "Decoders trained as in copying_trained.csv, on random strings of n digits: right: how often the larger of the logits",
+        "The two copiers of data/checkpoints, on random strings of n digits: right: how often the larger of the logits",
         "of 0 and 1 is that of the digit asked for; probe: the same by a linear read-out of the same state, fitted to 512",
         "other strings of that length; shuffled: fitted to shuffled digits. 256 strings",
     ],
@@ -473,7 +477,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "counting": (count_run, [each | {"steps": STEPS["counting"]} for each in COUNTED]),
         "copying": (copy_run, [_without_tokens(each) | {"steps": STEPS["copying"]} for each in ENCODINGS]),
         "counters": (counter_run, [{"encoding": name, "steps": STEPS["counting"]} for name in PROBED_ENCODINGS]),
-        "copiers": (copier_run, [{"encoding": name, "steps": STEPS["copying"]} for name in PROBED_ENCODINGS]),
+        "copiers": (copier_run, [{"encoding": name, "steps": STEPS["copying"]} for name in ("RoPE", "NoPE")]),
         "commas": (
             comma_run,
             [
