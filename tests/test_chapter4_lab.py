@@ -240,7 +240,8 @@ def test_verdicts_on_counting_follow_the_table(monkeypatch):
     assert measured(monkeypatch, claims.counting_error_grows, counting_trained=steady) == FAILS
     weak[["right_4", "right_8"]] = 0.2
     assert measured(monkeypatch, claims.counting_error_grows, counting_trained=weak) == UNABLE
-    base[["right_18", "right_20", "right_24", "right_32"]] = base.base.rank(pct=True).to_numpy()[:, None]
+    for n in (18, 20, 24, 32):
+        base[f"right_{n}"] = base.base.rank(pct=True)
     assert measured(monkeypatch, claims.base_in_trained_decoders, counting_trained=base) == FAILS
     for tokens, accuracy, wanted in (("separated", 0.95, FAILS), ("separated", 0.2, HOLDS)):
         helped.inside = 0.6
@@ -251,7 +252,7 @@ def test_verdicts_on_counting_follow_the_table(monkeypatch):
     helped.inside = 1.0
     assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == UNABLE
     chunks = COUNTED.copy()
-    chunks.loc[chunks.tokens.str.startswith("chunks"), "inside"] = 0.3
+    chunks.loc[chunks.tokens.str.startswith("chunks"), ["right_12", "right_16"]] = 0.3
     assert measured(monkeypatch, claims.chunks_in_trained_decoders, counting_trained=chunks) == HOLDS
 
 

@@ -398,7 +398,9 @@ def base_in_trained_decoders() -> Found:
         f"{len(lengths)} lengths on, no rule if all intervals stay within .5"
     )
     rule = min(rank.pvalue for rank in ranks.values()) < 0.05 / len(lengths)
-    wide = max(abs(math.atanh(rank.statistic)) + 1.96 / math.sqrt(len(bases) - 3) for rank in ranks.values())
+    wide = max(
+        math.atanh(min(abs(rank.statistic), 0.999)) + 1.96 / math.sqrt(len(bases) - 3) for rank in ranks.values()
+    )
     decided = rule or math.tanh(wide) < 0.5
     return Found(measured, verdict(not rule, decided=decided, able=_able(runs.values())))
 
@@ -528,7 +530,7 @@ def counting_is_hard_to_learn() -> Found:
         f"causal decoders, trained on strings of up to N letters with {inside.STEPS_A_LETTER} N steps of 16 strings, right at N "
         f"letters, {seeds} seed{'s' * (seeds > 1)} or more: {listed}"
     )
-    low = means.stack()
+    low = means.stack().dropna()
     return Found(measured, verdict(bool((low < 0.5).all()), bool((low < 0.9).any())))
 
 

@@ -439,8 +439,10 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
             lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
             found = {n: float((errors(model, task, n, 256) == 0).double().mean()) for n in lengths}
-            inside = min(found[n] for n in range(1, LONGEST + 1))
-            results = {"accuracy at the worst length of training": inside}
+            results = {
+                "accuracy at the lengths of training": training.accuracy(model, replace(task, size=256), count=4)
+            }
+            results["accuracy at the worst length of training"] = min(found[n] for n in range(1, LONGEST + 1))
             results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
         else:
             losses = training.fit(model, task, steps=steps, seed=seed)
