@@ -94,13 +94,13 @@ export function step(model, past, token, keep = true) {
   return { state, logits: linear(model.weights["head.weight"], state) };
 }
 
-/** What the decoder answers after each prefix of `letters`, `ask` being the token that asks; n = 1, 2, … */
+/** What the decoder answers after each prefix of `letters`, `ask` being the token that asks, or null: the last letter is asked; n = 1, 2, … */
 export function prefixes(model, letters, ask) {
   const past = start(model), number = (text) => model.vocabulary.indexOf(text), found = [];
   step(model, past, number("<s>"));
   for (const letter of letters) {
-    step(model, past, number(letter));
-    found.push(step(model, past, number(ask), false));
+    const here = step(model, past, number(letter));
+    found.push(ask === null ? here : step(model, past, number(ask), false));
   }
   return found;
 }

@@ -9,7 +9,7 @@ let models, shown = { model: "", letters: "", n: 12, ask: "last" };
 
 /** Letters again and again, up to a length. */
 const string = (letters, n) => letters.repeat(Math.ceil(n / letters.length)).slice(0, n);
-const right = (model, text, ask) => (model.task === "Counting" ? String([...text].filter((c) => c === "y").length) : ask === "first" ? text[0] : text.at(-1));
+const right = (model, text, ask) => (model.task === "RunningCount" ? String([...text].filter((c) => c === "y").length) : ask === "first" ? text[0] : text.at(-1));
 
 /** Answer, margin and distance after each of the first `MOST` letters, and one more for the distance. */
 let kept = {};
@@ -17,7 +17,7 @@ function curve({ model: name, letters, ask }) {
   const key = `${name} ${letters} ${ask}`;
   if (kept.key === key) return kept.rows;
   const model = models[name], whole = string(letters, MOST + 1);
-  const found = prefixes(model, whole, model.task === "Counting" ? "=" : ask);
+  const found = prefixes(model, whole, model.task === "RunningCount" ? null : ask);
   const rows = found.slice(0, MOST).map(({ logits, state }, k) => {
     const text = whole.slice(0, k + 1), wanted = model.vocabulary.indexOf(right(model, text, ask));
     const best = logits.indexOf(Math.max(...logits));
@@ -46,7 +46,7 @@ ${[1, 16, 32, 48, 64].map((k) => `<text class="quiet" x="${x(k)}" y="${b + 18}" 
 
 function draw() {
   const model = models[shown.model], rows = curve(shown), now = rows[shown.n - 1];
-  root.querySelector(".small-ask").hidden = model.task === "Counting";
+  root.querySelector(".small-ask").hidden = model.task === "RunningCount";
   root.querySelector("[data-small=n]").value = shown.n;
   root.querySelector(".small-n").textContent = `${shown.n} letters`;
   const wrong = rows.find((each) => each.answer !== each.right);
@@ -60,7 +60,7 @@ function draw() {
 }
 
 function choose(name) {
-  shown = { ...shown, model: name, letters: models[name].task === "Counting" ? "y" : "1" };
+  shown = { ...shown, model: name, letters: models[name].task === "RunningCount" ? "y" : "1" };
   root.querySelector("[data-small=letters]").value = shown.letters;
 }
 
@@ -91,7 +91,7 @@ async function begin() {
     if (name === "ask") shown.ask = target.value;
     if (name === "n") shown.n = Number(target.value);
     if (name === "letters") {
-      const known = models[shown.model].task === "Counting" ? "xy" : "01";
+      const known = models[shown.model].task === "RunningCount" ? "xy" : "01";
       if (!target.value || [...target.value].some((c) => !known.includes(c))) {
         error.textContent = `Type letters ${known[0]} and ${known[1]}; they are repeated up to the length.`;
         return;
@@ -106,7 +106,7 @@ async function begin() {
   const asked = new URLSearchParams(location.hash.slice(1)), letters = asked.get("letters") ?? "";
   choose(Object.hasOwn(models, asked.get("model")) ? asked.get("model") : Object.keys(models)[0]);
   root.querySelector("[data-small=model]").value = shown.model;
-  if (letters && letters.length <= MOST && [...letters].every((c) => (models[shown.model].task === "Counting" ? "xy" : "01").includes(c))) shown.letters = letters;
+  if (letters && letters.length <= MOST && [...letters].every((c) => (models[shown.model].task === "RunningCount" ? "xy" : "01").includes(c))) shown.letters = letters;
   shown.n = Math.min(MOST, Math.max(1, Math.round(Number(asked.get("n"))) || shown.n));
   shown.ask = asked.get("ask") === "first" ? "first" : "last";
   root.querySelector("[data-small=letters]").value = shown.letters;

@@ -303,7 +303,7 @@ def _able(runs: Iterable[pd.DataFrame]) -> bool:
     where="Figures 3 and 6",
     statement="The error of counting grows with the length of the sequence",
     reported="absolute errors of Gemini 1.5 and Gemma 7B for lengths up to about 200, as curves",
-    shown=LAB + "Length: counting stops where training stopped",
+    shown=LAB + "Beyond the lengths of training",
 )
 def counting_error_grows() -> Found:
     runs, lengths = _by_encoding(), trained.LENGTHS
@@ -381,7 +381,7 @@ def commas_do_not_help_from_scratch() -> Found:
     where="last slide on counting, tested on decoders that can count",
     statement="The accuracy of a decoder trained to count follows no clear rule in the base of RoPE",
     reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
-    shown=LAB + "Length: counting stops where training stopped",
+    shown=LAB + "Beyond the lengths of training",
 )
 def base_in_trained_decoders() -> Found:
     runs = trained.chosen_runs(data.table("counting_trained"), "base of RoPE")
@@ -410,7 +410,7 @@ def base_in_trained_decoders() -> Found:
     where="abstract, tested on decoders that can count",
     statement="Tokens that hold several items lower the accuracy of counting",
     reported="up to 80 % between tokenisations of one string, in large models",
-    shown=LAB + "Length: counting stops where training stopped",
+    shown=LAB + "Beyond the lengths of training",
 )
 def chunks_in_trained_decoders() -> Found:
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
