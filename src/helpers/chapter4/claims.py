@@ -539,7 +539,7 @@ def counting_is_hard_to_learn() -> Found:
     statement="Within the lengths of training counts do not fail with length, but neighbouring counts come nearer",
     reported="",
     shown=LAB + "Within the lengths of training",
-    varied="four encodings, lengths of training 16 and 32, two of them 64 too; one width, one seed",
+    varied="four encodings, lengths of training 16, 32 and 64; one width, one seed",
 )
 def neighbours_come_nearer() -> Found:
     table = _inside()
