@@ -56,7 +56,7 @@ BOTTLENECKS = (
         "with n: 1/n and 1/(n + 1) must stay apart in the number type",
         "one token of another kind; width for many kinds; training on the lengths that are asked",
         "width, and steps that grow with the length",
-        ("first_token_reach", "wide_enough_counts", "a_first_token_counts"),
+        ("first_token_reach", "wide_enough_counts", "the_count_is_there"),
     ),
     Bottleneck(
         5,
