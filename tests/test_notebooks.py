@@ -3,6 +3,7 @@
 Each rule stands in CONTRIBUTING.md, and each message says it.
 """
 
+import itertools
 import json
 import re
 import statistics
@@ -150,7 +151,7 @@ def test_the_page_is_written_to_be_read(path):
 def test_headings_skip_no_rank(path):
     text = re.sub(r"```.*?```", "", "\n\n".join(source for source, _ in cells(path, "markdown")), flags=re.S)
     ranks = [(len(marks), words) for marks, words in re.findall(r"^(#+) (.+)$", text, re.M)]
-    for (before, _), (after, words) in zip(ranks, ranks[1:], strict=False):
+    for (before, _), (after, words) in itertools.pairwise(ranks):
         assert after <= before + 1, f"the heading {words!r} skips a rank"
 
 
