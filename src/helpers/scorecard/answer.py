@@ -85,12 +85,12 @@ def table() -> HTML:
     Raises:
         ValueError: a claim is named that there is not.
     """
-    names = ("Where", "What it limits", "It grows", "What helps", "Price", "Evidence")
+    names = ("Where", "What it limits", "It grows", "What helps", "Price")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "".join(
         f'<tr><th scope="row">{each.chapter}. {html.escape(each.place)}</th>'
         + "".join(f"<td>{html.escape(text)}</td>" for text in each[2:6])
-        + f"<td>{'<br>'.join(_link(name) for name in each.evidence)}</td></tr>"
+        + f'</tr><tr class="answer-evidence"><td colspan="5">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
         for each in BOTTLENECKS
     )
     return HTML(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
