@@ -45,8 +45,8 @@ BOTTLENECKS = (
         "one vector",
         "whether two prompts end in two states",
         "with n, if attention spreads: one token in n changes a mean by 1/n",
-        "a window, sharper maps, more bits",
-        "a window forgets what lies behind it; sharper maps must be learned or set",
+        "sharper maps, more bits; a window for what is near",
+        "a window makes what lies behind it exactly equal; sharper maps must be learned or set",
         ("last_weight_vanishes", "direction_of_rounding_decides", "window_stops_collapse"),
     ),
     Bottleneck(
@@ -73,7 +73,7 @@ BOTTLENECKS = (
         "how much of one answer is left among n tokens",
         "with n: a fixed lead is worn down",
         "a map with a choice, a lead that grows with ln n, two kinds of layers",
-        "each remedy helps at some tasks and fails at others",
+        "a second map and what it must learn; most remedies helped at one of two tasks only",
         ("half_of_lambda_is_the_threshold", "race_positions_are_not_enough", "race_local_and_global_opens_both"),
     ),
 )
@@ -104,7 +104,7 @@ def findings(names: list[str]) -> HTML:
     """
     items = "".join(
         f"<li><p><b>{html.escape(_claim(name).statement)}.</b> {_link(name, verdict=True)}<br>"
-        f"<small>{html.escape(scorecard.found(_claim(name)).measured)}</small></p></li>"
+        f"<details><summary>what was measured</summary><small>{html.escape(scorecard.found(_claim(name)).measured)}</small></details></p></li>"
         for name in names
     )
     return HTML(f"<ol>{items}</ol>")
