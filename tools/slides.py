@@ -121,7 +121,9 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
     script = (ROOT / "slides/lecture/lecture.js").read_text()
-    exporter = SlidesExporter(template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")])
+    exporter = SlidesExporter(
+        template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")], exclude_anchor_links=True
+    )
     found = lectures(ROOT)
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
