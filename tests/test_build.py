@@ -35,6 +35,7 @@ def clone(tmp_path):
     shutil.copy(ROOT / "src/helpers/closure.py", tmp_path / "src/helpers")
     sources = {
         "__init__.py": "",
+        "drawing.py": "DRAWINGS = ()\n",
         "tool.py": "x = 1\n",
         "base.py": "x = 2\n",
         "data.py": "def table(name): return name\n",
@@ -119,8 +120,11 @@ def test_only_what_depends_on_a_change_is_executed_again(clone):
     execute(notebooks(clone), clone)
     assert runs(clone) == "AB"
     for what, (name, expected) in CHANGES.items():
-        with (clone / name).open("a") as file:
-            file.write("\n" if name.startswith("data") else "x = 3\n")
+        place, new = clone / name, "\n" if name.startswith("data") else "x = 3\n"
+        old = place.read_text() if place.exists() else ""
+        place.write_text(
+            new + old if name == "requirements.txt" else old + new
+        )  # the pins of what notebooks import stand first
         execute(notebooks(clone), clone)
         assert runs(clone) == expected, what
     write(clone, "alpha", ALPHA, "# Another title")

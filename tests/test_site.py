@@ -272,7 +272,7 @@ def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
     walked = deck(DECKS[0])
     walked.evaluate("while (Reveal.getSlidePastCount() < 4) Reveal.next()")
     walked.evaluate(GROWN)
-    linked = deck(DECKS[0], walked.evaluate("location.hash"))
+    linked = deck(DECKS[0], walked.evaluate("(({h, v}) => `#/${h}/${v}`)(Reveal.getIndices())"))
     linked.wait_for_timeout(300)
     assert linked.evaluate(size) == walked.evaluate(size)
 

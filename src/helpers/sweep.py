@@ -256,9 +256,10 @@ def _call(function: Callable, threads: int, together: str | None, group: list[Se
         try:
             own = {} if together is None else {together: [setting[together] for setting in group]}
             results, error = function(**group[0] | own), None
-            results = [results] if together is None else results
-            if not isinstance(results, list) or not all(isinstance(result, dict) and result for result in results):
+            rows = [results] if together is None else results
+            if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
                 raise TypeError(f"function must return a dictionary of results, not {results!r}")
+            results = rows
             if len(results) != len(group):
                 raise TypeError(f"function must return {len(group)} rows, not {len(results)}")
             for result in results:
