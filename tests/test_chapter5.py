@@ -297,6 +297,15 @@ def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
     assert float(sums.min()) >= 32 - 2 * 8
 
 
+def test_what_is_said_of_the_last_digit_follows_the_table(monkeypatch):
+    rows = data.table("race")
+    assert "**ALiBi 0.96**; not above it NoPE 0.67, RoPE 0.65." in figures.alleviated()
+    assert f"Mean of {rows.seed.nunique()} seeds" in figures.alleviation()[1]
+    monkeypatch.setattr(data, "table", lambda name: rows[rows.seed < 3].assign(score_128=0.9))
+    assert "not above it none." in figures.alleviated()
+    assert "Mean of 3 seeds" in figures.alleviation()[1]
+
+
 def test_chance_is_that_of_the_race():
     from helpers.chapter6 import race
 

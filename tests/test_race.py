@@ -488,9 +488,17 @@ def test_titles_and_answers_follow_the_table(instead):
     dead = rows.assign(learned=0)
     assert "no remedy has learned" in figures.lengths(dead, "retrieval")[0].get_title(loc="left")
     assert "**none**" in figures.answer(dead)
+    assert "**" not in figures.opens(rows)[1]
+    maps = race.noises(rows)
+    assert f"**{maps.agree.min():.0%} to {maps.agree.max():.0%}**" in figures.outcome(rows)
+    assert f"**{maps.gain.min():.2f} to {maps.gain.max():.2f}**" in figures.outcome(rows)
+    assert f"H1 nowhere; H2 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H3 nowhere" in figures.outcome(
+        rows
+    )
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
     assert "At both: **ALiBi**" in figures.answer(won)
     assert "ALiBi opens both" in figures.opens(won)[0].get_suptitle()
+    assert f"H1 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H2 nowhere" in figures.outcome(won)
     assert figures.judge(won)["H1"] == {"retrieval": "holds: ALiBi", "last": "holds: ALiBi"}
     assert figures.judge(won)["H2"] == dict.fromkeys(race.LOOKED, "does not hold here")
     blunt = instead(won, best_128=lifted([]))

@@ -8,7 +8,7 @@ EXPECTED = {
     ),
     "half_of_lambda_is_the_threshold": ({HOLDS}, "a closed form; means of simulated rows may miss it at the edge"),
     "signed_sums_hide_noise": ({HOLDS}, "a row sums to 1 - lambda"),
-    "gradients_stay_aligned": ({CORRECTED}, "it hangs on the start of the weights and on how alike the tokens are"),
+    "gradients_stay_aligned": ({CORRECTED}, "it depends on the start of the weights and on how alike the tokens are"),
     "two_plain_heads": ({HOLDS}, "an identity"),
     "more_needles": ({OPEN}, LARGE),
     "more_answer_less_noise": ({OPEN}, LARGE),

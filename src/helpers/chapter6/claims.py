@@ -91,7 +91,7 @@ def gradients_stay_aligned() -> Found:
     measured = (
         f"fresh layer 3, gradient of W_Q over a Transformer's at 32 to 512 tokens: {default.min():.1f} to {default.max():.1f} "
         f"(default start, unrelated tokens), {near.min():.1f} to {near.max():.1f} (Xavier, correlated at 0.5), "
-        f"{ratios.min():.1f} to {ratios.max():.1f} over six settings: it hangs on the start of the weights and on the tokens"
+        f"{ratios.min():.1f} to {ratios.max():.1f} over six settings: it depends on the start of the weights and on the tokens"
     )
     stays = (ratios < 2) & (ratios > 0.5)
     return Found(measured, verdict(bool(stays.all()), bool(stays.any())))
@@ -479,7 +479,7 @@ def race_local_and_global_opens_both() -> Found:
     won = race.successes(race.table()).set_index(["entry", "task"])
     rows = [won.loc[race.MIXED, task] for task in race.LOOKED]
     listed = ", ".join(
-        f"{task} {row.right:.2f} right, best head {row.best:.2f}, {row.verdict}"
+        f"{task} {row.right:.2f} right, best head {row.best:.2f}, against the decoder without it {row.verdict}"
         for task, row in zip(race.LOOKED, rows, strict=True)
     )
     return Found(

@@ -58,7 +58,7 @@ def gradient_ratio() -> tuple[Axes, str]:
     ax.minorticks_off()
     style.label(ax)
     low, high = table["norm and scale"].min(), table["norm and scale"].max()
-    ax.set_title(f"The factor hangs on start and tokens: {style.number(low)} to {style.number(high)}")
+    ax.set_title(f"The factor depends on start and tokens: {style.number(low)} to {style.number(high)}")
     first = table[(table.start == "default") & (table["tokens alike"] == 0)]
     one, both = first["norm alone"], first["norm and scale"]
     return ax, (
@@ -511,11 +511,11 @@ def protocol(rows: pd.DataFrame) -> str:
 def decisions() -> str:
     """The rules that the verdicts follow, as a table in Markdown."""
     lines = [
-        ("not learned", f"fewer than {race.CELL:.0%} of the seeds reached {race.LEARNED} at {race.TRAINED}: compared at no length"),
+        ("not learned", f"fewer than {race.CELL:.0%} of the seeds reached {race.LEARNED} at {race.TRAINED}: left out of the comparisons"),
         (EQUAL, f"the 90 % interval of the paired gap lies within ±{race.MARGIN}"),
         ("better, worse", f"otherwise: paired t test, p below {race.LEVEL} after Holm's correction within the task"),
         ("not told apart", "all else"),
-        ("success", f"learned, better than the decoder without the remedy, right in {race.KEPT} at {LONG}, and more than {race.SHARP} of the best head's attention on the answer there"),
+        ("success", f"learned, better than the decoder without the remedy, right in {race.KEPT} at {LONG}, and there more than {race.SHARP} of the attention on the answer in the head of each question that looks at it most"),
     ]  # fmt: skip
     return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
 
@@ -596,6 +596,19 @@ def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     return result
 
 
+def outcome(rows: pd.DataFrame) -> str:
+    """What the race measured: whether the noises of two maps agree, and which hypotheses hold where."""
+    maps, judged = race.noises(rows), judge(rows)
+    agree, gain = ((maps[name].min(), maps[name].max()) for name in ("agree", "gain"))
+    held = {key: [NAMES[t] for t in race.LOOKED if judged[key][t].startswith("holds")] for key in judged}
+    listed = "; ".join(f"{key} {' and '.join(tasks) or 'nowhere'}" for key, tasks in held.items())
+    return (
+        f"Measured in the lab's decoders at retrieval, {LONG} tokens: the cosine suffices in **{agree[0]:.0%} to "
+        f"{agree[1]:.0%}** of the heads and questions, and the subtraction multiplies signal over noise by "
+        f"**{gain[0]:.2f} to {gain[1]:.2f}** (1 would be no change). The hypotheses hold at: {listed}."
+    )
+
+
 def answer(rows: pd.DataFrame) -> str:
     """The answer to the lab's question and to the course's."""
     won = race.successes(rows)
@@ -606,12 +619,12 @@ def answer(rows: pd.DataFrame) -> str:
     sharp = ", ".join(f"{name} {best[name, 'retrieval']:.2f} and {best[name, 'last']:.2f}" for name in both)
     return (
         f"Remedies that keep a small decoder right in {race.KEPT} of the answers at {LONG} tokens, {LONG // race.TRAINED} "
-        f"times the trained length, with more than half of the best head's attention on the answer: {listed}. At both: "
-        f"**{' / '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".") + _also(won, both)
+        f"times the trained length, and attend to the answer with more than half of the weight in the head that looks at it most: {listed}. At both: "
+        f"**{' / '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".") + _also(won, both, "**")
     )
 
 
-def _also(won: pd.DataFrame, both: list[str]) -> str:
+def _also(won: pd.DataFrame, both: list[str], mark: str = "") -> str:
     """Who is as right and as sharp at both tasks, but where the decoder without the remedy is, too."""
     fine = (
         ((won.right >= race.KEPT) & (won.best > race.SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
@@ -619,4 +632,4 @@ def _also(won: pd.DataFrame, both: list[str]) -> str:
     names = [name for name in race.REMEDIES if fine.get(name, False) and name not in both]
     if not names:
         return ""
-    return f" As right and as sharp at both, though not at each better than the decoder without it: **{' / '.join(names)}**."
+    return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{' / '.join(names)}{mark}."
