@@ -38,7 +38,7 @@ def mask(answer: Any) -> Right:
     traps = [
         Trap("You hide each token from itself: the first one would see nothing.", lambda n: torch.ones(n, n).tril(-1)),
         Trap(
-            "It is transposed: row i is the token that looks, column j the one looked at.",
+            "It is transposed: row j is the token that looks, column i the one looked at.",
             lambda n: torch.ones(n, n).triu(),
         ),
         Trap("Nothing is hidden: no token may see a later one.", lambda n: torch.ones(n, n)),
@@ -155,7 +155,7 @@ def influence(answer: Any) -> Right:
             lambda a, r: attention.influence(a, 0.5),
         ),
         Trap(
-            "It is transposed: row i holds the influence of all tokens on token i.",
+            "It is transposed: row j holds the influence of all tokens on token j.",
             lambda a, r: attention.influence(a, r).T,
         ),
         Trap("You added residual times I without taking as much from A: the rows must sum to one.", _added),
@@ -205,7 +205,7 @@ def paths(answer: Any) -> Right:
             lambda n, k: [math.comb(n - 1 - j, k - 1) for j in range(n)],
         ),
         Trap(
-            "One too many: from token j (from 0) there are n - 1 - j steps forward to the last.",
+            "One too many: from token i (from 0) there are n - 1 - i steps forward to the last.",
             lambda n, k: [math.comb(n - j + k - 1, k - 1) for j in range(n)],
         ),
         Trap(

@@ -349,8 +349,8 @@ def _decays(rates: dict[int, float], matrix: torch.Tensor, slack: float = 1e-9) 
 @claim(
     source=WU,
     where="Theorem 4.1",
-    statement="Under the causal mask the first token takes all, and token j (from 1) decays at least like (1 - (j - 1) ε)^t",
-    reported="P(z_i = j) ≤ C (1 - (j - 1) ε)^t",
+    statement="Under the causal mask the first token takes all, and token i (from 1) decays at least like (1 - (i - 1) ε)^t",
+    reported="the share of token i is at most C (1 - (i - 1) ε)^t",
     shown=LESSON + "Masks decide where it ends",
     theorem=True,
 )

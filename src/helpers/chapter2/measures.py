@@ -113,7 +113,7 @@ def decoder(
 ) -> tuple[Callable[[Tensor, bool], Tensor], Float[Tensor, "n d"]]:
     """The decoder of Theorem B.5 with random weights, and an input.
 
-    z_i = sum_j A_ij v_j / norm1 + v_i with A = softmax(sharpness v_i W v_j), v' = slope relu(z / norm2 U) + z with U
+    z_j = sum_i A_ji v_i / norm1 + v_j with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U
     orthogonal, and y = v / norm3. The function's second argument keeps A from being differentiated.
 
     Args:

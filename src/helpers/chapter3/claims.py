@@ -174,7 +174,7 @@ def alternating_sequences_stay_apart() -> Found:
     where="appendix C.4, Figure 10, first half",
     statement="Representational collapse occurs with NoPE, RoPE, ALiBi and absolute encodings",
     reported="with all four",
-    shown="3-representational-collapse/lesson#All fall, by very different factors",
+    shown="3-representational-collapse/lesson#Most fall, by very different factors",
     varied="encodings and ten seeds; one head, one width",
 )
 def all_encodings_collapse() -> Found:
@@ -191,7 +191,7 @@ def all_encodings_collapse() -> Found:
     where="appendix C.4, Figure 10, second half",
     statement="The convergence happens at similar sequence lengths with all encodings",
     reported="similar lengths",
-    shown="3-representational-collapse/lesson#All fall, by very different factors",
+    shown="3-representational-collapse/lesson#Most fall, by very different factors",
     varied="encodings and ten seeds; one head, one width",
 )
 def encodings_collapse_alike() -> Found:
@@ -364,7 +364,7 @@ def adaptive_temperature_sharpens() -> Found:
     reported="used as a training loss",
     shown="3-representational-collapse/lesson#Training against it, and more bits",
     theorem=True,
-    varied="three batches of one size",
+    varied="three batches of equal size",
 )
 def seq_vcr_sees_collapse() -> Found:
     healthy = torch.randn(256, 8, 32, generator=torch.Generator().manual_seed(0))

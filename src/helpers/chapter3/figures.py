@@ -89,7 +89,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     ax.plot([n], [change[at]], "o", color=style.COLOURS["vermillion"])
     ax.set_ylim(-0.05, 2.2)
     style.label(ax)
-    return ax, f"{moved} ({change[at]:.4f}), and the attention by {variation[at]:.4f}."
+    return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
 
 
 @cache
