@@ -361,7 +361,7 @@ def causal_mask_ends_at_the_first_token() -> Found:
         least = float(matrix[causal_mask(12)].min())
         worst = max(worst, _decays({j: 1 - j * least for j in range(1, 12)}, matrix))
         first = min(first, float(influence([matrix] * FOREVER)[:, 0].min()))
-    measured = f"10 random matrices of 12 tokens: first token at least {first:.6f} after {FOREVER} layers; over the claimed rate {worst:.2f} at most"
+    measured = f"10 random matrices of 12 tokens: first token at least {first:.6f} after {FOREVER} layers; a share over what the claimed rate allows: {worst:.2f} at most"
     return Found(measured, verdict(first > 1 - 1e-6 and worst <= 1, first > 1 - 1e-6))
 
 
@@ -387,7 +387,7 @@ def window_has_the_same_limit() -> Found:
         for name, matrix in (("window", uniform(window_mask(32, 4))), ("causal", uniform(causal_mask(32))))
     }
     measured = (
-        f"windows of 3: first token at least {first:.6f} after {FOREVER} layers, over the claimed rate {worst:.2f} at most; "
+        f"windows of 3: first token at least {first:.6f} after {FOREVER} layers, a share over what the claimed rate allows: {worst:.2f} at most; "
         f"uniform, 32 tokens: it has half after {layers['causal']} layers, with a window of 4 after {layers['window']}"
     )
     limit = first > 1 - 1e-6 and layers["window"] > layers["causal"]
@@ -410,7 +410,7 @@ def prefix_takes_all() -> Found:
     total, least = (min(float(f(m[:, :prefix])) for m in limits) for f in (lambda p: p.sum(1).min(), torch.min))
     worst = max(_decays({j: 1 - (j + 1 - prefix) * float(m[mask].min()) for j in range(prefix, 12)}, m) for m in maps)
     measured = (
-        f"prefix of 4, 10 random matrices: together at least {total:.6f}, each at least {least:.3f}; over the claimed rate "
+        f"prefix of 4, 10 random matrices: together at least {total:.6f}, each at least {least:.3f}; a share over what the claimed rate allows: "
         f"{worst:.2f} at most"
     )
     limit = total > 1 - 1e-6 and least > 0.01

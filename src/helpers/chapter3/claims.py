@@ -553,7 +553,7 @@ def _last_digit(source_of_help: dict) -> Found:
     better = measures.right(helped, "last").sum() > measures.right(plain, "last").sum()
     margin, changed = (float(found["last", "last"][0][-1]) for found in (plain, helped))
     numbers = (
-        f"last 0 at 300 digits: margin {margin:+.2f} plain, {changed:+.2f} so; effect "
+        f"last 0 at 300 digits: margin {margin:+.2f} plain, {changed:+.2f} with help; effect "
         f"{_effect(plain, 'last', 'last'):.2f} and {_effect(helped, 'last', 'last'):.2f}"
     )
     return _copied(better, plain, numbers)
