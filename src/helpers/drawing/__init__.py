@@ -34,7 +34,7 @@ DRAWINGS = {
         "thinner it is. Six numbered places light up where something is lost; each is a chapter.",
         'A model reads <span data-light="tokens">n tokens</span> and speaks from '
         '<span data-light="vector">one vector</span>; here it is their mean. All tokens are 1 but '
-        '<span data-light="flip">the orange one</span>, which is 0: drag it, and draw n. A number is lit where '
+        '<span data-light="flip">the orange one</span>, which is 0: drag it, and drag n. A number is lit where '
         "something is lost; it leads to the chapter that measures it.",
         "chapters/welcome.html",
     ),
@@ -42,10 +42,17 @@ DRAWINGS = {
         "A graph to pull apart",
         "A graph whose nodes can be dragged, joined and cut. One node reads. Colours of the leaves mix on their way to it, "
         "hop by hop; or one node's share; or an electric current from the source to the reader.",
-        "Each hop, every node takes the mean of itself and its neighbours. A disc is as large as what has arrived. The "
-        'colours of the <span data-light="speakers">leaves</span> meet at the <span data-light="target">reader</span> as '
-        'grey. Drag nodes; click one and then another to place or cut an <span data-light="edges">edge</span>. "The edge '
-        'that opens it" lowers the total resistance most.',
+        '<span data-when="colours">Each hop, every node takes the mean of itself and its neighbours. A disc is as large as '
+        'what has arrived. The colours are those of the <span data-light="speakers">leaves</span>, where there are at least '
+        'three, and else of all nodes but the <span data-light="target">reader</span>, where they mix.</span>'
+        '<span data-when="share" hidden>Each hop, every node takes the mean of itself and its neighbours. A disc is as large '
+        'as its share of the <span data-light="source">source</span>; the number is the share at the '
+        '<span data-light="target">reader</span>.</span>'
+        '<span data-when="current" hidden>Every edge is one ohm, and one ampere runs from the '
+        '<span data-light="source">source</span> to the <span data-light="target">reader</span>: a wide edge carries much of '
+        "it, and a disc is as large as its potential is high.</span> "
+        'Drag nodes; click one and then another to place or cut an <span data-light="edges">edge</span>. The button adds the '
+        "edge that lowers the total resistance, over all pairs of nodes, most; for this one reader it may be a loss.",
         "chapters/1-over-squashing/lesson.html",
     ),
     "river": Facts(
@@ -54,8 +61,8 @@ DRAWINGS = {
         "attention. Bars show what the last token hears of each; beside them a mask to paint.",
         'Choose a token: its <span data-light="ink">ink</span> spreads, layer by layer, to all who look at it. The bars are '
         'what the <span data-light="last">last token</span> holds at the end. Paint the <span data-light="mask">mask</span>, '
-        'keep more of each state, or give the <span data-light="first">first token</span> a share of every row, as a sink '
-        "has it. Attention is equal among what the mask allows.",
+        'keep more of each state, or give the <span data-light="first">first token</span> a share of every row: it is then '
+        "a sink, a token that all attend to, whatever it says (orange). Attention is equal among what the mask allows.",
         "chapters/2-causal-attention/lesson.html",
     ),
     "barcodes": Facts(
@@ -63,19 +70,19 @@ DRAWINGS = {
         "The last state of a real model after n tokens, and after n + 1, as two barcodes of 576 stripes; stripes that are "
         "equal to the bit are black. Beside them the distance of the two at every length.",
         'The <span data-light="codes">barcodes</span> are 576 numbers each, blue above 0 and orange below, of '
-        "SmolLM2-135M-Instruct, measured beforehand: the first token, n tokens, and the last of them once more. Draw n, "
-        'change tokens, number type and window. <span data-light="same">Black</span> (in the dark, white) is what no longer '
-        'differs in a single bit. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
+        "SmolLM2-135M-Instruct, measured beforehand: the first token, n tokens, and the last of them once more. Drag n, "
+        'change tokens, number type and window. <span data-light="same">Black</span> (in the dark, white) is what is equal '
+        'to the bit at this n; its count goes up and down with n. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
         "chapters/3-representational-collapse/lesson.html",
     ),
     "needle": Facts(
         "The needle of softmax and the boxes of floats",
         "A string of copies; a dial whose needle is the weight of all ones together; and a stretch of the number line, cut "
         "into the boxes of a number type, with the weight of the odd token on it, now and with one copy more.",
-        'Attention is equal. Draw the string longer: the <span data-light="needle">needle</span>, which is the weight of '
+        'Attention is equal. Drag the string longer: the <span data-light="needle">needle</span>, which is the weight of '
         'all ones together, follows only while there is an <span data-light="odd">odd token</span> to compare with. That '
-        "token's weight is 1/n of n tokens, and tells the count until it and the next one fall into one "
-        '<span data-light="box">box</span>: they are rounded to one number.',
+        "token's weight is 1/n of n tokens. It tells n from one copy more, except where both weights fall into one "
+        '<span data-light="box">box</span>: there they are rounded to one number. The sentence names the first such n.',
         "chapters/4-counting/lesson.html",
     ),
     "clocks": Facts(
@@ -88,7 +95,7 @@ DRAWINGS = {
         'stands how many tokens one turn takes. The <span data-light="shadow">orange shadow</span> is what a pair adds '
         'to the score. <span data-light="chain">Tip to tail</span>, the hands make the '
         '<span data-light="score">score</span>. Drag a hand, drag along the '
-        '<span data-light="curve">curve</span>, press a ● to leave a pair out.',
+        '<span data-light="curve">curve</span>, untick a box to leave a pair out.',
         "chapters/5-rope-frequencies/lesson.html",
     ),
     "waves": Facts(
@@ -96,11 +103,12 @@ DRAWINGS = {
         "An arrow for the noise of the first attention map and one for lambda times that of the second; the line between "
         "their tips is what is left, and shorter than the first inside a circle. Beside them the same as waves. A second "
         "view is a race of remedies over the length, after a bet.",
-        'Take λ times the <span data-light="second">second map\'s noise</span> from the '
+        '<span data-when="waves">Take λ times the <span data-light="second">second map\'s noise</span> from the '
         '<span data-light="first">first\'s</span>: <span data-light="rest">what is left</span> is the line between the '
         'tips. Drag the orange tip: only inside the <span data-light="circle">circle</span> is there less noise than '
-        'before. Then choose "the race", bet on a remedy and let the length grow (those that have learned in this '
-        "chapter's race).",
+        'before.</span><span data-when="race" hidden>Small decoders, each with one remedy, trained up to length 16 in this '
+        "chapter's race, those that have learned the task. Bet on a remedy, by its name in the "
+        '<span data-light="board">list</span>, and let the length grow: its curve is orange, RoPE\'s blue, a dot is one run.</span>',
         "chapters/6-differential-transformer/lesson.html",
     ),
 }

@@ -1,4 +1,4 @@
-import { clamp, curve, line, mount, path, place, say, scale, text } from "./kit.js";
+import { clamp, curve, line, many, mount, path, place, say, scale, text } from "./kit.js";
 
 const SHADES = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+-";
 const key = (s, data, k = s.at) => `${s.tokens} ${s.type} ${s.window ? 32 : 0} ${data.lengths[Math.round(k)]}`;
@@ -11,7 +11,7 @@ const shade = (c) => (SHADES.indexOf(c) - 31.5) / 31.5;
 const layout = (w) => {
   const wide = w >= 560;
   const rows = wide ? 4 : 8;
-  const codes = { x: 4, y: 26, w: wide ? 0.62 * w : w - 8, rows, step: wide ? 66 : 48 };
+  const codes = { x: 34, y: 26, w: (wide ? 0.62 * w : w - 4) - 34, rows, step: wide ? 66 : 48 };
   const plot = wide ? { x: 0.62 * w + 66, y: 36, w: 0.38 * w - 84, h: 210 } : { x: 52, y: codes.y + rows * codes.step + 60, w: w - 66, h: 150 };
   return { wide, codes, plot, height: wide ? 316 : plot.y + plot.h + 46 };
 };
@@ -27,9 +27,10 @@ export const render = mount({
   controls: (data) => [
     { key: "at", label: "tokens n", min: 0, max: (data.lengths ?? [0]).length - 1, show: (x) => String(data.lengths[Math.round(x)]) },
     { kind: "play", label: "Read on", restart: { at: 0 }, step: (s, seconds, held) => (s.at >= held.lengths.length - 1 ? null : { at: s.at + 1.5 * seconds }) },
-    { kind: "choice", key: "tokens", label: "tokens", options: [["ones", "1, 1, 1, …"], ["digits", "digits drawn by chance"]] },
+    { kind: "choice", key: "tokens", label: "tokens", options: [["ones", "1, 1, 1, …"], ["digits", "random digits"]] },
     { kind: "choice", key: "type", label: "computed in", options: [["fp32", "fp32"], ["bf16", "bf16"]] },
-    { kind: "switch", key: "window", label: "each token sees 32 only" },
+    { kind: "switch", key: "window", label: "window of 32" },
+    { kind: "button", label: "Show the collapse", press: (s, held) => ({ at: held.lengths.length - 1, tokens: "ones", type: "bf16", window: true }) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -43,7 +44,7 @@ export const render = mount({
       { id: "plot", area: [plot.x - 8, plot.y, plot.w + 16, plot.h], flat: true, drag: nearest },
       {
         id: "here", x: x(Math.log2(data.lengths[k])), y: y(Math.log10(Math.max(LOW, pair(s, data).distance))), flat: true, look: "orange", part: "distance", label: "length on the curve of distances",
-        range: [data.lengths[k], 1, data.lengths[last]], value: `${data.lengths[k]} tokens, distance ${say(pair(s, data).distance)}`,
+        range: [data.lengths[k], 1, data.lengths[last]], value: `${many(data.lengths[k], "token")}, distance ${say(pair(s, data).distance)}`,
         drag: nearest, key: (step, now) => ({ at: clamp(Math.round(now.at) + step, 0, last) }),
       },
     ];
@@ -72,21 +73,21 @@ export const render = mount({
     const other = { ...s, tokens: s.tokens === "ones" ? "digits" : "ones" };
     return [
       text(codes.x, codes.y - 9, `last state after ${n}; under it, after ${n + 1}`, "small quiet"), ...stripes,
+      ...Array.from({ length: codes.rows }, (_, row) => [0, 1].map((which) => text(codes.x - 5, codes.y + row * codes.step + which * (half + 1) + half / 2 + 5, n + which, "small end quiet")).join("")),
       text(codes.x, codes.y + codes.rows * codes.step + 8, `${count(held)} of ${held.n.length} stripes are equal to the bit`, "bold", "same"),
       ...[-4, -2, 0, 2].map((v) => line(plot.x, y(v), plot.x + plot.w, y(v), "faint") + text(plot.x - 7, y(v) + 5, v === -4 ? "≤10⁻⁴" : say(10 ** v), "small end quiet")),
       ...[1, 8, 64, 512].map((m) => text(x(Math.log2(m)), plot.y + plot.h + 19, m, "small mid quiet")),
       text(plot.x + plot.w, plot.y + plot.h + 38, "tokens n", "small end quiet"), text(plot.x - 40, plot.y - 16, "distance of the two (L1)", "small quiet", "distance"),
-      curve(trace(other), "grey thin dash"), text(plot.x + plot.w, trace(other).at(-1)[1] - 7, other.tokens, "small end quiet"),
-      curve(trace(s), "blue", "distance"), line(x(Math.log2(n)), plot.y, x(Math.log2(n)), plot.y + plot.h, "orange thin dash"),
+      curve(trace(other), "grey thin dash"), curve(trace(s), "blue", "distance"), line(x(Math.log2(n)), plot.y, x(Math.log2(n)), plot.y + plot.h, "orange thin dash"),
+      text(plot.x + plot.w, trace(other).at(-1)[1] - 9, other.tokens, "small end halo"),
     ].join("");
   },
   sentence: (s, data) => {
     const held = pair(s, data);
     const n = data.lengths[Math.round(s.at)];
-    const told = { ones: "ones", digits: "digits and the last of them again" }[s.tokens];
     const same = count(held);
-    if (same === held.n.length) return `The first token and ${n} ones, or ${n + 1}: all ${same} numbers of the last state are the same bits, so the next token's probabilities are the same.`;
-    const what = s.tokens === "ones" ? `The first token and ${n} ones, or ${n + 1}` : `The first token and ${n} ${told}, or not again`;
+    if (same === held.n.length) return `The first token and ${many(n, "one")}, or ${n + 1}: all ${same} numbers of the last state are the same bits, so the next token's probabilities are the same.`;
+    const what = s.tokens === "ones" ? `The first token and ${many(n, "one")}, or ${n + 1}` : `The first token and ${many(n, "random digit")}, or the same with the last digit a second time`;
     return `${what}: the two last states are ${say(held.distance)} apart, and ${same} of ${held.n.length} numbers are the same bits.`;
   },
 });

@@ -1,4 +1,4 @@
-import { circle, clamp, curve, line, mount, path, place, say, scale, text } from "./kit.js";
+import { box, circle, clamp, curve, line, many, mount, path, place, say, scale, text } from "./kit.js";
 import { frequencies } from "./mathematics.js";
 
 const [WIDTH, FARTHEST] = [16, 128];
@@ -16,19 +16,20 @@ const layout = (w) => {
   const top = 26;
   const row = 2 * r + 52;
   const clocks = Array.from({ length: PAIRS }, (_, k) => [cell * ((k % columns) + 0.5), top + r + row * Math.floor(k / columns)]);
-  const under = top + row * (PAIRS / columns) + 4;
+  const under = top + row * (PAIRS / columns) + 26;
   const wide = columns === 8;
   const chain = { x: 0, y: under, w: wide ? 0.36 * w : w, h: 190 };
   const plot = wide ? { x: 0.36 * w + 44, y: under, w: 0.64 * w - 54, h: 190 } : { x: 34, y: under + 226, w: w - 44, h: 170 };
   return { clocks, r, chain, plot, height: plot.y + plot.h + 30 };
 };
 
+const START = { distance: 24, base: 10000, phases: Array(PAIRS).fill(0), pairs: Array(PAIRS).fill(1) };
 const turned = (s, k, angle) => ({ phases: s.phases.map((old, i) => (i === k ? wrap(old + angle - angles(s)[k]) : old)) });
 
 export const render = mount({
   name: "clocks",
   words: { clocks: "clocks", clock: "clocks", chain: "chain", score: "score", shadow: "shadow", shadows: "shadow", "fastest clock": "clock0", "slowest clock": "clock7", curve: "curve" },
-  start: () => ({ distance: 24, base: 10000, phases: Array(PAIRS).fill(0), pairs: Array(PAIRS).fill(1) }),
+  start: () => ({ ...START }),
   tidy: (s) => ({
     distance: clamp(s.distance, 0, FARTHEST),
     base: clamp(s.base, 2, 1e7),
@@ -40,7 +41,7 @@ export const render = mount({
     { key: "base", label: "base b", min: 1, max: 6, step: 0.05, to: (x) => 10 ** x, from: Math.log10, show: (x) => say(x, 2) },
     { kind: "play", label: "Walk away", restart: { distance: 0 }, step: (s, seconds) => (s.distance < FARTHEST ? { distance: s.distance + 5 * seconds } : null) },
     { kind: "button", label: "Tune the peak to this Δ", press: (s) => ({ phases: s.phases.map((old, k) => wrap(-Math.round(s.distance) * frequencies(WIDTH, s.base)[k])) }) },
-    { kind: "button", label: "Start over", press: () => ({ phases: Array(PAIRS).fill(0), pairs: Array(PAIRS).fill(1) }), off: (s) => s.phases.every((x) => x === 0) && s.pairs.every((x) => x === 1) },
+    { kind: "button", label: "Start over", press: () => ({ ...START }), off: (s) => Object.entries(START).every(([key, value]) => String(s[key]) === String(value)) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -51,7 +52,7 @@ export const render = mount({
       { id: "plot", area: [plot.x, plot.y, plot.w, plot.h], flat: true, drag: (px) => ({ distance: at(px) }) },
       {
         id: "here", x: x(s.distance), y: scale([PAIRS, -PAIRS], [plot.y, plot.y + plot.h])(score(s)), flat: true, look: "orange",
-        label: "distance on the curve", range: [Math.round(s.distance), 0, FARTHEST], value: `${Math.round(s.distance)} tokens, score ${say(score(s))}`,
+        label: "distance on the curve", range: [Math.round(s.distance), 0, FARTHEST], value: `${many(Math.round(s.distance), "token")}, score ${say(score(s, Math.round(s.distance)), 2)}`,
         drag: (px) => ({ distance: at(px) }), key: (step, now) => ({ distance: clamp(Math.round(now.distance) + step, 0, FARTHEST) }),
       },
       ...clocks.flatMap(([cx, cy], k) => {
@@ -65,7 +66,7 @@ export const render = mount({
             key: (step, now) => turned(now, k, Math.abs(step) === Infinity ? (step > 0 ? Math.PI : 0) : angles(now)[k] + (step * Math.PI) / 36),
           },
           {
-            id: `pair${k}`, area: [cx - r, cy + r + 3, 2 * r, 25], label: `clock ${k + 1} counts`, pressed: s.pairs[k] === 1,
+            id: `pair${k}`, area: [cx - r, cy + r + 3, 2 * r, 25], label: `clock ${k + 1} counts`, role: "checkbox", pressed: s.pairs[k] === 1,
             press: (now) => ({ pairs: now.pairs.map((on, i) => (i === k ? 1 - on : on)) }),
           },
         ];
@@ -76,7 +77,7 @@ export const render = mount({
     const { clocks, r, chain, plot } = layout(w);
     const theta = frequencies(WIDTH, s.base);
     const turn = angles(s);
-    const total = score(s);
+    const total = score(s, Math.round(s.distance)); // as the sentence says it
     const faces = clocks.map(([cx, cy], k) => {
       const [dx, dy] = [r * Math.cos(turn[k]), -r * Math.sin(turn[k])];
       const swept = wrap(turn[k]);
@@ -84,7 +85,7 @@ export const render = mount({
       const word = k === 0 ? "fastest" : k === PAIRS - 1 ? "slowest" : "";
       return `<g data-part="clock${k}" class="${s.pairs[k] ? "" : "low"}"><g data-part="clocks">${circle(cx, cy, r, "faint")}${line(cx, cy, cx + r, cy, "ink thin")}${path(arc, "grey thin")}</g>
         ${line(cx, cy, cx + dx, cy, "orange fat", "shadow")}<g data-part="clocks">${line(cx, cy, cx + dx, cy + dy, "blue thick round")}</g>
-        ${text(cx, cy - r - 9, word, "small mid quiet")}${text(cx, cy + r + 20, `${s.pairs[k] ? "●" : "○"} ${say((2 * Math.PI) / theta[k], 2)}`, "small mid")}</g>`;
+        ${text(cx, cy - r - 9, word, "small mid quiet")}${box(cx - 32, cy + r + 9, 13, 13, "ink thin")}${s.pairs[k] ? path(`M${place(cx - 29)} ${place(cy + r + 15.5)}l3 4l6 -8`, "ink") : ""}${text(cx - 15, cy + r + 20, say((2 * Math.PI) / theta[k], 2), "small")}</g>`;
     });
     // the hands tip to tail
     const unit = Math.min(chain.w / 2 / (PAIRS + 0.6), 16);
@@ -107,6 +108,7 @@ export const render = mount({
       text(ox, floor + 26, `score ${say(total, 2)}`, "mid bold", "score"),
       `<g data-part="chain">${curve(points, "blue thick round")}${points.map(([x, y]) => circle(x, y, 2.6, "fink")).join("")}</g>`,
       text(chain.x, chain.y - 4, "the hands, tip to tail", "small quiet"),
+      text(0, chain.y - 26, "below each clock: tokens per turn; ticked: it counts", "small quiet"),
     ];
     // the score against the distance
     const [x, y] = [scale([0, FARTHEST], [plot.x, plot.x + plot.w]), scale([PAIRS, -PAIRS], [plot.y, plot.y + plot.h])];
@@ -114,7 +116,7 @@ export const render = mount({
     const back = [
       ...[-PAIRS, 0, PAIRS].flatMap((v) => [line(plot.x, y(v), plot.x + plot.w, y(v), "faint"), text(plot.x - 7, y(v) + 5, String(v).replace("-", "−"), "small end quiet")]),
       ...[0, 32, 64, 96, 128].map((v) => text(x(v), plot.y + plot.h + 19, v, `small ${v === 128 ? "end" : "mid"} quiet`)),
-      text(plot.x, plot.y - 4, "score against distance Δ", "small quiet"),
+      text(plot.x, plot.y - 11, "score against distance Δ", "small quiet"),
       curve(distances.map((d) => [x(d), y(score(s, d))]), "blue", "curve"),
       line(x(s.distance), plot.y, x(s.distance), plot.y + plot.h, "orange thin dash"),
     ];
@@ -127,7 +129,8 @@ export const render = mount({
     const total = score(s, distance);
     const others = Array.from({ length: FARTHEST + 1 }, (_, d) => [score(s, d), d]).sort((a, b) => b[0] - a[0])[0];
     const tuned = s.phases.some((x) => x !== 0);
-    const what = `${distance} ${distance === 1 ? "token" : "tokens"} apart, the ${counted} hands reach ${say(total, 2)} of ${counted}.`;
+    if (!counted) return "No clock is ticked: with no pair there is no score.";
+    const what = `${many(distance, "token")} apart, ${counted === 1 ? "the one hand reaches" : `the ${counted} hands reach`} ${say(total, 2)} of ${counted}.`;
     if (others[1] === distance) return `${what} No other distance up to ${FARTHEST} scores higher: this head looks ${distance} back.`;
     if (tuned) return `${what} The highest score, ${say(others[0], 2)}, is at distance ${others[1]}.`;
     return `${what} The fastest clock has made ${say((distance * theta[0]) / (2 * Math.PI), 2)} turns, the slowest ${say((distance * theta.at(-1)) / (2 * Math.PI), 2)}.`;

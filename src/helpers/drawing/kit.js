@@ -27,6 +27,9 @@ export const say = (x, digits = 3) => {
   return `${front.replace("-", "−")} × 10${raised}`;
 };
 
+/** "1 token", "2 tokens". */
+export const many = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
+
 /** From where a curve is easy: `x` of `from` to the place in `to`, both as [low, high]. */
 export const scale = ([a, b], [c, d]) => (x) => c + ((x - a) / (b - a)) * (d - c);
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
@@ -58,7 +61,7 @@ const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 
  * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
  * the state, controls(data), items(state, data, w, h), picture(state, data, w, h) as text of SVG, height(w),
  * sentence(state, data), and `words` that name its parts. `tidy(state, data)` keeps a state that came by a link in
- * bounds. The model has `title`, `alt`, `data` and `state`.
+ * bounds; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
  */
 export const mount = (spec) => Object.assign(({ model, el }) => {
   const data = model.get("data") ?? {};
@@ -91,7 +94,10 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   const stop = () => {
     cancelAnimationFrame(running);
     running = 0;
-    for (const button of panel.querySelectorAll("[data-playing]")) delete button.dataset.playing;
+    for (const button of panel.querySelectorAll("[data-playing]")) {
+      delete button.dataset.playing;
+      waiting ||= requestAnimationFrame(paint); // it says "▶" again
+    }
   };
   const glide = (next, ms = 500) => {
     stop();
@@ -122,6 +128,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
           const shown = control.show ? control.show(state[control.key], state) : say(state[control.key]);
           if (document.activeElement !== input || Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9) input.value = from(state[control.key]);
           input.setAttribute("aria-valuetext", shown);
+          input.disabled = Boolean(control.off?.(state, data));
           holder.querySelector("output").textContent = shown;
         };
       },
@@ -129,7 +136,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         holder.innerHTML = `<label>${words}<select autocomplete="off">${control.options.map(([value, name]) => `<option value="${escape(value)}">${escape(name)}</option>`).join("")}</select></label>`;
         const input = holder.querySelector("select");
         on(input, "change", () => hand.set(control.pick ? control.pick(input.value, state, data) : { [control.key]: input.value }));
-        return () => { input.value = state[control.key]; };
+        return () => { input.value = state[control.key]; input.disabled = Boolean(control.off?.(state, data)); };
       },
       switch: () => {
         holder.innerHTML = `<label><input type="checkbox" autocomplete="off">${words}</label>`;
@@ -138,10 +145,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         return () => { input.checked = state[control.key]; };
       },
       button: () => {
-        holder.innerHTML = `<button type="button">${escape(control.label)}</button>`;
+        holder.innerHTML = '<button type="button"></button>';
         const button = holder.firstChild;
         on(button, "click", () => hand.glide(control.press(state, data), control.ms));
-        return () => { button.disabled = Boolean(control.off?.(state, data)); };
+        return () => {
+          button.textContent = typeof control.label === "function" ? control.label(state) : control.label;
+          button.disabled = Boolean(control.off?.(state, data));
+        };
       },
       play: () => {
         holder.className = "drawing-play";
@@ -182,7 +192,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     const group = document.createElementNS("http://www.w3.org/2000/svg", "g");
     group.dataset.id = id;
     group.classList.add("item");
-    group.innerHTML = '<rect class="hit"/><circle class="hit"/><circle class="knob"/>';
+    group.innerHTML = '<rect class="hit"/><circle class="hit"/><circle class="knob"/><title></title>';
     const at = (event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(stage.getScreenCTM().inverse());
     const pull = (event, first) => {
       const { x, y } = at(event);
@@ -238,7 +248,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     for (const item of items) {
       known.set(item.id, item);
       const group = hands.querySelector(`[data-id="${item.id}"]`) ?? make(item.id);
-      const [rect, ring, knob] = group.children;
+      const [rect, ring, knob, title] = group.children;
+      if (title.textContent !== (item.title ?? "")) title.textContent = item.title ?? "";
       const area = item.area;
       for (const [name, value] of [["x", area?.[0]], ["y", area?.[1]], ["width", area?.[2]], ["height", area?.[3]]]) attribute(rect, name, area ? place(value) : 0);
       for (const round of [ring, knob]) { attribute(round, "cx", place(item.x ?? 0)); attribute(round, "cy", place(item.y ?? 0)); }
@@ -251,6 +262,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       attribute(group, "aria-label", role ? item.label : null);
       attribute(group, "aria-hidden", role ? null : "true");
       attribute(group, "aria-pressed", role === "button" ? item.pressed : null);
+      attribute(group, "aria-checked", role === "checkbox" ? item.pressed : null);
       const [now, least, most] = item.range ?? [];
       for (const [name, value] of [["aria-valuenow", now], ["aria-valuemin", least], ["aria-valuemax", most], ["aria-valuetext", item.value]])
         attribute(group, name, role === "slider" ? (typeof value === "number" ? place(value) : value) : null);
@@ -295,6 +307,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     if (lit) light(lit);
     arrange(spec.items?.(state, data, w, h) ?? []);
     for (const update of controls) update();
+    const shown = spec.when?.(state, data) ?? [];
+    for (const piece of figure.querySelectorAll("[data-when]")) piece.hidden = !shown.includes(piece.dataset.when);
     const sentence = spec.sentence(state, data);
     if (says.textContent !== sentence) says.textContent = sentence;
     if (link && home) link.href = `${home[1]}drawings/${spec.name}.html${toLink(spec.name, state)}`;

@@ -9,6 +9,30 @@ const count = (s, copies = s.copies) => {
 const needle = (s, copies) => massOnOnes(count(s, copies).zeros, count(s, copies).ones, 0);
 const stored = (x, type) => (roundTo(x, type) < 1e-3 ? say(roundTo(x, type), 4) : String(Number(roundTo(x, type).toPrecision(5))));
 
+const BITS = { bf16: 8, fp16: 11, fp32: 24 };
+const step = (x, type) => 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1);
+/** The weight of the odd token, now and with one copy more, and how near one may look: both weights in the frame, and five boxes. */
+const weights = (s) => {
+  const { n } = count(s);
+  const more = n + s.pattern.length;
+  return { n, more, one: 1 / n, other: 1 / more, closest: Math.max(5 * step(1 / n, s.type), 2.6 * (1 / n - 1 / more)) };
+};
+const DRAWN = 380; // boxes that can be told apart
+/** Whether at the nearest look both weights and single boxes are in the frame. */
+const reached = (s) => weights(s).closest / step(weights(s).other, s.type) < DRAWN;
+const found = new Map();
+/** The first number of tokens whose weight is that of one copy more, in a type; null if there is none up to the end of the string. */
+const first = (s) => {
+  const key = `${s.type} ${s.pattern} ${s.odd}`;
+  if (!found.has(key)) {
+    const by = s.pattern.length;
+    let n = by + 1;
+    while (n < MOST && roundTo(1 / n, s.type) !== roundTo(1 / (n + by), s.type)) n += by;
+    found.set(key, n < MOST ? [n, n + by] : null);
+  }
+  return found.get(key);
+};
+
 const layout = (w) => {
   const wide = w >= 560;
   const gauge = { x: wide ? 150 : w / 2, y: wide ? 268 : 262, r: 118 };
@@ -28,10 +52,10 @@ export const render = mount({
   }),
   controls: () => [
     { kind: "choice", key: "pattern", label: "string", options: [["1", "1, again and again"], ["10", "1 0, again and again"], ["110", "1 1 0, again and again"]] },
-    { kind: "button", label: "One copy more", press: (s) => ({ copies: Math.round(s.copies) + 1 }), ms: 1 },
+    { kind: "button", label: (s) => `One copy more: ${[...s.pattern].join(" ")}`, press: (s) => ({ copies: Math.round(s.copies) + 1 }), ms: 1, off: (s) => s.copies >= most(s) },
     { kind: "switch", key: "odd", label: "one odd token in front" },
-    { kind: "choice", key: "type", label: "stored as", options: [["bf16", "bf16, 8 bits"], ["fp16", "fp16, 11 bits"], ["fp32", "fp32, 24 bits"]] },
-    { key: "zoom", label: "zoom", min: 0, max: 1, step: 0.01, show: (x) => (x > 0.99 ? "all the way" : x.toFixed(2)) },
+    { kind: "choice", key: "type", label: "stored as", options: ["bf16", "fp16", "fp32"].map((type) => [type, `${type} (${BITS[type]} bits of precision)`]), off: (s) => !s.odd },
+    { key: "zoom", label: "zoom", min: 0, max: 1, step: 0.01, off: (s) => !s.odd || !reached(s), show: (x, s) => (!s.odd ? "no weight" : !reached(s) ? "boxes too narrow" : x > 0.99 ? "all the way" : x.toFixed(2)) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -42,7 +66,7 @@ export const render = mount({
       { id: "strip", area: [strip.x, strip.y - 46, strip.w, 62], flat: true, drag: at },
       {
         id: "end", x: x(Math.log(s.copies)), y: strip.y, look: "blue", flat: true, label: "copies", range: [Math.round(s.copies), 1, most(s)],
-        value: `${Math.round(s.copies)} copies`, drag: at, key: (step, now) => ({ copies: clamp(Math.round(now.copies) + step, 1, most(now)) }),
+        value: `${Math.round(s.copies)} ${Math.round(s.copies) === 1 ? "copy" : "copies"}`, drag: at, key: (step, now) => ({ copies: clamp(Math.round(now.copies) + step, 1, most(now)) }),
       },
     ];
   },
@@ -52,7 +76,7 @@ export const render = mount({
     // the string: each token a square, as many as there is room for
     const x = along(s, strip);
     const [end, side] = [x(Math.log(s.copies)), 13];
-    const room = Math.max(1, Math.min(n, Math.floor((end - strip.x) / side) + 1));
+    const room = Math.min(n, Math.max(12, Math.floor((end - strip.x) / side) + 1));
     const tokens = Array.from({ length: room }, (_, k) => {
       const sign = s.odd && k === 0 ? "•" : s.pattern[(k - Number(s.odd)) % s.pattern.length];
       return text(strip.x + k * side, strip.y - 20, room < n && k === room - 1 ? "…" : sign, sign === "•" ? "mid bold" : "mid", sign === "•" ? "odd" : "");
@@ -67,20 +91,19 @@ export const render = mount({
       ...[0, 0.5, 1].map((v) => text(...tip(v, gauge.r + 15), String(v), "small mid quiet")),
       hand(next, "orange dash", gauge.r - 14), hand(now, "blue thick round", gauge.r - 14), circle(gauge.x, gauge.y, 6, "fink"),
       text(gauge.x, gauge.y + 30, `weight of all ones: ${now.toFixed(4)}`, "mid", "needle"),
-      text(gauge.x, gauge.y + 52, now === next ? "one copy more: the same" : `one copy more: ${next.toFixed(4)}`, "small mid quiet"),
+      text(gauge.x, gauge.y + 52, `with one copy more: ${now === next ? "the same" : next.toFixed(4)}`, "small mid quiet"),
     ];
     // the line of floats around the odd token's weight, and that with one copy more
-    const more = n + s.pattern.length;
-    const [one, other] = [1 / n, 1 / more];
+    const { more, one, other, closest } = weights(s);
     const kept = [roundTo(one, s.type), roundTo(other, s.type)];
-    const step = 2 ** (Math.floor(Math.log2(one)) - { bf16: 8, fp16: 11, fp32: 24 }[s.type] + 1);
-    const closest = Math.max(5 * step, 2.6 * (one - other));
+    const each = step(one, s.type);
     const width = closest ** s.zoom;
     const middle = clamp((one + other) / 2, width / 2, 1 - width / 2);
     const [low, high] = [Math.max(1e-9, middle - width / 2), middle + width / 2];
     const at = scale([middle - width / 2, high], [floatline.x, floatline.x + floatline.w]);
-    const values = floats(Math.max(low - 2 * step, 1e-7), high + 2 * step, s.type, 400);
-    const boxes = values.flatMap((value, k) => {
+    const values = floats(Math.max(low - 2 * each, 1e-7), high + 2 * each, s.type, 400);
+    const crowded = values.length >= 400;
+    const boxes = crowded ? [] : values.flatMap((value, k) => {
       const [a, b] = [k ? (values[k - 1] + value) / 2 : value, k + 1 < values.length ? (values[k + 1] + value) / 2 : value];
       const [xa, xb] = [clamp(at(a), floatline.x, floatline.x + floatline.w), clamp(at(b), floatline.x, floatline.x + floatline.w)];
       if (xb - xa < 0.2) return [];
@@ -93,17 +116,19 @@ export const render = mount({
       ];
     });
     const close = Math.abs(at(one) - at(other)) < 60;
+    const edge = (x, room) => clamp(x, floatline.x + room, floatline.x + floatline.w - room);
+    const between = close ? edge((at(one) + at(other)) / 2, 62) : 0;
+    const away = close ? Math.abs(at(one) - at(other)) / 2 + 5 : 0;
     const same = kept[0] === kept[1];
     const scene = s.odd
       ? [
           ...boxes, box(floatline.x, floatline.y, floatline.w, floatline.h, "faint"),
           line(at(one), floatline.y - 10, at(one), floatline.y + floatline.h - 12, "blue thick", "odd"),
           line(at(other), floatline.y - 10, at(other), floatline.y + floatline.h - 12, "orange thick", "odd"),
-          text(at(one) + (close ? 6 : 0), floatline.y - 16, `1/${n}`, close ? "" : "mid"), text(at(other) - (close ? 6 : 0), floatline.y - 16, `1/${more}`, close ? "end" : "mid"),
-          ...(values.length < 400 ? [] : [text(floatline.x + floatline.w - 8, floatline.y + floatline.h - 10, "too many floats to draw: zoom in", "small end quiet")]),
+          text(close ? Math.min(between + away, floatline.x + floatline.w - 50) : edge(at(one), 24), floatline.y - 16, `1/${n}`, close ? "" : "mid"), text(close ? Math.max(between - away, floatline.x + 50) : edge(at(other), 24), floatline.y - 16, `1/${more}`, close ? "end" : "mid"),
           text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 24, same ? `in ${s.type} both are ${stored(one, s.type)}` : `in ${s.type} ${stored(other, s.type)} and ${stored(one, s.type)}`, "mid bold", "box"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 46, "each box holds what is rounded to its dot", "small mid quiet"),
-          text(floatline.x, floatline.y - 42, `the odd token's weight; orange: one copy more`, "small quiet"),
+          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 46, !crowded ? "each box holds what is rounded to its dot" : reached(s) ? "too many boxes to draw: zoom in" : `about ${say((one - other) / step(other, s.type), 2)} boxes lie between the two: too narrow to draw`, "small mid quiet"),
+          text(floatline.x, floatline.y - 42, "the odd token's weight; orange: with one copy more", "small quiet"),
         ]
       : [
           box(floatline.x, floatline.y, floatline.w, floatline.h, "faint dash"),
@@ -119,7 +144,9 @@ export const render = mount({
     const more = n + s.pattern.length;
     const same = roundTo(1 / n, s.type) === roundTo(1 / more, s.type);
     const told = same ? `In ${s.type} 1/${n} and 1/${more} are one number: this weight cannot tell ${n} tokens from ${more}.` : `In ${s.type} 1/${n} and 1/${more} are two numbers: this weight can tell ${n} tokens from ${more}.`;
-    return `With one odd token a copy more moves the needle, by ${say(Math.abs(next - now), 2)}. ${told}`;
+    const begin = first(s);
+    const from = begin ? ` First at 1/${begin[0]} and 1/${begin[1]}.` : "";
+    return `With one odd token a copy more moves the needle, by ${say(Math.abs(next - now), 2)}. ${told}${from}`;
   },
 });
 export default { render };

@@ -1,5 +1,5 @@
-import { circle, clamp, line, mount, place, say, text } from "./kit.js";
-import { averaging, openingEdge, potentials } from "./mathematics.js";
+import { circle, clamp, line, many, mount, place, say, text } from "./kit.js";
+import { averaging, effectiveResistance, openingEdge, potentials } from "./mathematics.js";
 
 const MOST = 18;
 const ring = (n, cx, cy, r, turn = 0) => Array.from({ length: n }, (_, k) => [cx + r * Math.cos(2 * Math.PI * (k / n) + turn), cy + r * Math.sin(2 * Math.PI * (k / n) + turn)]);
@@ -24,7 +24,7 @@ const written = (edges) => edges.map(([u, v]) => `${Math.min(u, v)}-${Math.max(u
 const pairs = (s) => (s.edges ? s.edges.split(".").map((e) => e.split("-").map(Number)) : []);
 const set = (name) => ({
   graph: name, xs: GRAPHS[name].places.map(([x]) => x), ys: GRAPHS[name].places.map(([, y]) => y), edges: written(GRAPHS[name].edges),
-  source: GRAPHS[name].source, target: GRAPHS[name].target, picked: -1,
+  source: GRAPHS[name].source, target: GRAPHS[name].target, picked: -1, opened: "",
 });
 const matrix = (s) => {
   const a = s.xs.map(() => s.xs.map(() => 0));
@@ -59,6 +59,19 @@ const speakers = (s) => {
   const leaves = degrees.flatMap((d, k) => (d === 1 && k !== s.target ? [k] : []));
   return leaves.length > 2 ? leaves : degrees.flatMap((_, k) => (k !== s.target ? [k] : []));
 };
+const ARRIVED = 1e-9; // of the reader's state: less is a voice that has not arrived
+/** The voices that have arrived at the reader: how many, of how many, the share of all, and of that the strongest's and the weakest's. */
+const voices = (s, held) => {
+  const own = speakers(s).map((k) => held[s.target][k]);
+  const arrived = own.filter((x) => x > ARRIVED);
+  const total = arrived.reduce((sum, x) => sum + x, 0);
+  return { all: own.length, count: arrived.length, total, strongest: Math.max(0, ...arrived) / (total || 1), weakest: Math.min(1, ...arrived) / (total || 1) };
+};
+const even = (found) => found.strongest - found.weakest < 0.01;
+const joined = (a) => reached(a, 0).length === a.length;
+/** The resistance between every two nodes, added up. */
+const resistances = (s) => effectiveResistance(matrix(s)).flat().reduce((sum, x) => sum + x, 0) / 2;
+const without = (s) => ({ ...s, edges: s.edges.split(".").filter((edge) => edge !== s.opened).join(".") });
 const hue = (k, n) => {
   const channel = (shift) => { const t = (((k / n) * 6 + shift) % 6 + 6) % 6; return clamp(Math.abs(t - 3) - 1, 0, 1) * 0.8 + 0.06; };
   return [channel(0), channel(4), channel(2)];
@@ -87,11 +100,12 @@ const layout = (w) => {
 const join = (s, u, v) => {
   const own = written([[u, v]]);
   const now = s.edges ? s.edges.split(".") : [];
-  return { edges: (now.includes(own) ? now.filter((e) => e !== own) : [...now, own]).join("."), picked: -1 };
+  return { edges: (now.includes(own) ? now.filter((e) => e !== own) : [...now, own]).join("."), picked: -1, opened: "" };
 };
 
 export const render = mount({
   name: "squash",
+  when: (s) => [s.view],
   words: { reader: "target", root: "target", source: "source", leaves: "speakers", edge: "edges", bridge: "edges" },
   start: () => ({ ...set("tree"), view: "colours", tool: "join", hops: 3 }),
   tidy: (s) => {
@@ -102,7 +116,7 @@ export const render = mount({
       edges: [...new Set(pairs(s).filter(([u, v]) => u >= 0 && v > u && v < n).map((e) => written([e])))].join("."),
       source: node(s.source), target: node(s.target), hops: clamp(s.hops, 0, 16), picked: s.picked < n ? Math.round(s.picked) : -1,
       view: ["colours", "share", "current"].includes(s.view) ? s.view : "colours", tool: ["join", "source", "target"].includes(s.tool) ? s.tool : "join",
-      graph: s.graph in GRAPHS ? s.graph : "own",
+      graph: s.graph in GRAPHS ? s.graph : "own", opened: s.edges.split(".").includes(s.opened) ? s.opened : "",
     };
   },
   controls: () => [
@@ -112,10 +126,11 @@ export const render = mount({
     { kind: "play", label: "Hop", restart: { hops: 0 }, step: (s, seconds) => (s.hops >= 16 ? null : { hops: Math.min(16, s.hops + 1.2 * seconds) }), hidden: (s) => s.view === "current" },
     { kind: "choice", key: "tool", label: "a click", options: [["join", "joins two nodes, or cuts"], ["source", "makes the source"], ["target", "makes the reader"]], pick: (tool) => ({ tool, picked: -1 }) },
     {
-      kind: "button", label: "The edge that opens it", ms: 1, off: (s) => reached(matrix(s), 0).length < s.xs.length || !openingEdge(matrix(s)),
-      press: (s) => { const edge = openingEdge(matrix(s)); return edge ? { ...join(s, ...edge), graph: "own" } : {}; },
+      kind: "button", label: (s) => (s.xs.length > 1 && joined(matrix(s)) && !openingEdge(matrix(s)) ? "No edge lowers the total resistance" : "The edge that lowers the total resistance most"),
+      ms: 1, off: (s) => !joined(matrix(s)) || !openingEdge(matrix(s)),
+      press: (s) => { const edge = openingEdge(matrix(s)); return edge ? { ...join(s, ...edge), graph: "own", opened: written([edge]) } : {}; },
     },
-    { kind: "button", label: "Add a node", ms: 1, off: (s) => s.xs.length >= MOST, press: (s) => ({ xs: [...s.xs, 0.5], ys: [...s.ys, 0.5], edges: [s.edges, `${s.target}-${s.xs.length}`].filter(Boolean).join("."), graph: "own" }) },
+    { kind: "button", label: "Add a node", ms: 1, off: (s) => s.xs.length >= MOST, press: (s) => ({ xs: [...s.xs, 0.5], ys: [...s.ys, 0.5], edges: [s.edges, `${s.target}-${s.xs.length}`].filter(Boolean).join("."), graph: "own", opened: "" }) },
   ],
   height: (w) => layout(w).height,
   items: (s, data, w) => {
@@ -165,24 +180,26 @@ export const render = mount({
         share: () => (held[k][s.source] > 1e-5 ? circle(x, y, 17 * Math.sqrt(held[k][s.source]), "fblue") : ""),
         current: () => (current && k in current.level ? circle(x, y, 3 + 13 * Math.sqrt((current.level[k] - Math.min(...ranked)) / (current.resistance || 1)), "fblue") : ""),
       }[s.view]();
-      const ringed = k === s.picked ? "green fat" : k === s.target ? "ink thick" : k === s.source && s.view !== "colours" ? "orange thick" : "grey thin";
+      const ringed = k === s.picked ? "green fat" : k === s.target ? "ink thick" : k === s.source ? "orange thick" : "grey thin";
       const part = k === s.target ? "target" : k === s.source ? "source" : own.includes(k) ? "speakers" : "nodes";
-      const word = k === s.target ? "reader" : k === s.source && s.view !== "colours" ? "source" : "";
-      return `<g data-part="${part}">${circle(x, y, 17.5, "fground")}${inner}${circle(x, y, 17.5, ringed)}${text(x, y + 35, word, "small bold mid")}</g>`;
+      const word = k === s.target ? "reader" : k === s.source ? "source" : "";
+      return `<g data-part="${part}">${circle(x, y, 17.5, "fground")}${inner}${circle(x, y, 17.5, ringed)}${text(x, y + 35, word, "small bold mid halo")}</g>`;
     };
     const reader = own.map((j) => [held[s.target][j], colours[j]]);
-    const spoken = reader.reduce((sum, [share]) => sum + share, 0);
-    const strongest = Math.max(...reader.map(([share]) => share)) / (spoken || 1);
+    const heard = voices(s, held);
     const lines = {
       colours: () => [
         circle(note.x + 34, note.y + 20, 34, "grey thin").replace("/>", ` style="fill:${mixed(reader)}"/>`),
         text(note.x + 80, note.y + 16, "the reader's", "small"), text(note.x + 80, note.y + 34, "colour", "small"),
-        text(note.x, note.y + 82, spoken > 1e-6 ? `${say(100 * spoken, 2)} % of its state` : "nothing yet", "bold"), text(note.x, note.y + 103, "is from those who speak", "small quiet"),
-        ...(spoken > 1e-6 ? [text(note.x, note.y + 134, `${say(100 * strongest, 2)} % of that`, "bold"), text(note.x, note.y + 155, "is the strongest voice's", "small quiet")] : []),
+        text(note.x, note.y + 82, heard.count ? `${say(100 * heard.total, 2)} % of its state` : "nothing yet", "bold"),
+        ...(heard.count ? [
+          text(note.x, note.y + 103, `is from ${heard.count} of ${heard.all} colours;`, "small quiet"),
+          text(note.x, note.y + 134, even(heard) && heard.count > 1 ? "equal parts" : `${say(100 * heard.strongest, 2)} % of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 2)} % each` : "is the strongest's", "small quiet"),
+        ] : []),
       ],
       share: () => [
         text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)} %`, "big"), text(note.x, note.y + 48, "of the reader's state", "small"), text(note.x, note.y + 67, "is the source's", "small"),
-        text(note.x, note.y + 98, `${say(hops(matrix(s), s.source, s.target))} hops away`.replace("Infinity hops away", "no way leads there"), "small quiet"),
+        text(note.x, note.y + 98, `${many(hops(matrix(s), s.source, s.target), "hop")} away`.replace("Infinity hops away", "no way leads there"), "small quiet"),
       ],
       current: () => [
         text(note.x, note.y + 24, current ? `${say(current.resistance, 3)} ohm` : "no way", "big"), text(note.x, note.y + 48, "from source to reader,", "small"), text(note.x, note.y + 67, "each edge one ohm", "small"),
@@ -193,19 +210,22 @@ export const render = mount({
   },
   sentence: (s) => {
     const t = Math.round(s.hops);
-    const after = `After ${t} ${t === 1 ? "hop" : "hops"}`;
+    const after = `After ${many(t, "hop")}`;
+    const held = shares({ ...s, hops: t });
+    // what the button has done: a lower total, and for this reader perhaps less
+    const opened = s.opened && joined(matrix(without(s)))
+      ? ` The new edge lowers the total resistance of all pairs: ${say(resistances(without(s)), 3)} → ${say(resistances(s), 3)} ohms.` : "";
     if (s.view === "current") {
       const found = flow(s);
-      return found ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.` : "No current can flow: no way leads from the source to the reader.";
+      return found ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.${opened}` : "No current can flow: no way leads from the source to the reader.";
     }
-    const held = shares({ ...s, hops: t })[s.target];
-    if (s.view === "share") return `${after} of averaging with the neighbours, ${say(100 * held[s.source], 2)} % of the reader's state is the source's.`;
-    const own = speakers(s).map((k) => held[k]);
-    const total = own.reduce((sum, x) => sum + x, 0);
-    if (total < 1e-6) return `${after} no colour has reached the reader.`;
-    const strongest = Math.max(...own) / total;
-    const even = strongest < 1.2 / own.length ? `all ${own.length} colours in equal parts: grey, from which no one can be told` : `a mixture of ${own.length}, ${say(100 * strongest, 2)} % of it the strongest's`;
-    return `${after} of averaging, ${say(100 * total, 2)} % of the reader's state is colour, ${even}.`;
+    if (s.view === "share") return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)} % of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)} % before.`}`;
+    const found = voices(s, held);
+    if (!found.count) return `${after} no colour has reached the reader.${opened}`;
+    const told = found.count === 1 ? `all of it one of the ${found.all}` : even(found)
+      ? `${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`} in equal parts${found.count === found.all && found.all > 2 ? ": grey, from which no one can be told" : ""}`
+      : `a mixture of ${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`}, ${say(100 * found.strongest, 2)} % of it the strongest's`;
+    return `${after} of averaging, ${say(100 * found.total, 2)} % of the reader's state is colour: ${told}.${opened}`;
   },
 });
 export default { render };

@@ -10,12 +10,12 @@ const facts = (s) => {
   const found = Math.exp(LEAD) / (Math.exp(LEAD) + n - 1);
   const kept = roundTo(1 - 1 / n, "bf16");
   return [
-    { lost: n > 16 * CELLS, short: "too many for one place", why: `${n} yes-or-no tokens, room for ${16 * CELLS} bits`, page: "1-over-squashing" },
-    { lost: heard * n < 1, short: "not all are heard", why: `after ${LAYERS} layers ${say(heard * n, 2)} × a fair share`, page: "2-causal-attention" },
-    { lost: kept === 1, short: "two inputs, one vector", why: kept === 1 ? "in 16 bits the flip is gone" : "the flip is still in the 16 bits", page: "3-representational-collapse" },
-    { lost: n > COUNTED, short: "how many were there?", why: `in 16 bits, told exactly up to ${COUNTED}`, page: "4-counting" },
-    { lost: true, short: "in what order?", why: "a mean does not know; positions tell it", page: "5-rope-frequencies" },
-    { lost: found < 0.5, short: "the noise of the others", why: `a token that leads by ${LEAD} gets ${say(100 * found, 2)} %`, page: "6-differential-transformer" },
+    { lost: n > 16 * CELLS, short: n > 16 * CELLS ? "too many for one place" : "one place has room for all", why: `${n} yes-or-no tokens, room for ${16 * CELLS} bits`, page: "1-over-squashing" },
+    { lost: heard * n < 1, short: heard * n < 1 ? "heard less than others" : "heard more than others", why: `${LAYERS} layers on: ${say(100 * heard * n, 2)} % of an equal share, 1/n`, page: "2-causal-attention" },
+    { lost: kept === 1, short: kept === 1 ? "two inputs, one vector" : "two inputs, two vectors", why: `in bf16 (8 bits of precision) the flip is ${kept === 1 ? "gone" : "there"}`, page: "3-representational-collapse" },
+    { lost: n > COUNTED, short: n > COUNTED ? "how many were there?" : "the count can be read", why: `from a weight in bf16: up to ${COUNTED}, then not all`, page: "4-counting" },
+    { lost: true, short: "in what order?", why: "the mean is the same in every order", page: "5-rope-frequencies" },
+    { lost: found < 0.5, short: found < 0.5 ? "the noise of the others" : "one is above the noise", why: `score ahead by ${LEAD}: after softmax ${say(100 * found, 2)} %`, page: "6-differential-transformer" },
   ];
 };
 
@@ -59,7 +59,7 @@ export const render = mount({
       ...facts(s).map((fact, k) => ({ id: `line${k}`, area: [list.x - 18, list.y + k * list.step - 14, w - list.x + 16, list.step - 4], href: `chapters/${fact.page}/lesson.html`, part: `place${k}`, quiet: true })),
       {
         id: "flip", x: plane.x, y: y(s.flip), look: "orange", label: "the token that is flipped", range: [token(s), 1, Math.round(s.n)],
-        value: `token ${token(s)} of ${Math.round(s.n)}`, drag: (px, py) => at(py), key: (step, now) => ({ flip: clamp(now.flip + step / Math.max(9, Math.min(50, now.n - 1)), 0, 1) }),
+        value: `token ${token(s)} of ${Math.round(s.n)}`, drag: (px, py) => at(py), key: (step, now, _, key) => ({ flip: clamp(now.flip + (/Up|Down/.test(key) ? -step : step) / Math.max(9, Math.min(50, now.n - 1)), 0, 1) }),
       },
     ];
   },
@@ -99,7 +99,7 @@ export const render = mount({
     const n = Math.round(s.n);
     const kept = roundTo(1 - 1 / n, "bf16");
     const lit = facts(s).flatMap((fact, k) => (fact.lost ? [k + 1] : []));
-    const trace = kept === 1 ? "and nothing of a number kept in 16 bits: the flip leaves no trace" : "and in 16 bits it can still be seen";
+    const trace = kept === 1 ? "and not the mean in bf16 (8 bits of precision): the flip leaves no trace" : "and in bf16 (8 bits of precision) it can still be seen";
     return `Flipping token ${token(s)} of ${say(n, 4)} changes the mean by ${say(1 / n, 2)}, ${trace}. Something is lost at ${lit.join(", ")}.`;
   },
 });
