@@ -127,8 +127,8 @@ export const render = mount({
           line(at(other), floatline.y - 10, at(other), floatline.y + floatline.h - 12, "orange thick", "odd"),
           text(close ? Math.min(between + away, floatline.x + floatline.w - 50) : edge(at(one), 24), floatline.y - 16, `1/${n}`, close ? "" : "mid"), text(close ? Math.max(between - away, floatline.x + 50) : edge(at(other), 24), floatline.y - 16, `1/${more}`, close ? "end" : "mid"),
           text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 24, same ? `in ${s.type} both are ${stored(one, s.type)}` : `in ${s.type} ${stored(other, s.type)} and ${stored(one, s.type)}`, "mid bold", "box"),
-          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 46, !crowded ? "each box holds what is rounded to its dot" : reached(s) ? "too many boxes to draw: zoom in" : `about ${say((one - other) / step(other, s.type), 2)} boxes lie between the two: too narrow to draw`, "small mid quiet"),
-          text(floatline.x, floatline.y - 42, "the odd token's weight; orange: with one copy more", "small quiet"),
+          text(floatline.x + floatline.w / 2, floatline.y + floatline.h + 46, !crowded ? "each box holds what is rounded to its dot" : reached(s) ? "too many boxes to draw: zoom in" : `about ${say(Number(((one - other) / step(other, s.type)).toPrecision(2)))} boxes between: too narrow`, "small mid quiet"),
+          text(floatline.x, floatline.y - 42, "the odd token's weight; orange: a copy more", "small quiet"),
         ]
       : [
           box(floatline.x, floatline.y, floatline.w, floatline.h, "faint dash"),
@@ -145,7 +145,7 @@ export const render = mount({
     const same = roundTo(1 / n, s.type) === roundTo(1 / more, s.type);
     const told = same ? `In ${s.type} 1/${n} and 1/${more} are one number: this weight cannot tell ${n} tokens from ${more}.` : `In ${s.type} 1/${n} and 1/${more} are two numbers: this weight can tell ${n} tokens from ${more}.`;
     const begin = first(s);
-    const from = begin ? ` First at 1/${begin[0]} and 1/${begin[1]}.` : "";
+    const from = begin ? ` The first two that are one number: 1/${begin[0]} and 1/${begin[1]}.` : "";
     return `With one odd token a copy more moves the needle, by ${say(Math.abs(next - now), 2)}. ${told}${from}`;
   },
 });

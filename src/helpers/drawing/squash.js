@@ -194,7 +194,7 @@ export const render = mount({
         text(note.x, note.y + 82, heard.count ? `${say(100 * heard.total, 2)} % of its state` : "nothing yet", "bold"),
         ...(heard.count ? [
           text(note.x, note.y + 103, `is from ${heard.count} of ${heard.all} colours;`, "small quiet"),
-          text(note.x, note.y + 134, even(heard) && heard.count > 1 ? "equal parts" : `${say(100 * heard.strongest, 2)} % of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 2)} % each` : "is the strongest's", "small quiet"),
+          text(note.x, note.y + 134, heard.count === 1 ? "all of that" : even(heard) ? "equal parts" : `${say(100 * heard.strongest, 2)} % of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 3)} % each` : heard.count === 1 ? "is one voice's" : "is the strongest's", "small quiet"),
         ] : []),
       ],
       share: () => [

@@ -29,7 +29,7 @@ const layout = (w) => {
     null,
     [vector.x + 14, vector.y - 76],
     [vector.x + 14, vector.y + 76],
-    [plane.x + 2, plane.y - 8],
+    [plane.x - 18, plane.y - 10],
     [plane.x + plane.w * 0.52, plane.y + plane.h * 0.2],
   ];
   return { wide, plane, list, vector, spots, height: wide ? 348 : 350 + 6 * 48 };
