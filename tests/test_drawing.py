@@ -288,6 +288,12 @@ def test_a_drawing_plays_stops_and_starts_over(stand):
     assert "Stop" in button.inner_text()
     button.click()
     page.wait_for_selector('.drawing-play button:has-text("Hop")')
+    hops.press("End")
+    for _ in range(2):
+        hops.press("ArrowLeft")
+    button.click()
+    page.wait_for_function("Number(document.querySelector('input[type=range]').value) === 16")
+    page.wait_for_selector('.drawing-play button:has-text("▶ Hop")')  # at its end by itself
     calm = stand("squash", reduced_motion="reduce")
     assert not calm.locator(".drawing-play button").is_visible()
 
@@ -400,6 +406,22 @@ def bet(page):
     page.get_by_role("slider", name="length").press("End")
 
 
+def hop_once_on_a_path(page):
+    page.locator("select").first.select_option("path")
+    slider = page.get_by_role("slider", name="hops")
+    slider.press("Home")
+    slider.press("ArrowRight")
+
+
+def subtract_too_much(page):
+    for name in ("size of the second", "λ"):
+        page.locator(".drawing-controls").get_by_role("slider", name=name, exact=True).press("End")
+
+
+def subtract_nothing(page):
+    page.locator(".drawing-controls").get_by_role("slider", name="λ", exact=True).press("Home")
+
+
 def see_little(page):
     page.locator("input[type=range]").press("End")
     page.get_by_label("window of 32").check()
@@ -408,12 +430,15 @@ def see_little(page):
 DONE = [
     ("clocks", tune_the_clocks, "No other distance up to 128 scores higher"),
     ("welcome", lengthen_the_text, "leaves no trace. Something is lost at 1, 2, 3, 4, 5, 6."),
-    ("squash", open_the_graph, "the resistance is"),
+    ("squash", open_the_graph, "lowers the total resistance of all pairs: 368 → 272 ohms"),
+    ("squash", hop_once_on_a_path, "50 % of the reader's state is colour: all of it one of the 8"),
     ("squash", cut_an_edge, "No current can flow"),
     ("river", paint_the_mask, "tokens spoke"),
     ("needle", leave_out_the_odd_token, "the same needle, 0.5: softmax hears the ratio"),
     ("waves", agree, "of the noise goes"),
     ("waves", bet, "(mean of"),
+    ("waves", subtract_too_much, "no agreement is enough for a gain"),
+    ("waves", subtract_nothing, "nothing is subtracted: the noise stays as it was"),
     ("barcodes", see_little, "all 576 numbers of the last state are the same bits"),
 ]
 
