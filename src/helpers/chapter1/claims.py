@@ -352,7 +352,7 @@ def tree_closed_form() -> Found:
     where="bound by effective resistance",
     statement="Effective resistance bounds the Jacobian",
     reported="for every pair of nodes",
-    shown="1-over-squashing/lesson#Effective resistance and commute time",
+    shown="1-over-squashing/lesson#A bottleneck is not a distance",
     theorem=True,
 )
 def resistance_bounds_the_jacobian() -> Found:

@@ -24,6 +24,9 @@ FORMATS = {
 }  # fmt: skip
 
 
+PREDICTORS = {"walks": "walk bound", "hops": "hops", "resistance": "resistance"}
+
+
 def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph", **formats: str) -> Styler:
     """Rows as a table, each column in its usual format or by `style.number`; a mapping's keys become the column `first`."""
     if isinstance(rows, Mapping):
@@ -38,6 +41,15 @@ def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
     """`measures.geometry` by graph, a sign before the cut that is an upper bound only."""
     bound = {name: "≤ " if len(_family()[name][0]) > 20 else "" for name in geometry}
     return table({name: row | {"h": f"{bound[name]}{row['h']:.3f}"} for name, row in geometry.items()})
+
+
+def predictor_table(found: Mapping[str, float]) -> Styler:
+    """`measures.predictors` of one graph: rank correlations with the Jacobian, differences with their standard errors."""
+    row = {"layers": found["layers"]}
+    row |= {f"correlation with {text}": found[name] for name, text in PREDICTORS.items()}
+    for name, text in (("R - hops", "resistance less hops"), ("within hops", "resistance, equal hops")):
+        row[f"{text} (± s.e.)"] = f"{style.number(found[name])} ± {style.number(found[f's.e. of {name}'])}"
+    return table([row | {"walk bound / measured": found["bound / measured"]}])
 
 
 def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
@@ -66,7 +78,7 @@ def one_number() -> str:
     first = min(depth for depth in reported.columns if reported[depth].max() < 1)
     return (
         f"One number: on a binary tree of 15 nodes, with 6 layers, the Jacobian between the far ends is "
-        f"**{style.number(before)}**. One well-placed edge makes it {style.number(after)}, {after / before:,.0f} times as much. "
+        f"**{style.number(before)}** (the pictures above draw other weights, so their values differ a little). One well-placed edge makes it {style.number(after)}, {after / before:,.0f} times as much. "
         f"At $r = {first}$, where the best of the paper's networks, of width 32, fits {reported[first].max():.0%} of its training "
         f"set, Eq. 5 asks for {gnn.minimum_width(first)} numbers of 32 bits, or {gnn.minimum_width(first, 1)} of one."
     )
@@ -143,7 +155,7 @@ def capacity() -> tuple[Axes, str]:
     reported = measures.reported()
     first = min(depth for depth in reported.columns if reported[depth].max() < 1)
     full, single = (int(r[needed > 32 * bits].min()) for bits in (32, 1))
-    title = f"All networks fail from r = {first} on; 32 numbers of 1 bit are too few from r = {single} on"
+    title = f"Width 32: none fits from r = {first} on; 32 numbers of 1 bit are too few from r = {single} on"
     ax = style.axes(title, "r (depth of the tree)", "bits", log="y")
     ax.plot(r, needed, "o-", label="all orders (Eq. 5)")
     for bits, text in ((32, "32 × 32 bits"), (1, "32 × 1 bit")):
@@ -157,7 +169,7 @@ def capacity() -> tuple[Axes, str]:
     return ax, (
         f"Bits on a logarithmic axis against r. Eq. 5 rises from {needed.iloc[0]:.1f} to {needed.iloc[-1]:,.0f} and passes the "
         f"1,024 bits of 32 full floats at r = {full}, the 32 bits of 32 numbers of one bit at r = {single}. To name one of the "
-        f"released orders takes at most {named.max():.1f} bits. From r = {first} on no network of the paper fits."
+        f"released orders takes at most {named.max():.1f} bits. From r = {first} on no network of width 32 fits."
     )
 
 
@@ -176,7 +188,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     style.counted(ax)
     style.label(ax)
     return ax, "Least width by r: " + "; ".join(
-        f"{bits} bits a number {', '.join(map(str, line))}" for bits, line in mine.items()
+        f"{bits} bit{'s' * (bits > 1)} a number {', '.join(map(str, line))}" for bits, line in mine.items()
     ) + f"; Figure 4 {', '.join(map(str, paper))}."
 
 
@@ -243,7 +255,7 @@ def deeper(name: str) -> tuple[Axes, str]:
     style.label(ax)
     return ax, f"From D = {layers[0]} to {layers[-1]} layers. " + "; ".join(
         f"{kind}: own {style.number(rows[0][1])} to {style.number(rows[-1][1])}, far {style.number(rows[0][0])} to "
-        f"{style.number(rows[-1][0])}"
+        f"{style.number(rows[-1][0])}, highest at {times[max(range(len(rows)), key=lambda k: rows[k][0])]} D"
         for kind, rows in heard.items()
     ) + "."
 
@@ -286,6 +298,7 @@ def what_predicts() -> tuple[Axes, str]:
         ax.set_xticks([*part.index], map(str, part.index))
         ax.minorticks_off()
     first, last = ahead.index[0], ahead.index[-1]
+    lead = rows["R - hops"].xs(last, level="times")
     left.set_title(f"ahead on {ahead[first]} of {len(can)}, then {ahead[last]} of {len(can)}", size=16)
     left.set_ylabel("resistance less hops")
     right.set_title("correlation, equal hops", size=16)
@@ -294,6 +307,7 @@ def what_predicts() -> tuple[Axes, str]:
     return left, (
         "Rank correlation with the measured Jacobian, resistance less hops: ahead by two standard errors on "
         + ", ".join(f"{n} of {len(can)} graphs at {times} D" for times, n in ahead.items())
+        + f"; at {last} D by {style.number(lead.min())} ({lead.idxmin()}) to {style.number(lead.max())} ({lead.idxmax()})"
         + ". At equal hops resistance ranks the pairs with a mean correlation of "
         + ", ".join(f"{x:.2f} at {times} D" for times, x in inside.items())
         + "."
