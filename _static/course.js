@@ -6,3 +6,9 @@ document.addEventListener("DOMContentLoaded", () => {
   // docutils calls the bibliography a list but its entries no list items
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role");
 });
+// A table that is wider than the page scrolls by the keyboard, too.
+window.addEventListener("load", () => {
+  for (const table of document.querySelectorAll(".bd-content table")) {
+    if (table.scrollWidth > table.clientWidth) table.tabIndex = 0;
+  }
+});
