@@ -176,7 +176,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
               .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
             return {height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
                     text: (c => { c.querySelectorAll('aside, pre, code, style, script, table[id^=T_], table.dataframe').forEach(e => e.remove()); return c.textContent })(s.cloneNode(true)),
-                    heading: s.querySelectorAll('h1, h2, h3').length,
+                    heading: s.querySelectorAll('h1, h2').length || s.querySelectorAll('h3').length,
                     type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside, figure, .live'))
                       .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
         )
