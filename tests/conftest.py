@@ -37,6 +37,10 @@ def promises(request):
     jaxtyping.config.update("jaxtyping_disable", False)
 
 
+def pytest_addoption(parser) -> None:
+    parser.addoption("--redraw", action="store_true", help="write down anew what the figures and tables show")
+
+
 def pytest_xdist_auto_num_workers(config) -> int:
     """What `-n auto` means: a process a core, as long as each has the memory that a language model takes."""
     return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // 2.5e9)))

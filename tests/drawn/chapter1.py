@@ -1,0 +1,74 @@
+"""Calls of chapter 1's figures and tables, each with its cheapest arguments."""
+
+import networkx as nx
+import pandas as pd
+import torch
+
+from helpers import gnn, graphs
+from helpers.chapter1 import figures, measures
+
+TREE = nx.balanced_tree(2, 3)
+LOG = pd.DataFrame(
+    {"epoch": [1, 2, 3], "seconds": [0.1, 0.2, 0.3], "train_accuracy": [0.2, 0.7, 0.6], "test_accuracy": 0.5}
+)
+SOLVED = LOG.assign(train_accuracy=[0.5, 0.9, 1.0])
+FADED = LOG.assign(train_accuracy=[0.3, 0.25, 0.2])
+SPEED = {"r": 3, "here": 1e-3, "all nodes": 4e-3, "ratio": 4.0, "largest difference": 1e-7}
+BARBELL = measures.examples()["barbell"]
+CURVED = {"K4": (nx.complete_graph(4), (0, 1), "4/3"), "bridge": (nx.barbell_graph(5, 0), (4, 5), "-6/5")}
+
+CALLS = {
+    "figures.table": lambda: figures.table([measures.message(r) for r in (2, 5)]),
+    "figures.table by name": lambda: figures.table({"path": measures.longer_commutes(nx.path_graph(9))}),
+    "figures.geometry_table": lambda: figures.geometry_table(
+        {name: measures.geometry(graph) for name, graph in measures.examples().items()}
+    ),
+    "figures.predictor_table": lambda: figures.predictor_table(measures.predictors(BARBELL, seeds=2)),
+    "figures.curvature_table": lambda: figures.curvature_table(CURVED),
+    "figures.luck": lambda: figures.luck(torch.tensor([0.5, 2.0, 7.0, 30.0])),
+    "figures.one_number": figures.one_number,
+    "figures.names": lambda: [figures.names(words) for words in ([], ["a"], ["a", "b", "c"])],
+    "figures.places": lambda: list(figures.places("grid", nx.path_graph(6)).values()),
+    "figures.wired": lambda: figures.wired(TREE, nx.compose(TREE, nx.Graph([(7, 14)])), (7, 14)),
+    "figures.field": lambda: figures.field("tree", 3),
+    "figures.capacity": figures.capacity,
+    "figures.widths": lambda: figures.widths(gnn.minimum_width),
+    "figures.width_table": figures.width_table,
+    "figures.sensitivity": lambda: figures.sensitivity("tree", 1, False),
+    "figures.sensitivity, skip": lambda: figures.sensitivity("path", 1, True),
+    "figures.deeper": lambda: figures.deeper("barbell"),
+    "figures.resistances": figures.resistances,
+    "figures.what_predicts": figures.what_predicts,
+    "figures.curvature": lambda: figures.curvature("barbell", graphs.balanced_forman),
+    "figures.curvature, as copied": lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
+    "figures.rewired": lambda: figures.rewired("barbell", "gtr", 1),
+    "figures.beside_random": lambda: figures.beside_random(2),
+    "figures.leading_score": figures.leading_score,
+    "figures.same_word": figures.same_word,
+    "figures.example": lambda: figures.example(gnn.TreeNeighborsMatch(2)),
+    "figures.sizes": figures.sizes,
+    "figures.ended": lambda: figures.ended(LOG),
+    "figures.fits": lambda: figures.fits({"gcn": LOG, "gin": SOLVED}, first="network"),
+    "figures.fits, control": lambda: figures.fits({3: SOLVED, 4: LOG}, first="r", control={3: FADED}),
+    "figures.chain": figures.chain,
+    "figures.attention_by_epoch": lambda: figures.attention_by_epoch({3: SOLVED, 4: LOG}, {3: FADED}),
+    "figures.whole_grid": figures.whole_grid,
+    "figures.grid_numbers": figures.grid_numbers,
+    "figures.at_equal_epochs": lambda: figures.at_equal_epochs("the key everywhere", key="everywhere"),
+    "figures.at_equal_epochs, layer": lambda: figures.at_equal_epochs("the layer", fully_adjacent=True),
+    "figures.better": lambda: [str(figures.better(row)) for row in measures.compare(key="everywhere").itertuples()],
+    "figures.sentence": lambda: figures.sentence(measures.compare(fully_adjacent=True), "the layer"),
+    "figures.speed_table": lambda: figures.speed_table([SPEED]),
+    "figures.freed": figures.freed,
+    "figures.one_leaf": figures.one_leaf,
+    "figures.everywhere_seeds": figures.everywhere_seeds,
+    "figures.attention_seeds": figures.attention_seeds,
+    "figures.few_table": figures.few_table,
+    "figures.excluded": figures.excluded,
+    "figures.lab_answer": figures.lab_answer,
+    "measures.far_numbers": lambda: measures.far_numbers(nx.path_graph(6), (0, 5), 5),
+    "measures.bits_a_number": measures.bits_a_number,
+    "measures.random_draws": lambda: measures.random_draws(BARBELL, draws=3),
+}
+# takes an axes and draws on it: every graph above is drawn by it
+WITHOUT = {"draw"}

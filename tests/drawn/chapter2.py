@@ -1,0 +1,87 @@
+"""Calls of chapter 2's figures and tables, each with its cheapest arguments."""
+
+from unittest import mock
+
+import pandas as pd
+import torch
+from tiny_models import tiny
+
+from helpers import attention, data, probe
+from helpers.chapter2 import figures, measures
+
+WINDOW = attention.uniform(attention.window_mask(10, 4))
+NORMS = torch.linspace(2, 6, 30, dtype=torch.float64) + torch.tensor([10.0] + [0.0] * 29)
+WORDS = ["(first)", *(f"word{chr(97 + k % 26)}" for k in range(29))]
+
+
+def _scores() -> dict[str, torch.Tensor]:
+    model = tiny("llama")
+    return {kind: probe.head_scores(model, measures.sequence(model, kind, 24)).sink for kind in ("natural", "repeated")}
+
+
+def _heads() -> probe.HeadScores:
+    model = tiny("llama")
+    return probe.head_scores(model, measures.sequence(model, "natural", 24), offsets=(0, 1, 3))
+
+
+def _hidden() -> dict[str, measures.Hidden]:
+    model = tiny("llama")
+    text = measures.sequence(model, "natural", measures.AFTER + 8)
+    cases = {"nothing hidden": (), "first hidden": (1, 1), "first hidden late": (1, 25)}
+    return {name: measures.hiding(model, text, *case) for name, case in cases.items()}
+
+
+def _sinks() -> pd.DataFrame:
+    with mock.patch.object(measures, "TEXTS", ("natural", "repeated")):  # the small vocabulary has no random tokens
+        return measures.sink_table(tiny("llama"), 24, (0,))
+
+
+def _ranks() -> pd.DataFrame:
+    table = data.table("sensitivity_smollm2")
+    fresh, trained = (measures.profile_of(table, "harbour", name) for name in ("seed 0", "trained"))
+    ones = {
+        name: measures.rank_correlation(row, trained)
+        for name, row in (("untrained", fresh), ("rollout", fresh.flip(0)))
+    }
+    names = {"mask alone": 0.1, "position": -0.2, "shuffled heads": 0.3, "Jacobian of one layer": 0.9}
+    found = names | ones
+    return pd.DataFrame(
+        {text: {name: x * scale for name, x in found.items()} for text, scale in (("a", 1), ("b", 0.5))}
+    )
+
+
+CALLS = {
+    "figures.graph": lambda: figures.graph(WINDOW, 2),
+    "figures.worst_heard": figures.worst_heard,
+    "figures.mask": lambda: [figures.mask(name, 12)[-1] for name in figures.MASKS],
+    "figures.landscape": lambda: figures.landscape("causal", 6, 0.5),
+    "figures.landscape, sink": lambda: figures.landscape("sink 0.8", 6, 0.5),
+    "figures.shape": lambda: figures.shape(torch.tensor([0.5, 0.1, 0.1, 0.3])),
+    "figures.bound": lambda: figures.bound(1.0),
+    "figures.bound, sharp": lambda: figures.bound(16.0),
+    "figures.distances": figures.distances,
+    "figures.trap": figures.trap,
+    "figures.trap, own": lambda: figures.trap(lambda matrix: float(matrix[-1, 0])),
+    "figures.brake": figures.brake,
+    "figures.middle": figures.middle,
+    "figures.reported_sinks": figures.reported_sinks,
+    "figures.sinks_by_layer": lambda: figures.sinks_by_layer(_scores()),
+    "figures.sensitivities": lambda: figures.sensitivities(NORMS, 0.1 * NORMS, WORDS, NORMS.flip(0)),
+    "figures.before_and_after": lambda: figures.before_and_after(data.table("sensitivity_smollm2")),
+    "figures.proxies": lambda: figures.proxies(_ranks()),
+    "figures.giants": lambda: figures.giants(_hidden()),
+    "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2")),
+    "figures.brakes": lambda: figures.brakes(data.table("hiding_smollm2")),
+    "figures.answer": lambda: figures.answer(
+        data.table("sensitivity_smollm2"), _ranks(), data.table("hiding_smollm2"), 0.6
+    ),
+    "measures.sink_table": _sinks,
+    "measures.best_heads": lambda: measures.best_heads(_heads(), (0, 1, 3)),
+    "measures.compare_connections": measures.compare_connections,
+    "measures.printed_constant": measures.printed_constant,
+    "measures.influences": lambda: measures.influences(tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)),
+    "measures.value_ratios": lambda: measures.value_ratios(
+        tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)
+    ),
+}
+WITHOUT: set[str] = set()

@@ -1,0 +1,99 @@
+"""Calls of chapter 3's figures and tables, each with its cheapest arguments."""
+
+import math
+
+import pandas as pd
+import torch
+from tiny_models import tiny
+
+from helpers import checkpoints, collapse
+from helpers.chapter3 import figures, measures
+
+GRID = [6, 22, 50]
+CURVES = {
+    "one more 1": {
+        "random digits": torch.tensor([3.0, 2.5, 2.4]),
+        "commas": torch.tensor([2.0, 1.0, 0.7]),
+    }
+}
+ZERO, ONE = torch.tensor([2.0, 1.0]), torch.tensor([-1.0, -0.5])
+MARGINS = {
+    "plain": {
+        ("first", "first"): (ZERO, ONE),
+        ("first", "last"): (0.5 * ZERO, 0.4 * ZERO),
+        ("last", "first"): (0.3 * ONE, 0.2 * ONE),
+        ("last", "last"): (ZERO + 1, -ONE),
+    }
+}
+MERGED = pd.DataFrame({
+    "letters a token": [1.0, 4.0], "one letter more": [3.0, 1.0], "one token more": [0.5, 2.0],
+    "one letter more, unmerged": [1.0, 1.5],
+})  # fmt: skip
+
+
+def _prefixes() -> dict[str, dict[str, measures.Resolution]]:
+    """Representations that converge, and the same with an error of two parts, as a number type makes it."""
+    generator = torch.Generator().manual_seed(0)
+    base, way, other = torch.randn(3, 32, generator=generator, dtype=torch.float64)
+    n = torch.arange(1, 513, dtype=torch.float64)[:, None]
+    exact = base + way / n + 0.1 * other / n.sqrt()
+    error = 2e-4 * torch.randn(exact.shape, generator=generator, dtype=torch.float64)
+    return {kind: measures.controlled(exact, exact + size * error) for kind, size in (("bf16", 1), ("fp16", 0.1))}
+
+
+def _falling():
+    found = _prefixes()["bf16"]["its own"]
+    return figures.falling("a model", found.signal[1:], found.floor[1:])
+
+
+def _rows() -> torch.Tensor:
+    rows = torch.rand(4, 3, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows[2, :, 0] += 60
+    return rows / rows.sum(-1, keepdim=True)
+
+
+CALLS = {
+    "figures.dispersion": lambda: figures.dispersion(6),
+    "figures.forgotten": lambda: figures.forgotten(
+        [50, 200, 500, 1000], collapse.perturbed_total_variation([50, 200, 500, 1000]), collapse.perturbation_limit()
+    ),
+    "figures.counterexample": lambda: figures.counterexample("rotation", math.pi, 1000),
+    "figures.counterexample, coins": lambda: figures.counterexample("random", 1.0, 100),
+    "figures.layer_means": lambda: figures.layer_means(True, 1.0, 2),
+    "figures.encodings": lambda: figures.encodings(True),
+    "figures.encodings, variants": lambda: figures.encodings(False, "with variants"),
+    "figures.powers": figures.powers,
+    "figures.small_vectors": figures.small_vectors,
+    "figures.window": lambda: figures.window(measures.SEQUENCES[1], "8"),
+    "figures.window, varied": lambda: figures.window(measures.SEQUENCES[0], "16"),
+    "figures.window, none": lambda: figures.window(measures.SEQUENCES[1], "all"),
+    "figures.reach": figures.reach,
+    "figures.separator_curves": figures.separator_curves,
+    "figures.separators": figures.separators,
+    "figures.sharpening": lambda: figures.sharpening(3),
+    "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
+    "figures.falling": _falling,
+    **{
+        f"figures.told_apart, {what}": lambda what=what: figures.told_apart("a model", _prefixes(), "bf16", what)
+        for what in figures.WHAT
+    },
+    "figures.told_apart, measured": lambda: figures.told_apart(
+        figures.MEASURED, _prefixes(), "fp16", next(iter(figures.WHAT))
+    ),
+    "figures.along": figures.along,
+    "figures.along, nearest": lambda: figures.along(column="nearest"),
+    "figures.figure5": lambda: figures.figure5("a model", CURVES, GRID, "one more 1"),
+    "figures.copying": lambda: figures.copying("a model", MARGINS, [5, 300], "plain"),
+    "figures.effects": lambda: figures.effects(MARGINS, [5, 300]),
+    "figures.looking": lambda: figures.looking("a model", _rows()),
+    "figures.table": lambda: figures.table({"a": [0.5, 20_000], "b": [1, math.nan]}, ["x", "y"], "n"),
+    "figures.describe": lambda: figures.describe(tiny("llama")),
+    "figures.merged": lambda: figures.merged("a model", MERGED),
+    "figures.copier": lambda: figures.copier(checkpoints.load("copying")),
+    "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
+    "measures.late": lambda: measures.late(_prefixes()["bf16"]["its own"]),
+    "measures.merging": lambda: measures.merging(tiny("llama"), "ab", (8,)),
+    "measures.ones_at_the_end": lambda: measures.ones_at_the_end(tiny("llama"), (1, 5), 20, 1),
+    "measures.random_digits": lambda: measures.random_digits(12, [3, 12]),
+}
+WITHOUT: set[str] = set()

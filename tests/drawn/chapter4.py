@@ -1,0 +1,56 @@
+"""Calls of chapter 4's figures and tables, each with its cheapest arguments."""
+
+from helpers import checkpoints, data
+from helpers.chapter4 import asked, figures, measures, trained
+
+
+def _answers():
+    return asked.long(data.table("counting_smollm2"))
+
+
+CALLS = {
+    "figures.copies": lambda: figures.copies("RoPE", "1 zero, 1 one", "bf16"),
+    "figures.copies, no mask": lambda: figures.copies("no mask", "1 zero, 3 ones", "fp32"),
+    "figures.readout": figures.readout,
+    "figures.lead_costs": figures.lead_costs,
+    "figures.by_bits": lambda: figures.by_bits(lambda bits: 1.9**bits),
+    "figures.widths": lambda: figures.widths(32, "tight", 64),
+    "figures.focus": figures.focus,
+    "figures.written": lambda: figures.written("yxyy", 19),
+    "figures.tokens": lambda: figures.tokens("How many r are in strawberry?"),
+    "figures.reported": lambda: figures.reported(300),
+    "figures.always_one_number": lambda: figures.always_one_number(150),
+    "figures.bases": lambda: figures.bases(1000),
+    "figures.asked_errors": lambda: figures.asked_errors(_answers(), "ones", "own", "a model"),
+    "figures.asked_histogram": lambda: figures.asked_histogram(_answers(), "a model"),
+    "figures.asked_shares": lambda: figures.asked_shares(_answers()),
+    **{
+        f"figures.counting_by_length, {group}": lambda group=group: figures.counting_by_length(
+            data.table("counting_trained"), group
+        )
+        for group in trained.GROUPS
+    },
+    "figures.letters_noticed": lambda: figures.letters_noticed(data.table("counting_trained")),
+    "figures.separators": lambda: figures.separators(data.table("counting_commas")),
+    "figures.number_types": lambda: figures.number_types(
+        trained.type_accuracy(checkpoints.load("counting"), (8, 16, 32), 16)
+    ),
+    "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
+    "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
+    "figures.copiers_read": lambda: figures.copiers_read(data.table("copying_probed")),
+    "figures.counters_read": lambda: figures.counters_read(data.table("counting_probed"), "RoPE"),
+    **{
+        f"figures.within_training, {what}": lambda what=what: figures.within_training(
+            data.table("counting_inside"), what
+        )
+        for what in figures.INSIDE
+    },
+    "measures.writings": lambda: measures.writings(20),
+    "measures.hidden": lambda: measures.hidden(strings=20)._asdict(),
+    "measures.answers": measures.answers,
+    "measures.against_ones": lambda: measures.against_ones("comma_separated")._asdict(),
+    "measures.base_intervals": lambda: measures.base_intervals(1000),
+    "measures.evidence": measures.evidence,
+    "trained.first_against_last": lambda: trained.first_against_last(data.table("copying_trained")),
+}
+WITHOUT: set[str] = set()

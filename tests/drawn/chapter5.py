@@ -1,0 +1,72 @@
+"""Calls of chapter 5's figures and tables, each with its cheapest arguments."""
+
+import torch
+from tiny_models import tiny
+
+from helpers import data, rope
+from helpers.chapter5 import figures, measures
+
+RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
+
+
+def _heads(seed: int = 0) -> measures.Heads:
+    """Scores of six layers of three heads, some of them slashes."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def drawn(*shape: int) -> torch.Tensor:
+        return torch.rand(shape, generator=generator, dtype=torch.float64)
+
+    slashes = drawn(6, 3, measures.OFFSETS) * 0.2
+    slashes[1, 0, 0], slashes[2, 1, 1], slashes[4, 2, 1] = 0.8, 0.9, 0.5 - 0.3 * seed
+    return measures.Heads(drawn(6, 3, 8), drawn(6, 3, 8), slashes, drawn(6, 3), drawn(6, 3, 2), 1 + 9 * drawn(6, 3, 2))
+
+
+def _maps() -> dict[str, dict[int, torch.Tensor]]:
+    logits = torch.rand(2, 12, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    return {"RoPE": {30: measures.causal(3 * logits)}}
+
+
+def _quarters():
+    model = tiny("llama")
+    return measures.quarters(model, measures.prose(model, 24), [(1, 1, 1), (2, 0, 0)])
+
+
+CALLS = {
+    "figures.decay": lambda: figures.decay("all ones", 1e4, 100_000),
+    "figures.decay, favourite": lambda: figures.decay("one favourite distance", 1e4, 1000),
+    "figures.decay, Gaussian": lambda: figures.decay("Gaussian", 1e4, 1000),
+    "figures.no_diagonal": lambda: figures.no_diagonal(
+        torch.linspace(0, 0.5, 40).double(), torch.linspace(0, 1, 40).double()
+    ),
+    "figures.second_layer": figures.second_layer,
+    "figures.norm_cost": lambda: figures.norm_cost(2, 1),
+    "figures.alleviation": figures.alleviation,
+    "figures.alleviated": figures.alleviated,
+    "figures.gap": lambda: figures.gap([1, 100, 1000], *measures.lead([1, 100, 1000], count=500)),
+    "figures.leads": lambda: figures.leads(lambda m, base: 2 * float(rope.cosine_sum(torch.tensor([m]), 128, base))),
+    "figures.bounds": lambda: figures.bounds({1024: 4000, 4096: 18_000, 65_536: 700_000}),
+    "figures.shipped": lambda: figures.shipped(tiny("llama")),
+    "figures.feasible": lambda: figures.feasible(1024, 40),
+    **{
+        f"figures.scaling, {method}": lambda method=method: figures.scaling(method, 4)
+        for method in ("p-RoPE", "linear", "ntk", "yarn", "llama3")
+    },
+    **{f"figures.toy, {band}": lambda band=band: figures.toy(band, 3) for band in figures.BANDS},
+    "figures.usage": lambda: figures.usage("queries", _heads()),
+    "figures.usage, keys": lambda: figures.usage("keys", _heads()),
+    "figures.special_heads": lambda: figures.special_heads(_heads()),
+    "figures.ablation": lambda: figures.ablation(RUNS, 3.0),
+    "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
+    "figures.out_of_distribution": lambda: figures.out_of_distribution(_heads(), _heads(1), _heads()),
+    "figures.rank_one": lambda: figures.rank_one(_heads()),
+    "figures.contributions": lambda: figures.contributions(_quarters()),
+    "figures.frame": lambda: figures.frame(_maps(), "RoPE", 30, 1),
+    "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
+    "figures.condition": lambda: figures.condition(data.table("slash_emergence")),
+    "figures.made_rank_one": lambda: figures.made_rank_one(data.table("slash_emergence")),
+    "measures.rank_table": lambda: measures.rank_table(_heads()),
+    "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
+    "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),
+    "measures.layout_losses": lambda: measures.layout_losses(tiny("llama"), measures.prose(tiny("llama"), 24)),
+}
+WITHOUT: set[str] = set()
