@@ -347,6 +347,27 @@ def test_welcome_has_something_to_move_and_a_card_for_each_chapter(visit):
         assert re.search(r"reading \d+ min · lab \d+ min · exercises \d+ min", card.inner_text())
 
 
+@pytest.mark.parametrize("name", [name for name in PAGES if name.endswith("/lesson")])
+def test_a_lesson_keeps_a_guess_and_shows_it_at_its_foot(visit, name):
+    page = visit(f"chapters/{name}.html")
+    asks, found = page.locator(".prediction[data-asks]"), page.locator(".prediction[data-answers]")
+    assert (asks.count(), found.count()) == (1, 1), "a lesson asks for one guess at its head, and shows it again"
+    assert asks.get_attribute("data-asks") == found.get_attribute("data-answers")
+    guess = found.locator(".prediction-guess")
+    assert guess.inner_text() == "none"
+    field = asks.locator("input").first
+    if field.get_attribute("type") == "radio":
+        field.focus()
+        page.keyboard.press("Space")
+    else:
+        field.fill("17")
+    given = field.input_value()
+    assert guess.inner_text().startswith(given), "the guess stands at the foot at once"
+    assert asks.locator(".prediction-kept").is_visible()
+    page.reload()
+    assert guess.inner_text().startswith(given), "and after the page was left and opened again"
+
+
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):
     page = visit("chapters/welcome.html")
     assert len(page.locator(".guess .ones").first.inner_text()) == 314

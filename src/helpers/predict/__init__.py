@@ -1,0 +1,116 @@
+"""A guess before the page that answers it: asked at the head, kept, and shown again at the foot beside the answer.
+
+On a built page the browser keeps the guess; with a kernel the kernel does. A guess is never marked right or wrong.
+"""
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ipywidgets
+from IPython.display import HTML
+
+from helpers import compute
+
+SCRIPT = (Path(__file__).parent / "predict.js").read_text()
+VIEW = "application/vnd.jupyter.widget-view+json"
+NONE = "none"  # what the foot says of a guess where there is none
+STAYS = "It stays in your browser, and stands beside the answer at the foot of the page."
+
+
+class Asked(NamedTuple):
+    """A question, its options (a number is asked for where there are none), and the unit of the number."""
+
+    question: str
+    options: tuple[str, ...]
+    unit: str
+
+
+_asked: dict[str, Asked] = {}
+_guesses: dict[str, str] = {}
+
+
+class Question:
+    """What `ask` returns: native inputs on a built page, ipywidgets (7.7 and 8) with a kernel."""
+
+    def __init__(self, key: str, asked: Asked):
+        self.key, self.asked = key, asked
+
+    def page(self) -> str:
+        """The question as HTML, with the script that keeps the guess; no id, so that two builds are equal."""
+        question, options, unit = self.asked
+        key, question = html.escape(self.key, quote=True), html.escape(question)
+        if options:
+            rows = "".join(
+                f'<label><input type="radio" name="prediction-{key}" value="{html.escape(option, quote=True)}" '
+                f'autocomplete="off"> {html.escape(option)}</label>'
+                for option in options
+            )
+            inner = f"<fieldset><legend>{question}</legend>{rows}</fieldset>"
+        else:
+            field = '<input type="number" step="any" autocomplete="off">'
+            inner = f"<label>{question} {field} {html.escape(unit)}</label>"
+        return (
+            f'<div class="prediction" data-asks="{key}"><strong>Guess first.</strong> {inner}'
+            f'<p class="prediction-kept" aria-live="polite" hidden>{STAYS}</p></div><script>{SCRIPT}</script>'
+        )
+
+    def live(self) -> ipywidgets.VBox:
+        """The question as ipywidgets; what is chosen is kept in the kernel."""
+        wide = ipywidgets.Layout(width="max-content", max_width="100%")
+        given = _guesses.get(self.key)
+        if self.asked.options:
+            box = ipywidgets.RadioButtons(options=self.asked.options, value=given, layout=wide)
+        else:
+            box = ipywidgets.Text(value=given or "", placeholder=self.asked.unit, continuous_update=False)
+        box.observe(lambda change: _guesses.update({self.key: change["new"] or ""}), names="value")
+        text = f"<strong>Guess first.</strong> {html.escape(self.asked.question)}"
+        return ipywidgets.VBox([ipywidgets.HTML(text), box])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        if compute.building():
+            return {"text/html": self.page(), "text/plain": self.asked.question}
+        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
+        return {VIEW: view, "text/plain": self.asked.question}
+
+
+def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") -> Question:
+    """Ask for a guess and keep it under `key`: one of the options, or a number where there are none.
+
+    Raises:
+        ValueError: the key or the question is empty, or there is just one option.
+
+    >>> ask("coins", "How many of ten fair coins show heads?", unit="coins").asked.unit
+    'coins'
+    """
+    if not key.strip() or not question.strip():
+        raise ValueError(f"key and question must not be empty: {key!r}, {question!r}")
+    if len(set(options)) != len(options) or len(options) == 1:
+        raise ValueError(f"options must be none, or two or more different ones, not {list(options)!r}")
+    _asked[key] = Asked(question, tuple(options), unit)
+    return Question(key, _asked[key])
+
+
+def answer(key: str, found: str, because: str) -> HTML:
+    """The guess kept under `key` beside what was found, and a sentence that says why.
+
+    Raises:
+        ValueError: nothing was asked under this key.
+
+    >>> asked = ask("heads", "How many of ten fair coins show heads?")
+    >>> "Found: <strong>5</strong>" in answer("heads", "5", "On average.").data
+    True
+    """
+    if key not in _asked:
+        raise ValueError(f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}")
+    question, _, unit = _asked[key]
+    unit = f" {unit}" if unit else ""
+    guess = f"{_guesses[key]}{unit}" if _guesses.get(key) else NONE
+    script = f"<script>{SCRIPT}</script>" if compute.building() else ""
+    return HTML(
+        f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}">'
+        f"<p><strong>Your guess, again.</strong> {html.escape(question)}</p>"
+        f'<p>Guessed: <strong class="prediction-guess">{html.escape(guess)}</strong>. '
+        f"Found: <strong>{html.escape(found)}</strong>. {html.escape(because)}</p></div>{script}"
+    )

@@ -1,0 +1,51 @@
+"""A guess at the head of a page, and again at its foot."""
+
+import ipywidgets
+import pytest
+
+from helpers import predict
+from helpers.predict import VIEW
+
+
+@pytest.fixture(autouse=True)
+def fresh(monkeypatch):
+    monkeypatch.setattr(predict, "_asked", {})
+    monkeypatch.setattr(predict, "_guesses", {})
+
+
+def test_a_kernel_keeps_the_guess_and_shows_it_again():
+    asked = predict.ask("share", "Which share?", ["a half", "a tenth"])
+    box = asked.live().children[1]
+    assert box.value is None, "nothing is chosen for the reader"
+    assert 'Guessed: <strong class="prediction-guess">none' in predict.answer("share", "a tenth", "So it is.").data
+    box.value = "a half"
+    assert ">a half</strong>" in predict.answer("share", "a tenth", "So it is.").data
+    assert asked.live().children[1].value == "a half", "run again, the question shows what was guessed"
+
+
+def test_without_options_a_number_is_asked_for():
+    box = predict.ask("n", "How many?", unit="ones").live().children[1]
+    assert isinstance(box, ipywidgets.Text)
+    box.value = "300"
+    assert ">300 ones</strong>" in predict.answer("n", "188 ones", "So it is.").data
+
+
+def test_a_built_page_has_native_inputs_and_no_widget(monkeypatch):
+    asked = predict.ask("share", "Is 1 < 2?", ['a "half"', "a tenth"])
+    assert VIEW in asked._repr_mimebundle_()
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    page = asked._repr_mimebundle_()["text/html"]
+    assert page.count('type="radio"') == 2
+    assert "<legend>Is 1 &lt; 2?</legend>" in page
+    assert 'value="a &quot;half&quot;"' in page
+    assert " id=" not in page
+    assert "<script>" in predict.answer("share", "a tenth", "So it is.").data
+
+
+def test_what_cannot_be_asked_or_answered_is_said():
+    with pytest.raises(ValueError, match="key and question must not be empty"):
+        predict.ask("", "Which?")
+    with pytest.raises(ValueError, match="options must be none, or two or more"):
+        predict.ask("k", "Which?", ["one"])
+    with pytest.raises(ValueError, match="key must be one that was asked"):
+        predict.answer("unasked", "1", "So it is.")
