@@ -56,6 +56,8 @@ INFINITE = {
     "attention.forgetting_bias": "-inf hides the keys after the query",
     "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
     "compute.shrink": "it gives back what the caller's function returned",
+    "significance.interval": "one value has no ends",
+    "significance.standard_error": "one value has none",
     "rope.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
 }
 
@@ -123,6 +125,8 @@ EXAMPLES = {
     "checkpoints.copying": {"trained": checkpoints.load("copying"), "place": "last", "digit": "0"},
     "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
     "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
+    "significance.holm": {"p": [0.01, 0.04]},
+    "significance.share_interval": {"successes": 1, "trials": 3},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
 MAKE = {

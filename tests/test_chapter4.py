@@ -7,7 +7,7 @@ import pytest
 import scipy.stats
 from tiny_models import tiny
 
-from helpers import counting, data
+from helpers import counting, data, significance
 from helpers.chapter4 import claims, figures, measures
 from helpers.claims import CORRECTED, FAILS, HOLDS, UNABLE
 
@@ -117,7 +117,7 @@ def test_intervals_separate_with_enough_strings_and_only_then():
     assert measures.separated(5000) == measures.separated(10**6) == 10
     low, high = measures.plain_interval(5000)
     assert low < measures.PLAIN_ACCURACY < high
-    assert (low / 100, high / 100) == pytest.approx(counting.share_interval(8, 5000))
+    assert (low / 100, high / 100) == pytest.approx(significance.share_interval(8, 5000))
 
 
 def test_all_reported_accuracies_are_multiples_of_their_finest_step():

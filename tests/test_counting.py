@@ -101,8 +101,6 @@ def test_a_sequence_stands_in_the_prompt_as_it_is():
         (lambda: counting.prompt("", "no CoT", "1"), "task"),
         (lambda: counting.prompt("sum", "no CoT", ""), "sequence"),
         (lambda: counting.parse_answer(None), "text"),
-        (lambda: counting.share_interval(3, 2), "successes"),
-        (lambda: counting.share_interval(0, 0), "trials"),
         (lambda: counting.last_state("12"), "sequence"),
         (lambda: counting.first_token_limit("fp64", limit=10**5), "limit"),
         (lambda: counting.welch_bound(0, 3), "vectors"),
@@ -192,14 +190,6 @@ def test_no_text_breaks_the_parser(text):
         answer = counting.parse_answer(each)
         assert answer is None or isinstance(answer, int)
         assert answer is None or str(abs(answer))[-1:].isdigit()
-
-
-def test_wilsons_interval_by_its_formula():
-    """Wilson (1927): the shares p with |k/n - p| <= z sqrt(p (1 - p) / n)."""
-    z = 1.959963984540054
-    for k, n in ((0, 13), (8, 5000), (25, 5000), (5, 5)):
-        middle, half = (k + z * z / 2) / (n + z * z), z / (n + z * z) * math.sqrt(k * (n - k) / n + z * z / 4)
-        assert counting.share_interval(k, n) == pytest.approx((middle - half, middle + half), abs=1e-12)
 
 
 # Softmax and the count -----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import pytest
 import torch
 from scipy import stats
 
-from helpers import sweep, training
+from helpers import significance, sweep, training
 from helpers.chapter6 import claims as claims6
 from helpers.chapter6 import figures, race
 from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, OPEN
@@ -358,8 +358,8 @@ def test_pairing_sees_what_the_spread_of_seeds_hides():
     rows = made({"up": 0.1})
     ours, theirs = (rows[rows.entry == name].longer.to_numpy() for name in ("up", "RoPE"))
     assert stats.ttest_ind(ours, theirs).pvalue > 1e-3
-    assert race.paired(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
-    assert race.paired(ours, theirs) < 1e-6
+    assert significance.paired(ours, theirs) == pytest.approx(stats.ttest_rel(ours, theirs).pvalue)
+    assert significance.paired(ours, theirs) < 1e-6
 
 
 def test_the_correction_stays_within_a_task():
@@ -370,23 +370,6 @@ def test_the_correction_stays_within_a_task():
     assert race.compare(two).set_index(["task", "entry"]).p["retrieval", "up"] == pytest.approx(p)
     more = pd.concat([one, *(one[one.entry == "up"].assign(entry=f"up {k}") for k in range(3))])
     assert race.compare(more).set_index("entry").p["up"] > 2 * p
-
-
-def test_holm_is_the_textbook_s():
-    """Holm (1979): sorted p values times m, m - 1, …, never falling."""
-    assert race.holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
-
-
-def test_the_test_holds_its_level_where_there_is_nothing_to_find():
-    generator = np.random.default_rng(1)
-    false = [race.paired(generator.normal(size=8), generator.normal(size=8)) < 0.05 for _ in range(2000)]
-    assert np.mean(false) == pytest.approx(0.05, abs=0.015)
-
-
-def test_equal_runs_and_one_seed_cannot_be_told_apart():
-    assert race.paired([1.0, 1.0], [1.0, 1.0]) == 1.0
-    assert race.paired([1.0], [0.5]) == 1.0
-    assert race.paired([0.2] * 5, [0.1] * 5) == pytest.approx(2.0**-4)
 
 
 def test_compare_names_what_is_not_there():

@@ -8,7 +8,6 @@ import math
 import re
 from typing import NamedTuple
 
-import scipy.stats
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
@@ -181,25 +180,6 @@ def _last_answer(line: str) -> re.Match | None:
     while again := _ANSWER_LINE.search(line, 0 if found is None else found.start(1)):
         found = again
     return found
-
-
-def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
-
-    Raises:
-        ValueError: no trials, more successes than trials, or a confidence outside (0, 1).
-
-    >>> low, high = share_interval(0, 13)
-    >>> round(low, 3), round(high, 3)
-    (0.0, 0.228)
-    """
-    require.integer("trials", trials, 1)
-    if require.integer("successes", successes, 0) > trials:
-        raise ValueError(f"successes must be an integer from 0 to trials = {trials}, not {successes}")
-    if not 0 < require.number("confidence", confidence) < 1:
-        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
-    interval = scipy.stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")
-    return float(interval.low), float(interval.high)
 
 
 # What softmax keeps of a count ---------------------------------------------------------------------------

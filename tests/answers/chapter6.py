@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn import functional
 
 from answers import empty, several
-from helpers import attention, differential
+from helpers import attention, differential, significance
 from helpers.chapter6 import race
 
 GROWS, ABOVE, STAYS = "makes it larger", "more than 1", "it stays the same"
@@ -548,7 +548,7 @@ RIGHT = {
         _values,
         _values_by_hand,
         _values_as_list,
-        lambda x, y: race.holm([race.paired(row.tolist(), y.tolist()) for row in x]),
+        lambda x, y: significance.holm([significance.paired(row.tolist(), y.tolist()) for row in x]),
         lambda x, y: _holm([stats.ttest_1samp((row - y).tolist(), 0).pvalue for row in x]).float(),
     ],
     "6.10": [

@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from tiny_models import tiny
 
-from helpers import attention, data, probe
+from helpers import attention, data, probe, significance
 from helpers.chapter2 import figures, measures
 
 WINDOW = attention.uniform(attention.window_mask(10, 4))
@@ -40,7 +40,7 @@ def _ranks() -> pd.DataFrame:
     table = data.table("sensitivity_smollm2")
     fresh, trained = (measures.profile_of(table, "harbour", name) for name in ("seed 0", "trained"))
     ones = {
-        name: measures.rank_correlation(row, trained)
+        name: significance.rank_correlation(row, trained)[0]
         for name, row in (("untrained", fresh), ("rollout", fresh.flip(0)))
     }
     names = {"mask alone": 0.1, "position": -0.2, "shuffled heads": 0.3, "Jacobian of one layer": 0.9}

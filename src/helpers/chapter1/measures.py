@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import compute, data, gnn, graphs, require, sweep
+from helpers import compute, data, gnn, graphs, require, significance, sweep
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 REWIRED = ("path", "tree", "barbell", "grid", "karate")
@@ -59,12 +59,6 @@ def geometry(graph: nx.Graph) -> dict[str, float]:
     }
 
 
-def standard_error(values: pd.DataFrame | pd.Series) -> pd.Series | float:
-    """Of the mean over the rows."""
-    error = values.std() / math.sqrt(len(values))
-    return error if isinstance(error, pd.Series) else float(error)
-
-
 def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS) -> dict[str, float]:
     """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
@@ -81,11 +75,14 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS) -> dict[str,
         heard = all_jacobians(graph, layers, seed=seed)
         table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
         table = (table / table.abs().max()).round(9)
-        row = table.corr("spearman")["heard"].drop("heard").to_dict()
+        row = {name: significance.rank_correlation(table[name], table["heard"])[0] for name in known}
         row |= {"R - hops": row["resistance"] - row["hops"], "within hops": within(table, "hops")}
         rows.append(row | {"bound / measured": (walks / heard)[pairs].median().item()})
     rows = pd.DataFrame(rows)
-    errors = {f"s.e. of {name}": standard_error(rows[name]) for name in ("R - hops", "within hops")}
+    errors = {
+        f"s.e. of {name}": significance.standard_error(rows[name]) if rows[name].notna().all() else math.nan
+        for name in ("R - hops", "within hops")
+    }
     return {"layers": layers} | rows.mean().to_dict() | errors
 
 
@@ -184,7 +181,9 @@ def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     Paired: every row of `gains` is one draw of the weights, which the method and its control share.
     """
     ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
-    table = pd.DataFrame({"gain": gains[[*METHODS]].mean(), "ahead": ahead.mean(), "s.e.": standard_error(ahead)})
+    table = pd.DataFrame(
+        {"gain": gains[[*METHODS]].mean(), "ahead": ahead.mean(), "s.e.": ahead.apply(significance.standard_error)}
+    )
     table["beats random"] = table["ahead"] > 2 * table["s.e."]
     return table
 

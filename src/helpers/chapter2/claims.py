@@ -5,7 +5,7 @@ from functools import cache
 
 import torch
 
-from helpers import attention, models
+from helpers import attention, models, significance
 from helpers.attention import causal_mask, influence, uniform, window_mask
 from helpers.chapter2 import measures
 from helpers.claims import Found, claim, verdict
@@ -164,7 +164,7 @@ def early_tokens_have_more_influence() -> Found:
 
 def _orders(network: str) -> list[float]:
     position = torch.arange(measures.TOKENS).double()
-    return [measures.rank_correlation(position, _profile(text, network)) for text in measures.NAMES]
+    return [significance.rank_correlation(position, _profile(text, network))[0] for text in measures.NAMES]
 
 
 def _profile(text: str, network: str = "trained") -> torch.Tensor:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 from torch import Tensor
 
-from helpers import attention, data, style
+from helpers import attention, data, significance, style
 from helpers.chapter2 import measures
 
 MASKS = ("causal", "window of 8", "prefix of 4", "decay 0.3", "sink 0.8")
@@ -450,7 +450,7 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
         rows = [measures.profile_of(table, text, network) for text in measures.NAMES]
         shares[network] = sum(float(row[0] / row.sum()) for row in rows) / len(rows)
     fresh = [measures.profile_of(table, text, "seed 0") for text in measures.NAMES]
-    falls = all(measures.rank_correlation(torch.arange(len(row) - 1).double(), row[:-1]) < -0.9 for row in fresh)
+    falls = all(significance.rank_correlation(torch.arange(len(row) - 1), row[:-1])[0] < -0.9 for row in fresh)
     plain = hidden[hidden["token"] == 0].set_index("text")["loss"]
     late, early = (
         float((hidden[(hidden["token"] == 1) & (hidden["since"] == since)].set_index("text")["loss"] - plain).mean())

@@ -13,10 +13,9 @@ import pandas as pd
 import torch
 import transformers
 from jaxtyping import Float, Int
-from scipy.stats import spearmanr
 from torch import Tensor
 
-from helpers import attention, compute, data, graphs, models, probe, require, sweep
+from helpers import attention, compute, data, graphs, models, probe, require, significance, sweep
 from helpers.models import LanguageModel
 from helpers.widget.atlas import Reading
 
@@ -342,14 +341,6 @@ def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tenso
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
-def rank_correlation(x: Float[Tensor, " n"], y: Float[Tensor, " n"]) -> float:
-    """Spearman's; values that differ in rounding alone count as equal, 0 where one side has a single value."""
-    x, y = (torch.tensor([float(f"{v:.9g}") for v in each.tolist()]) for each in (x, y))
-    if x.unique().numel() < 2 or y.unique().numel() < 2:
-        return 0.0
-    return float(spearmanr(x, y).statistic)
-
-
 def proxies(model: LanguageModel) -> pd.DataFrame:
     """Rank correlations of each stand-in with the sensitivities, one column a text.
 
@@ -360,7 +351,7 @@ def proxies(model: LanguageModel) -> pd.DataFrame:
     for text, tokens in texts(model, TOKENS).items():
         truth = profile_of(found, text)
         stand_ins = influences(model, tokens) | {"untrained": profile_of(found, text, "seed 0")}
-        columns[text] = {name: rank_correlation(row, truth) for name, row in stand_ins.items()}
+        columns[text] = {name: significance.rank_correlation(row, truth)[0] for name, row in stand_ins.items()}
     return pd.DataFrame(columns)
 
 

@@ -10,7 +10,7 @@ from IPython.display import HTML
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import checks, collapse, counting, show
+from helpers import checks, collapse, counting, show, significance
 from helpers.chapter4 import figures
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, number, run, shown
 
@@ -389,7 +389,7 @@ def interval(answer: Any, strings: Any) -> Right:
     def picture() -> HTML:
         return _drawn(*figures.bases(5000), "The talk's accuracies, had each been measured on 5,000 strings. ")
 
-    found = compare("interval", answer, counting.share_interval, given, traps, tolerance=1e-4)
+    found = compare("interval", answer, significance.share_interval, given, traps, tolerance=1e-4)
     n = number("strings", strings)
     if n != int(n) or n < 10 or n % 10 or n > 1_000_000:
         raise Wrong(
@@ -410,7 +410,7 @@ def interval(answer: Any, strings: Any) -> Right:
 
 def _ends(n: int) -> tuple[float, float]:
     """The lower end of the larger share and the upper end of the smaller, n strings each."""
-    (_, high), (low, _) = (counting.share_interval(round(share * n), n) for share in PAIR)
+    (_, high), (low, _) = (significance.share_interval(round(share * n), n) for share in PAIR)
     return low, high
 
 

@@ -6,10 +6,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pandas as pd
-import scipy.stats
 import torch
 
-from helpers import counting, data
+from helpers import counting, data, significance
 from helpers.chapter4 import asked, inside, measures, trained
 from helpers.claims import Found, claim, verdict
 from helpers.sources import BARBERO, COURSE, TALK, YEHUDAI, ZHANG
@@ -166,10 +165,10 @@ def merged_tokens_hide_items() -> Found:
 )
 def answers_are_round() -> Found:
     rounded, given = measures.round_answers()
-    low, high = counting.share_interval(rounded, given)
+    low, high = significance.share_interval(rounded, given)
     first = measures.answers().dropna().groupby("model", sort=False).answer.first()
     firsts = int((first % 10 == 0).sum())
-    alone = counting.share_interval(firsts, len(first))[0]
+    alone = significance.share_interval(firsts, len(first))[0]
     measured = (
         f"{rounded} of {given} answers, 95 % interval {low:.0%} to {high:.0%}, against 10 % by chance; "
         f"of each model's first answer {firsts} of {len(first)}, from {alone:.0%}"
@@ -332,7 +331,7 @@ def guesses_are_round() -> Found:
     answers = asked.long(data.table("counting_smollm2"))
     given, short = answers.dropna(subset="answer"), answers[answers.length <= 10]
     tens, hundred = int((given.answer % 10 == 0).sum()), int((given.answer == asked.GUESS).sum())
-    low, _ = counting.share_interval(tens, len(given))
+    low, _ = significance.share_interval(tens, len(given))
     top = given.answer.value_counts().idxmax()
     right, (copied, after) = int((short.error == 0).sum()), asked.from_examples(answers)
     back, round_, alone = asked.without_examples(answers)
@@ -389,15 +388,16 @@ def base_in_trained_decoders() -> Found:
     bases = [base for base in trained.BASES for _ in range(seeds)]
     inside = {name: float(rows.inside.mean()) for name, rows in runs.items()}
     ranks = {
-        n: scipy.stats.spearmanr(bases, [x for rows in runs.values() for x in rows[f"right_{n}"]]) for n in lengths
+        n: significance.rank_correlation(bases, [x for rows in runs.values() for x in rows[f"right_{n}"]])
+        for n in lengths
     }
-    listed = ", ".join(f"{n} letters {rank.statistic:+.2f} (p = {rank.pvalue:.2g})" for n, rank in ranks.items())
+    listed = ", ".join(f"{n} letters {rho:+.2f} (p = {p:.2g})" for n, (rho, p) in ranks.items())
     measured = (
         f"ten bases, {seeds} seeds each: right on 1 to 16 letters {min(inside.values()):.2f} to {max(inside.values()):.2f}, "
         f"where no rule could show; rank correlation with the base beyond, at {listed}; a rule counts from p = .05 over "
         f"{len(lengths)} lengths on, no rule if all intervals stay within .5"
     )
-    rule = min(rank.pvalue for rank in ranks.values()) < 0.05 / len(lengths)
+    rule = min(p for _, p in ranks.values()) < 0.05 / len(lengths)
     wide = max(
         math.atanh(min(abs(rank.statistic), 0.999)) + 1.96 / math.sqrt(len(bases) - 3) for rank in ranks.values()
     )

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from helpers import checkpoints, collapse, compute, counting, data, style
+from helpers import checkpoints, collapse, compute, counting, data, significance, style
 from helpers.chapter4 import asked, inside, measures, trained
 from helpers.checkpoints import Trained
 from helpers.tasks import PLACES
@@ -349,7 +349,7 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     ax.grid(axis="y", visible=False)
     style.counted(ax)
     tens = int((given % 10 == 0).sum())
-    low, high = counting.share_interval(tens, len(given))
+    low, high = significance.share_interval(tens, len(given))
     copied, shown_examples = asked.from_examples(answers)
     back, tens_alone, alone = asked.without_examples(answers)
     return ax, (
@@ -375,7 +375,7 @@ def asked_shares(answers: pd.DataFrame) -> pd.DataFrame:
             ("is right, at most 10 items", short.error == 0, short),
         ):
             right = int(hits.fillna(False).sum())
-            low, high = counting.share_interval(right, len(of))
+            low, high = significance.share_interval(right, len(of))
             found[what] = f"{right / len(of):.0%} ({low:.0%} to {high:.0%})"
         rows[f"{strategy}, line {'of its own' if line == 'own' else 'begun'}"] = found
     return pd.DataFrame(rows).T

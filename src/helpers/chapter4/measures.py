@@ -8,7 +8,7 @@ import pandas as pd
 import scipy.stats
 import torch
 
-from helpers import counting, data, models, probe
+from helpers import counting, data, models, probe, significance
 from helpers.models import LanguageModel
 
 # Softmax and the count -----------------------------------------------------------------------------------
@@ -195,8 +195,7 @@ def against_ones(writing: str) -> Comparison:
     table = data.table("reported/counting_314_ones").dropna(subset=["ones", writing])
     gain = (table.ones - ASKED).abs() - (table[writing] - ASKED).abs()
     better, worse = int((gain > 0).sum()), int((gain < 0).sum())
-    p = scipy.stats.binomtest(better, better + worse).pvalue if better + worse else 1.0
-    return Comparison(better, worse, int((gain == 0).sum()), float(p))
+    return Comparison(better, worse, int((gain == 0).sum()), significance.sign_test(better, worse))
 
 
 def round_answers(step: int = 10) -> tuple[int, int]:
@@ -221,7 +220,7 @@ def plain_interval(trials: int) -> tuple[float, float]:
 
 
 def _interval(percent: float, trials: int) -> tuple[float, float]:
-    low, high = counting.share_interval(round(percent * trials / 100), trials)
+    low, high = significance.share_interval(round(percent * trials / 100), trials)
     return 100 * low, 100 * high
 
 
@@ -241,8 +240,7 @@ def finest_step() -> float:
 def base_trend() -> tuple[float, float]:
     """Spearman's rank correlation of the accuracy with the base, and its p."""
     table = data.table("reported/counting_separator_base")
-    found = scipy.stats.spearmanr(table.base, table.accuracy_percent)
-    return float(found.statistic), float(found.pvalue)
+    return significance.rank_correlation(table.base, table.accuracy_percent)
 
 
 def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
@@ -285,5 +283,5 @@ def evidence() -> pd.DataFrame:
 
 
 def _share(successes: int, trials: int) -> str:
-    low, high = counting.share_interval(successes, trials)
+    low, high = significance.share_interval(successes, trials)
     return f"{low:.0%} to {high:.0%}"

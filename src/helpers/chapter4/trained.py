@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import scipy.stats
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from helpers import checkpoints, compute, sweep, training
+from helpers import checkpoints, compute, significance, sweep, training
 from helpers.checkpoints import Trained
 from helpers.tasks import PLACES, Copying, Counting, RunningCount
 from helpers.transformer import Decoder
@@ -361,8 +360,7 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
     gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
     if len(gaps) < 2:
         raise ValueError(f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}")
-    half = float(scipy.stats.t.ppf(0.975, len(gaps) - 1)) * float(gaps.sem())
-    return Gap(float(gaps.mean()), float(gaps.mean()) - half, float(gaps.mean()) + half, len(gaps))
+    return Gap(*significance.interval(gaps), len(gaps))
 
 
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
@@ -380,9 +378,8 @@ def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
                 turns[place] += able[f"turn_{place}_{digit}"].replace(NEVER, 10 * TURNS[-1]).tolist()
         first, last = (pd.Series(turns[place], dtype=float) for place in PLACES)
         earlier = int((first < last).sum()), int((last < first).sum())
-        p = scipy.stats.binomtest(earlier[0], sum(earlier)).pvalue if sum(earlier) else 1.0
         middle = [float("inf") if x > TURNS[-1] else float(x) for x in (first.median(), last.median())]
-        rows.append((name, len(first), *earlier, *middle, float(p)))
+        rows.append((name, len(first), *earlier, *middle, significance.sign_test(*earlier)))
     columns = ["encoding", "pairs", "first earlier", "last earlier", "first, median", "last, median", "p"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from helpers import attention, checks, differential, show, style
+from helpers import attention, checks, differential, show, significance, style
 from helpers.chapter6 import figures, measures, race
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, run, shown
 
@@ -531,7 +531,7 @@ def p_values(answer: Any) -> Right:
 
 
 def _single(scores: Tensor, baseline: Tensor) -> list[float]:
-    return [race.paired(row.tolist(), baseline.tolist()) for row in scores]
+    return [significance.paired(row.tolist(), baseline.tolist()) for row in scores]
 
 
 def _t(gaps: Tensor, ddof: int, freedom: int) -> float:
@@ -614,7 +614,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
             lambda: _drawn(*figures.race_table(table, entered)),
         )
     theirs = baseline.loc[ours.seed.tolist()]
-    gap, p = float(ours.longer.mean() - theirs.mean()), race.paired(ours.longer, theirs)
+    gap, p = float(ours.longer.mean() - theirs.mean()), significance.paired(ours.longer, theirs)
     found = SAME if p >= 0.05 else BETTER if gap > 0 else WORSE
     how = (
         "one seed cannot tell more"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pandas as pd
 import torch
 
-from helpers import attention, data
+from helpers import attention, data, significance
 from helpers.chapter6 import figures, measures, race
 from helpers.claims import Found, claim, verdict
 from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, TALK, YE
@@ -315,8 +315,8 @@ def _each_gap(entry: str, against: str, columns: dict[str, str]) -> tuple[str, d
     found = {}
     for column in columns:
         wide = rows.pivot(index="seed", columns="entry", values=column)[[against, entry]].dropna()
-        found[column] = (*wide.mean(), race.paired(wide[entry], wide[against]))
-    p = dict(zip(found, race.holm([row[2] for row in found.values()]), strict=True))
+        found[column] = (*wide.mean(), significance.paired(wide[entry], wide[against]))
+    p = dict(zip(found, significance.holm([row[2] for row in found.values()]), strict=True))
     words = ", ".join(
         f"{columns[c]} {number(theirs)} → {number(ours)} (p = {number(p[c])})" for c, (theirs, ours, _) in found.items()
     )

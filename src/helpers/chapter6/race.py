@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
-import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
-from scipy import stats
 from torch import Tensor, nn
 
-from helpers import attention, collapse, compute, data, differential, require, sweep, tasks, training
+from helpers import attention, collapse, compute, data, differential, require, significance, sweep, tasks, training
 from helpers.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
@@ -633,56 +631,13 @@ def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(longer=rows[LONGER].mean(axis=1))
 
 
-def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
-    """Mean, and the ends of Student's interval over seeds; nan ends where there is one seed.
-
-    >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
-    [2.0, -0.484, 4.484]
-    """
-    values = np.asarray(values, dtype=float)
-    mean, count = float(values.mean()), len(values)
-    if count < 2:
-        return mean, math.nan, math.nan
-    half = float(stats.t.ppf((1 + level) / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
-    return mean, mean - half, mean + half
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
-
-    >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
-    [0.03, 0.06, 0.06]
-    """
-    order, found, worst = np.argsort(p), [1.0] * len(p), 0.0
-    for rank, place in enumerate(order):
-        worst = max(worst, min(1.0, (len(p) - rank) * p[place]))
-        found[place] = worst
-    return found
-
-
-def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The p value of a paired t test over seeds, two-sided; 1 where all differences are 0 or there is one seed.
-
-    Where all differences are equal a t test would be sure of anything, and the sign test is asked: 2^(1 - seeds).
-
-    >>> paired([1.0, 1.0], [1.0, 1.0])
-    1.0
-    """
-    gaps = np.asarray(ours, dtype=float) - np.asarray(theirs, dtype=float)
-    if len(gaps) < 2 or not gaps.any():
-        return 1.0
-    if np.ptp(gaps) < 1e-12:
-        return 2.0 ** (1 - len(gaps))
-    return float(stats.ttest_rel(ours, theirs).pvalue)
-
-
 def verdict(gap: Sequence[float], p: float) -> str:
     """What is said of paired gaps with a corrected p value, by the decisions above.
 
     >>> verdict([0.2, 0.21, 0.19], 0.01), verdict([0.01, 0.0, 0.01], 0.5), verdict([0.3, -0.2, 0.1], 0.9)
     ('better', 'equal within 0.05', 'not told apart')
     """
-    mean, low, high = interval(gap, 1 - 2 * LEVEL)
+    mean, low, high = significance.interval(gap, 1 - 2 * LEVEL)
     if -MARGIN < low and high < MARGIN:
         return f"equal within {MARGIN}"
     if p < LEVEL:
@@ -719,7 +674,11 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BA
         for name in names:
             other = against or (ENTRIES[name].reference if name in ENTRIES else BASELINE)
             row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
-            row |= dict(zip(("mean", "low", "high"), interval(wide[name].dropna()), strict=True)) if cells[name] else {}
+            row |= (
+                dict(zip(("mean", "low", "high"), significance.interval(wide[name].dropna()), strict=True))
+                if cells[name]
+                else {}
+            )
             both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
             if name in CONTROLS:
                 row["verdict"] = "control"
@@ -731,11 +690,11 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BA
                 row["verdict"] = "reference not learned"
             else:
                 gaps[name] = (both[name] - both[other]).tolist()
-                row |= dict(zip(("gap", "gap_low", "gap_high"), interval(gaps[name]), strict=True))
-                row["p"] = paired(both[name], both[other])
+                row |= dict(zip(("gap", "gap_low", "gap_high"), significance.interval(gaps[name]), strict=True))
+                row["p"] = significance.paired(both[name], both[other])
             part.append(row)
         judged = [row for row in part if row["entry"] in gaps]
-        for row, p in zip(judged, holm([row["p"] for row in judged]), strict=True):
+        for row, p in zip(judged, significance.holm([row["p"] for row in judged]), strict=True):
             row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p)}
         found += part
     columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
@@ -777,7 +736,9 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
         means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree")}
         found[name] = (
-            {"layer": layer} | means | dict(zip(("gain", "low", "high"), interval(here[f"gain_{layer}"]), strict=True))
+            {"layer": layer}
+            | means
+            | dict(zip(("gain", "low", "high"), significance.interval(here[f"gain_{layer}"]), strict=True))
         )
     return pd.DataFrame(found).T.rename_axis("entry")
 
@@ -793,8 +754,7 @@ def rank_correlation(
     names = [name for name in REMEDIES if name not in without]
     here = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby("entry")
     means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
-    found = stats.spearmanr(means.iloc[:, 0], means.iloc[:, 1])
-    return float(found.statistic), float(found.pvalue)
+    return significance.rank_correlation(means.iloc[:, 0], means.iloc[:, 1])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

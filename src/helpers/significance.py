@@ -1,0 +1,155 @@
+"""What measured numbers support: intervals, tests and rank correlations, in one convention for all chapters.
+
+Intervals are two-sided and at 95 % unless said; tests are two-sided; where nothing varies there is no evidence, and the
+p value is 1. scipy computes.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from scipy import stats
+
+from helpers import require
+
+LARGEST = 1e150  # whose square is a number
+
+
+def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
+    try:
+        found = np.asarray(values, dtype=float)
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        found = np.empty((0, 0))
+    bad = found.ndim != 1 or len(found) < least or not np.isfinite(found).all()
+    if bad or np.abs(found).max(initial=0) > LARGEST:
+        raise ValueError(
+            f"{name} must be at least {least} finite numbers, one after another, not {require.said(values)}"
+        )
+    return found
+
+
+def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
+    """Mean, and the ends of Student's interval for it; the ends are nan where there is one value.
+
+    Raises:
+        ValueError: values are no finite numbers, or the level is not between 0 and 1.
+
+    >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
+    [2.0, -0.484, 4.484]
+    """
+    found = _numbers("values", values)
+    if not 0 < require.number("level", level) < 1:
+        raise ValueError(f"level must be between 0 and 1, not {level}")
+    mean, error = float(found.mean()), standard_error(found)
+    if len(found) < 2:
+        return mean, math.nan, math.nan
+    half = error * float(stats.t.ppf((1 + level) / 2, len(found) - 1))
+    return mean, mean - half, mean + half
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Of the mean; nan where there is one value.
+
+    Raises:
+        ValueError: values are no finite numbers.
+
+    >>> round(standard_error([1.0, 2.0, 3.0]), 4)
+    0.5774
+    """
+    found = _numbers("values", values)
+    return float(found.std(ddof=1) / math.sqrt(len(found))) if len(found) > 1 else math.nan
+
+
+def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
+
+    Raises:
+        ValueError: no trials, more successes than trials, or a confidence outside (0, 1).
+
+    >>> low, high = share_interval(0, 13)
+    >>> round(low, 3), round(high, 3)
+    (0.0, 0.228)
+    """
+    require.integer("trials", trials, 1)
+    if require.integer("successes", successes, 0) > trials:
+        raise ValueError(f"successes must be an integer from 0 to trials = {trials}, not {successes}")
+    if not 0 < require.number("confidence", confidence) < 1:
+        raise ValueError(f"confidence must be between 0 and 1, not {confidence}")
+    found = stats.binomtest(successes, trials).proportion_ci(confidence, "wilson")
+    return float(found.low), float(found.high)
+
+
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The p value of a paired t test; 1 where all differences are 0 or there is one pair.
+
+    Where all differences are equal a t test would be sure of anything, and the sign test is asked: 2^(1 - pairs).
+
+    Raises:
+        ValueError: no finite numbers, or not as many of theirs as of ours.
+
+    >>> paired([1.0, 1.0], [1.0, 1.0]), round(paired([1.0, 2.0, 4.0], [0.0, 1.5, 2.0]), 3)
+    (1.0, 0.118)
+    """
+    left, right = _numbers("ours", ours), _numbers("theirs", theirs)
+    if len(left) != len(right):
+        raise ValueError(f"theirs must be as many numbers as ours, {len(left)}, not {len(right)}")
+    gaps = left - right
+    if len(gaps) < 2 or not gaps.any():
+        return 1.0
+    if np.ptp(gaps) < 1e-12:
+        return 2.0 ** (1 - len(gaps))
+    return float(stats.ttest_rel(left, right).pvalue)
+
+
+def sign_test(better: int, worse: int) -> float:
+    """The p value of a sign test; what is neither better nor worse is left out, and with nothing left it is 1.
+
+    Raises:
+        ValueError: no whole numbers from 0 on.
+
+    >>> sign_test(6, 0), sign_test(0, 0)
+    (0.03125, 1.0)
+    """
+    trials = require.integer("better", better, 0, 10**6) + require.integer("worse", worse, 0, 10**6)
+    return float(stats.binomtest(better, trials).pvalue) if trials else 1.0
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
+
+    Raises:
+        ValueError: p are no numbers from 0 to 1.
+
+    >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    values = _numbers("p", p, 0)
+    if ((values < 0) | (values > 1)).any():
+        raise ValueError(f"p must be numbers from 0 to 1, not {require.said(p)}")
+    order, found, worst = np.argsort(values), [1.0] * len(values), 0.0
+    for rank, place in enumerate(order):
+        worst = max(worst, min(1.0, (len(values) - rank) * float(values[place])))
+        found[place] = worst
+    return found
+
+
+def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, float]:
+    """Spearman's, and its p value; (0, 1) where one side has a single value.
+
+    Values that agree in nine significant digits count as equal: what differs in rounding alone ties. The p value takes
+    the pairs for independent.
+
+    Raises:
+        ValueError: no finite numbers, or not as many of y as of x.
+
+    >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
+    (1.0, (0.0, 1.0))
+    """
+    left, right = (_numbers(name, values) for name, values in (("x", x), ("y", y)))
+    if len(left) != len(right):
+        raise ValueError(f"y must be as many numbers as x, {len(left)}, not {len(right)}")
+    left, right = (np.array([float(f"{value:.9g}") for value in side]) for side in (left, right))
+    if len(set(left)) < 2 or len(set(right)) < 2:
+        return 0.0, 1.0
+    found = stats.spearmanr(left, right)
+    return float(found.statistic), float(found.pvalue) if len(left) > 2 else 1.0
