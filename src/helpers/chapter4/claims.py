@@ -398,9 +398,7 @@ def base_in_trained_decoders() -> Found:
         f"{len(lengths)} lengths on, no rule if all intervals stay within .5"
     )
     rule = min(p for _, p in ranks.values()) < 0.05 / len(lengths)
-    wide = max(
-        math.atanh(min(abs(rank.statistic), 0.999)) + 1.96 / math.sqrt(len(bases) - 3) for rank in ranks.values()
-    )
+    wide = max(math.atanh(min(abs(rho), 0.999)) + 1.96 / math.sqrt(len(bases) - 3) for rho, _ in ranks.values())
     decided = rule or math.tanh(wide) < 0.5
     return Found(measured, verdict(not rule, decided=decided, able=_able(runs.values())))
 
