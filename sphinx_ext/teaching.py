@@ -1,0 +1,355 @@
+"""Pages for those who teach: plans, and what students get wrong, both read from the decks, the exercises and their checks.
+
+`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say. `{mistakes} 3`: what the cues of
+chapter 3 say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what runs live.
+"""
+
+import ast
+import csv
+import html
+import json
+import re
+import urllib.parse
+from pathlib import Path
+
+import yaml
+from chapters import minutes
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+PARTS = ("lesson", "lab", "exercises")
+
+
+def part(root: Path, name: str) -> Path:
+    """The notebook of a part of a chapter: "3 lesson" is chapters/3-representational-collapse/lesson.ipynb.
+
+    Raises:
+        ValueError: there is none.
+    """
+    number, _, kind = name.partition(" ")
+    found = sorted(root.glob(f"chapters/{number}-*/{kind}.ipynb")) if kind in PARTS else []
+    if len(found) != 1:
+        raise ValueError(f"a part must be a chapter's number and one of {', '.join(PARTS)}, not {name!r}")
+    return found[0]
+
+
+def slides(path: Path) -> list[dict]:
+    """Each slide of a deck: the id of its cell, its heading, its minutes, what listeners get wrong, its place in the deck."""
+    found, across, down = [], -1, 0
+    for cell in json.loads(path.read_text())["cells"]:
+        kind, text = cell["metadata"].get("slideshow", {}).get("slide_type", "-"), "".join(cell["source"])
+        headings = re.findall(r"^#+ (.+)$", text, re.M) if cell["cell_type"] == "markdown" else []
+        if kind in ("slide", "subslide"):
+            across, down = (across + 1, 0) if kind == "slide" or across < 0 else (across, down + 1)
+            found.append(
+                {
+                    "id": cell["id"],
+                    "heading": "",
+                    "minutes": 0.0,
+                    "wrong": "",
+                    "place": f"#/{across}/{down}".removesuffix("/0"),
+                }
+            )
+        if not found or kind == "skip":
+            continue
+        if headings and not found[-1]["heading"]:
+            found[-1]["heading"] = headings[-1]
+        if cue := CUE.fullmatch(text.strip()):
+            found[-1]["minutes"] += float(cue[1])
+            found[-1]["wrong"] = " ".join(re.findall(r"^They get wrong: (.+)$", cue[2], re.M))
+    return found
+
+
+def exercises(path: Path) -> dict[str, tuple[str, int]]:
+    """Title and minutes of each exercise, by its number."""
+    text = "\n".join(
+        "".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "markdown"
+    )
+    found = re.findall(r"^## (\d\.\d+) (.+?)$.*?^●+ .*?(\d+) minutes$", text, re.M | re.S)
+    return {number: (title, int(least)) for number, title, least in found}
+
+
+def row(root: Path, given: dict) -> dict:
+    """A row of a plan with its minutes and its links: of whole `decks`, of `slides`, of `exercises`, and `minutes` beside them.
+
+    Raises:
+        ValueError: a slide, a deck or an exercise that is not there.
+    """
+    links, least, words = [], given.get("minutes", 0), given.get("do", "")
+    for name in given.get("decks", []):
+        path = part(root, name)
+        least += minutes(path)
+        title = next(s["heading"] for s in slides(path))
+        links.append((f"{name.capitalize().replace('Lesson', 'lesson')}: {title}", deck(path)))
+    for name in given.get("slides", []):
+        place, _, cell = name.partition("#")
+        found = next((s for s in slides(part(root, place)) if s["id"] == cell), None)
+        if found is None:
+            raise ValueError(f"no slide of {place} has the id {cell!r}")
+        least += found["minutes"]
+        links.append((f"{place[0]}. {found['heading']}", deck(part(root, place)) + found["place"]))
+    for number in map(str, given.get("exercises", [])):
+        path = part(root, f"{number[0]} exercises")
+        if number not in exercises(path):
+            raise ValueError(f"there is no exercise {number}")
+        title, took = exercises(path)[number]
+        least += took
+        links.append((f"{number} {title}", f"{path.parent.name}/exercises.html#{nodes.make_id(title)}"))
+    return {"minutes": least, "links": links, "do": words, "they": given.get("they", ""), "drop": given.get("drop", "")}
+
+
+def deck(path: Path) -> str:
+    return f"../slides/{path.parent.name}-{path.stem}.html"
+
+
+def plan(root: Path, name: str) -> dict:
+    """A plan for one sitting, with its rows."""
+    given = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())
+    return given | {"rows": [row(root, each) for each in given["rows"]]}
+
+
+def weeks(root: Path, name: str) -> list[dict]:
+    """A plan for a term: a row a week, with its lecture and its class."""
+    given = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())["weeks"]
+    return [each | {kind: row(root, each[kind]) for kind in ("lecture", "class")} for each in given]
+
+
+def clock(at: float) -> str:
+    return f"{int(at // 60)}:{int(at % 60):02d}"
+
+
+def linked(links: list[tuple[str, str]]) -> str:
+    return "<br>".join(f'<a href="{where}">{html.escape(text)}</a>' for text, where in links)
+
+
+def shown(made: dict) -> str:
+    """The table of a plan for one sitting: when, how long, what, what they can do after it, what to leave out first."""
+    at, rows = 0.0, []
+    for each in made["rows"]:
+        what = "<br>".join(filter(None, (linked(each["links"]), words(each["do"]))))
+        rows.append((clock(at), f"{each['minutes']:g} min", what, words(each["they"]), f"{each['drop']}"))
+        at += each["minutes"]
+    rows.append((clock(at), f"{made['minutes'] - at:g} min", "Questions, and what ran over.", "", ""))
+    saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
+    note = f"Short of time? Leave out what has a number in the last column, 1 first. Without all of these it takes {at - saved:g} minutes."
+    head = ("At", "Takes", "What", "After it they can", "Leave out")
+    return f"<p>{words(made['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
+
+
+def by_week(made: list[dict]) -> str:
+    """The table of a term."""
+
+    def cell(each: dict) -> str:
+        decks = linked([link for link in each["links"] if "exercises.html" not in link[1]])
+        tasks = [(text.split()[0], where) for text, where in each["links"] if "exercises.html" in where]
+        numbers = ", ".join(f'<a href="{where}">{number}</a>' for number, where in tasks)
+        said = [
+            decks,
+            f"Exercises {numbers}." * bool(tasks),
+            words(each["do"]),
+            f"<small>{each['minutes']:g} min</small>",
+        ]
+        return "<br>".join(filter(None, said))
+
+    rows = [
+        (
+            str(k),
+            words(each["read"]),
+            cell(each["lecture"]),
+            cell(each["class"]),
+            words(each["project"]),
+            words(each["they"]),
+        )
+        for k, each in enumerate(made, 1)
+    ]
+    return table(("Week", "Read before", "Lecture", "Class", "Project", "After it they can"), rows, "plan")
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
+    names = "".join(f'<th scope="col">{name}</th>' for name in head)
+    body = "".join(f"<tr>{''.join(f'<td>{each}</td>' for each in cells)}</tr>" for cells in rows)
+    return f'<table class="table {kind}"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def words(text: str) -> str:
+    """A sentence as HTML, with its formulas."""
+    return re.sub(
+        r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(text, quote=False)
+    )
+
+
+def constants(tree: ast.Module) -> dict:
+    """Names of a module that stand for words or lists of words."""
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.Assign):
+            try:
+                value = ast.literal_eval(node.value)
+            except ValueError:
+                continue
+            for target in node.targets:
+                names = target.elts if isinstance(target, ast.Tuple) else [target]
+                values = value if isinstance(target, ast.Tuple) else [value]
+                found |= {n.id: v for n, v in zip(names, values, strict=True) if isinstance(n, ast.Name)}
+    return found
+
+
+def value(node: ast.expr, names: dict | None = None):
+    """What an expression of words and numbers stands for, such as `32 * "1"` or `LAYERS[0]`."""
+    return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}}, names)
+
+
+def known(source: str) -> dict[str, tuple[str, list[str]]]:
+    """Title of each exercise of a module of checks, and the mistakes that it names: of traps, and of predictions not taken."""
+    tree, found = ast.parse(source), {}
+    names = constants(tree)
+
+    for function in tree.body:
+        if not isinstance(function, ast.FunctionDef):
+            continue
+        made = next(
+            (d for d in function.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "exercise"), None
+        )
+        if made is None:
+            continue
+        said = []
+        tables = {n.targets[0].id: n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict) and isinstance(n.targets[0], ast.Name)}  # fmt: skip
+        for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+            name = ast.unparse(call.func).rpartition(".")[2]
+            if name == "Trap" and isinstance(call.args[0], ast.Constant):
+                said.append(call.args[0].value)
+            if name == "choice" and isinstance(call.args[2], ast.Name) and call.args[2].id in tables:
+                right, options = value(call.args[3], names), tables[call.args[2].id]
+                pairs = [
+                    (value(k, names), value(v, names))
+                    for k, v in zip(options.keys, options.values, strict=True)
+                    if isinstance(v, ast.Constant)
+                ]
+                said += [f"“{guess}”: {why}" for guess, why in pairs if guess != right]
+        number, title = (each.value for each in made.args[:2])
+        found[number] = title, list(dict.fromkeys(said))
+    return found
+
+
+def mistakes(root: Path, chapter: str) -> str:
+    """What listeners get wrong by the cues of a chapter's decks, and what its checks know, folded."""
+    items = [
+        f'<li>{words(slide["wrong"])} <small><a href="{deck(path)}{slide["place"]}">{html.escape(slide["heading"])}</a></small></li>'
+        for path in (part(root, f"{chapter} lesson"), part(root, f"{chapter} lab"))
+        for slide in slides(path)
+        if slide["wrong"]
+    ]
+    checks = {
+        number: each
+        for number, each in known((root / f"src/helpers/chapter{chapter}/checks.py").read_text()).items()
+        if each[1]
+    }
+    rows = "".join(
+        f'<tr><th scope="row">{number} {html.escape(title)}</th><td>{"<br>".join(words(s) for s in said)}</td></tr>'
+        for number, (title, said) in checks.items()
+    )
+    many = sum(len(said) for _, said in checks.values())
+    return (
+        f"<details><summary>What listeners get wrong, slide by slide ({len(items)})</summary><ul>{''.join(items)}</ul></details>"
+        f"<details><summary>Mistakes that the checks know ({many})</summary>"
+        f'<table class="table">{rows}</table></details>'
+    )
+
+
+def sizes(root: Path, chapter: str) -> str:
+    """Minutes of a chapter's lesson, lab and exercises."""
+    said = []
+    for kind in PARTS:
+        path = part(root, f"{chapter} {kind}")
+        many = f"{len(exercises(path))} exercises" if kind == "exercises" else f"{len(slides(path))} slides"
+        where = f"{path.parent.name}/{kind}.html"
+        said.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
+    return f"<p>{' · '.join(said)}</p>"
+
+
+def stage(root: Path, chapter: str) -> str:
+    """What can be done live: the drawing of a chapter's lesson alone, and its lab's link with everything set."""
+    sources = {
+        kind: ["".join(c["source"]) for c in json.loads(part(root, f"{chapter} {kind}").read_text())["cells"]]
+        for kind in ("lesson", "lab")
+    }
+    said = [
+        f'<a href="../drawings/{name}.html">the drawing “{name}”</a> alone on the screen'
+        for name in re.findall(r'^drawing\.show\("(\w+)"', "\n".join(sources["lesson"]), re.M)
+    ]
+    for source in sources["lab"]:
+        if source.startswith("intervention.link("):
+            call = ast.parse(source).body[0].value
+            state = {each.arg: value(each.value) for each in call.keywords}
+            page = state.pop("page", "index")
+            written = {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in state.items()}
+            address = f"../live/{page}.html#{urllib.parse.urlencode(written)}"
+            said.append(f'<a href="{html.escape(address)}">{html.escape(value(call.args[0]))}</a>, in the page')
+    return f"<p><strong>Live:</strong> {' · '.join(said)}.</p>"
+
+
+class _Shown(Directive):
+    required_arguments = 1
+
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        try:
+            return [nodes.raw("", self.html(Path(env.srcdir), self.arguments[0]), format="html")]
+        except (ValueError, OSError) as error:
+            raise self.error(str(error)) from error
+
+
+class Plan(_Shown):
+    def html(self, root: Path, name: str) -> str:
+        shape = by_week(weeks(root, name)) if name == "term" else shown(plan(root, name))
+        return f'{shape}<p><a href="../teaching/{name}.csv" download>This plan as a table to edit (CSV)</a></p>'
+
+
+class Mistakes(_Shown):
+    def html(self, root: Path, chapter: str) -> str:
+        return mistakes(root, chapter)
+
+
+class AtHand(_Shown):
+    def html(self, root: Path, chapter: str) -> str:
+        return sizes(root, chapter) + stage(root, chapter)
+
+
+def files(root: Path) -> dict[str, list[list[str]]]:
+    """The plans as rows of plain text, by name."""
+
+    def names(each: dict) -> str:
+        return "; ".join([text for text, _ in each["links"]] + [each["do"]] * bool(each["do"]))
+
+    found = {}
+    for name in ("hour", "day"):
+        at, rows = 0.0, [["at", "minutes", "what", "after it they can", "leave out"]]
+        for each in plan(root, name)["rows"]:
+            rows.append([clock(at), f"{each['minutes']:g}", names(each), each["they"], str(each["drop"])])
+            at += each["minutes"]
+        found[name] = rows
+    found["term"] = [["week", "read before", "lecture", "minutes", "class", "minutes", "project", "after it they can"]]
+    for k, each in enumerate(weeks(root, "term"), 1):
+        lecture, lesson = each["lecture"], each["class"]
+        middle = [names(lecture), f"{lecture['minutes']:g}", names(lesson), f"{lesson['minutes']:g}"]
+        found["term"].append([str(k), each["read"], *middle, each["project"], each["they"]])
+    return found
+
+
+def write_files(app, error):
+    if error is None and app.builder.format == "html" and "chapters/teaching" in app.env.found_docs:
+        folder = Path(app.outdir) / "teaching"
+        folder.mkdir(exist_ok=True)
+        for name, rows in files(Path(app.srcdir)).items():
+            with (folder / f"{name}.csv").open("w", newline="") as file:
+                csv.writer(file).writerows(rows)
+
+
+def setup(app):
+    app.add_directive("plan", Plan)
+    app.add_directive("mistakes", Mistakes)
+    app.add_directive("athand", AtHand)
+    app.connect("build-finished", write_files)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

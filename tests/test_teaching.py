@@ -1,0 +1,129 @@
+"""The pages for those who teach: their minutes are the decks', their rows are there, and no plan is longer than it says."""
+
+import csv
+import json
+
+import pytest
+import teaching
+from chapters import minutes
+
+CHAPTERS = "123456"
+
+
+@pytest.mark.parametrize("name", ["hour", "day"])
+def test_a_plan_fits_its_time_and_leaves_some_for_questions(root, name):
+    made = teaching.plan(root, name)
+    planned = sum(each["minutes"] for each in made["rows"])
+    left = made["minutes"] - planned
+    assert 0.05 * made["minutes"] <= left <= 0.25 * made["minutes"], f"{name}: {left:g} minutes are left for questions"
+    saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
+    assert saved >= 0.15 * made["minutes"], "what may be left out gives back a sixth of the time or so"
+    drops = sorted(each["drop"] for each in made["rows"] if each["drop"])
+    assert drops == list(range(1, len(drops) + 1))
+
+
+def test_a_term_has_twelve_weeks_that_fit_and_every_deck_once(root):
+    weeks = teaching.weeks(root, "term")
+    assert len(weeks) == 12
+    for k, week in enumerate(weeks, 1):
+        for kind in ("lecture", "class"):
+            assert 45 <= week[kind]["minutes"] <= 90, f"week {k}: the {kind} takes {week[kind]['minutes']:g} minutes"
+    decks = [where for week in weeks for _, where in week["lecture"]["links"]]
+    assert sorted(decks) == sorted(
+        teaching.deck(teaching.part(root, f"{c} {kind}")) for c in CHAPTERS for kind in ("lesson", "lab")
+    )
+    tasks = [text for week in weeks for text, _ in week["class"]["links"]]
+    assert len(tasks) == len(set(tasks))
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("kind", ["lesson", "lab"])
+def test_the_cues_of_a_deck_add_up_to_what_the_plans_say(root, chapter, kind):
+    path = teaching.part(root, f"{chapter} {kind}")
+    found = teaching.slides(path)
+    assert sum(each["minutes"] for each in found) == json.loads(path.read_text())["metadata"]["lecture"]["minutes"]
+    assert teaching.row(root, {"decks": [f"{chapter} {kind}"]})["minutes"] == minutes(path)
+    assert len({each["place"] for each in found}) == len(found)
+    assert all(each["heading"] for each in found)
+
+
+@pytest.mark.site
+def test_a_place_in_a_deck_is_that_of_the_built_deck(root, visit):
+    path = teaching.part(root, "2 lesson")
+    page = visit(f"slides/{path.parent.name}-{path.stem}.html")
+    for each in teaching.slides(path)[1:4]:
+        page.evaluate(f"() => {{ location.hash = '{each['place']}' }}")
+        page.wait_for_function(f"() => Reveal.getCurrentSlide().innerText.includes({json.dumps(each['heading'])})")
+
+
+def test_a_plan_names_what_is_not_there(root):
+    for given, said in (
+        ({"slides": ["2 lesson#nothing"]}, "no slide of 2 lesson has the id 'nothing'"),
+        ({"decks": ["7 lesson"]}, "not '7 lesson'"),
+        ({"exercises": ["2.11"]}, "no exercise 2.11"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            teaching.row(root, given)
+
+
+CHECKS = """
+WORDS = "up", "down"
+@exercise("9.1", "First")
+def first(answer):
+    return compare("first", answer, f, cases, [Trap("You forgot the root.", g), Trap("Twice.", h), Trap("Twice.", k)])
+@exercise("9.2", "Second")
+def second(guess):
+    reasons = {WORDS[0]: "It falls.", WORDS[1]: "Right."}
+    return choice("guess", guess, reasons, WORDS[1])
+def helper():
+    return Trap("Of no exercise.", f)
+"""
+
+
+def test_mistakes_are_those_of_the_checks():
+    assert teaching.known(CHECKS) == {
+        "9.1": ("First", ["You forgot the root.", "Twice."]),
+        "9.2": ("Second", ["“up”: It falls."]),
+    }
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+def test_every_chapter_has_its_mistakes_and_something_live(root, chapter):
+    found = teaching.known((root / f"src/helpers/chapter{chapter}/checks.py").read_text())
+    assert len(found) == 10
+    assert sum(len(said) for _, said in found.values()) >= 30
+    assert teaching.mistakes(root, chapter).count("<li>") >= 5
+    live = teaching.stage(root, chapter)
+    assert "../drawings/" in live
+    assert chapter == "1" or "../live/" in live
+
+
+def test_the_link_of_the_page_is_that_of_the_lab(root):
+    from helpers import intervention
+
+    lab = teaching.part(root, "3 lab")
+    source = next("".join(c["source"]) for c in json.loads(lab.read_text())["cells"] if c["id"] == "live-3-link")
+    link = eval(source, {"intervention": intervention})
+    address = link.address.removeprefix("../../").replace("&", "&amp;")
+    assert f'href="../{address}"' in teaching.stage(root, "3")
+
+
+def test_the_files_hold_the_rows_of_the_page(root):
+    files = teaching.files(root)
+    assert set(files) == {"hour", "day", "term"}
+    assert len(files["term"]) == 13
+    for name in ("hour", "day"):
+        rows = [int(float(row[1]) * 2) for row in files[name][1:]]
+        assert rows == [int(each["minutes"] * 2) for each in teaching.plan(root, name)["rows"]]
+
+
+@pytest.mark.site
+def test_the_page_shows_the_minutes_and_gives_the_files(root, visit):
+    page = visit("chapters/teaching.html")
+    for name, table in zip(("hour", "day"), page.locator("table.sitting").all(), strict=True):
+        shown = [float(text.removesuffix(" min")) for text in table.locator("tbody td:nth-child(2)").all_inner_texts()]
+        made = teaching.plan(root, name)
+        assert shown[:-1] == [each["minutes"] for each in made["rows"]]
+        assert sum(shown) == made["minutes"]
+        with (root / f"_build/html/teaching/{name}.csv").open(newline="") as file:
+            assert list(csv.reader(file)) == teaching.files(root)[name]
