@@ -173,10 +173,9 @@ def table(head: tuple[str, ...], rows: list[tuple[str, ...]], kind: str) -> str:
 
 
 def words(text: str) -> str:
-    """A sentence as HTML, with its formulas."""
-    return re.sub(
-        r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', html.escape(text, quote=False)
-    )
+    """A sentence as HTML, with its formulas and its code."""
+    marked = re.sub(r"`(.+?)`", r"<code>\1</code>", html.escape(text, quote=False))
+    return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked)
 
 
 def constants(tree: ast.Module) -> dict:
