@@ -1,11 +1,18 @@
 """The language model in the page: size, seconds to a session, seconds a prompt with all maps; beside the native runtime and torch.
 
-python benchmarks/live.py    three minutes on two idle cores; needs the built book (make book) and Chromium
+python benchmarks/live.py                              three minutes on two idle cores; needs the built book and Chromium
+python benchmarks/live.py --out data/live_times.csv    the table that the page About shows
 
 All run on one thread, one after another, the fastest of three. Seconds are by the clock: a busy machine counts.
 """
 
+import argparse
+import csv
+import datetime
+import io
 import json
+import os
+import platform
 import sys
 import time
 from collections.abc import Callable
@@ -26,6 +33,8 @@ import browser  # noqa: E402
 
 LENGTHS = (16, 64, 128, 256)
 TIMES = 3
+OUT, WEB = "data/live_times.csv", "node_modules/onnxruntime-web"
+COLUMNS = ("what", "unit", "in the page", "native runtime", "PyTorch", "page / native")
 OUTPUTS = ["logits", "attentions", "states"]
 PAGE = """async ({ lengths, times }) => {
   const { engine } = await import("/live/engine.js"), change = await import("/live/change.js");
@@ -87,23 +96,60 @@ def natively() -> tuple[float, dict[int, float]]:
     return seconds, found
 
 
-def main() -> None:
+def measured() -> list[dict]:
+    """What is loaded and how long it takes, a row each: in the page, by the native runtime, by PyTorch."""
     torch.set_num_threads(1)
     facts = json.loads((ROOT / "_build/html/live/model.json").read_text())
     page, (session, native), model = in_the_page(), natively(), models.load()
+
+    def row(what: str, unit: str, *values: float, digits: int = 2) -> dict:
+        texts = [f"{x:.{digits}f}" for x in values] + ["", ""]
+        times = f"{values[0] / values[1]:.1f}" if len(values) == 3 else ""
+        return dict(zip(COLUMNS, (what, unit, *texts[:3], times), strict=True))
+
     rows = [
-        (n, page["found"][str(n)], native[n], fastest(lambda n=n: intervention.read(model, torch.arange(100, 100 + n))))
-        for n in LENGTHS
+        row("loaded in all, once", "MB", facts["bytes"] / 1e6, digits=0),
+        row("from this machine to a session", "s", page["loaded"], digits=1),
+        row("of which the session", "s", page["session"], session, digits=1),
+        row("memory of the tab at its end", "MB", page["memory"] / 1e6, digits=0),
+        row("one token after 64 kept ones", "s", page["more"]),
     ]
-    print(
-        f"loaded {facts['bytes'] / 1e6:.0f} MB in all; from this machine to a session {page['loaded']:.1f} s, of which the session {page['session']:.1f} s (natively {session:.1f} s)"
-    )
-    print(
-        f"{page['threads']} thread; memory of the tab at its end {page['memory'] / 1e6:.0f} MB; a further token after 64 kept ones {page['more']:.2f} s; load of the machine {psutil.getloadavg()[0]:.1f}\n"
-    )
-    print("| tokens | page, s | native runtime, s | torch fp32, s | page / native |\n|---:|---:|---:|---:|---:|")
-    for n, *seconds in rows:
-        print(f"| {n} | {' | '.join(f'{x:.2f}' for x in seconds)} | {seconds[0] / seconds[1]:.1f} |")
+    for n in LENGTHS:
+        eager = fastest(lambda n=n: intervention.read(model, torch.arange(100, 100 + n)))
+        rows.append(row(f"{n} tokens, all maps", "s", page["found"][str(n)], native[n], eager))
+    return rows
+
+
+def head() -> list[str]:
+    """Where the numbers come from, as the heads of all tables say it."""
+    lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, onnxruntime {onnxruntime.__version__}"
+    return [
+        "The language model in the page, beside the native runtime and PyTorch in float32: the fastest of three, by the clock",
+        f"python benchmarks/live.py --out {OUT}",
+        f"  {datetime.datetime.now(datetime.UTC):%Y-%m-%d}, {os.cpu_count()} CPU cores ({platform.machine()}), one thread, "
+        f"load {psutil.getloadavg()[0]:.1f} before, Chromium, onnxruntime-web {lock[WEB]['version']}, {versions}",
+    ]
+
+
+def written(rows: list[dict], said: list[str]) -> str:
+    """The table as a file: its head, then its rows."""
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in said)
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", type=Path, help=f"write the table here ({OUT} is the one that the book shows)")
+    out, said = parser.parse_args().out, head()
+    text = written(measured(), said)
+    print(text)
+    if out:
+        out.write_text(text)
 
 
 if __name__ == "__main__":
