@@ -1,6 +1,8 @@
 """Chapter 4 measures what it says: against hand-made texts, tables and counts."""
 
+import json
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -8,7 +10,7 @@ import scipy.stats
 from tiny_models import tiny
 
 from helpers import counting, data, significance
-from helpers.chapter4 import claims, figures, measures
+from helpers.chapter4 import checks, claims, figures, measures
 from helpers.claims import CORRECTED, FAILS, HOLDS, UNABLE
 
 # Lesson --------------------------------------------------------------------------------------------------
@@ -222,3 +224,16 @@ def test_orders_are_decided_by_errors_once_these_are_read(monkeypatch):
     assert told((20, 40, 10, 22), (9, 10, 3)) == (HOLDS, HOLDS)
     assert told((20, 40, 10, 35), (9, 10, 9)) == (CORRECTED, CORRECTED)
     assert told((50, 40, 10, 22), (9, 20, 3)) == (FAILS, FAILS)
+
+
+@pytest.mark.parametrize(
+    "answer", ["37", "1,204", "**37**.", "36,37", "10,11,12", "1,204,5", "-5", "37th", "5 + 3 = 8", "xxxx"]
+)
+def test_the_printed_reader_of_answers_reads_as_the_course_does(answer, root):
+    """Exercise 4.5: also where no text of the check asks it."""
+    cells = json.loads((root / "chapters/4-counting/exercises.ipynb").read_text())["cells"]
+    printed = next("".join(c["source"]) for c in cells if "checks.parse.solution(" in "".join(c["source"]))
+    names = {"re": re}
+    exec(printed.partition("checks.parse")[0], names)
+    text = f"{checks.LINE} {answer}"
+    assert names["solution"](text) == counting.parse_answer(text)

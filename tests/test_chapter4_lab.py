@@ -140,6 +140,40 @@ def test_the_grid_has_no_cell_twice_and_the_shortest_first():
     assert (cells[0]["longest"], cells[0]["steps"]) == (16, 640)
 
 
+def test_decoders_are_compared_with_all_else_equal():
+    cells = [("NoPE", 64, 16, 640), ("NoPE", 64, 64, 2560), ("RoPE", 16, 64, 2560), ("RoPE", 64, 64, 2560)]
+    cells += [("RoPE", 64, 64, 5120), ("APE", 64, 32, 1280)]
+    table = pd.DataFrame(cells, columns=["encoding", "width", "longest", "steps"]).assign(gap=0.5)
+    assert inside.chosen(table).index.tolist() == [0, 1, 3, 5]
+    assert inside.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
+    assert inside.chosen(table, "steps").index.tolist() == [3, 4]
+    assert inside.chosen(table, "gap").index.tolist() == [1, 2, 3]
+    with pytest.raises(ValueError, match="across must be one of"):
+        inside.chosen(table, "height")
+
+
+@pytest.mark.parametrize("what", figures.INSIDE)
+def test_the_picture_within_the_training_has_a_point_a_decoder(what):
+    ax, finding = figures.within_training(WITHIN, what)
+    points = [line for line in ax.get_lines() if line.get_marker() == "o" and line.get_markerfacecolor() != "none"]
+    assert sum(len(line.get_xdata()) for line in points) == len(inside.chosen(WITHIN, figures.INSIDE[what][0]))
+    assert any(digit.isdigit() for digit in finding)
+
+
+def test_intervals_are_drawn_where_they_are_given():
+    """A bar for each point, from all strings of a length and seed."""
+    asked_ = []
+
+    def whole(right: int, strings: int) -> tuple[float, float]:
+        asked_.append((right, strings))
+        return 0.0, 1.0
+
+    _, finding = figures.counting_by_length(COUNTED, "window", whole)
+    assert len(asked_) == 2 * len(trained.LENGTHS)
+    assert {strings for _, strings in asked_} == {3 * trained.STRINGS}
+    assert f"bars: intervals for {3 * trained.STRINGS}" in finding
+
+
 def test_commas_are_compared_seed_by_seed():
     rows = [
         {"encoding": "RoPE", "tokens": tokens, "steps": steps, "seed": seed, "inside": 0.5 + 0.1 * seed + gain}

@@ -174,9 +174,14 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
             raise ValueError(f"lines must have a point to write the label beside; {line.get_label()!r} has none")
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
-    free = -1.0
-    for height, (x, y), line in sorted(ends, key=lambda end: end[0]):
-        free = max(height, free + gap * 5.0 / ax.figure.get_figheight())
+    ends.sort(key=lambda end: end[0])
+    gap *= 5.0 / ax.figure.get_figheight()
+    places = []
+    for height, _, _ in ends:
+        places.append(max(height, places[-1] + gap) if places else height)
+    for k in reversed(range(len(places))):  # none above the axes, where the title stands
+        places[k] = min(places[k], 1.0 - gap * (len(places) - 1 - k))
+    for free, (_, (x, y), line) in zip(places, ends, strict=True):
         ax.annotate(
             line.get_label(),
             xy=(x, y),

@@ -119,6 +119,15 @@ def _behind(text):
 
 def _parse(text):
     rest = _behind(text)
+    words = rest[-1].rpartition("=")[2].split() if rest else []
+    numbers = [word.strip("*.,") for word in words if re.search(r"\d", word)]
+    if len(numbers) != 1 or not re.fullmatch(r"-?(\d+|\d{1,3}(,\d{3})+)", numbers[0]):
+        return None
+    return int(numbers[0].replace(",", ""))
+
+
+def _parse_any_comma(text):
+    rest = _behind(text)
     found = re.findall(r"[\d.,]*\d", rest[-1]) if rest else []
     digits = found[0].replace(",", "") if len(found) == 1 else ""
     return int(digits) if digits.isdigit() else None
@@ -126,9 +135,11 @@ def _parse(text):
 
 def _parse_by_words(text):
     rest = _behind(text)
-    words = [word.strip("*.,").replace(",", "") for word in rest[-1].split()] if rest else []
+    words = [word.strip("*.,") for word in rest[-1].split("=")[-1].split()] if rest else []
     numbers = [word for word in words if any(sign.isdigit() for sign in word)]
-    return np.int64(numbers[0]) if len(numbers) == 1 and numbers[0].isdigit() else None
+    head, *groups = numbers[0].split(",") if len(numbers) == 1 else ["x"]
+    fits = not groups or (len(head) <= 3 and all(len(group) == 3 for group in groups))
+    return np.int64(head + "".join(groups)) if fits and (head + "".join(groups)).isdigit() else None
 
 
 def _parse_no_commas(text):
@@ -155,9 +166,7 @@ def _parse_first_of_two(text):
 
 
 def _parse_cut(text):
-    rest = _behind(text)
-    found = re.findall(r"[\d.,]*\d", rest[-1]) if rest else []
-    return int(float(found[0].replace(",", ""))) if len(found) == 1 else None
+    return _parse(re.sub(r"(\d)\.\d+", r"\1", text))
 
 
 def _parse_to_the_end(text):
@@ -245,6 +254,13 @@ def _letters_longest(text, merges):
         sizes.append(max(len(word) for word in words if text.startswith(word)))
         text = text[sizes[-1] :]
     return sizes
+
+
+def _letters_again_and_again(text, merges):
+    found, again = None, _letters(text, merges)
+    while found != again:
+        found, again = again, _letters(text, merges * (1 + len(text)))
+    return again
 
 
 def _letters_for_ever(text, merges):
@@ -439,10 +455,12 @@ def _counter_led(lead):
 WRONG = {
     "4.1": [
         (several("10", "10"), "ones in both strings: 1"),
+        (several("10", "1100"), "have 1 and 2 ones; 6 and 9"),
+        (several("011", "011011"), "have 2 and 4 ones; 6 and 9"),
         (several("0011", "0101"), "counts must differ"),
-        (several("1", "11"), "ones alone"),
-        (several("10", "110"), "two ratios"),
-        (several("10", "0011"), "different signs"),
+        (several("1" * 6, "1" * 9), "ones alone"),
+        (several("0" + "1" * 6, "0" + "1" * 9), "two ratios"),
+        (several("10" * 6, "01" * 9), "different signs"),
         (several("10", "1 1 0 0"), "zeros and ones and nothing else"),
         (several("", "10"), "nothing else"),
         (several(10, 1100), "must be a string"),
@@ -456,6 +474,9 @@ WRONG = {
         (lambda z, n, s: math.exp(s) / (z + n * math.exp(s)), "single one"),
         (lambda z, n, s: z / (z + n * math.exp(s)), "weight of the zeros"),
         (lambda z, n, s: n * math.exp(s) / z, "share of the whole"),
+        (lambda z, n, s: n / (n + z * math.exp(s)), "ones lead"),
+        (lambda z, n, s: _mass(z, n, -s), "ones lead"),
+        (lambda z, n, s: 1 / _mass(z, n, s), "at most 1"),
         (lambda z, n, s: 1 / (1 + math.exp(-s)), "where are the counts"),
         (lambda z, n, s: n * s / (z + n * s), "exponential of a logit"),
         (lambda z, n, s: math.exp(n * s) / (z + math.exp(n * s)), "Each one has the lead"),
@@ -475,6 +496,9 @@ WRONG = {
         (lambda x: (_baseline(x)[0], len(x) * _baseline(x)[1]), "not their sum"),
         (lambda x: (_baseline(x)[0], max(abs(_baseline(x)[0] - c) for c in x)), "not the largest"),
         (lambda x: (_baseline(x)[0], statistics.mean(_baseline(x)[0] - c for c in x)), "cancel"),
+        (_said(lambda x: sorted(x)[len(x) // 2 - 1]), "counting starts at 0"),
+        (_said(lambda x: sorted(x)[(len(x) // 2 + 1) % len(x)]), "counting starts at 0"),
+        (lambda x: (_baseline(x)[0], statistics.mean((_baseline(x)[0] - c) ** 2 for c in x)), "squared the errors"),
         (lambda x: (_baseline(x)[0], math.sqrt(statistics.mean((_baseline(x)[0] - c) ** 2 for c in x))), "root"),
         (_sorts_in_place, "changes its argument"),
         (lambda x: _baseline(x)[0], "wrong shape"),
@@ -490,6 +514,7 @@ WRONG = {
         (several(TWO, lambda x, k: _averages(x, 1)), "whatever is asked for"),
         (several(TWO, lambda x, k: _averages(x, k + 1)), "too many"),
         (several(TWO, _sums), "add up to 1"),
+        (several(TWO, lambda x, k: _sums(x, k) / len(x) ** k), "divide by its own number"),
         (several(TWO, lambda x, k: _averages(x.flip(0), k)), "wrong side"),
         (several(TWO, _whole_row), "last token alone"),
         (several(TWO, lambda x, k: x[0]), "first token"),
@@ -501,6 +526,9 @@ WRONG = {
         (_any_number, "Thousands"),
         (_parse_no_commas, "Thousands"),
         (_parse_stars_refused, "decoration"),
+        (_parse_any_comma, "before three digits"),
+        (lambda text: _parse(text.replace("=", "plus")), "Behind the last equals sign"),
+        (lambda text: _parse(re.sub(r"(\d)th", r"\1", text)), "with letters at it"),
         (lambda text: _parse(text) or None, "0 is an answer"),
         (lambda text: _parse(text) or 0, "repeats the prompt"),
         (lambda text: _parse(text) if _parse(text) is not None else _any_number(text), "Without the line"),
@@ -521,6 +549,7 @@ WRONG = {
         (_letters_unordered, "xy is not yx"),
         (lambda text, merges: _letters(text, merges[::-1]), "first merge comes first"),
         (_letters_longest, "longest token"),
+        (_letters_again_and_again, "goes through the list again"),
         (lambda text, merges: [1] * len(text), "Nothing is merged"),
         (lambda text, merges: len(_letters(text, merges)), "how many tokens"),
         (lambda text, merges: _letters(text, merges[-1:]), "one before has left"),
@@ -541,6 +570,10 @@ WRONG = {
         (several(lambda k, n: [100 * end for end in _wilson(k, n)], 390), "not per cent"),
         (several(lambda k, n: [n * end for end in _wilson(k, n)], 390), "divide by the trials"),
         (several(_clopper, 390), "expected"),
+        (several(lambda k, n: _wilson(k, n, 1.645), 390), "5 per cent on each side"),
+        (several(lambda k, n: [100 * end for end in _wilson(k, n, 1.96)], 390), "not per cent"),
+        (several(lambda k, n: [n * end for end in _wilson(k, n, 1.96)], 390), "divide by the trials"),
+        (several(lambda k, n: [end * (1 + 1.96**2 / n) for end in _wilson(k, n, 1.96)], 390), "divided by 1"),
         (several(_wilson, 100), "they overlap"),
         (several(_wilson, 380), "they overlap"),
         (several(_wilson, 400), "so are 390"),
@@ -569,6 +602,8 @@ WRONG = {
         (lambda d: torch.eye(d), "One more symbol"),
         (lambda d: torch.ones(d), "must have the shape"),
         (lambda d: 2 * _simplex(d), "length 2"),
+        (lambda d: _simplex(d).half(), "half precision"),
+        (lambda d: torch.cat([torch.eye(d), torch.zeros(1, d)]), "no direction"),
         (lambda d: torch.full((d + 1, d), math.nan), "finite"),
         (_orthogonal_and_their_mean, "one pays for all"),
         (_orthogonal_and_one_twice, "on one line"),
@@ -582,7 +617,14 @@ WRONG = {
         (several(_counter(read=lambda x: 1 / x), 188), "is the first token counted"),
         (several(_counter(key=SEE / 20), 188), "zeros take weight"),
         (several(_counter(query=torch.tensor([[0.0], [1], [1]])), 188), "every token ask the same"),
-        (several(_counter(read=lambda x: x), 188), "Which number of n"),
+        (several(_counter(read=lambda x: x), 188), "solve it for n"),
+        (several(_counter(key=torch.tensor([[-7.0], [0], [0]])), 188), "zeros take weight"),
+        (several(_counter(key=torch.tensor([[-60.0], [0], [-60]])), 188), "nothing to compare them with"),
+        (several(_counter(read=lambda x: int(1 / x - 1 + 1e-9)), 188), "cut to a whole number"),
+        (
+            several(_counter(value=torch.tensor([[0.0], [1], [0]]), read=lambda x: x / (1 - x)), 30),
+            "weight of the ones",
+        ),
         (several(_counter(value=torch.tensor([0.0, 0, 1])), 188), "value must be a matrix"),
         (several(_counter(key=torch.tensor([[-math.inf], [0], [0]])), 188), "finite"),
         (several(_counter(embedding=torch.eye(2)), 188), "three, not 2"),
@@ -602,11 +644,11 @@ WRONG = {
 
 RIGHT = {
     "4.1": [
-        several("10", "1100"),
-        several("0111", "01110111"),
-        several([1, 0], (1, 0, 1, 0)),
-        several(np.array([0, 1]), torch.tensor([0, 0, 1, 1])),
-        several("00010", list("0000000110")),
+        several("01" * 6, "01" * 9),
+        several("0111" * 3, "0111" * 2),
+        several([0] * 4 + [1] * 6, (*[0] * 6, *[1] * 9)),
+        several(np.array([0, 1] * 6), torch.tensor([0] * 9 + [1] * 9)),
+        several("1" * 6 + "00", list("1" * 9 + "000")),
     ],
     "4.2": [
         _mass,

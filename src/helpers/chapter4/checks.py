@@ -10,7 +10,7 @@ from IPython.display import HTML
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import checks, collapse, counting, show, significance
+from helpers import checks, collapse, counting, data, show, significance
 from helpers.chapter4 import figures
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, number, run, shown
 
@@ -53,15 +53,20 @@ def _string(name: str, answer: Any) -> str:
     return text
 
 
+ONES = (6, 9)  # of the two strings
+
+
 @exercise("4.1", "Break softmax with two strings")
 def two_strings(first: Any, second: Any) -> Right:
-    """Two strings with different counts that a Transformer without mask and positions takes for one."""
+    """Two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
     if b == d:
         raise Wrong(
             f"ones in both strings: {b}. Who cannot tell them apart still counts right: the counts must differ."
         )
+    if sorted((b, d)) != list(ONES):
+        raise Wrong(f"the strings have {b} and {d} ones; {ONES[0]} and {ONES[1]} are asked for.")
     if a + c == 0:
         raise Wrong("strings of ones alone are one vector even with a causal mask. Use both signs.")
     if a * d != b * c:
@@ -92,6 +97,8 @@ def mass(answer: Any) -> Right:
     traps = [
         Trap("The lead is missing: that is the plain share of ones.", lambda z, n, s: n / (z + n)),
         Trap("That is the weight of a single one: there are several.", lambda z, n, s: math.exp(s) / _sum(z, n, s)),
+        Trap("The ones lead, not the zeros. Did the sign of the lead get lost?", lambda z, n, s: n / _sum(n, z, s)),
+        Trap("That is one over the share: a weight is at most 1.", lambda z, n, s: 1 + z / (n * math.exp(s))),
         Trap("That is the weight of the zeros.", lambda z, n, s: z / _sum(z, n, s)),
         Trap("That is ones to zeros. A weight is a share of the whole.", lambda z, n, s: n * math.exp(s) / z),
         Trap("That is right for as many ones as zeros: where are the counts?", lambda z, n, s: _sigmoid(s)),
@@ -116,6 +123,8 @@ def baseline(answer: Any) -> Right:
     traps = [
         Trap("The mean has the smallest squared error. Absolute errors have another middle.", _said(statistics.mean)),
         Trap("You took the middle of the list as it stands: sort first.", _said(lambda x: x[len(x) // 2])),
+        Trap("The list is sorted, but that is not its middle: counting starts at 0.", _said(lambda x: _place(x, -1))),
+        Trap("The list is sorted, but that is not its middle: counting starts at 0.", _said(lambda x: _place(x, 1))),
         Trap("The most frequent count is not the nearest to all of them.", _said(lambda x: max(x, key=x.count))),
         Trap(
             "That is half way between the ends: one long string would decide.", _said(lambda x: (min(x) + max(x)) / 2)
@@ -126,6 +135,7 @@ def baseline(answer: Any) -> Right:
         Trap("The guess is right. Take the mean of the absolute errors, not the largest.", _scored(max)),
         Trap("The guess is right. These errors have signs, so they cancel.", _signed),
         Trap("The guess is right. You took the root of the squared errors.", _scored(_root)),
+        Trap("The guess is right. You squared the errors.", _scored(lambda errors: _root(errors) ** 2)),
     ]
 
     def picture() -> HTML:
@@ -141,6 +151,11 @@ def _said(guess: Any) -> Any:
 
 
 _least = _said(statistics.median)
+
+
+def _place(counts: list[int], shift: int) -> int:
+    """An entry beside the middle of the sorted list."""
+    return sorted(counts)[(len(counts) // 2 + shift) % len(counts)]
 
 
 def _scored(score: Any) -> Any:
@@ -183,6 +198,7 @@ def averages(prediction: Any, answer: Any) -> Right:
         ),
         Trap("Sums instead of means: attention weights add up to 1.", _added),
         Trap("The mask hides the wrong side: yours sees the later tokens.", lambda x, k: _averaged(x.flip(0), k)[-1]),
+        Trap("Token i has seen i tokens, not all n: divide by its own number.", _divided_by_all),
         Trap("Return the last token alone.", _averaged),
         Trap("That is the first token: it sees only itself.", lambda x, k: _averaged(x, k)[0]),
     ]
@@ -212,6 +228,12 @@ def _unmasked(values: Tensor, layers: int) -> Tensor:
     return values.mean() if layers else values[-1]
 
 
+def _divided_by_all(values: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        values = values.cumsum(0) / len(values)
+    return values[-1]
+
+
 def _added(values: Tensor, layers: int) -> Tensor:
     for _ in range(layers):
         values = values.cumsum(0)
@@ -232,6 +254,10 @@ TEXTS = {
     f"{LINE} 37\nThere were 12 zeros, too.": "What stands below the line is not on it.",
     f"{LINE} 36\nNo, I forgot one.\n{LINE} 37": "Of two answer lines the last one counts.",
     f"{LINE} 36 or 37": "Two numbers on the line are no answer: which would you take?",
+    f"{LINE} 36,37": "A comma stands before three digits: these are two numbers.",
+    f"{LINE} 10,11,12": "A comma stands before three digits: these are three numbers.",
+    f"{LINE} 5 + 3 = 8": "Behind the last equals sign stands the answer; before it, the work.",
+    f"{LINE} 37th": "A number with letters at it is a word.",
     f"{LINE} 37.5": "A count is a whole number, and cutting it to one would invent an answer.",
     counting.prompt("ones", "no CoT", "1111"): "This is the prompt itself: the ones in it are the question.",
     "": "An empty text has no answer.",
@@ -280,6 +306,7 @@ def letters(answer: Any) -> Right:
         "'yyyyyyyyyyyyyyyyyyy', [('y', 'y'), ('yy', 'yy'), ('yyyy', 'yyyy')]",
         "'xyxyyx', [('x', 'y')]",
         "'yyx', []",
+        "'xyy', [('x', 'yy'), ('y', 'y')]",
     )
     traps = [
         Trap("A letter is in one token only: after a merge go on behind it.", _merges(_overlapping)),
@@ -288,6 +315,7 @@ def letters(answer: Any) -> Right:
         Trap("The pair has an order: xy is not yx.", _merges(_unordered)),
         Trap("The first merge comes first.", lambda text, merges: _lengths(text, merges[::-1])),
         Trap("That is the longest token that fits, from the left. Merges are made one after another.", _longest),
+        Trap("Each merge is made once, in its order: yours goes through the list again.", _until_nothing_changes),
         Trap("Nothing is merged.", lambda text, merges: [1] * len(text)),
         Trap(
             "That is how many tokens there are, not what each holds.", lambda text, merges: len(_lengths(text, merges))
@@ -355,6 +383,10 @@ def _overlapping(pieces: list[str], pair: tuple[str, str]) -> list[str]:
     return done
 
 
+def _until_nothing_changes(text: str, merges: list[tuple[str, str]]) -> list[int]:
+    return _lengths(text, [pair for _ in text for pair in merges])
+
+
 def _longest(text: str, merges: list[tuple[str, str]]) -> list[int]:
     vocabulary, lengths = {"".join(pair) for pair in merges} | set(text), []
     while text:
@@ -387,7 +419,14 @@ def interval(answer: Any, strings: Any) -> Right:
     ]
 
     def picture() -> HTML:
-        return _drawn(*figures.bases(5000), "The talk's accuracies, had each been measured on 5,000 strings. ")
+        def ends(right: int, asked: int) -> tuple[float, float]:
+            low, high = run(f"interval({right}, {asked})", answer, right, asked)
+            return float(low), float(high)
+
+        runs = data.table("counting_trained")
+        return _drawn(
+            *figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. "
+        )
 
     found = compare("interval", answer, significance.share_interval, given, traps, tolerance=1e-4)
     n = number("strings", strings)
@@ -397,7 +436,7 @@ def interval(answer: Any, strings: Any) -> Right:
         )
     low, high = _ends(int(n))
     if low <= high:
-        raise Wrong(f"with {n:,.0f} strings each, half goes up to {high:.4f} and 0.6 down to {low:.4f}: they overlap.")
+        raise Wrong(f"with {n:,.0f} strings each, half goes up to {high:.5f} and 0.6 down to {low:.5f}: they overlap.")
     low, high = _ends(int(n) - 10)
     if n > 10 and low > high:
         raise Wrong(f"{n:,.0f} strings are enough, and so are {n - 10:,.0f}: the smallest number is asked for.")
@@ -556,7 +595,12 @@ def codes(answer: Any) -> Right:
         norms = vectors.norm(dim=1)
         if (norms - 1).abs().max() > 1e-4:
             worst = int((norms - 1).abs().argmax())
-            raise Wrong(f"{call}[{worst}] has length {norms[worst]:.4g}. The vectors must have length 1: divide by it.")
+            length = f"{call}[{worst}] has length {norms[worst]:.6g}."
+            if norms[worst] < 1e-9:
+                raise Wrong(f"{length} A zero vector has no direction, and counts nothing.")
+            if (norms - 1).abs().max() < 2e-3:
+                raise Wrong(f"{length} That is 1 in half precision only: compute in float32 or float64.")
+            raise Wrong(f"{length} The vectors must have length 1: divide by it.")
         products = (vectors @ vectors.T).fill_diagonal_(0)
         largest = float(products.abs().max())
         if largest > best + 1e-5:
@@ -593,7 +637,19 @@ def counter(answer: Any, n: Any) -> Right:
         raise Wrong(f"{call} must be five things, embedding, query, key, value and read, not {given}.")
     head, read = [_tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)], found[4]
     _check_head(head, read)
-    for text in ("1", "0", "11", "0110", "1100", "1" * 60, "0" * 300, "0" * 500 + "1", "10" * 300, "0111" * 250):
+    for text in (
+        "1",
+        "0",
+        "11",
+        "0110",
+        "1100",
+        "1" * 60,
+        "0" * 300,
+        "0" * 500 + "1",
+        "0" * 999 + "1",
+        "10" * 300,
+        "0111" * 250,
+    ):
         asked = f"the string {text!r}" if len(text) < 9 else f"a string of {len(text)} signs that starts {text[:4]}"
         value = _counted(read, _state(head, text), asked)
         if abs(value - text.count("1")) >= 0.5:
@@ -602,17 +658,16 @@ def counter(answer: Any, n: Any) -> Right:
             )
     far = _far(head, read)
     if far < 100:
-        raise Wrong(
-            f"in float64 it counts, in bf16 only up to {far}. The state has 8 bits: what is the logit of the first token "
-            "beside that of the ones? 100 and more can be reached."
-        )
+        raise Wrong(f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {_coarse(head, read)}")
     claimed = number("n", n)
     if claimed > far:
         raise Wrong(f"n is smaller than {claimed:g}: with a state in bf16 your counter misreads {far + 1:,} ones.")
     if claimed < far:
         raise Wrong(f"n is larger than {claimed:g}: your counter reads {math.floor(claimed) + 1:,} ones right, too.")
     more = "at least " if far == FAR else ""
-    return Right(f"ten strings are counted exactly, and with a state in bf16 every string of ones up to {more}{far:,}.")
+    return Right(
+        f"eleven strings are counted exactly, and with a state in bf16 every string of ones up to {more}{far:,}."
+    )
 
 
 def _check_head(head: list[Tensor], read: Any) -> None:
@@ -649,19 +704,35 @@ def _counted(read: Any, state: Tensor, asked: str) -> float:
 
 def _why(head: list[Tensor], text: str, value: float) -> str:
     logits = _logits(head)[int(text[-1])]
+    zeros, ones = (text.count(sign) for sign in "01")
+    kinds = torch.tensor([zeros, ones, 1]).log() + logits
     if text[-1] == "0" and (_logits(head)[0] - _logits(head)[1]).abs().max() > 1e-9:
         return "A string may end in 0: let every token ask the same."
     if abs(value - len(text)) < 0.5:
         return "That is its length: zeros must get no weight."
-    if abs(value - text.count("1") - 1) < 0.5:
-        return "One too many: is the first token counted?"
-    if logits[0] > min(logits[1], logits[2]) - 20:
+    if ones and logits[2] < logits[1] - 20:
+        return "The first token gets no weight beside the ones, so there is nothing to compare them with."
+    if kinds.softmax(0)[0] > 1e-6:
         return "The zeros take weight: make their logit far smaller."
-    return "Which number of n and of the weight of the first token is the state?"
+    if abs(value - ones - 1) < 0.5:
+        return "One too many: is the first token counted?"
+    return "What does your state hold for n ones? Write it as a formula in n, and solve it for n: that is read."
 
 
-def _far(head: list[Tensor], read: Any) -> int:
-    """The largest n up to which each string of ones is read right, its state rounded to bf16."""
+def _coarse(head: list[Tensor], read: Any) -> str:
+    """Why a counter that is exact in float64 does not reach far in bf16."""
+    if _far(head, read, below=1.0) >= 100:
+        return "Is the count that is read cut to a whole number? Round it to the nearest."
+    logits, values = _logits(head)[1], head[0] @ head[3]
+    if logits[2] > logits[1] + 0.5:
+        return "The first token's logit is above that of the ones: its weight stays near 1, where 8 bits are coarse."
+    if values.shape[1] == 1 and abs(float(values[1])) > abs(float(values[2])):
+        return "Your state is the weight of the ones, which is near 1, where 8 bits are coarse. Take the first token's."
+    return "A state has 8 bits: they tell small numbers apart more finely than numbers near 1."
+
+
+def _far(head: list[Tensor], read: Any, below: float = 0.5) -> int:
+    """The largest n up to which each string of ones is read right, its state rounded to bf16; at most `below` too low."""
     logits, values = _logits(head)[1], head[0] @ head[3]
     for n in range(1, FAR + 1):
         weights = torch.stack([logits[1] + math.log(n), logits[2]]).softmax(0)
@@ -670,6 +741,6 @@ def _far(head: list[Tensor], read: Any) -> int:
             value = float(read(state.clone()))
         except (ArithmeticError, RuntimeError, TypeError, ValueError):
             return n - 1
-        if not abs(value - n) < 0.5:
+        if not -below <= value - n < 0.5:
             return n - 1
     return FAR

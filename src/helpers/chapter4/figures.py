@@ -386,8 +386,13 @@ def asked_shares(answers: pd.DataFrame) -> pd.DataFrame:
 FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
 
 
-def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
-    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths of training."""
+def counting_by_length(
+    table: pd.DataFrame, group: str, interval: Callable[[int, int], tuple[float, float]] | None = None
+) -> tuple[Axes, str]:
+    """Share of right counts by length, mean and range over the seeds, inside and beyond the lengths of training.
+
+    `interval` gives the ends of a bar for each point from the right ones of all its strings, and how many they are.
+    """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
     ax = style.axes("", "letters in the string", "share of right counts", log="x")
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
@@ -400,6 +405,10 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
         means[name] = right.mean().tolist()
         ax.fill_between(lengths, right.min(), right.max(), color=colour, alpha=0.12, lw=0)
         ax.plot(lengths, means[name], "o-", color=colour, label=name)
+        if interval:
+            strings = trained.STRINGS * len(rows)
+            bars = [interval(round(share * strings), strings) for share in means[name]]
+            ax.vlines(lengths, *zip(*bars, strict=True), color=colour, lw=7, alpha=0.6)
     one = [trained.one_number(n) for n in lengths]
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
     ax.set_xticks(lengths, [str(n) for n in lengths])
@@ -413,12 +422,11 @@ def counting_by_length(table: pd.DataFrame, group: str) -> tuple[Axes, str]:
     first, last = min(at or 10**6 for at in falls.values()), max(at or 10**6 for at in falls.values())
     ax.set_title(f"The fall starts at {first} letters" + (f" to {last}" if last != first else ""))
     far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
+    low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))
+    bars = f"; bars: intervals for {trained.STRINGS * seeds} strings" if interval else ""
     return ax, (
-        f"Right in less than {trained.LEARNED:.0%} from "
-        + ", ".join(f"{at} ({name})" for name, at in falls.items())
-        + f" letters on; at {lengths[far]} right in "
-        + ", ".join(f"{mean[far]:.0%} ({name})" for name, mean in means.items())
-        + f"; always naming one number {one[far]:.0%}. Means of {seeds} seeds, band: their range."
+        f"At {lengths[far]} letters right in {means[low][far]:.0%} ({low}) to {means[high][far]:.0%} ({high}), always naming "
+        f"one number in {one[far]:.0%}. Means of {seeds} seeds, band: their range{bars}."
     )
 
 
@@ -497,24 +505,22 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
     here = lengths.index(at) if at else len(lengths) - 1
     effect = seen["margin"] - seen["control"]
-    figure = Figure(figsize=(13.0, 4.8))
-    first, middle, last = panels = figure.subplots(1, 3)
-    first.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
-    first.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
-    first.set(yscale="log", title="distance (L1)")
-    middle.plot(lengths, seen["margin"], color=RED, label="right − wrong")
-    middle.plot(lengths, -seen["control"], ":", color=BLACK, label="digits all alike")
-    middle.set(xlabel="digits in the string", title="margin (logits)")
-    last.plot(lengths, effect, color=GREEN, label="of the asked digit")
-    last.plot(lengths, seen["swapped"], ":", color=BLACK, label="other place asked")
-    last.set(title="effect (logits)")
+    figure = Figure(figsize=(12.0, 5.2))
+    left, right = panels = figure.subplots(1, 2, width_ratios=(1, 1.3))
+    left.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
+    left.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
+    left.set(yscale="log", title="distance of states (L1)")
+    right.plot(lengths, effect, color=GREEN, label="the asked digit adds")
+    right.plot(lengths, -seen["control"], ":", color=BLACK, label="needed to turn the others")
+    right.plot(lengths, seen["swapped"], "--", color=GREY, label="other place asked")
+    right.set(title="effect on the answer (logits)")
     for ax in panels:
         ax.axvspan(lengths[0], trained.LONGEST, color="#EEF4FA", zorder=0)
-        ax.axhline(0, color=BLACK, lw=0.8) if ax is not first else None
         if at:
-            ax.axvline(at, color=RED, lw=1.2, ls="--")
+            ax.axvline(at, color=RED, lw=2, ls="--")
         ax.set_xscale("log", base=2)
-        ax.legend(loc="best", fontsize=13)
+        ax.set_xlabel("digits in the string")
+        ax.legend(loc="best", fontsize=15)
         ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
         ax.minorticks_off()
     kept = float(effect[here] / effect[short])
@@ -523,10 +529,8 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     title = f"{name}: {where}, with {kept:.0%} of the effect" + (f"; {by_itself:.0%} is enough" if at else "")
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, (
-        f"{place} digit, a {digit} among others: the answer {where}. There the distance is {seen['distance'][here]:.1f} and "
-        f"the digit's effect {effect[here]:.1f} logits, {kept:.0%} of that at {trained.LONGEST} digits; by the margins at "
-        f"{trained.LONGEST} an answer turns at {by_itself:.0%}. Asked for the other place the effect is "
-        f"{seen['swapped'][here]:.1f}."
+        f"{place} digit, a {digit} among others: the answer {where}, where the digit adds {effect[here]:.1f} logits, "
+        f"{kept:.0%} of what it adds at {trained.LONGEST} digits."
     )
 
 
@@ -584,14 +588,12 @@ def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
     there = sum(means[cell[0], cell[1], "probe"][-1] >= 0.95 for cell in cells)
     title = f"{lengths[-1]} digits: the read-out names the digit in {there} of {len(cells)} cases"
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
-    listed = "; ".join(
-        f"{name}, {place} {means[name, place, 'right'][-1]:.0%} and {means[name, place, 'probe'][-1]:.0%}"
-        for name, place in cells
-    )
     chance = [share for (_, _, kind), shares in means.items() if kind == "shuffled" for share in shares]
+    right, read = ([means[name, place, kind][-1] for name, place in cells] for kind in ("right", "probe"))
     return figure, (
-        f"Random strings of {lengths[-1]} digits, right by the decoder and by a linear read-out of its last state: {listed}. "
-        f"Fitted to shuffled digits {sum(chance) / len(chance):.0%} on average."
+        f"Random strings of {lengths[-1]} digits: decoders name {min(right):.0%} to {max(right):.0%} of the digits, linear "
+        f"read-outs of their states {min(read):.0%} to {max(read):.0%}, fitted to shuffled digits "
+        f"{sum(chance) / len(chance):.0%} on average."
     )
 
 
@@ -624,60 +626,91 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
     ax.set_title(
         f"{encoding}, 24 letters: {means['the decoder'][at]:.0%} right, {means['read-out, last state'][at]:.0%} in the state"
     )
+    seeds = f"Means of {len(rows)} seeds, band: their range" if len(rows) > 1 else "One seed"
     return ax, (
-        f"{encoding}, at {', '.join(map(str, lengths))} letters: "
-        + "; ".join(f"{name} {', '.join(f'{x:.0%}' for x in mean)}" for name, mean in means.items())
-        + f". Means of {len(rows)} seeds, band: their range."
+        f"{encoding}, 24 letters: the decoder names {means['the decoder'][at]:.0%} of the counts, a read-out of its last "
+        f"state {means['read-out, last state'][at]:.0%}, one fitted to shuffled counts {means['shuffled counts'][at]:.0%}. "
+        f"{seeds}."
     )
 
 
 # Lab: within the lengths of training ----------------------------------------------------------------------------
 
 
-INSIDE = {
-    "right at N letters": ("right_4", "share of right counts at N letters"),
-    "distance of neighbours": ("gap", "distance of neighbouring counts / size"),
-    "margin": ("margin_low_4", "margin, 5 % quantile (logits)"),
-    "read-out of layer 1": ("probe_1", "right by a read-out of layer 1"),
+INSIDE = {  # what is drawn against what: name: (across, up, label across, label up)
+    "right, by N": ("longest", "right_4", "N, the longest string (letters)", "right at N letters"),
+    "distance of neighbours, by N": (
+        "longest",
+        "gap",
+        "N, the longest string (letters)",
+        "distance of neighbours / size",
+    ),
+    "margin, by N": (
+        "longest",
+        "margin_low_4",
+        "N, the longest string (letters)",
+        "margin at N, 5 % quantile (logits)",
+    ),
+    "read-out, by N": ("longest", "probe", "N, the longest string (letters)", "right by a read-out at N letters"),
+    "right, by width": ("width", "right_4", "width, N = 64", "right at 64 letters"),
+    "right, by distance": ("gap", "right_4", "distance of neighbours / size, N = 64", "right at 64 letters"),
+    "right, by scatter": ("spread", "right_4", "scatter of a count's states / distance, N = 64", "right at 64 letters"),
 }
 
 
 def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
-    """Decoders trained on strings of up to N letters, tested at N: one quantity against N, by encoding."""
-    column, name = INSIDE[what]
-    rows = table[(table.width == 64) & (table.steps == inside.STEPS_A_LETTER * table.longest)]
-    means = rows.groupby(["encoding", "longest"])[column].mean()
-    ax = style.axes("", "N, the longest string of training (letters)", name, log="x")
-    lengths = sorted(rows.longest.unique())
+    """Decoders trained on strings of up to N letters, tested at N: a point a seed, a line through the means.
+
+    Where right answers are drawn, an open point is the same decoder in bf16.
+    """
+    across, up, x, y = INSIDE[what]
+    rows = inside.chosen(table, across)
+    lines = across in ("longest", "width", "steps")
+    ax = style.axes("", x, y, log="x" if lines else "")
+    means = {}
     for encoding in dict.fromkeys(rows.encoding):
-        here = means[encoding]
-        cells = rows[rows.encoding == encoding]
-        ax.plot(cells.longest, cells[column], "o", color=style.ENCODINGS[encoding], alpha=0.5)
-        ax.plot(here.index, here, "-", color=style.ENCODINGS[encoding], label=encoding)
-    if what == "right at N letters":
-        cells = rows[rows.encoding == "NoPE"]
-        rounded = cells.groupby("longest").bf16_right_4.mean()
-        ax.plot(rounded.index, rounded, ":", color=style.ENCODINGS["NoPE"], label="NoPE in bf16")
-    if column in ("right_4", "probe_1"):
-        ax.set_ylim(-0.02, 1.04)
+        cells, colour = rows[rows.encoding == encoding], style.ENCODINGS[encoding]
+        ax.plot(cells[across], cells[up], "o", color=colour, alpha=0.5, label="_" if lines else encoding)
+        if up == "right_4":
+            ax.plot(cells[across], cells.bf16_right_4, "o", mfc="none", mew=1.5, color=colour, label="_")
+        means[encoding] = cells.groupby(across)[up].mean()
+        if lines:
+            ax.plot(means[encoding].index, means[encoding], "-", color=colour, label=encoding)
+    if up in ("right_4", "probe"):
+        floor = float(rows[["right_4", "bf16_right_4", up]].min().min())
+        ax.set_ylim(0.8 if floor > 0.82 else -0.02, 1.012)
     else:
-        ax.set_yscale("log")
-    ax.set_xticks(lengths, [str(n) for n in lengths])
-    ax.minorticks_off()
-    style.label(ax)
-    ends = {
-        encoding: (means[encoding].iloc[0], means[encoding].iloc[-1], means[encoding].index[-1])
-        for encoding in dict.fromkeys(rows.encoding)
-    }
-    listed = ", ".join(f"{k} {style.number(a)} → {style.number(b)} (N = {n})" for k, (a, b, n) in ends.items())
-    low, high = min(b for _, b, _ in ends.values()), max(b for _, b, _ in ends.values())
-    titles = {
-        "right at N letters": f"Nothing new, and {low:.0%} to {high:.0%} right at the longest string",
-        "distance of neighbours": "Neighbouring counts come nearer as N grows",
-        "margin": "The margin of the answers shrinks as N grows",
-        "read-out of layer 1": "What one layer knows of the count falls as N grows",
-    }
-    falls = all(b < a for a, b, _ in ends.values())
-    ax.set_title(titles[what] if falls or what == "right at N letters" else f"{what.capitalize()} by N")
-    seeds = rows.groupby(["encoding", "longest"]).seed.nunique()
-    return ax, f"{what.capitalize()}, from N = {lengths[0]}: {listed}. A point a seed ({seeds.min()} to {seeds.max()})."
+        ax.set_ylim(0, 1.05 * float(rows[up].max()))
+    ticks = sorted(rows[across].unique())
+    if lines:
+        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+        ax.minorticks_off()
+        style.label(ax)
+    else:
+        ax.legend(loc="best")
+    if not lines:
+        rho = rows[across].corr(rows[up], method="spearman")
+        name = "distance" if across == "gap" else "scatter"
+        ax.set_title(f"Right answers against {name}: rank correlation {style.number(float(rho))}")
+        return (
+            ax,
+            f"{len(rows)} decoders, N = 64, widths {_span(rows.width)}: rank correlation {style.number(float(rho))}.",
+        )
+    first, last = ({name: float(each.iloc[k]) for name, each in means.items()} for k in (0, -1))
+    name = what.partition(",")[0].capitalize()
+    if up == "right_4":
+        where = {"longest": "Longest string", "width": "Widest", "steps": "Longest training"}[across]
+        ax.set_title(f"{where}: {min(last.values()):.1%} to {max(last.values()):.1%} right")
+    else:
+        smaller = sum(last[encoding] < first[encoding] for encoding in means)
+        ax.set_title(f"{name}: falls in {smaller} of {len(means)} encodings")
+    seeds = rows.groupby(["encoding", across]).seed.nunique()
+    count = f"{seeds.min()} to {seeds.max()} seeds" if seeds.min() < seeds.max() else f"{seeds.min()} seeds"
+    listed = ", ".join(
+        f"{encoding} {style.number(first[encoding])} to {style.number(last[encoding])}" for encoding in means
+    )
+    return ax, f"{name}, first to last: {listed} ({count})." + (" Open points: in bf16." if up == "right_4" else "")
+
+
+def _span(values: pd.Series) -> str:
+    return f"{values.min()} to {values.max()}" if values.nunique() > 1 else f"{values.min()}"

@@ -6,11 +6,12 @@ import argparse
 import copy
 from collections.abc import Sequence
 
+import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import sweep, training
+from helpers import require, sweep, training
 from helpers.chapter4 import trained
 from helpers.tasks import RunningCount
 from helpers.transformer import Decoder
@@ -131,6 +132,32 @@ def settings(seeds: Sequence[int] = (0, 1, 2)) -> list[sweep.Setting]:
         cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
     cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
     return cells
+
+
+FIXED = {"width": 64, "longest": 64, "budget": 1}
+
+
+def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
+    """The decoders to compare across a column: width 64, up to 64 letters, the budget of the grid, but for that column.
+
+    "longest" takes every length of training, "width" every width, "steps" every budget; any other column every width.
+    Encodings and lengths that were run at one width or budget only are left out where these are compared.
+
+    Raises:
+        ValueError: the table has no such column.
+    """
+    require.choice("across", across, list(table.columns))
+    budget = table.steps / (STEPS_A_LETTER * table.longest)
+    keep = pd.Series(True, index=table.index)
+    if across != "longest":
+        keep &= table.longest == FIXED["longest"]
+    if across in ("longest", "steps"):
+        keep &= table.width == FIXED["width"]
+    if across != "steps":
+        keep &= budget == FIXED["budget"]
+    found = table[keep]
+    several = found.groupby("encoding")[across].transform("nunique") > 1
+    return found[several] if across in ("width", "steps") else found
 
 
 NOTES = [

@@ -27,6 +27,7 @@ COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
 COPYING = Copying(lengths=(1, LONGEST), size=32)
 SIZES = {"counting": {"width": 64, "heads": 4, "layers": 2}, "copying": {"width": 32, "heads": 2, "layers": 3}}
 STEPS = {"counting": 640, "copying": 600}
+STRINGS = 256  # of each length, on which a decoder is tested
 LEARNED = 0.99  # right at every length: the criterion for having learned to count
 LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
 PROBED = (12, 16, 20, 24, 32)  # at which a probe reads the counters' states
@@ -201,7 +202,7 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
     found["inside"] = sum(float((errors(model, task, n, 64) == 0).double().mean()) for n in range(1, 17)) / 16
     found["least"] = min(float((errors(model, task, n, 256) == 0).double().mean()) for n in (12, 13, 14, 15, 16))
     for n in LENGTHS:
-        wrong = errors(model, task, n, 256)
+        wrong = errors(model, task, n, STRINGS)
         found[f"right_{n}"] = float((wrong == 0).double().mean())
         found[f"error_{n}"] = float(wrong.double().mean())
     alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
