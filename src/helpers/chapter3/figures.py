@@ -298,8 +298,8 @@ def _shifted(logits: Float[Tensor, " n"]) -> list[tuple[Tensor, Tensor]]:
 # The lab -------------------------------------------------------------------------------------------------
 
 
-def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) -> tuple[Axes, str]:
-    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt."""
+def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], kind: str = "bf16") -> tuple[Axes, str]:
+    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type."""
     n = range(1, len(signal) + 1)
     first = min(400, len(signal) * 4 // 5)
     late = signal[first - 1 :].median()
@@ -310,12 +310,12 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"]) 
         "L1 distance",
         log="xy",
     )
-    ax.plot(n, floor, color=style.TYPES["bf16"], lw=1.5, label="bf16 error\nof one prompt")
+    ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
     ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
     style.label(ax, gap=0.1)
     return ax, (
         f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
-        f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There bf16 misplaces one prompt by "
+        f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There {kind} misplaces one prompt by "
         f"{floor[first - 1 :].median():.2g} (median)."
     )
 

@@ -285,6 +285,29 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     )
 
 
+def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
+    """The mean of cos(distance * theta) over a model's pairs below its context, for each set of frequencies that it has."""
+    negative = {kind: found["first_negative"] for kind, found in kinds.items()}
+    first = min((m for m in negative.values() if m is not None), default=None)
+    ax = style.axes(
+        "No negative sum within the context" if first is None else f"First negative sum at distance {first:,}",
+        "distance (tokens)", "mean of cos(distance × θ)", log="x",
+    )  # fmt: skip
+    for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
+        ax.plot(found["distances"], found["sums"], color=colour, lw=1.8, label=kind if len(kinds) > 1 else "all pairs")
+        if negative[kind] is not None:
+            ax.axvline(negative[kind], color=colour, lw=1.5, ls="--")
+    ax.axhline(0, color=BLACK, lw=1)
+    style.label(ax)
+    said = "; ".join(
+        f"{kind}: "
+        + ("no negative sum" if m is None else f"first negative at {m:,}")
+        + f" below {kinds[kind]['limit']:,} tokens"
+        for kind, m in negative.items()
+    )
+    return ax, f"The mean cosine of the pairs against the distance, at places of a log scale. {said}."
+
+
 def _lowest(base: float, length: int) -> float:
     return min(float(sums.min()) for _, sums in rope._sums(rope.frequencies(128, base), length))
 

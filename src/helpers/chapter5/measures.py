@@ -278,6 +278,25 @@ def second_layer_without_positions(n: int, scale: float, marked: bool = True) ->
     return causal(-scale * share.expand(n, n))
 
 
+def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
+    """The sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
+
+    Returns:
+        "first_negative": the first distance with a negative sum, or None; "distances" and "sums" at about `points` places, log
+        scale, over the number of pairs; "limit".
+    """
+    theta, first = theta.double(), None
+    for start in range(0, limit, 1 << 14):
+        distances = torch.arange(start, min(start + (1 << 14), limit), dtype=torch.float64)
+        below = ((distances[:, None] * theta).cos().sum(-1) < 0).nonzero()
+        if len(below):
+            first = start + int(below[0])
+            break
+    shown = torch.unique(torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round())
+    sums = (shown[:, None] * theta).cos().mean(-1)
+    return {"first_negative": first, "limit": limit, "distances": shown.tolist(), "sums": sums.tolist()}
+
+
 @cache
 def smallest_bases() -> dict[int, float]:
     """The smallest base that passes for each of the eleven contexts, on the grids of `data/rope_base_grid.csv`."""

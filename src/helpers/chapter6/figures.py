@@ -633,3 +633,25 @@ def _also(won: pd.DataFrame, both: list[str], mark: str = "") -> str:
     if not names:
         return ""
     return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{' / '.join(names)}{mark}."
+
+
+# A language model ----------------------------------------------------------------------------------------
+
+
+def state_outliers(states: torch.Tensor, without_first: torch.Tensor) -> tuple[Axes, str]:
+    """By layer, from the embedding (0) on: the largest entry of the states over the median one."""
+    most, layer = float(states.max()), int(states.argmax())
+    ax = style.axes(
+        f"An entry {style.number(most)} times the median",
+        "layer (0: embedding)",
+        "largest entry over the median",
+        log="y",
+    )
+    for found, colour, name in ((states, RED, "all tokens"), (without_first, BLUE, "without the\nfirst token")):
+        ax.plot(range(len(found)), found, "o-", ms=5, color=colour, label=name)
+    style.counted(ax)
+    style.label(ax, gap=0.1)
+    return ax, (
+        f"Largest entry over the median: {style.number(most)} after layer {layer}; without the first token at most "
+        f"{style.number(float(without_first.max()))}, after layer {int(without_first.argmax())}."
+    )

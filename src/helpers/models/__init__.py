@@ -4,6 +4,7 @@ The default is SmolLM2-135M-Instruct, which travels inside a Python package and 
 Its 4-bit weights are unpacked once to fp32 safetensors (only 43 % of the values survive fp16, 13 % bf16).
 """
 
+import importlib.util
 import os
 import re
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ transformers_logging.disable_progress_bar()  # a load takes a second; its bar wo
 
 DEFAULT = SMOLLM2.name
 ATTENTION = ("sdpa", "eager")
+SHARDED = "auto"  # the device that stands for all there are
 RESAVE = "choose another model, or save it again with save_pretrained"
 
 
@@ -69,7 +71,8 @@ def load(
         name: the embedded default (fetched and converted at the first call), a hub id such as
             "Qwen/Qwen2.5-0.5B-Instruct", or a folder that `save_pretrained` wrote.
         dtype: "fp32", "fp16", "bf16", "fp64" or the torch type.
-        device: where to put it; the best there is when None.
+        device: where to put it; the best there is when None. "auto" shares the layers out over all devices there are
+            (`device_map`, which needs the package accelerate), for a model that is too large for one.
         attention: "sdpa" (an architecture without it, such as Gemma 2, gets "eager"), or "eager", which alone
             can return attention maps.
 
@@ -79,13 +82,17 @@ def load(
     """
     if attention not in ATTENTION:
         raise ValueError(f"attention must be one of {', '.join(ATTENTION)}, not {attention!r}")
-    number, place = compute.dtype(dtype), _device(device)
+    number, place = compute.dtype(dtype), None if device == SHARDED else _device(device)
     source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
     options = {
         "trust_remote_code": False,
         "local_files_only": isinstance(source, Path) or _unreachable(source),
     }
     asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
+    if place is None:
+        if not importlib.util.find_spec("accelerate"):
+            raise ValueError(f"device {SHARDED!r} needs the package accelerate: pip install accelerate")
+        asked["device_map"] = SHARDED
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
         try:
@@ -106,7 +113,8 @@ def load(
             f"{name} is a {config.model_type} encoder; this course needs a decoder (causal language model)"
         )
     config._name_or_path = str(name)
-    return LanguageModel(model.eval().requires_grad_(False).to(place), tokenizer)
+    model.eval().requires_grad_(False)
+    return LanguageModel(model if place is None else model.to(place), tokenizer)
 
 
 def _device(device: str | torch.device | None) -> torch.device:

@@ -1,0 +1,3 @@
+from helpers.report.line import main
+
+main()

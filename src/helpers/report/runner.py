@@ -1,0 +1,313 @@
+"""Running a report: an estimate first, each section kept as it is done, memory that runs out met with a smaller piece."""
+
+import datetime
+import errno
+import hashlib
+import inspect
+import json
+import re
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from helpers import claims, require
+from helpers.report import page
+from helpers.report.sections import SECTIONS, Section
+from helpers.report.store import FORMAT, check, slug, write
+from helpers.report.subject import PLANS, SEED, Peak, Plan, Subject, seeded, versions
+
+MEASURED, LEFT, SHORT_OF_MEMORY = "measured", "does not apply", "out of memory"
+OVERHEAD = 1.6  # what a section takes beside its passes, measured on small models
+ROOM = 20_000_000  # bytes that a report may take on the disk
+
+
+class Files(NamedTuple):
+    """Where a report was written."""
+
+    page: Path
+    numbers: Path
+
+
+def seconds(text: str) -> float:
+    """A budget in words as seconds.
+
+    Raises:
+        ValueError: it is no number of seconds, minutes or hours.
+
+    >>> seconds("10m"), seconds("90s"), seconds("1.5h")
+    (600.0, 90.0, 5400.0)
+    """
+    require.text("budget", text)
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh])", text.strip())
+    if not found or float(found[1]) == 0:
+        raise ValueError(f"budget must be a time such as 90s, 10m or 1h, not {text!r}")
+    return float(found[1]) * {"s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def choose(
+    subject: Subject, budget: float | None, names: Sequence[str] = tuple(SECTIONS)
+) -> tuple[Plan, dict[str, float]]:
+    """The largest plan whose estimate fits the budget, and its estimate by section in seconds; the smallest if none does."""
+    each = subject.second_a_token()
+    for plan in reversed(PLANS):
+        costs = {name: estimate(SECTIONS[name], plan, subject, each) for name in names}
+        if budget is None or sum(costs.values()) <= budget or plan is PLANS[0]:
+            return plan, costs
+    raise AssertionError("PLANS is empty")
+
+
+def estimate(section: Section, plan: Plan, subject: Subject, second_a_token: float) -> float:
+    """About how many seconds a section takes."""
+    tokens = section.cost(plan, subject)
+    if plan.claims:
+        tokens += sum(
+            CLAIM_TOKENS.get(name, 0) for name in section.claims if not (subject.committed and name in COMMITTED)
+        )
+    return 0.3 + OVERHEAD * tokens * second_a_token
+
+
+# tokens that claims send through the model beside what their section has read, and the longest text that they need
+CLAIM_TOKENS = {
+    "first_token_is_a_sink": 64 * 18, "sink_values_are_small": 48 * 14, "massive_activations_go_with_the_sink": 128 * 210,
+    "early_tokens_have_more_influence": 48 * 14 * 30, "low_precision_is_worse": 3 * 2048, "ones_collapse": 550,
+    "varied_digits_delay_collapse": 4500, "merging_alleviates_collapse": 2500, "commas_prevent_collapse": 3300,
+    "collapse_in_type_1": 600, "first_digit_is_easier": 2400, "hint_helps": 2600, "alternation_helps": 2600,
+    "groups_help": 2600, "prompt_order_matters": 5200, "slashes_survive_random_tokens": 1000, "fast_pairs_are_noise": 119 * 4 * 13 * 8,
+    "fast_pairs_make_the_slash": 300,
+}  # fmt: skip
+COMMITTED = {
+    "massive_activations_go_with_the_sink",
+    "early_tokens_have_more_influence",
+    "low_precision_is_worse",
+    "fast_pairs_are_noise",
+}
+LONGEST = {
+    "ones_collapse": 514, "varied_digits_delay_collapse": 504, "varied_digits_still_fall": 504, "commas_prevent_collapse": 640,
+    "collapse_in_type_1": 640, "low_precision_is_worse": 2049, "direction_of_rounding_decides": 2049,
+    "first_digit_is_easier": 430, "hint_helps": 430, "alternation_helps": 430, "groups_help": 430, "prompt_order_matters": 430,
+    "merging_alleviates_collapse": 260,
+}  # fmt: skip
+
+
+def run(
+    name: str,
+    out: str | Path,
+    *,
+    device: str | None = None,
+    dtype: str = "fp32",
+    budget: str | None = None,
+    sections: Sequence[str] | None = None,
+    say: Callable[[str], None] = lambda text: None,
+) -> Files:
+    """Measure a model and write its report: one page and one JSON in the folder `out`.
+
+    A report that was stopped goes on where it stopped: each section is kept as it is done.
+
+    Args:
+        name: as `models.load` takes it: a hub id, a folder, or the embedded default.
+        device, dtype: as `models.load` takes them.
+        budget: a time such as "10m", which chooses lengths; None runs everything with the labs' settings.
+        sections: names of `SECTIONS`; None is all.
+        say: is told what is done, a line each.
+
+    Raises:
+        ValueError: the model cannot be used, or an argument is wrong; the message says what to do.
+        OSError: network, hub or disk refuse.
+    """
+    limit = None if budget is None else seconds(budget)
+    names = (
+        list(SECTIONS)
+        if sections is None
+        else [require.choice("the name in sections", s, list(SECTIONS)) for s in sections]
+    )
+    where = folder(out)
+    start = time.perf_counter()
+    subject = Subject(name, dtype, device)
+    facts, target = subject.facts(), where / slug(subject.called)
+    plan, costs = choose(subject, limit, names)
+    settings = {"plan": plan.name, "budget": budget, "dtype": dtype, "seed": SEED, "sections": names}
+    parts = target.with_name(f".{target.name}.parts")
+    key = hashlib.sha256(json.dumps([FORMAT, facts, plan, versions()], sort_keys=True).encode()).hexdigest()
+    kept = {each: found for each in names if (found := _part(parts, each, key))}
+    left = [each for each in names if each not in kept]
+    say(
+        f"{subject.called}: {subject.parameters:,} parameters, plan {plan.name!r}, {len(left)} of {len(names)} sections to do, "
+        f"about {spoken(sum(costs[each] for each in left))}"
+    )
+    if limit and sum(costs.values()) > limit:
+        say(f"the shortest plan may take longer than {budget}")
+    done: dict[str, dict] = {}
+    for count, each in enumerate(names, 1):
+        if each in kept:
+            done[each] = kept[each]
+            continue
+        say(f"[{count}/{len(names)}] {SECTIONS[each].title}, about {spoken(costs[each])}")
+        done[each] = _section(SECTIONS[each], subject, plan)
+        parts.mkdir(exist_ok=True)
+        write(parts / f"{each}.json", json.dumps({"key": key, "section": done[each]}))
+    report = {
+        "format": FORMAT,
+        "model": facts,
+        "settings": settings,
+        "versions": versions(),
+        "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "command": _command(subject, budget, dtype, device),
+        "seconds": round(sum(each["seconds"] for each in done.values()), 1),
+        "load_and_estimate_seconds": round(
+            time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1
+        ),
+        "peak_bytes": max(each["bytes"] for each in done.values()),
+        "sections": done,
+    }
+    files = Files(target.with_name(f"{target.name}.html"), target.with_name(f"{target.name}.json"))
+    write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n")
+    write(files.page, page.html([report]))
+    shutil.rmtree(parts, ignore_errors=True)
+    say(f"{files.page}: {spoken(report['seconds'])}, at most {report['peak_bytes'] / 1e9:.1f} GB")
+    return files
+
+
+def folder(out: str | Path) -> Path:
+    """The folder for reports, made if it is not there.
+
+    Raises:
+        ValueError: it is a file.
+        OSError: it cannot be made, or its disk is too full for a report.
+    """
+    require.instance("out", out, str | Path, "a path")
+    found = Path(out).expanduser()
+    if found.exists() and not found.is_dir():
+        raise ValueError(f"out must be a folder, and {str(out)!r} is a file")
+    try:
+        found.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the folder {str(out)!r} cannot be made ({error.strerror}): choose another --out"
+        ) from None
+    free = shutil.disk_usage(found).free
+    if free < ROOM:
+        raise OSError(
+            errno.ENOSPC,
+            f"the disk has {free / 1e6:.0f} MB free, a report may take {ROOM / 1e6:.0f}: free some, or choose another --out",
+        )
+    return found
+
+
+def _command(subject: Subject, budget: str | None, dtype: str, device: str | None) -> str:
+    asked = subject.called if Path(subject.asked).expanduser().is_dir() else subject.asked
+    given = [f"--{name} {value}" for name, value in (("budget", budget), ("device", device)) if value]
+    given += [f"--dtype {dtype}"] if dtype != "fp32" else []
+    return " ".join(["python -m helpers.report", asked, *given])
+
+
+def _part(parts: Path, name: str, key: str) -> dict | None:
+    """A section that an earlier run kept, if it is of the same model, plan and versions."""
+    try:
+        found = json.loads((parts / f"{name}.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return found["section"] if found.get("key") == key else None
+
+
+def _section(section: Section, subject: Subject, plan: Plan) -> dict:
+    """A section's numbers, its verdicts, seconds and memory; or why there are none."""
+    start, smaller = time.perf_counter(), list(PLANS[: PLANS.index(plan) + 1])
+    found: dict[str, Any] = {"chapter": section.chapter, "title": section.title, "shown": section.shown}
+    with Peak() as peak:
+        while True:
+            now = smaller.pop()
+            seeded()
+            try:
+                found |= {"status": MEASURED, "plan": now.name, "why": None, "numbers": section.measure(subject, now)}
+            except ValueError as error:
+                found |= {"status": LEFT, "plan": now.name, "why": sentence(error), "numbers": None}
+            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                if torch.cuda.is_available():
+                    torch.cuda.empty_cache()
+                if smaller:
+                    continue
+                found |= {
+                    "status": SHORT_OF_MEMORY, "plan": now.name, "numbers": None,
+                    "why": "the memory does not hold even the shortest lengths: take a smaller number type, or --device auto",
+                }  # fmt: skip
+            break
+        found["claims"] = [_verdict(name, subject, plan) for name in section.claims]
+    if found["numbers"] is not None:
+        _told(section, found, subject.called)
+    spent = time.perf_counter() - start
+    return found | {"seconds": round(spent, 2), "bytes": peak.accelerator or peak.bytes, "process_bytes": peak.bytes}
+
+
+def _told(section: Section, found: dict, name: str) -> None:
+    told = section.tell(found["numbers"], name)
+    found |= {"sentence": told.sentence, "headline": dict(told.headline), "level": told.level, "short": told.short}
+
+
+def out_of_memory(error: Exception) -> bool:
+    """Whether an error is about memory: that of an accelerator, of Python, or of torch on the CPU.
+
+    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
+    (True, False)
+    """
+    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def sentence(error: Exception) -> str:
+    """The first line of an error.
+
+    >>> sentence(ValueError("one\\ntwo"))
+    'one'
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+def _verdict(name: str, subject: Subject, plan: Plan) -> dict:
+    """A claim of the course about language models, measured on this one; or why it was not."""
+    claim = claims.CLAIMS[name]
+    found = {
+        "name": name,
+        "statement": claim.statement,
+        "source": claim.source.name,
+        "where": claim.where,
+        "shown": claim.shown,
+    }
+    why = None
+    if not takes_a_model(claim):
+        why = "this claim's function does not take a model"
+    elif not plan.claims and not (subject.committed and name in COMMITTED):
+        why = "left out: claims are measured with the full plan"
+    elif LONGEST.get(name, 0) > subject.context:
+        why = f"this takes a text of {LONGEST[name]:,} tokens, and the context is {subject.context:,}"
+    if why is None:
+        seeded()
+        try:
+            measured = claim.measure(subject.model)
+            return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
+        except ValueError as error:
+            why = sentence(error)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not out_of_memory(error):
+                raise
+            why = "the memory does not hold the lengths that this takes"
+    return found | {"verdict": None, "measured": None, "why": why}
+
+
+def takes_a_model(claim: claims.Claim) -> bool:
+    """Whether a claim is about a language model, which its function then takes as an argument."""
+    return "model" in inspect.signature(claim.measure).parameters
+
+
+def spoken(spent: float) -> str:
+    """A time in words.
+
+    >>> spoken(12.3), spoken(200)
+    ('12 s', '3 min 20 s')
+    """
+    whole = max(1, round(spent))
+    return f"{whole} s" if whole < 60 else f"{whole // 60} min {whole % 60} s"

@@ -1,0 +1,820 @@
+"""What a report measures, chapter by chapter: each section a function from a model and a plan to numbers, and from these a story.
+
+`measure(subject, plan)` uses the measures of the labs, so that with the full plan its numbers are theirs. It returns what
+JSON can hold. `tell(numbers, name)` needs these numbers alone, so a page can be drawn from a file. What does not apply to
+a model is a ValueError, whose sentence the report shows.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from helpers import attention, collapse, data, probe
+from helpers.chapter2 import figures as figures2
+from helpers.chapter2 import measures as measures2
+from helpers.chapter3 import figures as figures3
+from helpers.chapter3 import measures as measures3
+from helpers.chapter4 import asked
+from helpers.chapter4 import figures as figures4
+from helpers.chapter5 import figures as figures5
+from helpers.chapter5 import measures as measures5
+from helpers.chapter6 import figures as figures6
+from helpers.chapter6 import measures as measures6
+from helpers.report.subject import Plan, Subject, prose
+from helpers.style import number
+
+FINE, NOTE, TROUBLE = "fine", "note", "trouble"
+LEVELS = (FINE, NOTE, TROUBLE)
+Numbers = dict[str, Any]
+
+
+class Told(NamedTuple):
+    """What a section's numbers say."""
+
+    figure: Any  # of Matplotlib
+    alt: str
+    sentence: str  # no more than was measured
+    headline: Mapping[str, float | None]  # what is put beside other models
+    level: str  # one of `LEVELS`: whether someone who builds models should look
+    short: str  # in a line
+
+
+class Section(NamedTuple):
+    """One section of the report."""
+
+    name: str
+    chapter: int
+    title: str
+    shown: str  # page and heading of the chapter
+    measure: Callable[[Subject, Plan], Numbers]
+    tell: Callable[[Numbers, str], Told]
+    cost: Callable[[Plan, Subject], float]  # tokens that go through the model, about
+    claims: tuple[str, ...] = ()
+
+
+SECTIONS: dict[str, Section] = {}
+
+
+def section(name: str, chapter: int, title: str, shown: str, cost: Callable, claims: tuple[str, ...] = ()) -> Callable:
+    """Register a function that returns the section's `measure` and `tell`."""
+
+    def register(make: Callable[[], tuple[Callable, Callable]]) -> Callable:
+        SECTIONS[name] = Section(name, chapter, title, shown, *make(), cost, claims)
+        return make
+
+    return register
+
+
+def plain(value: Any, digits: int = 6) -> Any:
+    """What JSON can hold: tensors as lists of numbers of so many digits, what is no number as None.
+
+    >>> plain({"x": torch.tensor([1 / 3, math.nan])})
+    {'x': [0.333333, None]}
+    """
+    if isinstance(value, Tensor):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(k): plain(v, digits) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v, digits) for v in value]
+    if isinstance(value, bool | int | str) or value is None:
+        return value
+    value = float(value)
+    return float(f"{value:.{digits}g}") if math.isfinite(value) else None
+
+
+def known(values: list) -> Tensor:
+    """A list of `plain` as a tensor again."""
+    return torch.tensor([math.nan if v is None else v for v in values], dtype=torch.float64)
+
+
+def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a call gives, or the sentence that says why it does not apply to this model."""
+    try:
+        return call(), None
+    except ValueError as error:
+        return None, str(error)
+
+
+def _percent(share: float | None) -> float | None:
+    return None if share is None else round(100 * share, 1)
+
+
+# Chapter 2 -----------------------------------------------------------------------------------------------
+
+
+@section(
+    "sinks", 2, "Most attention may go to the first token", "2-causal-attention/lab#The sink, by layer",
+    lambda plan, _: 64 * (6 * len(plan.seeds) + 3) + 400,
+    ("first_token_is_a_sink", "repeated_tokens_have_no_sink", "sink_values_are_small", "massive_activations_go_with_the_sink"),
+)  # fmt: skip
+def _sinks():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(measures2.LENGTH)
+        model = subject.model
+        texts = {"natural": True, "random": True, "repeated": False}
+        scores = {
+            k: probe.head_scores(model, measures2.sequence(model, k, 64, first)).sink for k, first in texts.items()
+        }
+        table = measures2.sink_table(model, seeds=plan.seeds)
+        values, why = _or_why(
+            lambda: measures2.value_ratios(model, measures2.texts(model, measures2.TOKENS)["harbour"])
+        )
+        giant, no_giant = _or_why(lambda: measures2.hiding(model, measures2.texts(model, measures2.LENGTH)["harbour"]))
+        found = {
+            "table": table.to_dict("records"),
+            "by_layer": {kind: score.mean(1) for kind, score in scores.items()},
+            "values": None if values is None else float(values.median()),
+            "why_no_values": why,
+            "giant": None if giant is None else giant._asdict() | {"norms": None, "spread": None},
+            "why_no_giant": no_giant,
+        }
+        return plain(found)
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        layers = {kind: known(means) for kind, means in numbers["by_layer"].items()}
+        uniform = float(attention.sink_score(attention.uniform(attention.causal_mask(64))))
+        layers["uniform"] = torch.full_like(next(iter(layers.values())), uniform)
+        ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
+        row = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "yes")
+        values, giant = numbers["values"], numbers["giant"]
+        times = giant["times"] if giant else None
+        said = (
+            f"On 64 tokens of text the first token has a sink score above 0.3 in {row['sink heads']:.0%} of the heads; the mean "
+            f"score is {row['mean sink score']:.2f}, that of uniform attention {uniform:.2f}."
+        )
+        if values is not None:
+            said += (
+                f" What the first token hands over has {number(values)} of the others' mean norm (median of the heads)."
+            )
+        if giant:
+            said += (
+                f" At half depth the largest state is that of token {giant['heir']}, {number(times)} times the median."
+            )
+        large = times is not None and times > 50
+        return Told(
+            ax, alt, said,
+            {"heads with a sink, text (%)": _percent(row["sink heads"]), "mean sink score": row["mean sink score"],
+             "value of the first token, of the others'": values, "largest state over the median": times},
+            NOTE if large else FINE,
+            f"a state {number(times)} times the median at half depth: a massive activation" if large
+            else f"a sink in {row['sink heads']:.0%} of the heads",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+@section(
+    "heard", 2, "Who is heard", "2-causal-attention/lab#What the last state feels",
+    lambda plan, _: 48 * (2.5 * plan.probes + 4),
+    ("early_tokens_have_more_influence", "primacy_is_topology_recency_is_learned", "valley_survives_training", "rollout_is_no_jacobian"),
+)  # fmt: skip
+def _heard():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(measures2.TOKENS)
+        model = subject.model
+        tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
+        norms, errors = probe.sensitivity(model, tokens, min(plan.probes, subject.config.hidden_size))
+        stand_ins, why = _or_why(lambda: measures2.influences(model, tokens))
+        if stand_ins is None:
+            stand_ins = measures2.influences(model, tokens, values=False)
+        found = {
+            "norms": norms,
+            "errors": errors,
+            "words": [model.tokenizer.decode([token]) for token in tokens.tolist()],
+            "probes": min(plan.probes, subject.config.hidden_size),
+            "ranks": {name: measures2.rank_correlation(row, norms) for name, row in stand_ins.items()},
+            "rollout": stand_ins["rollout"],
+            "why_no_values": why,
+        }
+        return plain(found)
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        norms, errors, ranks = known(numbers["norms"]), known(numbers["errors"]), numbers["ranks"]
+        ax, alt = figures2.sensitivities(norms, errors, numbers["words"])
+        share, rollout = float(norms[0] / norms.sum()), ranks["rollout"]
+        worse = rollout <= ranks["mask alone"]
+        said = (
+            f"The first of {len(norms)} tokens has {share:.1%} of the sensitivity of the last state (an equal share: "
+            f"{1 / len(norms):.1%}), and {known(numbers['rollout'])[0]:.1%} of the rollout. On this text rollout ranks the tokens "
+            f"with a correlation of {number(rollout)}, the mask alone with {number(ranks['mask alone'])}"
+            + (
+                f", rollout with values with {number(ranks['norm-based rollout'])}."
+                if "norm-based rollout" in ranks
+                else "."
+            )
+        )
+        return Told(
+            ax, alt, said,
+            {"sensitivity to the first token (%)": _percent(share), "rank correlation of rollout": rollout,
+             "of the mask alone": ranks["mask alone"], "of rollout with values": ranks.get("norm-based rollout")},
+            NOTE if worse else FINE,
+            "attention rollout ranks the tokens no better than the mask alone" if worse
+            else f"rollout ranks the tokens with a correlation of {number(rollout)}",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+@section(
+    "hiding", 2, "What the first token is worth", "2-causal-attention/lab#Hide it early, hide it late",
+    lambda plan, subject: 0 if subject.committed else 3 * 128 * (10 * 7 if plan.texts >= 7 else 5 * plan.texts),
+    ("sinks_slow_mixing", "hiding_the_sink_breaks_the_model"),
+)  # fmt: skip
+def _hiding():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(measures2.LENGTH)
+        names = measures2.NAMES[: plan.texts]
+        if subject.committed or plan.texts == len(measures2.NAMES):
+            table = measures2.hiding_table(subject.model) if subject.committed else _hidden_rows(subject, names, None)
+        else:
+            table = _hidden_rows(subject, names, [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)])
+        return plain(
+            {"rows": table.to_dict("records"), "from": "data/hiding_smollm2.csv" if subject.committed else None}
+        )
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        table = pd.DataFrame(numbers["rows"])
+        ax, alt = figures2.hidden_since(table)
+        plain_loss = table[table["token"] == 0].set_index("text")["loss"]
+
+        def added(token: int, since: int) -> pd.Series:
+            rows = table[(table["token"] == token) & (table["since"] == since)].set_index("text")["loss"]
+            return rows - plain_loss
+
+        late, early, control = added(1, 25), added(1, 1), added(measures2.CONTROL, 25)
+        leans = late.mean() > 0.5 and late.mean() > 5 * control.max()
+        said = (
+            f"Mean of {len(late)} {'text' if len(late) == 1 else 'texts'} of {measures2.LENGTH} tokens: with the first token hidden "
+            f"from token 25 on, the loss after token {measures2.AFTER} rises by {number(float(late.mean()))} nats, hidden from the "
+            f"start by {number(float(early.mean()))}; with token {measures2.CONTROL} hidden from token 25 on, by "
+            f"{number(float(control.mean()))}."
+        )
+        return Told(
+            ax, alt, said,
+            {"first token hidden late (nats)": float(late.mean()), "hidden from the start (nats)": float(early.mean()),
+             "another token hidden late (nats)": float(control.mean())},
+            NOTE if leans else FINE,
+            f"without its first token in view the loss rises by {number(float(late.mean()))} nats: a cache must keep it" if leans
+            else "it does without its first token",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+def _hidden_rows(subject: Subject, names: tuple[str, ...], cases: list[tuple[int, int]] | None) -> pd.DataFrame:
+    settings = [
+        s for s in measures2.HIDDEN if s["text"] in names and (cases is None or (s["token"], s["since"]) in cases)
+    ]
+    return pd.DataFrame([s | measures2.hidden(subject.model, **s) for s in settings])
+
+
+# Chapter 3 -----------------------------------------------------------------------------------------------
+
+
+@section(
+    "precision", 3, "From which length number types blur", "3-representational-collapse/lab#Can a number type tell n from n + 1?",
+    lambda plan, _: 3 * plan.ones + 400,
+    ("low_precision_is_worse", "direction_of_rounding_decides", "ones_collapse"),
+)  # fmt: skip
+def _precision():
+    kinds = ("bf16", "fp16")
+
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        n = min(plan.ones, subject.context - 1)
+        subject.needs(32)
+        first = probe.first_token(subject.model)
+        with subject.copy("fp32") as exact:
+            ids = torch.cat([first, probe.encode(exact, "1" * n)])[: n + 1]
+            states = probe.last_representations(exact, ids).float().cpu()
+        found: Numbers = {"tokens": len(ids) - 1, "tokens_a_digit": (len(ids) - 1) / n, "types": {}}
+        for kind in kinds:
+            with subject.copy(kind) as coarse:
+                rounded = probe.last_representations(coarse, ids).float().cpu()
+            if not bool(rounded.isfinite().all()):
+                found["types"][kind] = {"why": "the states leave the range of the type"}
+                continue
+            part = measures3.resolution(states, rounded)
+            wrong = (~part.nearest[1:]).nonzero().flatten()
+            found["types"][kind] = {
+                "floor": part.floor[1:],
+                "nearest": part.nearest[1:].double().mean(),
+                "first_wrong": int(wrong[0]) + 1 if len(wrong) else None,
+                "late": measures3.late(part, min(400, len(part.signal) * 4 // 5)),
+            }
+            found["signal"] = part.signal[1:]
+        if "signal" not in found:
+            raise ValueError("the states leave the range of both number types")
+        return plain(found)
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        signal, types = known(numbers["signal"]), numbers["types"]
+        shown = next(kind for kind in kinds if "floor" in types[kind])
+        ax, alt = figures3.falling(name, signal, known(types[shown]["floor"]), shown)
+        start = min(400, (len(signal) + 1) * 4 // 5)
+        parts, worst = [], None
+        for kind, part in types.items():
+            if "why" in part:
+                parts.append(f"{kind}: {part['why']}")
+                continue
+            first = part["first_wrong"]
+            worst = first if worst is None or (first or math.inf) < worst else worst
+            parts.append(
+                f"{kind} takes the right one of all {len(signal) + 1} prompts for the nearest in {part['late']['right one of all']:.0%} "
+                f"from n = {start} on, " + (f"and is first wrong at n = {first}" if first else "and is never wrong")
+            )
+        blurred = [k for k, p in types.items() if "late" in p and p["late"]["right one of all"] < 0.99]
+        out = [k for k, p in types.items() if "why" in p]
+        ones = "ones" if numbers["tokens_a_digit"] > 0.99 else "tokens of ones, several a token"
+        said = (
+            f"After a first token, n and n + 1 {ones} move the last state by {number(float(signal.max()))} at most and by "
+            f"{number(float(signal[start - 1 :].median()))} from n = {start} on (L1, median). {'; '.join(parts)}."
+        )
+        first = types["bf16"].get("first_wrong")
+        late = {kind: types[kind].get("late", {}).get("right one of all") for kind in kinds}
+        return Told(
+            ax, alt, said,
+            {"one more 1, at the end (L1)": float(signal[start - 1 :].median()),
+             "right one of all prompts, bf16 (%)": _percent(late["bf16"]), "fp16 (%)": _percent(late["fp16"]),
+             "first n that bf16 gets wrong": first},
+            TROUBLE if blurred or out else FINE,
+            f"the states leave the range of {' and '.join(out)}" if out
+            else f"{' and '.join(blurred)} cannot always tell n from n + 1 ones (up to {len(signal)}, first at n = {worst})"
+            if blurred else f"bf16 and fp16 tell n from n + 1 ones up to {len(signal)}",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+@section(
+    "commas", 3, "Repeated tokens, with commas and without", "3-representational-collapse/lab#Figure 5: what is repeated, and after what",
+    lambda plan, _: 3 * plan.grid[-1] + 15 * len(plan.grid),
+    ("varied_digits_delay_collapse", "varied_digits_still_fall", "commas_prevent_collapse", "merging_alleviates_collapse", "collapse_in_type_1"),
+)  # fmt: skip
+def _commas():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        grid = subject.within(plan.grid, 6)
+        texts = {
+            "ones": {"period": 4},
+            "commas": {"sequence": "111,", "period": 4},
+            "random digits": {"sequence": measures3.random_digits(max(plan.grid), grid)},
+        }
+        curves = {text: collapse.last_token_distance(subject.model, grid, **setting) for text, setting in texts.items()}
+        return plain({"grid": grid, "curves": curves})
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        grid, curves = numbers["grid"], {text: known(curve) for text, curve in numbers["curves"].items()}
+        ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
+        left = {text: float(curve[-1] / curve.max()) for text, curve in curves.items()}
+        said = (
+            f"At n = {grid[-1]} the distance is, of the largest on these lengths: {left['ones']:.0%} with ones and four more of "
+            f"them, {left['commas']:.0%} with a comma after every third one and a whole period more, {left['random digits']:.0%} "
+            f"with random digits and a last 1 twice."
+        )
+        cure = left["commas"] > 0.5 > left["ones"]
+        return Told(
+            ax, alt, said,
+            {f"distance left, {text} (%)": _percent(share) for text, share in left.items()},
+            NOTE if left["ones"] < 0.1 else FINE,
+            f"repeated ones lose {1 - left['ones']:.0%} of their distance by n = {grid[-1]}"
+            + (", with commas less than half" if cure else f", with commas {1 - left['commas']:.0%}"),
+        )  # fmt: skip
+
+    return measure, tell
+
+
+@section(
+    "copying", 3, "Does it copy, and from which length not?", "3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
+    lambda plan, _: 4 * (plan.copied[-1] + 60) + 16 * len(plan.copied) * 40,
+    ("first_digit_is_easier", "hint_helps", "alternation_helps", "groups_help", "prompt_order_matters"),
+)  # fmt: skip
+def _copying():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        around = sum(
+            len(probe.encode(subject.model, text))
+            for text in collapse.copying_prompt(subject.model, "sequence first", "first", False)
+        )
+        lengths = subject.within(plan.copied, around)
+        found = collapse.copying_margins(subject.model, lengths)
+        return plain({"digits": lengths, "margins": {"|".join(key): pair for key, pair in found.items()}})
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        digits = numbers["digits"]
+        found = {tuple(k.split("|")): tuple(map(known, pair)) for k, pair in numbers["margins"].items()}
+        ax, alt = figures3.copying(name, {"plain": found}, digits, "plain")
+        right = {place: measures3.right(found, place).tolist() for place in collapse.PLACES}
+        effects = {key: float((zero - one)[-1]) for key, (zero, one) in found.items()}
+        able = {place: rights[0] for place, rights in right.items()}
+        lost = {p: next((n for n, yes in zip(digits, right[p], strict=True) if not yes), None) for p in right}
+        where = "; ".join(
+            f"the {place} digit: right for both digits at {', '.join(str(n) for n, yes in zip(digits, right[place], strict=True) if yes) or 'none of these lengths'}"
+            for place in right
+        )
+        said = (
+            f"A one or a zero among ones, {', '.join(map(str, digits))} digits. {where[0].upper() + where[1:]}. At {digits[-1]} a "
+            f"last 0 moves the answer by {effects['last', 'last']:.2f} logits when asked for and by {effects['last', 'first']:.2f} "
+            f"when not; a first 0 by {effects['first', 'first']:.2f} and {effects['first', 'last']:.2f}."
+        ).replace("-", "−")
+        fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
+        return Told(
+            ax, alt, said,
+            {"longest right, first digit": _longest(digits, right["first"]), "longest right, last digit": _longest(digits, right["last"]),
+             f"effect of a last 0 at {digits[-1]} (logits)": effects["last", "last"]},
+            TROUBLE if not all(able.values()) or fails else FINE,
+            f"it does not copy even {digits[0]} digits, so it cannot tell about length" if not any(able.values())
+            else f"it copies wrongly: {'; '.join([*fails, *(f'the {p} digit at {digits[0]} already' for p in able if not able[p])])}"
+            if fails or not all(able.values()) else f"it copies up to {digits[-1]} digits",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+def _longest(lengths: list[int], right: list[bool]) -> int:
+    """The length up to which all are right, 0 where the first is wrong."""
+    longest = 0
+    for n, yes in zip(lengths, right, strict=True):
+        if not yes:
+            break
+        longest = n
+    return longest
+
+
+# Chapter 4 -----------------------------------------------------------------------------------------------
+
+
+@section(
+    "counting", 4, "Does it count?", "4-counting/lab#A pretrained model is asked",
+    lambda plan, subject: 0 if subject.committed
+    else sum(30 * (asked.NEW_BEGUN if line == "begun" else asked.NEW["no CoT"]) for line in plan.lines) * len(plan.counted) / 3,
+    ("guesses_are_round",),
+)  # fmt: skip
+def _counting():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        if subject.committed:
+            answers, source = asked.long(data.table("counting_smollm2")), "data/counting_smollm2.csv (bf16)"
+            answers = answers[(answers.task == "ones") & (answers.strategy == "no CoT")]
+            answers = answers[answers.line.isin(plan.lines)]
+        else:
+            lengths, source = subject.within(plan.counted, 2 * max(plan.counted) + 250), None
+            parts = [asked.ask(subject.model, "ones", "no CoT", line, lengths).assign(line=line) for line in plan.lines]
+            answers = pd.concat(parts).assign(task="ones", strategy="no CoT", seed=0)
+            answers["error"] = (answers.answer - answers["count"]).abs()
+        rows = (
+            answers[["line", "length", "count", "answer", "cut", "error"]].astype(object).where(answers.notna(), None)
+        )
+        rows = [
+            {k: v if isinstance(v, str | bool) or v is None else int(v) for k, v in r.items()}
+            for r in rows.to_dict("records")
+        ]
+        return plain({"rows": rows, "from": source, "template": bool(subject.model.tokenizer.chat_template)})
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        table = pd.DataFrame(numbers["rows"]).assign(task="ones", strategy="no CoT")
+        for column in ("answer", "error"):
+            table[column] = pd.array(table[column].tolist(), dtype="Float64").astype("Int64")
+        table["cut"] = table["cut"].astype(bool)
+        best = max(table.line.unique(), key=lambda line: int((table[table.line == line].error == 0).sum()))
+        ax, alt = figures4.asked_errors(table, "ones", best, name)
+        short = table[table.length <= 10]
+        right, asked_for = int((short.error == 0).sum()), len(short)
+        given = int(table.answer.notna().sum())
+        nearer = int((table.error < (table["count"] - asked.GUESS).abs()).sum())
+        longest = max((int(n) for n, rows in table.groupby("length") if (rows.error == 0).any()), default=0)
+        said = (
+            f"Asked to count ones, {len(table)} questions of {table.length.min()} to {table.length.max()} ones: {given} answers are "
+            f"numbers, {int((table.error == 0).sum())} are right ({right} of {asked_for} with at most 10), {nearer} are nearer "
+            f"than always saying {asked.GUESS}. Always saying 100 is off by {abs(100 - int(table['count'].max()))} at the longest."
+        )
+        return Told(
+            ax, alt, said,
+            {"right, at most 10 ones (%)": _percent(right / asked_for if asked_for else None),
+             "longest count right": longest, "answers that are numbers (%)": _percent(given / len(table))},
+            TROUBLE if right < asked_for / 2 else FINE,
+            f"it counts {right} of {asked_for} short rows of ones right" + ("" if numbers["template"] else " (no chat template)"),
+        )  # fmt: skip
+
+    return measure, tell
+
+
+# Chapter 5 -----------------------------------------------------------------------------------------------
+
+
+@section(
+    "heads", 5, "Heads that look at a place", "5-rope-frequencies/lab#Diagonal and previous-token heads",
+    lambda plan, _: 3 * plan.prose,
+    ("first_layers_previous_last_diagonal", "previous_token_is_the_sink", "slashes_survive_random_tokens"),
+)  # fmt: skip
+def _heads():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(plan.prose)
+        model, offsets = subject.model, tuple(range(measures5.OFFSETS))
+        texts = {
+            "prose": prose(model, plan.prose),
+            "random tokens": measures5.random_tokens(model, plan.prose),
+            "other prose": measures5.prose(model, plan.prose, start=plan.prose - 1),
+        }
+        slashes = {name: probe.head_scores(model, ids, offsets=offsets).slash for name, ids in texts.items()}
+        return plain({"tokens": plan.prose, "slashes": slashes}, 4)
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        heads = {text: _only(torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
+        found, drawn = heads["prose"], heads["random tokens"]
+        ax, alt = figures5.special_heads(found)
+        ax.axhline(0.3, color=figures5.GREY, lw=1, ls="--")
+        counts = {k: int((found.slashes[..., k] > 0.3).sum()) for k in (0, 1)}
+        best, where = found.slashes.max(-1)
+        chosen = best > 0.3
+        kept = chosen & (drawn.slashes.gather(-1, where[..., None])[..., 0] > 0.3)
+        total, stay = int(chosen.sum()), int(kept.sum())
+        said = (
+            f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads look at the token before (mean weight above "
+            f"0.3), {counts[0]} at themselves, {total} at one fixed distance up to {found.slashes.shape[-1] - 1}; of these {stay} "
+            f"do so on random tokens as well."
+        )
+        return Told(
+            ax, alt, said,
+            {"previous-token heads": counts[1], "diagonal heads": counts[0],
+             "slash heads kept on random tokens (%)": _percent(stay / total) if total else None},
+            NOTE if total == 0 else FINE,
+            "no head looks at a fixed distance" if total == 0
+            else f"{counts[1]} previous-token and {counts[0]} diagonal heads; {stay} of {total} stay on random tokens",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+def _only(slashes: Tensor) -> measures5.Heads:
+    empty = torch.empty(0)
+    return measures5.Heads(empty, empty, slashes, empty, empty, empty)
+
+
+@section(
+    "frequencies", 5, "Which rotary pairs are used", "5-rope-frequencies/lab#The fast pairs are small in most layers",
+    lambda plan, _: 2 * plan.prose,
+    ("fast_pairs_are_small_but_at_the_ends", "slash_heads_are_rank_one", "fast_pairs_make_the_slash"),
+)  # fmt: skip
+def _frequencies():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(plan.prose)
+        model = subject.model
+        ids = prose(model, plan.prose)
+        theta = rotating(subject)
+        found = measures5.heads(model, ids)
+        seen = probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash
+        apart = float((found.slashes - seen).abs().max())
+        if apart > 0.05:
+            raise ValueError(
+                f"the attention of this model is not the softmax of its turned queries and keys alone (scores differ by {apart:.2f}): "
+                "a window, a soft cap or another scale"
+            )
+        ranks = measures5.rank_table(found) if bool((found.slashes.max(-1).values > 0.3).any()) else None
+        return plain({
+            "queries": found.queries.mean(1), "keys": found.keys.mean(1), "fastest": theta[0], "slowest": theta[-1],
+            "rank": None if ranks is None else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
+        }, 4)  # fmt: skip
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        queries, keys = (torch.tensor(numbers[what])[:, None] for what in ("queries", "keys"))
+        empty = torch.empty(0)
+        ax, alt = figures5.usage("queries", measures5.Heads(queries, keys, empty, empty, empty, empty))
+        share = {what: _quarters(x[:, 0]) for what, x in (("queries", queries), ("keys", keys))}
+        turn = 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf
+        rank = numbers["rank"]
+        said = (
+            f"The fastest quarter of the pairs has {number(share['queries'][0])} of a layer's mean norm in the queries and "
+            f"{number(share['keys'][0])} in the keys, the slowest {number(share['queries'][3])} and {number(share['keys'][3])} (means of "
+            f"the layers). The slowest pair needs {number(turn, 3)} tokens for a turn."
+        )
+        if rank:
+            said += (
+                f" The largest squared singular value holds {rank['slash heads']:.0%} in heads that look at a place, "
+                f"{rank['other heads']:.0%} in the others."
+            )
+        even = max(abs(x - 1) for x in share["queries"]) < 0.05
+        return Told(
+            ax, alt, said,
+            {"fastest quarter, queries (of the mean)": share["queries"][0], "slowest quarter, queries": share["queries"][3],
+             "tokens for the slowest turn": turn if math.isfinite(turn) else None},
+            NOTE if even else FINE,
+            "all pairs are used alike, as with random weights" if even
+            else f"fastest quarter {number(share['queries'][0])}, slowest {number(share['queries'][3])} of the mean norm",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+def _quarters(norms: Tensor) -> list[float]:
+    share = norms / norms.mean(-1, keepdim=True)
+    return [float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)]
+
+
+def rotating(subject: Subject) -> Tensor:
+    """The model's rotary frequencies, where one set turns whole heads in all layers.
+
+    Raises:
+        ValueError: there are none, several, or they turn a part of each head.
+    """
+    bases = rotary(subject)
+    if not bases:
+        raise ValueError("the model has no rotary positions")
+    if len(bases) > 1:
+        raise ValueError(
+            f"its layers have {len(bases)} sets of rotary frequencies ({', '.join(bases)}), and this measure takes one"
+        )
+    theta = probe.rotary_frequencies(subject.model)
+    width = (
+        getattr(subject.config, "head_dim", None) or subject.config.hidden_size // subject.config.num_attention_heads
+    )
+    if 2 * len(theta) != width:
+        raise ValueError(
+            f"rotary positions turn {2 * len(theta)} of {width} dimensions of a head, and this measure takes whole heads"
+        )
+    return theta
+
+
+def rotary(subject: Subject) -> dict[str, Tensor]:
+    """The rotary frequencies of a model by kind of layer, as it uses them; none for a model without."""
+    found: dict[str, Tensor] = {}
+    for module in subject.model.model.modules():
+        for name, value in module.named_buffers(recurse=False):
+            if name.endswith("inv_freq") and "original" not in name:
+                kind = name.removesuffix("inv_freq").rstrip("_").replace("_", " ") or "all layers"
+                value = value.detach().double().cpu()
+                if kind in found and not torch.equal(found[kind], value):
+                    kind = f"{kind} ({len(found) + 1})"
+                found[kind] = value
+    return found
+
+
+@section(
+    "silenced", 5, "What each quarter of the pairs is worth", "5-rope-frequencies/lab#Fast pairs matter where heads look at a place",
+    lambda plan, subject: (6 + plan.controls) * plan.prose + (0 if subject.committed else min(plan.texts, 4) * 119 * 3 * 5),
+    ("fast_pairs_are_noise", "fast_pairs_serve_places"),
+)  # fmt: skip
+def _silenced():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(plan.prose)
+        model, half = subject.model, len(rotating(subject))
+        ids = prose(model, plan.prose)
+        found = {
+            "plain": probe.loss(model, ids),
+            "losses": measures5.ablations(model, ids, plan.controls),
+            "tokens": plan.prose,
+        }
+        if subject.committed:
+            rows = data.table("silenced_pairs")
+            rows = rows[rows.threshold == 0.15]
+            means = rows.groupby("where")[list(measures5.BAND_NAMES)].mean()
+            found |= {
+                "where": means.T.to_dict(),
+                "heads": rows.groupby("where").heads.first().to_dict(),
+                "from": "data/silenced_pairs.csv",
+            }
+        else:
+            heads = _only(probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash)
+            found |= _inside_and_outside(model, heads, half, measures5.TEXTS[: max(1, min(plan.texts, 4))])
+        return plain(found)
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        ax, alt = figures5.ablation(numbers["losses"], numbers["plain"])
+        added = {k: v - numbers["plain"] for k, v in numbers["losses"].items() if not k.startswith("random")}
+        worst = max(added, key=added.get)
+        said = (
+            f"On {numbers['tokens']} tokens (loss {number(numbers['plain'], 3)} nats) silencing a quarter of the pairs in all heads adds "
+            + ", ".join(f"{number(value)} ({name})" for name, value in added.items()) + "."
+        )  # fmt: skip
+        where = numbers["where"]
+        if where:
+            said += (
+                f" The fastest quarter alone: {number(where['inside']['fastest'])} in the {numbers['heads']['inside']} heads with a slash score "
+                f"above 0.15, {number(where['outside']['fastest'])} in the others, {number(where['control']['fastest'])} in as many others."
+            )
+        weak = max(added.values()) < 0.05
+        return Told(
+            ax, alt, said,
+            {**{f"{name} quarter silenced (nats)": value for name, value in added.items()},
+             "fastest, in heads that look at a place": where["inside"]["fastest"] if where else None,
+             "fastest, in the others": where["outside"]["fastest"] if where else None},
+            NOTE if weak else FINE,
+            "no quarter of the pairs matters to the loss" if weak else f"the {worst} quarter is worth most, {number(added[worst])} nats",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+def _inside_and_outside(model, heads: measures5.Heads, half: int, starts: tuple[int, ...]) -> Numbers:
+    """Loss added by silencing each quarter in heads that look at a place, in the others, and in as many of these."""
+    chosen = {where: measures5.silenced_heads(heads, 0.15, where) for where in measures5.PLACES}
+    if not bool(chosen["inside"].any()):
+        return {"where": None, "heads": {"inside": 0}, "from": None}
+    texts = [measures5.prose(model, measures5.TEXT_TOKENS, start) for start in starts]
+    added: dict = {where: {} for where in chosen}
+    plain_losses = [probe.loss(model, ids) for ids in texts]
+    for where, mask in chosen.items():
+        for band, name in enumerate(measures5.BAND_NAMES):
+            with probe.altered(model, measures5.silence(measures5.band(band, half), half, mask)):
+                losses = [probe.loss(model, ids) for ids in texts]
+            added[where][name] = sum(a - b for a, b in zip(losses, plain_losses, strict=True)) / len(texts)
+    return {"where": added, "heads": {where: int(mask.sum()) for where, mask in chosen.items()}, "from": None}
+
+
+@section(
+    "base", 5, "Does the base fit the context?", "5-rope-frequencies/lesson#How large must the base be?", lambda *_: 0,
+)  # fmt: skip
+def _base():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        bases = rotary(subject)
+        if not bases:
+            raise ValueError("the model has no rotary positions")
+        kinds, window = {}, getattr(subject.config, "sliding_window", None)
+        for kind, theta in bases.items():
+            limit = min(subject.context, 1 << 20)
+            if "sliding" in kind and window:
+                limit = min(limit, int(window))
+            kinds[kind] = measures5.sums_over_context(theta, limit) | {
+                "pairs": len(theta),
+                "theta_ratio": float(theta[0] / theta[-1]),
+            }
+        rope_settings = getattr(subject.config, "rope_parameters", None) or {}
+        base = rope_settings.get("rope_theta") or getattr(subject.config, "rope_theta", None)
+        published = data.table("reported/rope_base_bound").set_index("context").published
+        bound = float(published[subject.context]) if subject.context in published.index else None
+        return plain(
+            {
+                "kinds": kinds,
+                "base": base,
+                "scaling": rope_settings.get("rope_type"),
+                "context": subject.context,
+                "bound": bound,
+            }
+        )
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        kinds = numbers["kinds"]
+        ax, alt = figures5.context_sums(kinds)
+        parts = [
+            f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs "
+            + (f"is first negative at distance {each['first_negative']:,}" if each["first_negative"]
+               else "is nowhere negative") + f" below {each['limit']:,} tokens"
+            for kind, each in kinds.items()
+        ]  # fmt: skip
+        said = f"{'; '.join(parts)}."
+        said = said[0].upper() + said[1:]
+        base, bound = numbers["base"], numbers["bound"]
+        if base:
+            said += f" Its base is {number(base, 3)}."
+        if base and bound:
+            said += f" Men et al. (2024) publish {number(bound, 2)} as the least base for {numbers['context']:,} tokens and heads of width 128."
+        negative = [k for k, each in kinds.items() if each["first_negative"]]
+        first = next((kinds[k]["first_negative"] for k in negative), None)
+        return Told(
+            ax, alt, said,
+            {"context (tokens)": numbers["context"], "base": base, "first negative sum (tokens)": first},
+            NOTE if negative else FINE,
+            f"the sum over the pairs is negative from {first:,} tokens on, within the context: a similar token may score below "
+            "another" if negative else "no negative sum within the context",
+        )  # fmt: skip
+
+    return measure, tell
+
+
+# Chapter 6 -----------------------------------------------------------------------------------------------
+
+
+@section(
+    "outliers", 6, "Outliers, and what they cost in few bits", "6-differential-transformer/lab#Outliers and four bits",
+    lambda plan, _: 5 * 128,
+)  # fmt: skip
+def _outliers():
+    def measure(subject: Subject, plan: Plan) -> Numbers:
+        subject.needs(measures2.LENGTH)
+        ids = prose(subject.model, measures2.LENGTH)
+        return plain(measures6.few_bits(subject.model, ids) | {"tokens": len(ids)})
+
+    def tell(numbers: Numbers, name: str) -> Told:
+        states, without = known(numbers["states"]), known(numbers["states_without_first"])
+        ax, alt = figures6.state_outliers(states, without)
+        plain_loss, rough = numbers["plain"], numbers["losses"]
+        eight, spared = rough["8"] - plain_loss, rough["8, first token exact"] - plain_loss
+        said = (
+            f"On {numbers['tokens']} tokens the largest entry of a layer's states is up to {number(float(states.max()))} times the median "
+            f"one, without the first token up to {number(float(without.max()))}. With all that enters a linear layer rounded with one "
+            f"scale a tensor, the loss of {number(plain_loss, 3)} nats rises by {number(eight)} in 8 bits (first token left exact: "
+            f"{number(spared)}) and by {number(rough['4'] - plain_loss)} in 4."
+        )
+        bad = eight > 0.1
+        return Told(
+            ax, alt, said,
+            {"largest entry over the median": float(states.max()), "without the first token": float(without.max()),
+             "8-bit activations (nats)": eight, "first token exact (nats)": spared, "4-bit activations (nats)": rough["4"] - plain_loss},
+            TROUBLE if bad else FINE,
+            f"8-bit activations with one scale a tensor cost {number(eight)} nats" + (
+                ", most of it by the first token" if spared < eight / 2 else "") if bad
+            else f"8-bit activations cost {number(eight)} nats",
+        )  # fmt: skip
+
+    return measure, tell
