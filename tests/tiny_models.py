@@ -1,7 +1,10 @@
 """Decoders of a few thousand random weights, one for each architecture that the course must read."""
 
+from pathlib import Path
+
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
 from transformers import (
     AutoModelForCausalLM,
     Gemma2Config,
@@ -12,7 +15,7 @@ from transformers import (
     Qwen2Config,
 )
 
-from helpers import compute, models
+from helpers import compute, data, models
 
 BOS = "<bos>"
 VOCABULARY = [BOS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
@@ -59,3 +62,44 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(BOS, special=True)])
     return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=BOS, eos_token=BOS, pad_token=BOS)
+
+
+def saved(kind: str, folder: Path) -> Path:
+    """A tiny decoder with a tokenizer that was trained on the course's prose, in a folder as `save_pretrained` writes it.
+
+    "gpt2" merges digits, has a chat template and no BOS; the others read each digit alone.
+    """
+    if folder.exists():
+        return folder
+    room = {"n_positions": 1024} if kind == "gpt2" else {"max_position_embeddings": 1024}
+    tokenizer = prose_tokenizer(kind == "gpt2")
+    make, fields = KINDS[kind]
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    compute.seed(0)
+    model = AutoModelForCausalLM.from_config(make(vocab_size=len(tokenizer), **ids, **(fields | room)))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def prose_tokenizer(merges_digits: bool) -> PreTrainedTokenizerFast:
+    """Byte-level BPE of 1,500 tokens; if it merges digits it has a chat template and an end-of-text token alone."""
+    backend = Tokenizer(BPE())
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    digits = [] if merges_digits else [pre_tokenizers.Digits(individual_digits=True)]
+    backend.pre_tokenizer = pre_tokenizers.Sequence([*digits, split])
+    backend.decoder = decoders.ByteLevel()
+    text = (data.folder() / "prose.txt").read_text().splitlines() + [str(n) for n in range(1000)] + ["1" * 64]
+    special = ["<end>"] if merges_digits else [BOS, "<end>"]
+    trainer = BpeTrainer(
+        vocab_size=1500,
+        special_tokens=special,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(text, trainer)
+    names = {"eos_token": "<end>"} | ({} if merges_digits else {"bos_token": BOS})
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+    if merges_digits:
+        tokenizer.chat_template = "{% for m in messages %}User: {{ m['content'] }}\n{% endfor %}Assistant: "
+    return tokenizer

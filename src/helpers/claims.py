@@ -3,8 +3,9 @@
 Nothing here knows a chapter: `helpers.chapter1.claims` and its like register theirs, `helpers.scorecard` gathers them.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from helpers.sources import COURSE, Source
 
@@ -40,7 +41,7 @@ class Claim(NamedTuple):
     statement: str  # as the source makes it; one statement, one claim
     reported: str  # what the source gives for it
     shown: str  # "3-representational-collapse/lesson#The theorem": page and heading
-    measure: Callable[[], Found]
+    measure: Callable[..., Found]
     theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
     varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
 
@@ -53,8 +54,19 @@ class Claim(NamedTuple):
         """Whether the claim is a finding of this course, counted apart from those of the sources."""
         return self.source is COURSE
 
+    @property
+    def of_model(self) -> bool:
+        """Whether it speaks of a language model, which its function takes as an argument; the embedded one by default."""
+        return "model" in inspect.signature(self.measure).parameters
+
 
 CLAIMS: dict[str, Claim] = {}
+EMBEDDED = "SmolLM2-135M"  # how claims call the embedded model
+
+
+def called(model: Any = None) -> str:
+    """How a claim calls the model that it was measured on; None is the embedded one."""
+    return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
 def claim(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from helpers import compute, probe, require, rope
@@ -508,6 +508,12 @@ def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) ->
     return head, tail
 
 
+def _digits(model: LanguageModel, digits: str) -> Int[Tensor, " n"]:
+    """Each digit as a token of its own."""
+    tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
+    return torch.stack([tokens[digit] for digit in digits])
+
+
 def copying_margins(
     model: LanguageModel,
     lengths: Sequence[int],
@@ -523,7 +529,7 @@ def copying_margins(
     that copies has a large effect where the two places agree, and none where they do not: the control.
 
     Args:
-        lengths: digits in the sequence, each at least 2.
+        lengths: digits in the sequence, each at least 2; each is one token, also where the tokenizer would merge them.
         pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
 
     Raises:
@@ -540,10 +546,10 @@ def copying_margins(
         for n, digit in itertools.product(lengths, "01"):
             first, last = reads.setdefault((head, digit + filler), []), reads.setdefault((head, filler[::-1] + "1"), [])
             first.append((("first", asked, digit, n), (start + n, tail)))
-            last.append((("last", asked, digit, n), (start + n - 1, torch.cat([probe.encode(model, digit), tail]))))
+            last.append((("last", asked, digit, n), (start + n - 1, torch.cat([_digits(model, digit), tail]))))
     found = {}
     for (head, sequence), questions in reads.items():
-        ids = torch.cat([probe.encode(model, head), probe.encode(model, sequence)])
+        ids = torch.cat([probe.encode(model, head), _digits(model, sequence)])
         logits = probe.after(model, ids, [continuation for _, continuation in questions]).logits
         margins = probe.margin(model, logits, "0", "1").cpu()
         found |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}

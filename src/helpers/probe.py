@@ -568,6 +568,19 @@ def _hook(alter: Callable, layer: int, name: str, width: int) -> Callable:
     return hook
 
 
+def reads_projections(model: LanguageModel) -> bool:
+    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have.
+
+    Raises:
+        ValueError: model is not what `models.load` returns.
+    """
+    _check_model(model)
+    try:
+        return all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
+    except ValueError:
+        return False
+
+
 def _layers(model: LanguageModel) -> list:
     for name, part in model.model.named_modules():
         if name.endswith("layers") and all(hasattr(getattr(b, "self_attn", None), "q_proj") for b in part):

@@ -48,21 +48,23 @@ def _hiding(late: float, early: float, control: float = 0.0, spread: float = 2.0
     names = ("loss", "spread", "times", "attention")
     found = [{"token": t, "since": s, "heir": 2} | dict(zip(names, row, strict=True)) for (t, s), row in rows.items()]
     table = pd.DataFrame(found)
-    return {"_hiding": lambda token, since: table[(table.token == token) & (table.since == since)].reset_index()}
+    return {"_hiding": lambda token, since, model: table[(table.token == token) & (table.since == since)].reset_index()}
 
 
 def _columns(choose):
     """One frame of columns for each experiment."""
-    return {"_hiding": lambda token, since: pd.DataFrame(choose(token, since))}
+    return {"_hiding": lambda token, since, model: pd.DataFrame(choose(token, since))}
 
 
 def _profile(fresh: torch.Tensor, trained: torch.Tensor):
-    return {"_profile": lambda text, network="trained": (trained if network == "trained" else fresh).double()}
+    return {
+        "_profile": lambda text, network="trained", model=None: (trained if network == "trained" else fresh).double()
+    }
 
 
 def _ranks(rollout: list[float], mask: list[float], values: list[float]):
     table = pd.DataFrame([rollout, mask, values], index=["rollout", "mask alone", "norm-based rollout"])
-    return {"_proxies": lambda: table}
+    return {"_proxies": lambda model: table}
 
 
 FALLING = torch.linspace(2, 0.5, 48)
@@ -103,9 +105,9 @@ EVIDENCE = {
         FAILS: _hiding(0.1, 0),
     },
     "sink_values_are_small": {
-        HOLDS: {"_value_ratio": lambda tokens: torch.full((2, 3), 0.2)},
-        CORRECTED: {"_value_ratio": lambda tokens: torch.tensor([[0.2, 0.7, 0.3]])},
-        FAILS: {"_value_ratio": lambda tokens: torch.full((2, 3), 1.5)},
+        HOLDS: {"_value_ratio": lambda tokens, model: torch.full((2, 3), 0.2)},
+        CORRECTED: {"_value_ratio": lambda tokens, model: torch.tensor([[0.2, 0.7, 0.3]])},
+        FAILS: {"_value_ratio": lambda tokens, model: torch.full((2, 3), 1.5)},
     },
     "rollout_is_no_jacobian": {
         HOLDS: _ranks([0.1, 0.1], [0.2, 0.2], [0.3, 0.3]),

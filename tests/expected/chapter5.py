@@ -57,7 +57,7 @@ def _silenced(
     """Losses added without the fastest quarter and without each other one, at two thresholds."""
     pairs = {"outside": outside, "inside": inside, "control": control}
 
-    def table(where: str) -> pd.DataFrame:
+    def table(where: str, model: object = None) -> pd.DataFrame:
         fastest, other = pairs[where]
         row = {name: fastest if name == "fastest" else other for name in BAND_NAMES}
         return pd.DataFrame([row, row], index=[0.1, 0.2])

@@ -8,7 +8,8 @@ import torch
 from helpers import attention, models, significance
 from helpers.attention import causal_mask, influence, uniform, window_mask
 from helpers.chapter2 import measures
-from helpers.claims import Found, claim, verdict
+from helpers.claims import Found, called, claim, verdict
+from helpers.models import LanguageModel
 from helpers.sources import BARBERO, BARBERO_SINK, CHOWDHURY, COURSE, GU, GUO, SUN, TALK, WU, XIAO
 from helpers.style import number
 
@@ -150,25 +151,25 @@ def printed_constant_bounds() -> Found:
     shown=LAB + "Before training, after training",
     varied="seven texts of 48 tokens, trained and with random weights; not the model",
 )
-def early_tokens_have_more_influence() -> Found:
+def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Found:
     row = influence([uniform(causal_mask(48))] * 6)[-1]
     monotone = bool((row[1:] < row[:-1]).all())
-    before, after = _orders("seed 0"), _orders("trained")
+    before, after = _orders("seed 0", model), _orders("trained", model)
     measured = (
-        "rank correlation of a token's sensitivity with its position, 7 texts: SmolLM2-135M with random weights "
+        f"rank correlation of a token's sensitivity with its position, 7 texts: {called(model)} with random weights "
         f"{min(before):.2f} to {max(before):.2f}, trained {min(after):.2f} to {max(after):.2f}; uniform attention "
         f"{'falls with every position' if monotone else 'does not fall'}"
     )
     return Found(measured, verdict(monotone and max(after) < -0.5, monotone and max(before) < -0.5))
 
 
-def _orders(network: str) -> list[float]:
+def _orders(network: str, model: LanguageModel | None) -> list[float]:
     position = torch.arange(measures.TOKENS).double()
-    return [significance.rank_correlation(position, _profile(text, network))[0] for text in measures.NAMES]
+    return [significance.rank_correlation(position, _profile(text, network, model))[0] for text in measures.NAMES]
 
 
-def _profile(text: str, network: str = "trained") -> torch.Tensor:
-    return measures.profile_of(measures.profiles(_model()), text, network)
+def _profile(text: str, network: str = "trained", model: LanguageModel | None = None) -> torch.Tensor:
+    return measures.profile_of(measures.profiles(model or _model()), text, network)
 
 
 @claim(
@@ -179,13 +180,13 @@ def _profile(text: str, network: str = "trained") -> torch.Tensor:
     shown=LAB + "Before training, after training",
     varied="seven texts of 48 tokens, trained and with random weights; not the model",
 )
-def primacy_is_topology_recency_is_learned() -> Found:
-    rows = {network: [_profile(text, network) for text in measures.NAMES] for network in ("seed 0", "trained")}
+def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Found:
+    rows = {network: [_profile(text, network, model) for text in measures.NAMES] for network in ("seed 0", "trained")}
     first = {network: [float(row[0] / row.sum()) for row in each] for network, each in rows.items()}
     late = {network: [float(row[32:-1].sum() / row.sum()) for row in each] for network, each in rows.items()}
     least = [int(row[:-1].argmin()) + 1 for row in rows["seed 0"]]
     texts = len(measures.NAMES)
-    measured = f"SmolLM2-135M, means over {texts} texts: " + "; ".join(
+    measured = f"{called(model)}, means over {texts} texts: " + "; ".join(
         f"{name}, the first token has {sum(first[network]) / texts:.1%} of the sensitivity and tokens 33 to 47 "
         f"{sum(late[network]) / texts:.1%} together"
         for name, network in (("random weights", "seed 0"), ("trained", "trained"))
@@ -224,12 +225,10 @@ def untrained_network_has_a_u() -> Found:
     shown=LAB + "Before training, after training",
     varied="seven texts of 48 tokens; not the model",
 )
-def valley_survives_training() -> Found:
-    thirds = [[float(part.mean()) for part in _profile(text).split(16)] for text in measures.NAMES]
+def valley_survives_training(model: LanguageModel | None = None) -> Found:
+    thirds = [[float(part.mean()) for part in _profile(text, model=model).split(16)] for text in measures.NAMES]
     valley = sum(middle < min(first, last) for first, middle, last in thirds)
-    measured = (
-        f"SmolLM2-135M, 48 tokens: the middle third has the least mean sensitivity in {valley} of {len(thirds)} texts"
-    )
+    measured = f"{called(model)}, 48 tokens: the middle third has the least mean sensitivity in {valley} of {len(thirds)} texts"
     return Found(measured, verdict(valley == len(thirds), valley > len(thirds) / 2))
 
 
@@ -241,23 +240,23 @@ def valley_survives_training() -> Found:
     shown=LAB + "What people use instead of the Jacobian",
     varied="seven texts of 48 tokens; not the model, the length or the layer",
 )
-def rollout_is_no_jacobian() -> Found:
-    table = _proxies()
+def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Found:
+    table = _proxies(model)
     below = int((table.loc["rollout"] <= table.loc["mask alone"]).sum())
     values = int((table.loc["rollout"] < table.loc["norm-based rollout"]).sum())
     means = ", ".join(
         f"{name} {table.loc[name].mean():.2f}" for name in ("rollout", "mask alone", "norm-based rollout")
     )
     measured = (
-        f"SmolLM2-135M, rank correlation with the Jacobian's norms, mean of 7 texts: {means}; rollout is at or below the "
+        f"{called(model)}, rank correlation with the Jacobian's norms, mean of 7 texts: {means}; rollout is at or below the "
         f"mask in {below}, below the norm-based one in {values}"
     )
     all_texts, most = len(table.columns), len(table.columns) / 2
     return Found(measured, verdict(min(below, values) == all_texts, min(below, values) > most))
 
 
-def _proxies():
-    return measures.proxies(_model())
+def _proxies(model: LanguageModel | None):
+    return measures.proxies(model or _model())
 
 
 # In the limit -----------------------------------------------------------------------------------------
@@ -514,12 +513,12 @@ def residual_gives_a_u() -> Found:
     shown=LAB + "The sink, by text",
     varied="64 tokens, three places in one text; not the model",
 )
-def first_token_is_a_sink() -> Found:
-    table = _sinks()
+def first_token_is_a_sink(model: LanguageModel | None = None) -> Found:
+    table = _sinks(model)
     share = float(table.loc[("natural", "yes"), "sink heads"])
-    numbers = {"sink heads on text, Llama2-7B against SmolLM2-135M (%)": (92.47, round(100 * share, 1))}
+    numbers = {f"sink heads on text, Llama2-7B against {called(model)} (%)": (92.47, round(100 * share, 1))}
     measured = (
-        f"SmolLM2-135M, 64 tokens: sink score above 0.3 in {share:.0%} of heads on text with a first token, "
+        f"{called(model)}, 64 tokens: sink score above 0.3 in {share:.0%} of heads on text with a first token, "
         f"{table.loc[('natural', 'no'), 'sink heads']:.0%} without one; mean {table.loc[('natural', 'yes'), 'mean sink score']:.2f} (uniform 0.07)"
     )
     return Found(measured, verdict(share > 0.5, share > 0.2), numbers)
@@ -533,19 +532,17 @@ def first_token_is_a_sink() -> Found:
     shown=LAB + "The sink, by text",
     varied="three tokens, 64 each; not the model",
 )
-def repeated_tokens_have_no_sink() -> Found:
-    table = _sinks()
+def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Found:
+    table = _sinks(model)
     without, with_first = (float(table.loc[("repeated", first), "sink heads"]) for first in ("no", "yes"))
-    measured = (
-        f"SmolLM2-135M, 64 equal tokens: {without:.1%} of heads; with the model's first token in front {with_first:.0%}"
-    )
-    numbers = {"sink heads, repeated tokens, Llama2-7B against SmolLM2-135M (%)": (0.0, round(100 * without, 1))}
+    measured = f"{called(model)}, 64 equal tokens: {without:.1%} of heads; with the model's first token in front {with_first:.0%}"
+    numbers = {f"sink heads, repeated tokens, Llama2-7B against {called(model)} (%)": (0.0, round(100 * without, 1))}
     return Found(measured, verdict(without < 0.05), numbers)
 
 
 @cache
-def _sinks():
-    return measures.sink_table(_model()).set_index(["text", "first token"])
+def _sinks(model: LanguageModel | None):
+    return measures.sink_table(model or _model()).set_index(["text", "first token"])
 
 
 @claim(
@@ -556,10 +553,10 @@ def _sinks():
     shown=LAB + "The sink has a giant state",
     varied="seven texts of 128 tokens, the first one hidden from the start or late; no activation was changed itself",
 )
-def massive_activations_go_with_the_sink() -> Found:
-    plain, early, late = (_hiding(*which) for which in ((0, 1), (1, 1), (1, 25)))
+def massive_activations_go_with_the_sink(model: LanguageModel | None = None) -> Found:
+    plain, early, late = (_hiding(*which, model) for which in ((0, 1), (1, 1), (1, 25)))
     measured = (
-        f"SmolLM2-135M, 7 texts, half depth: the state of token 1 is {plain['times'].min():.0f} to "
+        f"{called(model)}, 7 texts, half depth: the state of token 1 is {plain['times'].min():.0f} to "
         f"{plain['times'].max():.0f} times the median and gets {plain['attention'].mean():.0%} of the attention; hidden "
         f"from the start, token {' or '.join(map(str, sorted(set(early['heir']))))} is {early['times'].min():.0f} to "
         f"{early['times'].max():.0f} times the median and gets {early['attention'].mean():.0%}; hidden from token 25 on, "
@@ -571,9 +568,9 @@ def massive_activations_go_with_the_sink() -> Found:
     return Found(measured, verdict(bool(moves and stays_away), bool(moves)))
 
 
-def _hiding(token: int, since: int):
+def _hiding(token: int, since: int, model: LanguageModel | None):
     """The rows of one experiment, one a text."""
-    table = measures.hiding_table(_model())
+    table = measures.hiding_table(model or _model())
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
 
@@ -585,18 +582,20 @@ def _hiding(token: int, since: int):
     shown=LAB + "The sink has a giant state",
     varied="270 heads, seven texts of 48 tokens; not the model",
 )
-def sink_values_are_small() -> Found:
-    ratios = torch.stack([_value_ratio(tokens) for tokens in measures.texts(_model(), measures.TOKENS).values()])
+def sink_values_are_small(model: LanguageModel | None = None) -> Found:
+    ratios = torch.stack(
+        [_value_ratio(tokens, model) for tokens in measures.texts(model or _model(), measures.TOKENS).values()]
+    )
     middle, small = float(ratios.median()), float((ratios < 0.5).double().mean())
     measured = (
-        f"SmolLM2-135M: what token 1 hands over in a head is {middle:.2f} of the other tokens' mean norm (median over "
+        f"{called(model)}: what token 1 hands over in a head is {middle:.2f} of the other tokens' mean norm (median over "
         f"heads and texts), below one half in {small:.0%} of them"
     )
     return Found(measured, verdict(middle < 0.5 and small > 0.9, middle < 1))
 
 
-def _value_ratio(tokens: torch.Tensor) -> torch.Tensor:
-    return measures.value_ratios(_model(), tokens)
+def _value_ratio(tokens: torch.Tensor, model: LanguageModel | None) -> torch.Tensor:
+    return measures.value_ratios(model or _model(), tokens)
 
 
 @claim(
@@ -607,12 +606,12 @@ def _value_ratio(tokens: torch.Tensor) -> torch.Tensor:
     shown=LAB + "A brake on mixing",
     varied="seven texts, the first token hidden late, from the start (so that another takes its place), or token 6 hidden; one replaced token, one model",
 )
-def sinks_slow_mixing() -> Found:
-    plain = _hiding(0, 1)["spread"]
-    late, early, control = (_hiding(*which)["spread"] / plain for which in ((1, 25), (1, 1), (6, 25)))
+def sinks_slow_mixing(model: LanguageModel | None = None) -> Found:
+    plain = _hiding(0, 1, model)["spread"]
+    late, early, control = (_hiding(*which, model)["spread"] / plain for which in ((1, 25), (1, 1), (6, 25)))
     toy = [float(influence([attention.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.8)]
     measured = (
-        f"SmolLM2-135M, 7 texts: with the sink hidden from token 25 on a replaced token moves later states "
+        f"{called(model)}, 7 texts: with the sink hidden from token 25 on a replaced token moves later states "
         f"{late.min():.2f} to {late.max():.2f} times as far; hidden from the start, when token 2 takes its place, "
         f"{early.min():.2f} to {early.max():.2f}; token 6 hidden {control.min():.2f} to {control.max():.2f}; toy: "
         f"influence {toy[0]:.3f} without a sink, {number(toy[1])} with a share of 0.8"
@@ -630,14 +629,16 @@ def sinks_slow_mixing() -> Found:
     shown=LAB + "Hide it early, hide it late",
     varied="seven texts of 128 tokens, five places, another token; one first token, not four; not the model",
 )
-def hiding_the_sink_breaks_the_model() -> Found:
-    plain = _hiding(0, 1)["loss"]
-    late, early, control = (_hiding(*which)["loss"] - plain for which in ((1, 25), (1, 1), (6, 25)))
+def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Found:
+    plain = _hiding(0, 1, model)["loss"]
+    late, early, control = (_hiding(*which, model)["loss"] - plain for which in ((1, 25), (1, 1), (6, 25)))
     measured = (
-        f"SmolLM2-135M, 7 texts, loss after token 64: hidden from token 25 on {late.min():+.2f} to {late.max():+.2f} nats "
+        f"{called(model)}, 7 texts, loss after token 64: hidden from token 25 on {late.min():+.2f} to {late.max():+.2f} nats "
         f"(token 6: {control.max():+.2f} at most), hidden from all {early.min():+.2f} to {early.max():+.2f}: then the "
         f"second token is the sink"
     )
-    numbers = {"perplexity ratio, Llama-2-13B against SmolLM2-135M": (5158.07 / 5.40, round(math.exp(late.mean()), 1))}
+    numbers = {
+        f"perplexity ratio, Llama-2-13B against {called(model)}": (5158.07 / 5.40, round(math.exp(late.mean()), 1))
+    }
     breaks = late.min() > max(0.5, 5 * control.max())
     return Found(measured, verdict(bool(breaks and early.min() > 0.5), bool(breaks)), numbers)

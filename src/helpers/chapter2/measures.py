@@ -17,7 +17,7 @@ from torch import Tensor
 
 from helpers import attention, compute, data, graphs, models, probe, require, significance, sweep
 from helpers.models import LanguageModel
-from helpers.widget.atlas import Reading
+from helpers.widget.atlas import MOST_TOKENS, Reading
 
 TEXT = (
     "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
@@ -209,7 +209,10 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
         tokens = tokens[seed : seed + body]
     elif kind == "random":
         generator = torch.Generator().manual_seed(seed)
-        tokens = torch.randint(1000, len(model.tokenizer), (body,), generator=generator)
+        size = len(model.tokenizer)
+        tokens = torch.randint(
+            min(1000, size // 2), size, (body,), generator=generator
+        )  # the first are special or bytes
     else:
         tokens = probe.encode(model, TEXT)[seed].repeat(body)
     return torch.cat([probe.first_token(model), tokens]) if first else tokens
@@ -250,10 +253,10 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """What the head atlas reads prompts with: the model's first token in front."""
+    """What the head atlas reads prompts with: the model's first token in front, and as many as an atlas shows."""
 
     def read(prompt: str) -> Reading:
-        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])
+        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])[:MOST_TOKENS]
         words = [model.tokenizer.decode([token]) for token in tokens.tolist()]
         return Reading(["(first)", *words[1:]], probe.attention_maps(model, tokens))
 
@@ -316,7 +319,7 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"]) -> dict[str, Flo
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
     "rollout" is Abnar & Zuidema's (residual 1/2, heads averaged), which ranks as Theorem B.5's bound with norms of one
-    does; "norm-based rollout" multiplies `probe.contributions`; "last row" is the last token's own attention, averaged;
+    does; "norm-based rollout" multiplies `probe.contributions`, where they can be read; "last row" is the last token's own attention, averaged;
     "mask alone" is uniform attention, "shuffled heads" has each head's maps put into another layer.
     """
     maps = probe.attention_maps(model, tokens).double()
@@ -325,14 +328,16 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"]) -> dict[str, Flo
     order = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(0))
     shuffled = maps.flatten(0, 1)[order].view(layers, heads, n, n).mean(1)
     flat = [attention.uniform(attention.causal_mask(n))] * layers
-    return {
+    rows = {
         "position": torch.arange(n).double(),
         "shuffled heads": attention.influence(shuffled, 0.5)[-1],
         "mask alone": attention.influence(flat, 0.5)[-1],
         "rollout": attention.influence(mean, 0.5)[-1],
-        "norm-based rollout": attention.influence(probe.contributions(model, tokens).shares)[-1],
         "last row": mean[:, -1].mean(0),
     }
+    if probe.reads_projections(model):
+        rows["norm-based rollout"] = attention.influence(probe.contributions(model, tokens).shares)[-1]
+    return rows
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:

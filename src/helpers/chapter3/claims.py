@@ -8,7 +8,8 @@ import torch
 
 from helpers import collapse, data, models, rope, style
 from helpers.chapter3 import figures, measures
-from helpers.claims import Found, claim, verdict
+from helpers.claims import Found, called, claim, verdict
+from helpers.models import LanguageModel
 from helpers.sources import AREFIN, BARBERO, COURSE, NOTE, TALK, VELICKOVIC
 
 
@@ -237,23 +238,25 @@ def _named(ratios: dict[str, float]) -> str:
     shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
     varied="number types and lengths; one model, one sequence",
 )
-def low_precision_is_worse() -> Found:
-    own = _errors().loc[measures.ERRORS[0]]
+def low_precision_is_worse(model: LanguageModel | None = None) -> Found:
+    own = _errors(model).loc[measures.ERRORS[0]]
     bf16, fp16 = own.loc["bf16"], own.loc["fp16"]
     last = bf16.index[-1]
     at, high = [kind.loc[last] for kind in (bf16, fp16)], int(bf16.high[last])
     measured = (
-        f"SmolLM2-135M, n = {last:,} to {high - 1:,} ones: of the exact prompts n and n + 1 the right one is the nearer in "
-        f"{at[0].pair:.0%} (bf16) and {at[1].pair:.0%} (fp16), chance 50%; of all 2,049 in {at[0].nearest:.0%} and "
+        f"{called(model)}, n = {last:,} to {high - 1:,} ones: of the exact prompts n and n + 1 the right one is the nearer in "
+        f"{at[0].pair:.0%} (bf16) and {at[1].pair:.0%} (fp16), chance 50%; of all prompts in {at[0].nearest:.0%} and "
         f"{at[1].nearest:.0%}. Up to n = {int(bf16.high.iloc[1]) - 1} neither is ever wrong"
     )
     worse = bool((bf16.pair <= fp16.pair).all() and at[0].pair < at[1].pair)
     return Found(measured, verdict(worse and bool((bf16.pair < 0.55).any()), worse))
 
 
-def _errors() -> pd.DataFrame:
-    """The committed table by kind of error, number type and band."""
-    return data.table("telling_apart").set_index(["errors", "type", "low"]).sort_index()
+def _errors(model: LanguageModel | None) -> pd.DataFrame:
+    """By kind of error, number type and band: the committed table for the embedded model, for another one measured."""
+    embedded = model is None or model.name == models.DEFAULT
+    table = data.table("telling_apart") if embedded else measures.telling_apart(model)
+    return table.set_index(["errors", "type", "low"]).sort_index()
 
 
 @claim(
@@ -263,13 +266,13 @@ def _errors() -> pd.DataFrame:
     shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
     varied="errors replaced by others of the same length; one model, one sequence",
 )
-def direction_of_rounding_decides() -> Found:
-    table = _errors()
+def direction_of_rounding_decides(model: LanguageModel | None = None) -> Found:
+    table = _errors(model)
     late = {errors: table.loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS}
     own, other, shuffled, isotropic = late.values()
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in late.items())
     measured = (
-        f"SmolLM2-135M, 1,600 to 2,046 ones, right one of 2,049 prompts by errors: {listed}; of the squared error "
+        f"{called(model)}, {own.name:,} to {int(own.high) - 1:,} ones, right one of all prompts by errors: {listed}; of the squared error "
         f"{own.share:.1%} lies along the difference to n + 1, of an isotropic one {isotropic.share:.2%}"
     )
     harmless = bool(isotropic.nearest > 0.95 and own.nearest < 0.7)
@@ -378,8 +381,8 @@ def _small_model() -> models.LanguageModel:
     return models.load(dtype="fp32")
 
 
-def _distance(lengths: list[int], **setting) -> list[float]:
-    return [float(x) for x in collapse.last_token_distance(_small_model(), lengths, **setting)]
+def _distance(lengths: list[int], model: LanguageModel | None = None, **setting) -> list[float]:
+    return [float(x) for x in collapse.last_token_distance(model or _small_model(), lengths, **setting)]
 
 
 @claim(
@@ -390,18 +393,18 @@ def _distance(lengths: list[int], **setting) -> list[float]:
     shown="3-representational-collapse/lab#One pass gives every prefix",
     varied="lengths; one model",
 )
-def ones_collapse() -> Found:
-    found = _distance([8, 16, 32, 128, 256, 512])
-    measured = f"SmolLM2-135M: {found[0]:.0f} at n = 8, {max(found):.0f} at most, {found[-1]:.1f} at n = 512"
+def ones_collapse(model: LanguageModel | None = None) -> Found:
+    found = _distance([8, 16, 32, 128, 256, 512], model=model)
+    measured = f"{called(model)}: {found[0]:.0f} at n = 8, {max(found):.0f} at most, {found[-1]:.1f} at n = 512"
     falls = found[-1] < 0.2 * found[0]
     return Found(measured, verdict(falls and found == sorted(found, reverse=True), falls))
 
 
 @cache
-def _varied() -> tuple[list[float], list[float]]:
+def _varied(model: LanguageModel | None) -> tuple[list[float], list[float]]:
     places = [2, 22, 502]
-    runs = [_distance(places, sequence=measures.random_digits(502, places, seed)) for seed in range(4)]
-    return _distance(places), torch.tensor(runs).mean(0).tolist()
+    runs = [_distance(places, model=model, sequence=measures.random_digits(502, places, seed)) for seed in range(4)]
+    return _distance(places, model=model), torch.tensor(runs).mean(0).tolist()
 
 
 @claim(
@@ -412,12 +415,15 @@ def _varied() -> tuple[list[float], list[float]]:
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
     varied="how many ones stand at the end, two to four seeds; one model",
 )
-def varied_digits_delay_collapse() -> Found:
-    ones, varied = _varied()
-    runs, (fifty, *near) = measures.ones_at_the_end(_small_model()), _distance([50, *range(192, 213, 5)])
+def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Found:
+    ones, varied = _varied(model)
+    runs, (fifty, *near) = (
+        measures.ones_at_the_end(model or _small_model()),
+        _distance([50, *range(192, 213, 5)], model=model),
+    )
     alone = float(torch.tensor(near).median())
     measured = (
-        f"SmolLM2-135M, n = 502: random digits with a last 1 repeated {varied[-1]:.0f} (4 seeds), ones {ones[-1]:.1f}. n = 202, "
+        f"{called(model)}, n = 502: random digits with a last 1 repeated {varied[-1]:.0f} (4 seeds), ones {ones[-1]:.1f}. n = 202, "
         f"ending on 1, 5, 20, 50 ones: {', '.join(f'{x:.3g}' for x in runs.tolist())} (2 seeds); ones alone {alone:.3g} (median "
         f"of n = 192 to 212), and 50 ones alone {fifty:.3g}: with ones at its end the whole length counts, varied or not"
     )
@@ -433,24 +439,24 @@ def varied_digits_delay_collapse() -> Found:
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
     varied="lengths and four seeds; one model",
 )
-def varied_digits_still_fall() -> Found:
-    _, varied = _varied()
+def varied_digits_still_fall(model: LanguageModel | None = None) -> Found:
+    _, varied = _varied(model)
     measured = (
-        f"SmolLM2-135M, random digits: {varied[0]:.0f} (n = 2), {varied[1]:.0f} (n = 22), {varied[2]:.0f} (n = 502)"
+        f"{called(model)}, random digits: {varied[0]:.0f} (n = 2), {varied[1]:.0f} (n = 22), {varied[2]:.0f} (n = 502)"
     )
     return Found(measured, verdict(varied[2] < 0.7 * varied[1], varied[2] < 0.7 * varied[0]))
 
 
 @cache
-def _commas() -> dict[str, list[float]]:
-    head, tail = collapse.copying_prompt(_small_model(), "sequence first", "last", hint=False)
+def _commas(model: LanguageModel | None) -> dict[str, list[float]]:
+    head, tail = collapse.copying_prompt(model or _small_model(), "sequence first", "last", hint=False)
     inside = {"head": head, "tail": tail}
     return {
-        "last": _distance([6, 502], sequence="111,"),
-        "period": _distance([6, 502], sequence="111,", period=4),
-        "ones": _distance([6, 502], period=4),
-        "inside": _distance([6, 502], sequence="111,", **inside),
-        "ones inside": _distance([6, 502], **inside),
+        "last": _distance([6, 502], model=model, sequence="111,"),
+        "period": _distance([6, 502], model=model, sequence="111,", period=4),
+        "ones": _distance([6, 502], model=model, period=4),
+        "inside": _distance([6, 502], model=model, sequence="111,", **inside),
+        "ones inside": _distance([6, 502], model=model, **inside),
     }
 
 
@@ -462,11 +468,11 @@ def _commas() -> dict[str, list[float]]:
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
     varied="what is repeated, and the prompt; one model, one spacing of commas",
 )
-def commas_prevent_collapse() -> Found:
-    found = _commas()
+def commas_prevent_collapse(model: LanguageModel | None = None) -> Found:
+    found = _commas(model)
     at = {name: curve[-1] for name, curve in found.items()}
     measured = (
-        f"SmolLM2-135M, 502 tokens: last 1 repeated {at['last']:.0f}; four tokens (a period) repeated {at['period']:.0f}, "
+        f"{called(model)}, 502 tokens: last 1 repeated {at['last']:.0f}; four tokens (a period) repeated {at['period']:.0f}, "
         f"four ones without commas {at['ones']:.0f}; in the copying prompt {at['inside']:.0f} with commas, "
         f"{at['ones inside']:.0f} without"
     )
@@ -482,12 +488,12 @@ def commas_prevent_collapse() -> Found:
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
     varied="three letters, three lengths; one model",
 )
-def merging_alleviates_collapse() -> Found:
-    found = measures.merging(_small_model())
+def merging_alleviates_collapse(model: LanguageModel | None = None) -> Found:
+    found = measures.merging(model or _small_model())
     alone = found["one letter more, unmerged"]
     wins = [int((found[how] > alone).sum()) for how in ("one letter more", "one token more")]
     measured = (
-        f"SmolLM2-135M reads runs of a, b and x in tokens of {found['letters a token'].min():.0f} to "
+        f"{called(model)} reads runs of a, b and x in tokens of {found['letters a token'].min():.0f} to "
         f"{found['letters a token'].max():.0f}: of {len(found)} runs of 16 to 256 letters, one letter more (another last token) "
         f"changes more than without merging in {wins[0]}, one whole token more in {wins[1]}"
     )
@@ -503,24 +509,24 @@ def merging_alleviates_collapse() -> Found:
     shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
     varied="lengths; one model, one prompt",
 )
-def collapse_in_type_1() -> Found:
-    head, tail = collapse.copying_prompt(_small_model(), "type 1", "last", hint=False)
+def collapse_in_type_1(model: LanguageModel | None = None) -> Found:
+    head, tail = collapse.copying_prompt(model or _small_model(), "type 1", "last", hint=False)
     lengths = [2, 22, 50, 502]
-    found = _distance(lengths, head=head, tail=tail)
-    measured = "SmolLM2-135M: " + ", ".join(f"{x:.3g} (n = {n})" for n, x in zip(lengths, found, strict=True))
+    found = _distance(lengths, model=model, head=head, tail=tail)
+    measured = f"{called(model)}: " + ", ".join(f"{x:.3g} (n = {n})" for n, x in zip(lengths, found, strict=True))
     falls = found[-1] < 0.3 * found[0]
     return Found(measured, verdict(falls and found == sorted(found, reverse=True), falls))
 
 
 @cache
-def _copying(**setting) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
-    return collapse.copying_margins(_small_model(), [5, 300], **setting)
+def _copying(model: LanguageModel | None, **setting) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
+    return collapse.copying_margins(model or _small_model(), [5, 300], **setting)
 
 
-def _copied(more: bool | None, found: dict, numbers: str) -> Found:
+def _copied(more: bool | None, found: dict, numbers: str, model: LanguageModel | None) -> Found:
     """A model that is wrong at five digits tells nothing about three hundred."""
     able = all(bool(measures.right(found, place)[0]) for place in collapse.PLACES)
-    measured = f"SmolLM2-135M: {numbers}" + ("" if able else "; wrong at five digits already")
+    measured = f"{called(model)}: {numbers}" + ("" if able else "; wrong at five digits already")
     return Found(measured, verdict(bool(more), able=able))
 
 
@@ -537,26 +543,26 @@ def _effect(found: dict, place: str, asked: str) -> float:
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
     varied="the place of the digit and the place asked for; one model",
 )
-def first_digit_is_easier() -> Found:
-    found = _copying()
+def first_digit_is_easier(model: LanguageModel | None = None) -> Found:
+    found = _copying(model)
     easier = measures.right(found, "first").sum() > measures.right(found, "last").sum()
     numbers = (
         f"at 300 digits a first 0 moves the answer by {_effect(found, 'first', 'first'):.2f} logits when asked for, and by "
         f"{_effect(found, 'first', 'last'):.2f} when the last digit is; a last 0 by {_effect(found, 'last', 'last'):.2f}"
     )
-    return _copied(easier, found, numbers)
+    return _copied(easier, found, numbers, model)
 
 
-def _last_digit(source_of_help: dict) -> Found:
+def _last_digit(source_of_help: dict, model: LanguageModel | None) -> Found:
     """Whether the last digit is answered better than in the plain prompt, with margins and effects at 300 digits."""
-    plain, helped = _copying(), _copying(**source_of_help)
+    plain, helped = _copying(model), _copying(model, **source_of_help)
     better = measures.right(helped, "last").sum() > measures.right(plain, "last").sum()
     margin, changed = (float(found["last", "last"][0][-1]) for found in (plain, helped))
     numbers = (
         f"last 0 at 300 digits: margin {margin:+.2f} plain, {changed:+.2f} with help; effect "
         f"{_effect(plain, 'last', 'last'):.2f} and {_effect(helped, 'last', 'last'):.2f}"
     )
-    return _copied(better, plain, numbers)
+    return _copied(better, plain, numbers, model)
 
 
 @claim(
@@ -567,8 +573,8 @@ def _last_digit(source_of_help: dict) -> Found:
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
     varied="the hint; one model",
 )
-def hint_helps() -> Found:
-    return _last_digit({"hint": True})
+def hint_helps(model: LanguageModel | None = None) -> Found:
+    return _last_digit({"hint": True}, model)
 
 
 @claim(
@@ -579,8 +585,8 @@ def hint_helps() -> Found:
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
     varied="what fills the sequence; one model",
 )
-def alternation_helps() -> Found:
-    return _last_digit({"pattern": "alternating"})
+def alternation_helps(model: LanguageModel | None = None) -> Found:
+    return _last_digit({"pattern": "alternating"}, model)
 
 
 @claim(
@@ -591,8 +597,8 @@ def alternation_helps() -> Found:
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
     varied="what fills the sequence; one model",
 )
-def groups_help() -> Found:
-    return _last_digit({"pattern": "repeated"})
+def groups_help(model: LanguageModel | None = None) -> Found:
+    return _last_digit({"pattern": "repeated"}, model)
 
 
 @claim(
@@ -603,8 +609,8 @@ def groups_help() -> Found:
     shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
     varied="the order of the prompt; one model",
 )
-def prompt_order_matters() -> Found:
-    found = {prompt: _copying(prompt=prompt) for prompt in ("type 1", "type 2")}
+def prompt_order_matters(model: LanguageModel | None = None) -> Found:
+    found = {prompt: _copying(model, prompt=prompt) for prompt in ("type 1", "type 2")}
     rights = {prompt: measures.right(margins, "last").tolist() for prompt, margins in found.items()}
     differ = rights["type 1"] != rights["type 2"] and not any(right[-1] for right in rights.values())
     numbers = ", ".join(
@@ -612,4 +618,4 @@ def prompt_order_matters() -> Found:
         f"for {_effect(margins, 'first', 'last'):.2f}"
         for prompt, margins in found.items()
     )
-    return _copied(differ, found["type 1"], numbers)
+    return _copied(differ, found["type 1"], numbers, model)

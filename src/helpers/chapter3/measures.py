@@ -9,12 +9,13 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from helpers import collapse, models, probe
@@ -229,6 +230,11 @@ def prefix_distance(states: Float[Tensor, "n d"], lengths: Sequence[int], step: 
     return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).double().cpu()
 
 
+def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
+    """The model's first token and so many ones, each a token of its own, also where the tokenizer would merge them."""
+    return torch.cat([probe.first_token(model), probe.encode(model, "1")[-1:].repeat(count)])
+
+
 def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
     """Digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
     digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
@@ -293,18 +299,33 @@ def _main() -> None:
     start, states = time.monotonic(), {}
     for kind in ("fp32", "bf16", "fp16"):
         model = models.load(dtype=kind)
-        ids = torch.cat([probe.first_token(model), probe.encode(model, "1" * given.tokens)])
-        states[kind] = probe.last_representations(model, ids)
+        states[kind] = probe.last_representations(model, ones(model, given.tokens))
     write(states, given.out, model.name, time.monotonic() - start)
 
 
-def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> None:
-    """The table by type, kind of error and band, with the command that makes it."""
+@cache
+def telling_apart(model: LanguageModel, tokens: int = 2048) -> pd.DataFrame:
+    """The table that `write` commits for the embedded model, for another one: rows of ones up to `tokens` or its context."""
+    count = min(tokens, model.model.config.get_text_config().max_position_embeddings - 1)
+    states = {"fp32": probe.last_representations(model, ones(model, count)).float().cpu()}
+    for kind in ("bf16", "fp16"):
+        coarse = models.load(model.name, dtype=kind, device=model.model.device)
+        states[kind] = probe.last_representations(coarse, ones(coarse, count)).float().cpu()
+    return tabled(states)
+
+
+def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
+    """By number type, kind of error and band of lengths, from the states in fp32, bf16 and fp16."""
     tables = [
         in_bands(found).assign(type=kind, errors=errors)
         for kind in ("bf16", "fp16")
         for errors, found in controlled(states["fp32"], states[kind]).items()
     ]
+    return pd.concat(tables)
+
+
+def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> None:
+    """The table by type, kind of error and band, with the command that makes it."""
     lines = (
         f"# {name} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
         "#   pair and nearest; errors: those of the type, and others of the same length (helpers.chapter3.measures.replaced)",
@@ -312,7 +333,7 @@ def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> No
         f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {seconds:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )
-    out.write_text("\n".join(lines) + "\n" + pd.concat(tables).to_csv(index=False, float_format="%.4f"))
+    out.write_text("\n".join(lines) + "\n" + tabled(states).to_csv(index=False, float_format="%.4f"))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 """A language model is asked to count: the paper's four tasks and three strategies; `data/counting_smollm2.csv`."""
 
 import argparse
+import functools
 import re
 from collections.abc import Sequence
 
 import pandas as pd
 import torch
 
-from helpers import compute, counting, models, sweep
+from helpers import compute, counting, data, models, sweep
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)
@@ -105,6 +106,24 @@ def long(table: pd.DataFrame) -> pd.DataFrame:
     found["answer"] = found.answer.astype("Float64").astype("Int64")
     found["error"] = (found.answer - found["count"]).abs()
     return found
+
+
+@functools.cache
+def questions(model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS) -> pd.DataFrame:
+    """What a model answers to one task without examples, in the columns of `long`; asked once."""
+    found = ask(model, task, "no CoT", line, lengths).drop(columns="text")
+    found = found.assign(task=task, strategy="no CoT", line=line, seed=0)
+    return found.assign(error=(found.answer - found["count"]).abs())
+
+
+def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
+    """The answers of a model as `long` gives them: the committed table's for the embedded model, which None stands for.
+
+    Another model is asked each task without examples, with its own answer line and with one that is begun for it.
+    """
+    if model is None or model.name == models.DEFAULT:
+        return long(data.table("counting_smollm2"))
+    return pd.concat([questions(model, task, line) for task in counting.TASKS for line in LINES], ignore_index=True)
 
 
 def from_examples(answers: pd.DataFrame) -> tuple[int, int]:

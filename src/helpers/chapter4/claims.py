@@ -10,7 +10,8 @@ import torch
 
 from helpers import counting, data, significance
 from helpers.chapter4 import asked, inside, measures, trained
-from helpers.claims import Found, claim, verdict
+from helpers.claims import Found, called, claim, verdict
+from helpers.models import LanguageModel
 from helpers.sources import BARBERO, COURSE, TALK, YEHUDAI, ZHANG
 
 LESSON, LAB = "4-counting/lesson#", "4-counting/lab#"
@@ -327,16 +328,18 @@ def counting_error_grows() -> Found:
     reported="a histogram, 100 about 22 times",
     shown=LAB + "Which numbers does it name?",
 )
-def guesses_are_round() -> Found:
-    answers = asked.long(data.table("counting_smollm2"))
+def guesses_are_round(model: LanguageModel | None = None) -> Found:
+    answers = asked.asked_of(model)
     given, short = answers.dropna(subset="answer"), answers[answers.length <= 10]
+    if not len(given):
+        raise ValueError(f"{called(model)} named no number, so it cannot decide")
     tens, hundred = int((given.answer % 10 == 0).sum()), int((given.answer == asked.GUESS).sum())
     low, _ = significance.share_interval(tens, len(given))
     top = given.answer.value_counts().idxmax()
     right, (copied, after) = int((short.error == 0).sum()), asked.from_examples(answers)
     back, round_, alone = asked.without_examples(answers)
     measured = (
-        f"SmolLM2-135M, {len(given)} numbers in {len(answers)} answers: {tens} multiples of ten (from {low:.0%}; chance "
+        f"{called(model)}, {len(given)} numbers in {len(answers)} answers: {tens} multiples of ten (from {low:.0%}; chance "
         f"10 %), {hundred} times 100, most often {top}; {copied} of {after} numbers after examples are an example's; "
         f"of {alone} without, {back} are the string and {round_} multiples of ten; right in {right} of {len(short)} with at most 10 items"
     )

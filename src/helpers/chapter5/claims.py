@@ -7,7 +7,8 @@ import torch
 
 from helpers import data, rope
 from helpers.chapter5 import measures
-from helpers.claims import Found, claim, verdict
+from helpers.claims import Found, called, claim, verdict
+from helpers.models import LanguageModel
 from helpers.sources import CHENG, COURSE, MEN, ROUND, SU, TALK
 
 LESSON, LAB = "5-rope-frequencies/lesson#", "5-rope-frequencies/lab#"
@@ -269,13 +270,13 @@ def partial_rotation_helps() -> Found:
     reported="a figure of Gemma 7B, from Barbero et al. (2025)",
     shown=LAB + "The fast pairs are small in most layers",
 )
-def fast_pairs_are_small_but_at_the_ends() -> Found:
-    found = measures.default()
+def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Found:
+    found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
     share = (norms / norms.mean(-1, keepdim=True))[..., : norms.shape[-1] // 4].mean(-1)
     inner, ends = float(share[:, 1:-1].mean()), share[:, [0, -1]].mean(0).tolist()
     measured = (
-        f"SmolLM2-135M, fastest quarter over the layer's mean (queries and keys): first layer {ends[0]:.2f}, "
+        f"{called(model)}, fastest quarter over the layer's mean (queries and keys): first layer {ends[0]:.2f}, "
         f"last {ends[1]:.2f}, between {inner:.2f}"
     )
     return Found(measured, verdict(inner < 0.9 and min(ends) > 1, inner < 0.9))
@@ -288,13 +289,13 @@ def fast_pairs_are_small_but_at_the_ends() -> Found:
     reported="layers 2 (of 28) and 28 of Gemma 7B in a figure",
     shown=LAB + "Diagonal and previous-token heads",
 )
-def first_layers_previous_last_diagonal() -> Found:
-    best = measures.default().slashes[:, :, :2].max(1).values
+def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Found:
+    best = _heads(model).slashes[:, :, :2].max(1).values
     third = len(best) // 3
     early, late = best[:third].mean(0), best[-third:].mean(0)
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
     measured = (
-        f"SmolLM2-135M, best head a layer, (diagonal, previous): first third ({early[0]:.2f}, {early[1]:.2f}), last third "
+        f"{called(model)}, best head a layer, (diagonal, previous): first third ({early[0]:.2f}, {early[1]:.2f}), last third "
         f"({late[0]:.2f}, {late[1]:.2f}); the strongest are in layers {tops[0]} and {tops[1]} of {len(best)}"
     )
     leans = bool(early[1] > early[0]) and bool(late[0] > late[1])
@@ -309,11 +310,9 @@ def first_layers_previous_last_diagonal() -> Found:
     shown=LAB + "Special heads and the others apart",
     varied="four texts, four thresholds for a special head; one model",
 )
-def fast_pairs_are_noise() -> Found:
-    outside = _silenced("outside")[list(measures.BAND_NAMES)]
-    measured = (
-        "SmolLM2-135M, loss added in the other heads without the fastest quarter (fast, slow, slowest), by threshold: "
-    )
+def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
+    outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
+    measured = f"{called(model)}, loss added in the other heads without the fastest quarter (fast, slow, slowest), by threshold: "
     measured += "; ".join(
         f"{threshold:g}: {row.fastest:.2f} ({row.fast:.2f}, {row.slow:.2f}, {row.slowest:.2f})"
         for threshold, row in outside.iterrows()
@@ -329,8 +328,8 @@ def fast_pairs_are_noise() -> Found:
     shown=LAB + "Special heads and the others apart",
     varied="four texts, four thresholds; one model; heads are chosen on another text",
 )
-def fast_pairs_serve_places() -> Found:
-    tables = {where: _silenced(where)[list(measures.BAND_NAMES)] for where in measures.PLACES}
+def fast_pairs_serve_places(model: LanguageModel | None = None) -> Found:
+    tables = {where: _silenced(where, model)[list(measures.BAND_NAMES)] for where in measures.PLACES}
     most = (tables["inside"].idxmax(axis=1) == "fastest") & (tables["control"].idxmax(axis=1) != "fastest")
     least = tables["outside"].idxmin(axis=1) == "fastest"
     measured = "; ".join(
@@ -342,10 +341,21 @@ def fast_pairs_serve_places() -> Found:
     return Found(f"loss added without the fastest quarter, {measured}", verdict(bool(both.all()), bool(both.any())))
 
 
-def _silenced(where: str) -> pd.DataFrame:
+def _none(model: LanguageModel | None) -> str:
+    return f"no head of {called(model)} looks at one distance, so it cannot decide"
+
+
+def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
+    """Every head of the model on a stretch of the prose, or on random tokens of a seed."""
+    return measures.default(seed=seed, text=text) if model is None else measures.seen(model, seed, text)
+
+
+def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
     """Loss added by silencing each set of pairs in these heads, mean of the texts, by threshold."""
-    rows = data.table("silenced_pairs")
-    rows = rows[(rows["where"] == where) & (rows.threshold > 0)]
+    rows = data.table("silenced_pairs") if model is None else measures.silenced_table(model, _heads(model))
+    rows = rows[(rows["where"] == where) & (rows.threshold > 0) & (rows.heads > 0)]
+    if rows.empty:
+        raise ValueError(_none(model))
     return rows.drop(columns=["start", "where", "heads", "plain", "seconds"]).groupby("threshold").mean()
 
 
@@ -357,12 +367,14 @@ def _silenced(where: str) -> pd.DataFrame:
     shown=LESSON + "Which head looks where",
     varied="all 270 heads of one model on one text",
 )
-def previous_token_is_the_sink() -> Found:
-    found = measures.default()
+def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
+    found = _heads(model)
     previous, sinks = found.slashes[..., 1] > 0.3, found.sinks > 0.3
+    if not bool(previous.any()):
+        raise ValueError(_none(model))
     both, chance = int((previous & sinks).sum()), float(previous.sum() * sinks.double().mean())
     measured = (
-        f"SmolLM2-135M, heads above 0.3: {int(previous.sum())} previous-token, {int(sinks.sum())} sink, {both} both "
+        f"{called(model)}, heads above 0.3: {int(previous.sum())} previous-token, {int(sinks.sum())} sink, {both} both "
         f"({chance:.1f} by chance); mean weight of the previous-token heads on the first token "
         f"{float(found.sinks[previous].mean()):.2f}"
     )
@@ -406,9 +418,9 @@ def _scores() -> pd.DataFrame:
     shown=LAB + "Do slash heads survive on random tokens?",
     varied="three texts of 256 tokens; one model, one threshold",
 )
-def slashes_survive_random_tokens() -> Found:
-    natural, listed, total = measures.default(), [], [0, 0]
-    for other, name in ((measures.default(text=1), "another text"), (measures.default(seed=0), "random tokens")):
+def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Found:
+    natural, listed, total = _heads(model), [], [0, 0]
+    for other, name in ((_heads(model, text=1), "another text"), (_heads(model, seed=0), "random tokens")):
         shares = {}
         for offset, kind in ((1, "previous-token"), (0, "diagonal")):
             places = measures.slash_heads(natural, offset)
@@ -416,8 +428,10 @@ def slashes_survive_random_tokens() -> Found:
         listed.append(f"on {name} " + ", ".join(f"{kept} of {count} {kind}" for kind, (kept, count) in shares.items()))
         total = [sum(pair[k] for pair in shares.values()) for k in (0, 1)]
     kept, count = total
+    if not count:
+        raise ValueError(_none(model))
     return Found(
-        f"SmolLM2-135M, heads above 0.3 on prose that stay so: {'; '.join(listed)}",
+        f"{called(model)}, heads above 0.3 on prose that stay so: {'; '.join(listed)}",
         verdict(kept >= 0.9 * count, kept > count / 2),
     )
 
@@ -429,11 +443,13 @@ def slashes_survive_random_tokens() -> Found:
     reported="in open-source models",
     shown=LAB + "Are their queries and keys nearly rank one?",
 )
-def slash_heads_are_rank_one() -> Found:
-    table = measures.rank_table(measures.default())
+def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Found:
+    table = measures.rank_table(_heads(model))
+    if not table.heads.get("slash heads"):
+        raise ValueError(_none(model))
     share = table[["share, queries", "share, keys"]].mean(axis=1)
     measured = (
-        f"SmolLM2-135M, share of the largest squared singular value: {share['slash heads']:.2f} in "
+        f"{called(model)}, share of the largest squared singular value: {share['slash heads']:.2f} in "
         f"{table.heads['slash heads']:.0f} slash heads, {share['other heads']:.2f} in all others"
     )
     near = share["slash heads"] > 0.8
@@ -447,14 +463,16 @@ def slash_heads_are_rank_one() -> Found:
     reported="in open-source models",
     shown=LAB + "Which frequencies make the slash?",
 )
-def fast_pairs_make_the_slash() -> Found:
-    model, found = measures.model_in_use(), measures.default()
-    table = measures.quarters(model, measures.prose(model), measures.slash_heads(found, 1))
+def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
+    read, found = model or measures.model_in_use(), _heads(model)
+    if not measures.slash_heads(found, 1):
+        raise ValueError(_none(model))
+    table = measures.quarters(read, measures.prose(read), measures.slash_heads(found, 1))
     left = table["left out"]
     needed = bool(left[["fastest", "fast"]].max() < left[["slow", "slowest"]].min())
     some = bool(left.idxmin() in ("fastest", "fast"))
     listed = ", ".join(f"{name} {value:.2f}" for name, value in left.items())
-    measured = f"SmolLM2-135M, previous-token heads: score {table.attrs['whole']:.2f}; without a quarter: {listed}"
+    measured = f"{called(model)}, previous-token heads: score {table.attrs['whole']:.2f}; without a quarter: {listed}"
     return Found(measured, verdict(needed, some))
 
 

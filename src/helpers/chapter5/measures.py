@@ -54,6 +54,19 @@ class Heads(NamedTuple):
     rank: Tensor
 
 
+def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
+    """The model, if the pairs of its queries and keys can be read; else the embedded one, and a sentence that says why."""
+    why = ""
+    try:
+        theta = probe.rotary_frequencies(model)
+        (q, _), *_ = probe.queries_and_keys(model, probe.first_token(model))
+        if q.shape[-1] != 2 * len(theta):
+            why = f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, and not all"
+    except ValueError as error:
+        why = str(error).replace(model.name, model.short)
+    return (model_in_use(), f"{why}; so what follows is measured in {models.DEFAULT}. ") if why else (model, "")
+
+
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
     """The model's first token and the next `tokens` - 1 of the course's own prose (`data/prose.txt`)."""
     ids = probe.encode(model, (data.folder() / "prose.txt").read_text())
@@ -63,7 +76,7 @@ def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
     """The model's first token and tokens drawn uniformly from its vocabulary."""
     generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randint(0, model.model.config.vocab_size, (tokens - 1,), generator=generator)
+    drawn = torch.randint(0, model.model.config.get_text_config().vocab_size, (tokens - 1,), generator=generator)
     return torch.cat([probe.first_token(model), drawn])
 
 
@@ -166,6 +179,8 @@ def rank_table(found: Heads, least: float = 0.3) -> pd.DataFrame:
     chosen = found.slashes.max(-1).values > least
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
+        if not mask.any():
+            continue
         share, rank = found.concentration[mask].mean(0), found.rank[mask].double().mean(0)
         rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
     columns = ["heads", "share, queries", "share, keys", "values for 95 %, queries", "values for 95 %, keys"]
@@ -192,6 +207,17 @@ def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, flo
 def default(seed: int | None = None, text: int = 0) -> Heads:
     """Every head of the embedded model on a stretch of the prose, or on random tokens of a seed."""
     model = model_in_use()
+    ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
+    return heads(model, ids, rank=seed is None and not text)
+
+
+@cache
+def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
+    """`default` for any model.
+
+    Raises:
+        ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each alone.
+    """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)
 
@@ -305,7 +331,12 @@ def smallest_bases() -> dict[int, float]:
 
 
 def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tuple[int, int, int]]) -> pd.DataFrame:
-    """Mean slash score of heads (layer, head, offset) from one quarter of the pairs alone, and with it left out."""
+    """Mean slash score of heads (layer, head, offset) from one quarter of the pairs alone, and with it left out.
+
+    Without any head the table has no rows.
+    """
+    if not chosen:
+        return pd.DataFrame(columns=["alone", "left out"])
     theta, parts = probe.rotary_frequencies(model), probe.queries_and_keys(model, ids)
 
     def mean(pairs: Sequence[int] | None) -> float:
@@ -350,19 +381,37 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
+    """One row of the committed table: `silenced_in` the embedded model."""
+    return silenced_in(model_in_use(), default(), start, threshold, where)
+
+
+def silenced_table(model: LanguageModel, found: Heads) -> pd.DataFrame:
+    """What silencing quarters of the pairs costs, by text, threshold and heads: the committed table, for the embedded model.
+
+    For another model it is measured, on the first of the four texts: about a hundred passes over 119 tokens.
+
+    Args:
+        found: the model's heads on the prose's first 256 tokens.
+    """
+    if model.name == models.DEFAULT:
+        return data.table("silenced_pairs")
+    settings = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES)
+    return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
+
+
+def silenced_in(model: LanguageModel, found: Heads, start: int, threshold: float, where: str) -> dict[str, float]:
     """Loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
 
-    The heads are chosen on the prose's first 256 tokens (`default`), the loss is that of other ones.
+    The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
     """
-    model = model_in_use()
     ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
-    heads = silenced_heads(default(), threshold, where)
+    heads = silenced_heads(found, threshold, where)
     plain = probe.loss(model, ids)
-    found = {"heads": int(heads.sum()), "plain": round(plain, 4)}
+    row = {"heads": int(heads.sum()), "plain": round(plain, 4)}
     for name, pairs in quarters_of_pairs(half).items():
         with probe.altered(model, silence(pairs, half, heads)):
-            found[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
-    return found
+            row[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
+    return row
 
 
 # A slash learned from nothing --------------------------------------------------------------------------

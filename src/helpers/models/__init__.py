@@ -48,6 +48,12 @@ class LanguageModel(NamedTuple):
         return self.model.config._name_or_path
 
     @property
+    def short(self) -> str:
+        """The name as figures write it: the last part of a folder or a hub id, unless that is the default's name."""
+        last = Path(self.name).name
+        return self.name if not last or last == DEFAULT else last
+
+    @property
     def unpacked(self) -> bool:
         """Whether its weights are 4-bit ones unpacked, as the embedded default's are.
 

@@ -9,9 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from helpers import scorecard
+from helpers import models, scorecard
 from helpers.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section
-from helpers.report.store import DEFAULT
 from helpers.style import number
 from helpers.widget import picture
 
@@ -41,7 +40,11 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
     names = [each["model"]["name"] for each in reports]
-    title = f"{names[0]}: what the course measures" if len(names) == 1 or names[1:] == [DEFAULT] else ", ".join(names)
+    title = (
+        f"{names[0]}: what the course measures"
+        if len(names) == 1 or names[1:] == [models.DEFAULT]
+        else ", ".join(names)
+    )
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'

@@ -10,10 +10,9 @@ from typing import Any
 
 import jsonschema
 
-from helpers import data, require
+from helpers import data, models, require
 
 FORMAT = 1  # of the JSON; a new number makes every part be measured again
-DEFAULT = "SmolLM2-135M"  # whose report comes with the course
 SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
@@ -78,7 +77,7 @@ def read(path: str | Path) -> dict:
 def committed() -> list[dict]:
     """The reports that come with the course (`data/reports`), the embedded default's first."""
     found = [read(path) for path in sorted((data.folder() / "reports").glob("*.json"))]
-    return sorted(found, key=lambda each: each["model"]["name"] != DEFAULT)
+    return sorted(found, key=lambda each: each["model"]["name"] != models.DEFAULT)
 
 
 def slug(name: str) -> str:

@@ -31,15 +31,15 @@ class Plan(NamedTuple):
     lines: tuple[str, ...]  # of the answer: begun for the model, or its own
     prose: int  # tokens of prose
     controls: int  # random sets of pairs
-    claims: bool  # whether claims that need passes of their own are measured
+    claims: int  # the most tokens that a claim may send through the model for itself
 
 
 PLANS = (
-    Plan("short", (0,), 8, 1, 128, (6, 22, 50), (5, 50), (3, 10), ("begun",), 128, 1, False),
-    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",), 256, 3, False),
+    Plan("short", (0,), 8, 1, 128, (6, 22, 50), (5, 50), (3, 10), ("begun",), 128, 1, 1_200),
+    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",), 256, 3, 6_000),
     Plan(
         "full", (0, 20, 40), 30, 7, 512, (6, 22, 50, 102, 202), (5, 10, 20, 50, 100, 300), (3, 5, 10, 50, 100),
-        ("own", "begun"), 256, 3, True,
+        ("own", "begun"), 256, 3, 10**9,
     ),
 )  # fmt: skip
 
@@ -58,9 +58,9 @@ class Subject:
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
 
     @property
-    def called(self) -> str:
+    def short(self) -> str:
         """The model's name as the pages write it."""
-        return self.model.called
+        return self.model.short
 
     @property
     def committed(self) -> bool:
@@ -126,8 +126,8 @@ class Subject:
         whole.pop("_name_or_path", None)
         plain = json.loads(json.dumps(whole, default=str, sort_keys=True))
         return {
-            "name": self.called,
-            "asked": self.called if Path(self.asked).expanduser().is_dir() else self.asked,
+            "name": self.short,
+            "asked": self.short if Path(self.asked).expanduser().is_dir() else self.asked,
             "architecture": type(network).__name__,
             "type": network.config.model_type,
             "parameters": self.parameters,
