@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from helpers import attention, collapse, data, probe
+from helpers import attention, collapse, data, probe, significance
 from helpers.chapter2 import figures as figures2
 from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import figures as figures3
@@ -185,7 +185,7 @@ def _heard():
             "errors": errors,
             "words": [model.tokenizer.decode([token]) for token in tokens.tolist()],
             "probes": min(plan.probes, subject.config.hidden_size),
-            "ranks": {name: measures2.rank_correlation(row, norms) for name, row in stand_ins.items()},
+            "ranks": {name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()},
             "rollout": stand_ins["rollout"],
         }
         return plain(found)
