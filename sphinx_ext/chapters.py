@@ -43,8 +43,14 @@ def answer(path: Path, root: Path) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop that ends a word outside of a formula."""
-    return re.match(r"(?:<span class=\"math.*?</span>|.)*?[a-z)%>]\.(?=\s|$)|.*", text, re.S)[0]
+    """Up to the first full stop that ends a word outside of a formula; a sentence of one word brings the next one along.
+
+    >>> first_sentence("Nearly. One more moves it little. It is so.")
+    'Nearly. One more moves it little.'
+    """
+    found = re.match(r"(?:<span class=\"math.*?</span>|.)*?[a-z)%>]\.(?=\s|$)|.*", text, re.S)[0]
+    rest = text[len(found) :]
+    return found if " " in found or not rest.strip() else found + " " + first_sentence(rest.lstrip())
 
 
 def question(path: Path) -> str:

@@ -171,11 +171,34 @@ def test_the_answer_names_claims_of_its_chapters(root):
     for each in answer.BOTTLENECKS:
         for name in each.evidence:
             assert CLAIMS[name].chapter == each.chapter, f"{name} is no claim of chapter {each.chapter}"
-    page = json.loads((root / "chapters/answer.ipynb").read_text())
-    source = next("".join(c["source"]) for c in page["cells"] if "answer.findings" in "".join(c["source"]))
-    named = re.findall(r'"(\w+)"', source)
-    assert len(named) == 10
+    named = [each.claim for each in answer.FINDINGS]
+    assert len(set(named)) == len(named) == 10
     assert set(named) <= set(CLAIMS)
     assert {CLAIMS[name].chapter for name in named} == set(range(1, 7)), "every chapter has a finding among the ten"
+
+
+@pytest.mark.slow
+def test_the_findings_are_written_for_what_is_measured():
+    from helpers.scorecard import answer
+
+    for each in answer.FINDINGS:
+        assert scorecard.found(CLAIMS[each.claim]).verdict == each.verdict, f"write the finding of {each.claim} anew"
+
+
+def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatch):
+    from helpers.scorecard import answer
+
+    for each in answer.FINDINGS:
+        assert each.verdict in EXPECTED[each.claim][0], each.claim
+        assert not re.search(r"\d\.\d", each.sentence), f"{each.claim}: a measured number is not typed"
+    measured = {"first": (None, 12.0), "second": (None, 1234.0), "third": (None, 5.0)}
+    monkeypatch.setattr(scorecard, "found", lambda claim: claims.Found("seen", "holds", measured))
+    counts = next(each for each in answer.FINDINGS if each.claim == "first_token_reach")
+    monkeypatch.setattr(answer, "FINDINGS", (counts,))
+    assert "in bf16 it counts to 12, in fp16 to 1,234" in answer.findings().data
+    monkeypatch.setattr(answer, "FINDINGS", (counts._replace(verdict="does not hold here"),))
+    assert counts.headline not in answer.findings().data, "a sentence that was written for another verdict"
+    assert CLAIMS[counts.claim].statement in answer.findings().data
+    monkeypatch.setattr(answer, "FINDINGS", (counts._replace(claim="no_such_claim"),))
     with pytest.raises(ValueError, match="name must be one of"):
-        answer.findings(["no_such_claim"])
+        answer.findings()

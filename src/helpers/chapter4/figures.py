@@ -353,7 +353,7 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     copied, shown_examples = asked.from_examples(answers)
     back, tens_alone, alone = asked.without_examples(answers)
     return ax, (
-        f"{name}: of {len(given)} numbers {hundred} are 100 and {tens} are multiples of ten (95 % interval {low:.0%} to "
+        f"{name}: {len(given)} answers are numbers: {hundred} of them 100, {tens} of them multiples of ten (95 % interval {low:.0%} to "
         f"{high:.0%}; chance 10 %). Of {shown_examples} numbers after examples {copied} are the answer of one of the examples; of {alone} "
         f"without, {back} are the string written back, and {tens_alone} are multiples of ten."
     )
