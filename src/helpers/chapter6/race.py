@@ -21,6 +21,15 @@ from helpers.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
 
+
+def counted(task: tasks.RunningCount, at_the_end: bool) -> Callable[[torch.Generator], Batch]:
+    """Asked after every letter, as in training, or after the last one, as at test.
+
+    Asked at the end alone, none of six decoders of this size learned to count in 1,000 steps (0.81 to 0.90 right).
+    """
+    return (lambda generator: task.encode(task.strings(generator))) if at_the_end else task
+
+
 SIZES = {
     "small": {"width": 32, "heads": 4, "layers": 2, "rate": 5e-3, "rows": 32},
     "wide": {"width": 256, "heads": 8, "layers": 6, "rate": 1e-3, "rows": 64},
@@ -35,7 +44,9 @@ TASKS = {
     "retrieval": lambda n, rows: tasks.Retrieval((n or 4, n or TRAINED), size=rows),
     "last": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("last",), rows),
     "first": lambda n, rows: tasks.Copying((n or 1, n or TRAINED), ("first",), rows),
-    "counting": lambda n, rows: tasks.Counting((n or 1, n or TRAINED), most=TRAINED, size=rows),
+    "counting": lambda n, rows: counted(
+        tasks.RunningCount((n or 1, n or TRAINED), most=TRAINED, size=rows), at_the_end=bool(n)
+    ),
 }
 # without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
 CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1)}
