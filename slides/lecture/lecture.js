@@ -5,9 +5,18 @@ document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   const items = [...list.children];
   if (!list.closest("aside, figure") && items.length > 1) items.forEach(item => item.classList.add("fragment"));
 });
+// the speaker's notes of a slide are its own, also where they stand beside what comes later
+document.querySelectorAll(".slides .fragment aside.notes").forEach(notes => notes.closest("section").append(notes));
+
+// a slide that is opened by its link shows all of itself; the speaker view follows the deck
+const byLink = location.hash.length > 2 && !/[?&](receiver|print-pdf)/.test(location.search);
+function showAll() {
+  while (byLink && Reveal.availableFragments().next) Reveal.nextFragment();
+}
+
 function overflows(slide) {
   return [...slide.querySelectorAll("*")].some(e => {
-    if (e.closest("aside, mjx-assistive-mml, script, style")) return false;
+    if (e.closest("aside, mjx-assistive-mml, mjx-stretchy-v, mjx-stretchy-h, script, style")) return false; // parts of tall signs are clipped
     const box = e.getBoundingClientRect(), zoom = Reveal.getScale(), home = slide.getBoundingClientRect();
     return (box.bottom - home.top) / zoom > HEIGHT || (box.right - home.left) / zoom > WIDTH;
   });
@@ -36,6 +45,7 @@ function grow(slide) {
 const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
 window.addEventListener("load", () => {
+  Reveal.isReady() ? showAll() : Reveal.on("ready", showAll);
   Reveal.on("slidechanged", growCurrent);
   Reveal.isReady() ? growCurrent() : Reveal.on("ready", growCurrent);
   Reveal.on("pdf-ready", () => typeset().then(() => document.querySelectorAll(".slides section").forEach(grow)));

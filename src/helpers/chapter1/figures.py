@@ -162,7 +162,7 @@ def capacity() -> tuple[Axes, str]:
         ax.plot(r, [32 * bits] * len(r), "--", color=style.COLOURS["grey"], label=text)
     ax.plot(r, named, "o-", color=style.COLOURS["green"], label="name a released\norder")
     ax.axvspan(first - 0.5, 8.2, color=style.COLOURS["vermillion"], alpha=0.12, lw=0)
-    ax.text(first - 0.4, 0.9, "no network fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
+    ax.text(first - 0.4, 0.9, "no network of width 32 fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
     ax.set_ylim(0.7, 5000)
     style.counted(ax)
     style.label(ax)
@@ -217,7 +217,7 @@ def sensitivity(name: str, times: int, skip: bool) -> tuple[Axes, str]:
     far, own = norms[distance == distance.max()].mean().item(), norms[distance == 0].item()
     ax = style.axes(
         f"The farthest input counts {style.number(100 * far / own)} % of the node's own", "distance (hops)",
-        "norm of the Jacobian", log="y", height=4.2,
+        "norm of the Jacobian", log="y", height=3.9,
     )  # fmt: skip
     bound, walks = graphs.resistance_bound(graph, target, layers), graphs.walk_bound(graph, target, layers)
     ax.plot(distance, bound, "_", ms=14, color=style.COLOURS["grey"], label="resistance bound")
@@ -244,7 +244,7 @@ def deeper(name: str) -> tuple[Axes, str]:
     title = "Four times as deep: own Jacobian " + ", ".join(
         f"× {style.number(x)} ({kind})" for kind, x in growth.items()
     )
-    ax = style.axes(title, "layers, in diameters", "norm of the Jacobian", log="xy", height=4.2)
+    ax = style.axes(title, "layers, in diameters", "norm of the Jacobian", log="xy", height=3.9)
     colours = dict(zip(measures.LAYERS, ("blue", "vermillion"), strict=True))
     for kind, rows in heard.items():
         for place, (text, look) in enumerate((("far", "o--"), ("own", "o-"))):
@@ -365,7 +365,7 @@ def beside_random(times: int) -> tuple[Axes, str]:
     won = rows["beats random"].groupby("method").sum()
     names = list(dict.fromkeys(rows.index.get_level_values("graph")))
     title = "Ahead of random edges: " + ", ".join(f"{method} on {won[method]}" for method in measures.METHODS)
-    ax = style.axes(f"{title} of {len(names)}", "", "gain, random edges = 1")
+    ax = style.axes(f"{title} of {len(names)}", "", "gain, random edges = 1", height=3.9)
     colours, said = dict(zip(measures.METHODS, ("purple", "blue", "green"), strict=True)), []
     for k, method in enumerate(measures.METHODS):
         part = rows.xs(method, level="method").loc[names]
@@ -520,7 +520,7 @@ def attention_by_epoch(logs: Mapping[int, pd.DataFrame], control: Mapping[int, p
     without = {r: log["train_accuracy"].max() for r, log in control.items()}
     deep = max(r for r in best if best[r] > 0.99)
     title = f"With choice {2**deep} leaves are fitted; without, at most {max(without.values()):.0%}"
-    ax = style.axes(title, "epoch", "training accuracy", log="x")
+    ax = style.axes(title, "epoch", "training accuracy", log="x", height=4.3)
     hues = dict(zip(logs, ("grey", "blue", "green", "purple", "vermillion"), strict=False))
     for r, log in logs.items():
         ax.plot(log["epoch"], log["train_accuracy"], color=style.COLOURS[hues[r]], label=f"r = {r}")

@@ -112,7 +112,7 @@ def mask(name: str, n: int) -> Float[Tensor, "n n"]:
 def landscape(name: str, layers: int, residual: float, lengths: Sequence[int] = (16, 32, 64)) -> tuple[Axes, str]:
     """The influence of every token on the last one, through layers of one mask."""
     rows = {n: attention.influence([mask(name, n)] * layers, residual)[-1] for n in lengths}
-    ax = style.axes(shape(rows[32]), "position, from first to last", "influence × n", height=4.2)
+    ax = style.axes(shape(rows[32]), "position, from first to last", "influence × n", height=3.5)
     for (n, row), colour in zip(rows.items(), (GREEN, BLUE, RED), strict=True):
         ax.plot(torch.linspace(0, 1, n), n * row, "o-", ms=4, lw=2, color=colour, label=f"n = {n}")
     ax.axhline(1, color="black", lw=1, ls="--")
@@ -150,7 +150,7 @@ def bound(sharpness: float) -> tuple[Axes, str]:
         if over
         else "The bound holds for both Jacobians here"
     )
-    ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=4.2)
+    ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=3.9)
     places = range(1, len(table) + 1)
     ax.plot(places, table["bound"], "_", ms=20, mew=3, color=GREY, label="bound")
     ax.plot(places, table["true"], "o", color=RED, label="true")
@@ -197,7 +197,7 @@ def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
         f"Uniform attention is a “sink” up to {last} tokens",
         "n (tokens)",
         "sink score of the first token",
-        height=4.2,
+        height=3.4,
     )
     ax.plot(lengths, scores, color=BLUE, label="uniform")
     for name, make in maps.items() if own else ():
@@ -354,7 +354,7 @@ def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
         f"Rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
         "rank correlation with the Jacobian's norms",
         "",
-        height=4.6,
+        height=4.3,
     )
     controls = ("position", "shuffled heads", "mask alone", "untrained")
     order = table.mean(axis=1).sort_values().index

@@ -39,7 +39,9 @@ GAPS = (2, 5, 10, 15)
 def dispersion(gap: float) -> tuple[Axes, str]:
     """The most that a token with a lead of `gap` logits can get, against length."""
     n = sorted({round(10 ** (k / 20)) for k in range(141)})
-    ax = style.axes(f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x")
+    ax = style.axes(
+        f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x", height=4.1
+    )
     for other in GAPS:
         ax.plot(n, [collapse.largest_weight(other, k) for k in n], color="#bbbbbb", lw=1.5)
         half = collapse.length_for_half(other)
@@ -58,7 +60,11 @@ def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"],
     peak, last = int(mean.argmax()), lengths[-1]
     ratio = float(mean[-1]) * last / limit
     ax = style.axes(
-        f"Noise on 200 tokens: a peak at n = {lengths[peak]}, then {limit:.1f} / n", "n (tokens)", "", log="xy"
+        f"Noise on 200 tokens: a peak at n = {lengths[peak]}, then {limit:.1f} / n",
+        "n (tokens)",
+        "",
+        log="xy",
+        height=3.5,
     )
     ax.set_ylabel("total variation")
     ax.plot(lengths, variation.T, color=style.COLOURS["grey"], lw=1)
@@ -83,7 +89,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     change, variation = zip(*(_rotating(k, frequency, values) for k in grid), strict=True)
     at = grid.index(n)
     moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
-    ax = style.axes(moved, "n (tokens)", "change", log="x")
+    ax = style.axes(moved, "n (tokens)", "change", log="x", height=3.7)
     ax.plot(grid, variation, color=style.COLOURS["grey"], label="attention")
     ax.plot(grid, change, color=style.COLOURS["blue"], label="output")
     ax.plot([n], [change[at]], "o", color=style.COLOURS["vermillion"])
@@ -116,7 +122,7 @@ def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str
     fall = [1 / ratios[name] for name in names if name not in level]
     still = f"; {len(level)} stay level" if level else ""
     title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}{still}"
-    ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy")
+    ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy", height=3.7)
     for name in names:
         dash = "o-" if name in READING else "s--"
         ax.plot(LENGTHS, means[name], dash, color=style.ENCODINGS[name.split()[0]], label=name)
@@ -168,7 +174,7 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
     found = _windows(sequence)
     chosen = None if window == "all" else int(window)
     zero = 1e-12
-    ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy")
+    ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy", height=3.9)
     for width, mean in found.items():
         name = "no window" if width is None else f"w = {width}"
         if width not in (None, chosen):
@@ -236,7 +242,7 @@ def separators() -> tuple[Axes, str]:
     curves = separator_curves()
     ones, commas = (float(curves[f"{name}, n to n + 3"][-1]) for name in ("ones", "commas"))
     slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"a factor of {commas / ones:.1f}"
-    ax = style.axes(f"Three tokens more: commas have {slows}", "n (tokens)", "L1 distance", log="xy")
+    ax = style.axes(f"Three tokens more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.9)
     colours = {"ones": "blue", "commas": "vermillion"}
     for name, mean in curves.items():
         dash = "o--" if name.endswith("1") else "o-"
@@ -258,7 +264,7 @@ def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperatur
     end = next((k for k in range(gain + 1, len(n)) if sharp[k] - plain[k] < 1e-9), None)
     rest = "" if end is None else f"; at n = {n[end]:,} and beyond it does nothing"
     title = "Sharpening helps at every length here" if end is None else "Sharpening helps in a middle range of lengths"
-    ax = style.axes(title, "n (tokens)", "weight of the leading token", log="x")
+    ax = style.axes(title, "n (tokens)", "weight of the leading token", log="x", height=4.0)
     ax.plot(n, sharp, "o-", color=style.COLOURS["green"], label="adaptive temperature")
     ax.plot(n, plain, "o-", color=style.COLOURS["blue"], label="softmax")
     ax.set_ylim(0, 1.25)
@@ -309,6 +315,7 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], 
         "n (ones after the first token)",
         "L1 distance",
         log="xy",
+        height=4.2,
     )
     ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
     ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
@@ -344,7 +351,9 @@ def told_apart(
     column, axis, words = WHAT[what]
     table = data.table("telling_apart")
     table = table[table.type == kind] if name == MEASURED else table.iloc[:0]
-    ax = style.axes("", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x")
+    ax = style.axes(
+        "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.7
+    )
     last = {}
     for errors, part in found[kind].items():
         here = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
@@ -432,6 +441,7 @@ def figure5(
         "n (tokens of the sequence)",
         "L1 distance",
         log="xy",
+        height=3.9,
     )
     ax.title.set_size(15)
     for (text, curve), colour in zip(found.items(), ("blue", "vermillion", "green"), strict=False):
@@ -457,7 +467,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    ax = style.axes(title, "digits in the sequence", "effect on the margin (logits)", log="x")
+    ax = style.axes(title, "digits in the sequence", "effect on the margin (logits)", log="x", height=3.7)
     ax.title.set_size(15)
     for (place, asked), effect in effects.items():
         right = place == asked
@@ -512,7 +522,7 @@ def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str
     most = [k + 1 for k, x in enumerate(first.tolist()) if x > 0.5]
     layers = range(1, len(rows) + 1)
     title = f"The first token gets more than half in {len(most)} of {len(rows)} layers"
-    ax = style.axes(title, "layer", "attention of the last token")
+    ax = style.axes(title, "layer", "attention of the last token", height=3.9)
     ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
     ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
     ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
@@ -586,8 +596,8 @@ def copier(trained: Trained) -> tuple[Figure, str]:
     wrong = (seen["margin"] <= 0).nonzero().flatten().tolist()
     here = wrong[0] if wrong else len(lengths) - 1
     left = float(seen["distance"][here] / seen["distance"][lengths.index(longest)])
-    figure = Figure(figsize=(9.0, 5.6))
-    top, bottom = figure.subplots(2, sharex=True)
+    figure = Figure(figsize=(11.0, 4.3))
+    top, bottom = figure.subplots(1, 2)
     top.plot(lengths, seen["distance"], color=style.COLOURS["blue"], label="last digit 0 against 1")
     top.plot(lengths, seen["repeated"], "--", color=style.COLOURS["grey"], label="last digit repeated")
     top.set(ylabel="L1 distance", yscale="log")
@@ -595,16 +605,16 @@ def copier(trained: Trained) -> tuple[Figure, str]:
     bottom.plot(lengths, -seen["control"], ":", color=style.COLOURS["black"], label="control: ones alone")
     bottom.plot(lengths, seen["swapped"], "-.", color=style.COLOURS["purple"], label="effect, other place asked")
     bottom.axhline(0, color=style.COLOURS["black"], lw=0.8)
-    bottom.set(ylabel="logits", xlabel="digits in the string")
+    bottom.set(ylabel="logits")
     for ax in (top, bottom):
         ax.axvspan(lengths[0], longest, color="#EEF4FA", zorder=0)
         ax.set_xscale("log", base=2)
+        ax.set_xlabel("digits in the string")
         if wrong:
             ax.axvline(lengths[here], color=style.COLOURS["vermillion"], lw=1.2, ls="--")
-        ax.legend(loc="center left" if ax is top else "lower left", fontsize=12)
-    ticks = [2, 4, 8, 16, 32, 64, 128, 256]
-    bottom.set_xticks(ticks, [str(n) for n in ticks])
-    bottom.minorticks_off()
+        ax.legend(loc="center left" if ax is top else "lower left", fontsize=13)
+        ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
+        ax.minorticks_off()
     where = f"The answer turns at {lengths[here]} digits" if wrong else f"The answer holds up to {lengths[-1]} digits"
     figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
     return figure, (

@@ -48,7 +48,7 @@ def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
         best = int(m[score.argmax()])
         finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
         title = f"A key whose favourite distance is {best:,}"
-    ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x")
+    ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x", height=3.9)
     ax.plot(m, bound, "--", color=GREY, label="mean |S|, relative to its value at 0")
     ax.plot(m, score, color=BLUE, label=name)
     ax.axhline(0, color=BLACK, lw=1)
@@ -99,6 +99,7 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
         f"Without positions: at least {style.number(float(sharp.min()), 4)} on itself in layer 2",
         "token",
         "weight on itself",
+        height=3.1,
     )
     tokens = range(1, n + 1)
     ax.plot(tokens, sharp, color=BLUE, lw=3, label="second layer, c = 8n²")
@@ -117,7 +118,7 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
 def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     """The scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
     theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
-    ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy")
+    ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
     found = {}
     for count in (1, 2, 4, 8, 64):
         found[count] = [rope.slash_scale(theta[:count], n, offset=offset) for n in lengths]
@@ -148,7 +149,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
 def alleviation() -> tuple[Axes, str]:
     """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
     rows = data.table("race")
-    ax = style.axes("", "", "accuracy")
+    ax = style.axes("", "", "accuracy", height=3.9)
     names, places = ("NoPE", "RoPE", "ALiBi"), []
     means = {}
     for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
@@ -193,7 +194,9 @@ def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]
     exact = 2 * rope.cosine_sum(grid, 128, 1e4)
     worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
     first = rope.first_negative(128, 1e4, 10_000)
-    ax = style.axes(f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x")
+    ax = style.axes(
+        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.5
+    )
     ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(Δ)")
     ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
     ax.axhline(0, color=BLACK, lw=1)
@@ -208,7 +211,9 @@ def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
     """A function from distance and base to the mean lead of a similar token, at two bases, beside the simulation."""
     grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
     first = rope.first_negative(128, 1e4, 10_000)
-    ax = style.axes(f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x")
+    ax = style.axes(
+        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.5
+    )
     for base, colour in ((1e4, BLUE), (5e5, GREEN)):
         ax.plot(grid, [lead(m, base) for m in grid], color=colour, lw=1.5, label=f"your function, base {base:,.0f}")
         mean, error = measures.lead(distances, base=base, count=2000)
@@ -224,7 +229,7 @@ def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
 def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
     """The smallest base for each context: ours, published, recomputed by Su; and shipped models."""
     table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
-    ax = style.axes("", "context (tokens)", "base", log="xy", height=5.6)
+    ax = style.axes("", "context (tokens)", "base", log="xy", height=3.9)
     ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
     ax.plot(table.context, table.published, "o", mfc="none", mew=2, ms=11, color=RED, label="Men et al. (2024)")
     ax.plot(table.context, table.su, "s", mfc="none", mew=2, ms=7, color=GREEN, label="Su's recomputation")
@@ -270,7 +275,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     again = int((good[:-1] & ~good[1:]).sum())
     ax = style.axes(
         f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
-        "base", "smallest sum below the context",
+        "base", "smallest sum below the context", height=4.1,
     )  # fmt: skip
     ax.plot(bases, lowest, color=GREY, lw=1)
     ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
@@ -323,7 +328,7 @@ def scaling(method: str, factor: int) -> tuple[Axes, str]:
     kept = int(torch.isclose(changed, theta, rtol=1e-9).sum())
     share = changed / theta
     name = {"linear": "Linear", "ntk": "NTK-aware", "yarn": "YaRN", "llama3": "Llama 3.1"}.get(method, "p-RoPE")
-    ax = style.axes(f"{name}: {kept} of 64 pairs keep their speed", "pair (fast to slow)", "speed kept")
+    ax = style.axes(f"{name}: {kept} of 64 pairs keep their speed", "pair (fast to slow)", "speed kept", height=4.1)
     turns = theta * length / math.tau
     ax.axvspan(-0.5, int((turns > 1).sum()) - 0.5, color="#EEF4FA", zorder=0)
     ax.text(1, 1.06, f"at least one turn in {length:,} tokens", color=BLUE, size=13)
@@ -348,6 +353,7 @@ def toy(band: str, offset: int) -> tuple[Axes, str]:
         f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
         "distance (tokens)",
         "slash score",
+        height=3.9,
     )
     ax.bar(range(33), scores, color=[RED if k == offset else GREY for k in range(33)])
     ax.set_ylim(0, 1)
@@ -371,6 +377,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
         f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
         "pair (fast to slow)",
         "layer",
+        height=3.7,
     )
     image = ax.imshow(
         share,
@@ -398,6 +405,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
         f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}",
         "layer",
         "slash score of the best head",
+        height=3.7,
     )
     ax.plot(layers, best[:, 1], "o-", color=BLUE, label="previous token")
     ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
@@ -418,7 +426,9 @@ def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
     bands = {name: value for name, value in added.items() if not name.startswith("random")}
     worst = max(bands, key=bands.get)
     inside = [name for name, value in bands.items() if min(control) <= value <= max(control)]
-    ax = style.axes(f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)")
+    ax = style.axes(
+        f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)", height=4.1
+    )
     ax.set_axisbelow(True)
     ax.bar(list(bands), list(bands.values()), color=BAND_COLOURS, width=0.6)
     ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
@@ -435,7 +445,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
-    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)")
+    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.6)
     shown = (
         ("inside", f"{heads.inside} heads that look at a place", RED, "o"),
         ("outside", f"the other {heads.outside}", BLUE, "s"),
@@ -516,7 +526,7 @@ def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
 
 def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
     """The slash scores of the strongest heads when only one quarter of the pairs, or all but one, make the logits."""
-    ax = style.axes("", "", "slash score (mean of the heads)")
+    ax = style.axes("", "", "slash score (mean of the heads)", height=4.1)
     ax.set_axisbelow(True)
     for k, (name, colour) in enumerate((("alone", BLUE), ("left out", RED))):
         ax.bar([i + (k - 0.5) * 0.36 for i in range(len(table))], table[name], 0.34, color=colour, label=name)
@@ -541,7 +551,10 @@ def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, of
     head = int(scores.argmax())
     score = float(scores[head])
     ax = style.axes(
-        f"{spectrum}, step {step}: score {score:.2f} at distance {offset}", "token looked at", "token that looks"
+        f"{spectrum}, step {step}: score {score:.2f} at distance {offset}",
+        "token looked at",
+        "token that looks",
+        height=4.1,
     )
     n = len(found[head])
     ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
@@ -563,7 +576,7 @@ def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
     runs = runs.assign(spectrum=runs.spectrum.where(~slow, "slowest quarter, base 100"))
     runs = runs[(runs.base == 1e4) | slow]
     spectra = [*measures.SPECTRA[:-1], "slowest quarter, base 100", "NoPE"]
-    ax = style.axes("", "", "slash score")
+    ax = style.axes("", "", "slash score", height=3.9)
     shown = (
         ("slash", "after training", BLUE),
         ("slash_uniform", "uniform tokens", GREEN),
@@ -588,7 +601,7 @@ def condition(runs: pd.DataFrame) -> tuple[Axes, str]:
     turned = runs[(runs.spectrum == "RoPE") & (runs.base == 1e4)]
     none = runs[(runs.spectrum == "NoPE") & (runs.shared == 1)].slash_unseen
     strengths = sorted(turned.shared.unique())
-    ax = style.axes("", "strength of the vector that all embeddings share", "slash score on unseen tokens")
+    ax = style.axes("", "strength of the vector that all embeddings share", "slash score on unseen tokens", height=3.7)
     means = {}
     for column, name, colour, mark in (
         ("slash_unseen", "RoPE", BLUE, "o"),
