@@ -152,6 +152,14 @@ def test_lectures_page_lists_every_deck_with_its_length(visit):
 GROWN = "MathJax.startup.promise.then(() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))"
 
 
+# the slide of an element, with all that comes later on it
+SHOW = """e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v);
+  while (Reveal.availableFragments().next) Reveal.nextFragment() }"""
+SLIDES = "[...document.querySelectorAll('.slides section:not(.stack)')].map(s => Reveal.getIndices(s)).map(i => [i.h, i.v ?? 0])"
+# decks whose figures were drawn for the room that their slides leave
+DRAWN_FOR_SLIDES = [name for name in DECKS if name[0] in "1235" and "lesson" in name]
+
+
 @pytest.fixture
 def deck(visit):
     def open_deck(name, query=""):
@@ -206,7 +214,7 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     figures = page.locator("figure.explore")
     for k in range(figures.count()):
         figure = figures.nth(k)
-        figure.evaluate("e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v); }")
+        figure.evaluate(SHOW)
         at = page.evaluate("Reveal.getIndices()")
         for control in range(figure.locator("input, select").count()):
             state = figure.locator(".explore-frame").inner_html()
@@ -220,7 +228,7 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
 def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     page = deck(name)
     for figure in page.locator("figure.drawing").all():
-        figure.evaluate("e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v); }")
+        figure.evaluate(SHOW)
         page.evaluate(GROWN)
         at, size = page.evaluate("Reveal.getIndices()"), figure.locator(".drawing-stage").bounding_box()
         assert size["height"] >= 240, "a drawing too small to read"
@@ -234,6 +242,38 @@ def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
         assert figure.locator(".drawing-stage").inner_html() != before
         assert page.evaluate("Reveal.getIndices()") == at
     assert page.errors == []
+
+
+@pytest.mark.parametrize("name", DRAWN_FOR_SLIDES)
+def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
+    """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them."""
+    page = deck(name)
+    for number, (h, v) in enumerate(page.evaluate(SLIDES), 1):
+        page.evaluate(f"Reveal.slide({h}, {v})")
+        page.evaluate(GROWN)
+        scales = page.evaluate(
+            """() => [...Reveal.getCurrentSlide().querySelectorAll('figure:not(.opening) img')].map(i => {
+            const b = i.getBoundingClientRect(); return Math.min(b.width / i.naturalWidth, b.height / i.naturalHeight) })"""
+        )
+        small = [round(14 * 120 / 72 * scale, 1) for scale in scales if 14 * 120 / 72 * scale < 19.5]
+        assert not small, f"{name}, slide {number}: ticks of {small} px; a flatter figure, or less text"
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_a_slide_opened_by_its_link_shows_all_of_itself(visit, name):
+    page = visit(f"slides/{name}", viewport={"width": 1280, "height": 720})
+    page.wait_for_function("window.deckReady && Reveal.isReady()")
+    hidden = [
+        e
+        for e in page.evaluate("""[...document.querySelectorAll('.slides div.fragment')].map(e => {
+        const i = Reveal.getIndices(e.closest('section')); return [i.h, i.v ?? 0] })""")
+    ]
+    assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
+    for h, v in hidden[:1]:
+        page.evaluate(f"Reveal.slide({h}, {v})")
+        assert page.evaluate("Reveal.availableFragments().next"), "who gives the lecture asks first"
+        page.goto(f"{page.url.split('#')[0]}?by=link#/{h}/{v}")
+        page.wait_for_function("window.deckReady && Reveal.isReady() && !Reveal.availableFragments().next")
 
 
 def test_drawings_stand_alone_too():
