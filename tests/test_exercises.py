@@ -194,6 +194,20 @@ def test_a_verdict_is_an_output_that_says_so_in_words():
     assert "1 of 1 right" in checks.progress([check]).data
 
 
+def test_a_prediction_is_never_marked_wrong():
+    reasons = {"up": "It falls: the mean is over more.", "down": "So it is."}
+    check = Exercise("0.0", "Predict", lambda a: checks.choice("prediction", a, reasons, "down"))
+    guessed = check("up")
+    assert repr(guessed).startswith("○ You guessed, and it comes otherwise: It falls")
+    assert "✗" not in guessed._repr_html_()
+    assert not guessed, "it is no right answer either"
+    assert "○ guessed otherwise: 0.0 Predict" in checks.progress([check]).data
+    assert check("down").right
+    with pytest.raises(Wrong, match="It falls"):
+        checks.choice("why", "up", reasons, "down")
+    assert repr(check("sideways")).startswith("✗ Not yet: prediction must be one of")
+
+
 def test_run_all_gives_no_answer_away(monkeypatch):
     """In a kernel the check of the book's own answer says that it passes, and nothing more; in a built page it is folded."""
     check = Exercise("0.0", "Add", lambda a: Right("The answer is 42.", lambda: checks.HTML("<svg>42</svg>")))

@@ -30,6 +30,10 @@ class Wrong(Exception):
     """What the learner's answer does not do yet, in a sentence."""
 
 
+class Guessed(Wrong):
+    """What comes instead of what the learner predicted: a guess is no mistake, and is not marked as one."""
+
+
 class Right(NamedTuple):
     """What the learner's answer does, in a sentence, and what to draw with it (called once the check is through)."""
 
@@ -54,29 +58,35 @@ class Case(NamedTuple):
 class Verdict:
     """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
 
-    One on the book's own answer is `quiet`: it says only whether that passes, so that "Run all" gives nothing away. On the
+    A prediction that does not come true is `guessed`: told, and not marked. One on the book's own answer is `quiet`: it says only whether that passes, so that "Run all" gives nothing away. On the
     built page, where it stands in a fold, it says all.
     """
 
-    def __init__(self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False):
-        self.right, self.sentence, self.picture = right, sentence, picture
+    def __init__(
+        self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, guessed: bool = False
+    ):
+        self.right, self.sentence, self.picture, self.guessed = right, sentence, picture, guessed
         self.quiet = quiet and right and not compute.building()
 
     def __bool__(self) -> bool:
         return self.right
 
+    @property
+    def mark(self) -> str:
+        """The sign and the word for it."""
+        return "✓ Right" if self.right else "○ You guessed, and it comes otherwise" if self.guessed else "✗ Not yet"
+
     def __repr__(self) -> str:
         if self.quiet:
             return "The book's answer passes this check."
-        return f"✓ Right: {self.sentence}" if self.right else f"✗ Not yet: {self.sentence}"
+        return f"{self.mark}: {self.sentence}"
 
     def _repr_html_(self) -> str:
         if self.quiet:
             return f"<p>{self!r}</p>"
-        colour = "#00805c" if self.right else "#d55e00"
-        sign, word = ("✓", "Right") if self.right else ("✗", "Not yet")
+        colour = "#00805c" if self.right else "#767676" if self.guessed else "#d55e00"
         box = f"border-left:.3em solid {colour};padding:.4em .8em;margin:.3em 0"
-        shown = f'<div style="{box}" role="status"><strong>{sign} {word}:</strong> {html.escape(self.sentence)}</div>'
+        shown = f'<div style="{box}" role="status"><strong>{self.mark}:</strong> {html.escape(self.sentence)}</div>'
         return shown + (self.picture.data if self.picture else "")
 
 
@@ -102,7 +112,7 @@ class Exercise:
                 right = self.check(*answers)
             return Verdict(True, right.sentence, right.picture() if right.picture else None, quiet)
         except Wrong as wrong:
-            return Verdict(False, str(wrong))
+            return Verdict(False, str(wrong), guessed=isinstance(wrong, Guessed))
 
 
 def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callable[..., Right]], Exercise]:
@@ -110,16 +120,18 @@ def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callabl
     return lambda check: Exercise(number, title, check, seconds)
 
 
+def _state(verdict: Verdict | None) -> str:
+    if verdict is None:
+        return "○ not tried"
+    return "✓ right" if verdict else "○ guessed otherwise" if verdict.guessed else "✗ not yet"
+
+
 def progress(exercises: Iterable[Exercise]) -> HTML:
     """The exercises of a chapter, which of them are right, and the next one to do."""
     exercises = list(exercises)
     done = sum(bool(each.last) for each in exercises)
     after = next((each for each in exercises if not each.last), None)
-    rows = "".join(
-        f"<li>{'✓ right' if each.last else '✗ not yet' if each.last is not None else '○ not tried'}: "
-        f"{html.escape(f'{each.number} {each.title}')}</li>"
-        for each in exercises
-    )
+    rows = "".join(f"<li>{_state(each.last)}: {html.escape(f'{each.number} {each.title}')}</li>" for each in exercises)
     following = f"Next: {after.number} {after.title}." if after else "All done."
     return HTML(
         f"<p><strong>{done} of {len(exercises)} right.</strong> {html.escape(following)}</p>"
@@ -230,14 +242,14 @@ def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Ri
     """A prediction: the answer is one of `reasons`, each with the sentence that says why it is right or wrong.
 
     Raises:
-        Wrong: it is empty, none of these, or not the right one.
+        Wrong: it is empty, none of these, or not the right one; of a "prediction" that is `Guessed`.
     """
     if answer is ...:
         raise Wrong(f"{name} is still empty: predict first, then compute.")
     if not isinstance(answer, Hashable) or answer not in reasons:
         raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
     if answer != right:
-        raise Wrong(reasons[answer])
+        raise (Guessed if name == "prediction" else Wrong)(reasons[answer])
     return Right(reasons[right])
 
 
