@@ -226,6 +226,20 @@ def test_without_the_norm_the_layer_is_the_operator():
     torch.testing.assert_close(layer.attention(x) @ layer.project(x)[-1], heads)
 
 
+def test_the_gain_multiplies_the_normed_heads_alike():
+    """RMSNorm(elementwise_affine=True) of the released code: one gain of the width of a head's values for all heads."""
+    plain, gained = (differential.DifferentialAttention(16, 2, 2, gain=gain).double() for gain in (False, True))
+    assert (plain.gain, gained.gain.shape) == (None, (8,))
+    gained.load_state_dict(plain.state_dict(), strict=False)
+    x = draw(2, 5, 16)
+    torch.testing.assert_close(gained(x), plain(x))
+    factors = draw(8, seed=1)
+    gained.gain.data = factors
+    plain.out.weight.data = plain.out.weight.data * factors.repeat(2)  # the same, put into W_O
+    torch.testing.assert_close(gained(x), plain(x))
+    assert differential.DifferentialAttention(16, 2, 2, norm=False, gain=True).gain is None
+
+
 def test_version_2_has_a_lambda_for_each_token_and_head_and_shared_keys():
     torch.manual_seed(0)
     layer = differential.DifferentialAttention(16, 2, 1, version=2).double()

@@ -180,6 +180,7 @@ class DifferentialAttention(nn.Module):
         turning: the share of RoPE's pairs that turn, fastest first.
         norm: False leaves out the norm of the heads and the scale that goes with it, as in the paper's ablation.
         start: another start of lambda than lambda_init(layer), as in the paper's ablation; it sets the scale, too.
+        gain: the norm of the heads has a learned gain of width 2 d, one for all heads, as in the released code.
 
     Raises:
         ValueError: a width that the heads do not divide as said above (with a rotation: into pairs), layer 0, another
@@ -201,6 +202,7 @@ class DifferentialAttention(nn.Module):
         turning: float = 1.0,
         norm: bool = True,
         start: float | None = None,
+        gain: bool = False,
     ):
         require.integer("width", width, 1)
         require.integer("heads", heads, 1)
@@ -214,6 +216,7 @@ class DifferentialAttention(nn.Module):
             require.number("base", base, above=1)
         require.number("turning", turning, 0, 1)
         require.flag("norm", norm)
+        require.flag("gain", gain)
         if start is not None:
             initial = require.number("start", start, 0, 1)
         super().__init__()
@@ -226,6 +229,7 @@ class DifferentialAttention(nn.Module):
         self.keys = nn.Linear(width, maps * heads * d, bias=False)
         self.values = nn.Linear(width, width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
+        self.gain = nn.Parameter(torch.ones(2 * d)) if gain and self.normed else None
         if version == 1:
             self.lambdas = nn.Parameter(SPREAD * torch.randn(2, 2, d))  # (first or second, query or key, d)
         else:
@@ -274,7 +278,7 @@ class DifferentialAttention(nn.Module):
     def forward(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b n width"]:
         heads = _attend(*self.project(self._checked(x)), self.lam(x), None)
         if self.normed:
-            heads = functional.rms_norm(heads, heads.shape[-1:], eps=EPSILON) * (1 - self.start)
+            heads = functional.rms_norm(heads, heads.shape[-1:], self.gain, EPSILON) * (1 - self.start)
         return self.out(heads.transpose(1, 2).flatten(2))
 
     def _checked(self, x: Tensor) -> Tensor:

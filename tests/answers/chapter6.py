@@ -10,7 +10,7 @@ from answers import empty, several
 from helpers import attention, differential, significance
 from helpers.chapter6 import race
 
-GROWS, ABOVE, STAYS = "makes it larger", "more than 1", "it stays the same"
+ABOVE, STAYS = "more than 1", "it stays the same"
 
 
 # 6.1
@@ -150,13 +150,14 @@ def _counted_with(f):
 # 6.7
 
 
-def _threshold(x, power, rounds=100):
+def _threshold(x, power, rounds=100, astray=False):
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
     for _ in range(rounds):
         tau = (low + high) / 2
-        much = ((x - tau).clamp(min=0) ** power).sum(-1, keepdim=True) >= 1
+        much = ((x - tau).clamp(min=0) ** power).sum(-1, keepdim=True)
+        much = much <= 1 if astray else much >= 1
         low, high = torch.where(much, tau, low), torch.where(much, high, tau)
     return (x - tau).clamp(min=0) ** power
 
@@ -191,9 +192,13 @@ def _cut(x, alpha):
 
 
 def _head(q1, k1, q2, k2, v, lam, start, *, eps=1e-5, causal=True, scale=None, norm=None):
-    hidden = torch.full((len(q1), len(k1)), -math.inf, dtype=v.dtype).triu(1) if causal else 0
+    later = torch.ones(len(q1), len(k1)).triu(1).bool()
+    hidden = {True: -math.inf, "zero": 0.0}
     scale = q1.shape[-1] ** -0.5 if scale is None else scale
-    first, second = ((q @ k.T * scale + hidden).softmax(-1) for q, k in ((q1, k1), (q2, k2)))
+    logits = (q @ k.T * scale for q, k in ((q1, k1), (q2, k2)))
+    first, second = ((x.masked_fill(later, hidden[causal]) if causal in hidden else x).softmax(-1) for x in logits)
+    if causal == "after":
+        first, second = first.tril(), second.tril()
     x = (first - lam * second) @ v
     if norm is not None:
         return norm(x, start)
@@ -224,10 +229,10 @@ def _other_head(**more):
 # 6.9
 
 
-def _holm(p):
+def _holm(p, less=0):
     found, worst = torch.zeros(len(p), dtype=torch.float64), 0.0
     for rank, place in enumerate(np.argsort(p)):
-        worst = max(worst, min(1.0, (len(p) - rank) * p[place]))
+        worst = max(worst, min(1.0, (len(p) - rank - less) * p[place]))
         found[place] = worst
     return found
 
@@ -237,13 +242,23 @@ def _singles(scores, baseline):
 
 
 def _values(scores, baseline):
-    return _holm(_singles(scores, baseline))
+    return _holm(np.nan_to_num(_singles(scores, baseline), nan=1.0))
+
+
+def _hochberg(p):
+    order = np.argsort(p)[::-1]
+    found = torch.zeros(len(p), dtype=torch.float64)
+    found[order.tolist()] = torch.tensor(
+        np.minimum.accumulate(np.array(p)[order] * np.arange(1, len(p) + 1)).clip(max=1)
+    )
+    return found
 
 
 def _values_by_hand(scores, baseline):
     gaps = (scores - baseline).double().numpy()
     n = gaps.shape[1]
-    t = gaps.mean(1) / (gaps.std(1, ddof=1) / np.sqrt(n))
+    spread = gaps.std(1, ddof=1) / np.sqrt(n)
+    t = np.divide(gaps.mean(1), spread, out=np.zeros(len(gaps)), where=spread > 0)
     p = 2 * stats.t.sf(np.abs(t), n - 1)
     order = p.argsort()
     held = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)).clip(max=1)
@@ -310,6 +325,8 @@ def _entry(weigh, name="mine", prediction="not told apart", seeds=1):
 WRONG = {
     "6.1": [
         (several(lambda x, y, lam: (x - lam * y).softmax(-1), _largest), "softmax of the difference"),
+        (several(lambda x, y, lam: x.softmax(-1) - (lam * y).softmax(-1), _largest), "not inside"),
+        (several(_of_maps(lambda a, b, lam: (1 - lam) * a - lam * b), _largest), "takes nothing of it"),
         (several(_of_maps(lambda a, b, lam: lam * a - b), _largest), "second map"),
         (several(_of_maps(lambda a, b, lam: a - b), _largest), "λ is missing"),
         (several(_of_maps(lambda a, b, lam: b - lam * a), _largest), "exchanged"),
@@ -344,28 +361,32 @@ WRONG = {
         (_of_products(lambda a, b, i: a - b + i), "exponentials are missing"),
         (_of_products(lambda a, b, i: (a - b).exp() + i), "Two exponentials"),
         (lambda v, n: _lam(v.transpose(0, 1), n), "different maps"),
+        (lambda v, n: _lam(v / v.shape[-1] ** 0.25, n), "belongs to the logits"),
         (lambda v, n: v.prod(1).exp() + n, "wrong shape"),
         (empty, "still empty"),
     ],
     "6.3": [
-        (several("removes 80 % of it", lambda c, lam: 0), "brings its own"),
-        (several("leaves it as it is", lambda c, lam: 0), "has its peaks"),
+        (several("a part of it goes", lambda c, lam: 0), "other part add"),
+        (several("it grows", lambda c, lam: 0), "60 degrees apart"),
         (several(..., lambda c, lam: 0), "predict first"),
         (several("nothing", lambda c, lam: 0), "must be one of"),
-        (several(GROWS, lambda c, lam: 1 - lam), "cosine of 1"),
-        (several(GROWS, lambda c, lam: 1 - lam * c), "brings the rest"),
-        (several(GROWS, lambda c, lam: 1 + lam**2 - 2 * lam * c), "take the root"),
-        (several(GROWS, lambda c, lam: (1 + lam**2 + 2 * lam * c) ** 0.5), "The sign"),
-        (several(GROWS, lambda c, lam: (1 - c**2) ** 0.5), "best λ"),
-        (several(GROWS, lambda c, lam: (1 + lam**2) ** 0.5), "cosine is missing"),
-        (several(GROWS, lambda c, lam: (1 + lam**2 - lam * c) ** 0.5), "factor 2"),
-        (several(GROWS, lambda c, lam: (1 + lam - 2 * lam * c) ** 0.5), "λ is squared"),
-        (several(GROWS, lambda c, lam: c), "expected"),
-        (several(GROWS, empty), "still empty"),
+        (several(STAYS, lambda c, lam: 1 - lam), "cosine of 1"),
+        (several(STAYS, lambda c, lam: 1 - lam * c), "brings the rest"),
+        (several(STAYS, lambda c, lam: 1 + lam**2 - 2 * lam * c), "take the root"),
+        (several(STAYS, lambda c, lam: (1 + lam**2 + 2 * lam * c) ** 0.5), "The sign"),
+        (several(STAYS, lambda c, lam: (1 - c**2) ** 0.5), "best λ"),
+        (several(STAYS, lambda c, lam: (1 + lam**2) ** 0.5), "cosine is missing"),
+        (several(STAYS, lambda c, lam: (1 + lam**2 - lam * c) ** 0.5), "factor 2"),
+        (several(STAYS, lambda c, lam: (1 + lam - 2 * lam * c) ** 0.5), "λ is squared"),
+        (several(STAYS, lambda c, lam: c), "expected"),
+        (several(STAYS, empty), "still empty"),
     ],
     "6.4": [
         (_naive, r"exp\(1000\) is infinite"),
         (_off_unshrunk, "has to shrink"),
+        (lambda x: _naive(x.clamp(max=50)), "cut off no longer says"),
+        (lambda x: _naive(x).nan_to_num(1), "1 is a guess"),
+        (lambda x: _naive(x).nan_to_num(0), "0 is a guess"),
         (lambda x: x.softmax(-1), "That is softmax"),
         (lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True), "not one for each key"),
         (lambda x: functional.pad(x, (1, 0)).softmax(-1), "one weight too many"),
@@ -381,6 +402,7 @@ WRONG = {
     "6.5": [
         (lambda g, n, w: (math.log(n - 1) + math.log(w / (1 - w))) / g, "brings ln n along"),
         (lambda g, n, w: (math.log(n) + math.log(w / (1 - w))) / (g * math.log(n)), "n - 1 rivals"),
+        (lambda g, n, w: _scale(g, n, w) * math.log(n) / math.log(n - 1), "with all n keys"),
         (lambda g, n, w: _scale(g, n, w) * g**2, "divide by it"),
         (lambda g, n, w: _scale(g, n, w) * g, "gap is missing"),
         (lambda g, n, w: _scale(g, n, 0.5), "one half"),
@@ -416,6 +438,7 @@ WRONG = {
         (lambda x, alpha: _threshold((alpha - 1) * x, alpha - 1), "upside down"),
         (lambda x, alpha: _threshold(x, 1 / (alpha - 1)), "factor α - 1"),
         (_cut, "cut at 0 and divided"),
+        (lambda x, alpha: _threshold((alpha - 1) * x, 1 / (alpha - 1), astray=True), "wrong way"),
         (lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).clamp(min=0), "from all keys"),
         (lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x), "one number for each row"),
         (lambda x, alpha: attention.sparsemax(x), "sparsemax at every"),
@@ -438,6 +461,11 @@ WRONG = {
         (_other_head(norm=lambda x, s: (1 - s) * x / x.norm(dim=-1, keepdim=True)), "their number"),
         (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt()), "its own norm"),
         (_other_head(eps=0.0), "beside the mean"),
+        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-5)), "behind the root"),
+        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean(0) + 1e-5).sqrt()), "over the tokens"),
+        (_other_head(causal="after"), "mask belongs before"),
+        (_other_head(causal="zero"), "minus infinity"),
+        (several(STAYS, lambda *x: _head(*x, scale=1 / x[0].shape[-1])), "not by d"),
         (_other_head(causal=False), "looks ahead"),
         (_other_head(scale=1.0), "root of d"),
         (several(STAYS, lambda *x: _head(*x, scale=x[4].shape[-1] ** -0.5)), "not of the values"),
@@ -448,6 +476,11 @@ WRONG = {
     ],
     "6.9": [
         (lambda x, y: _holm([stats.ttest_ind(row.tolist(), y.tolist()).pvalue for row in x]), "paired by their seeds"),
+        (lambda x, y: _holm([stats.ttest_ind(row.tolist(), y.tolist(), equal_var=False).pvalue for row in x]), "Welch"),
+        (lambda x, y: _hochberg(_singles(x, y)), "Hochberg"),
+        (lambda x, y: _holm(_singles(x, y), less=1), "not by m - 1"),
+        (lambda x, y: _holm(np.nan_to_num(_singles(x, y), nan=0.0)), "not 0, the smallest"),
+        (lambda x, y: torch.where((x == y).all(1), math.nan, _values(x, y)), "0 divided by 0 says nothing, and its p value is 1."),
         (_singles, "correction is missing"),
         (lambda x, y: (len(x) * torch.tensor(_singles(x, y))).clamp(max=1), "Bonferroni"),
         (_unordered, "None is below"),
@@ -482,7 +515,7 @@ WRONG = {
         (_entry(softmax, name=...), "name is still empty"),
         (_entry(softmax, name="RoPE"), "must be new"),
         (_entry(softmax, prediction="best"), "prediction must be one of"),
-        (_entry(softmax, seeds=11), "from 1 to"),
+        (_entry(softmax, seeds=16), "from 1 to"),
         (_entry(softmax, seeds="many"), "must be a number"),
         (_entry(_late_nan), "training broke off: the loss was nan"),
         (_entry(lambda x: x.softmax(-1)[..., :128]), "yours have the shape"),
@@ -515,10 +548,10 @@ RIGHT = {
         ),
     ],
     "6.3": [
-        several(GROWS, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c)),
-        several(GROWS, lambda c, lam: np.hypot(1 - lam * c, lam * math.sqrt(1 - c * c))),
-        several(GROWS, lambda c, lam: torch.tensor(((1 - lam) ** 2 + 2 * lam * (1 - c)) ** 0.5)),
-        several(GROWS, lambda c, lam: abs(1 - lam * complex(c, math.sqrt(1 - c * c)))),
+        several(STAYS, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c)),
+        several(STAYS, lambda c, lam: np.hypot(1 - lam * c, lam * math.sqrt(1 - c * c))),
+        several(STAYS, lambda c, lam: torch.tensor(((1 - lam) ** 2 + 2 * lam * (1 - c)) ** 0.5)),
+        several(STAYS, lambda c, lam: abs(1 - lam * complex(c, math.sqrt(1 - c * c)))),
     ],
     "6.4": [
         attention.softmax_off_by_one,
@@ -549,7 +582,9 @@ RIGHT = {
         _values_by_hand,
         _values_as_list,
         lambda x, y: significance.holm([significance.paired(row.tolist(), y.tolist()) for row in x]),
-        lambda x, y: _holm([stats.ttest_1samp((row - y).tolist(), 0).pvalue for row in x]).float(),
+        lambda x, y: _holm(
+            [stats.ttest_1samp((row - y).tolist(), 0).pvalue if (row != y).any() else 1.0 for row in x]
+        ).float(),
     ],
     "6.10": [
         _entry(softmax),

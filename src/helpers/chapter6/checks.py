@@ -58,6 +58,8 @@ def subtract(answer: Any, largest: Any) -> Right:
             "A softmax of the difference is not the difference of the softmaxes.",
             lambda x, y, lam: (x - lam * y).softmax(-1),
         ),
+        Trap("λ stands before the second softmax, not inside: it scales weights, not logits.", lambda x, y, lam: x.softmax(-1) - (lam * y).softmax(-1)),
+        Trap("The first map keeps its full weight: λ takes nothing of it.", maps(lambda a, b, lam: (1 - lam) * a - lam * b)),
         Trap("λ belongs to the second map.", maps(lambda a, b, lam: lam * a - b)),
         Trap("λ is missing.", maps(lambda a, b, lam: a - b)),
         Trap("The two maps are exchanged.", maps(lambda a, b, lam: b - lam * a)),
@@ -69,7 +71,7 @@ def subtract(answer: Any, largest: Any) -> Right:
         ),
         Trap("softmax is over the last axis, the keys: dim=-1.", lambda x, y, lam: x.softmax(0) - lam * y.softmax(0)),
         Trap("These are logits: take a softmax of each first.", lambda x, y, lam: x - lam * y),
-    ]
+    ]  # fmt: skip
     compare("difference", answer, differential.difference, given, traps)
     rows = _cases(
         "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0])",
@@ -143,6 +145,7 @@ def lam_of_layer(answer: Any) -> Right:
         Trap("The second exponential is subtracted.", own(lambda a, b, i: a.exp() + b.exp() + i)),
         Trap("The two exponentials are exchanged: map 1 comes first.", own(lambda a, b, i: b.exp() - a.exp() + i)),
         Trap("The exponentials are missing.", own(lambda a, b, i: a - b + i)),
+        Trap("These products are not divided by the root of d: that belongs to the logits.", lambda v, n: lam(v / v.shape[-1] ** 0.25, n)),
         Trap("Two exponentials, not one of the difference.", own(lambda a, b, i: (a - b).exp() + i)),
         Trap("A product of two vectors is the sum over their entries of the products.", lambda v, n: v.sum((1, 2)).exp().diff()[0] * -1 + differential.lambda_init(n)),
         Trap("vectors[0] has query and key of map 1: you paired vectors of different maps.", lambda v, n: lam(v.transpose(0, 1), n)),
@@ -159,18 +162,18 @@ def _schedule(answer: Callable) -> HTML:
     return _drawn(ax, f"Half of the way is done in layer {next(n for n in layers if starts[n - 1] >= 0.5)}.")
 
 
-REMOVES, LEAVES, GROWS = "removes 80 % of it", "leaves it as it is", "makes it larger"
+SHRINKS, LEAVES, GROWS = "a part of it goes", "it stays the same", "it grows"
 
 
 @exercise("6.3", "Noise that two maps share")
 def noise_left(prediction: Any, answer: Any) -> Right:
-    """What λ does to independent noise; the size of a difference of two patterns."""
+    """What a full subtraction does to noises that half agree; the size of a difference of two patterns."""
     reasons = {
-        REMOVES: "It would if both maps had the same noise. Here the second map brings its own: where are its peaks?",
-        LEAVES: "Something was subtracted that is not 0. At the keys where the second map has its peaks, what is there now?",
-        GROWS: "Independent patterns are at right angles, so their squares add: the size grows by √(1 + λ²).",
+        SHRINKS: "Half of the second pattern lies along the first and takes half of it away. What does the other part add?",
+        LEAVES: "Two arrows of one length at 60 degrees: the third side of an equilateral triangle is as long as they are.",
+        GROWS: "At right angles it would. Here the patterns agree in part: draw the two arrows, 60 degrees apart.",
     }
-    choice("prediction", prediction, reasons, GROWS)
+    choice("prediction", prediction, reasons, LEAVES)
     given = _cases("0.0, 0.8", "1.0, 0.8", "0.9, 0.8", "0.4, 0.8", "0.5, 0.2")
     traps = [
         Trap("That holds only where both patterns are the same, at a cosine of 1.", lambda c, lam: 1 - lam),
@@ -191,7 +194,7 @@ def noise_left(prediction: Any, answer: Any) -> Right:
         ax.plot(places, [float(_floats(answer(c, 0.8))) for c in places], "x", ms=9, mew=2, color=BLACK)
         return _drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
-    return Right(f"noise_left agrees with the solution on {len(given)} cases. {reasons[GROWS]}", picture)
+    return Right(f"noise_left agrees with the solution on {len(given)} cases. {reasons[LEAVES]}", picture)
 
 
 # From logits to weights --------------------------------------------------------------------------------
@@ -207,6 +210,7 @@ def off_by_one(answer: Any) -> Right:
         "torch.tensor([-1000.0, -1000.0])",
         "torch.tensor([0.0, -math.inf])",
         "torch.tensor([1000.0, 0.0])",
+        "torch.tensor([1000.0, 999.0]).double()",
     )
 
     def shifted(x: Tensor, one: Callable[[Tensor], Any]) -> Tensor:
@@ -216,6 +220,9 @@ def off_by_one(answer: Any) -> Right:
 
     traps = [
         Trap("exp(1000) is infinite: subtract the largest logit first, and think of the 1.", _naive),
+        Trap("A logit that is cut off no longer says by how much it leads: subtract the largest one from all.", lambda x: _naive(x.clamp(max=50))),
+        Trap("Infinity over infinity is no number, and 1 is a guess: subtract the largest logit first.", lambda x: _naive(x).nan_to_num(1.0)),
+        Trap("Infinity over infinity is no number, and 0 is a guess: subtract the largest logit first.", lambda x: _naive(x).nan_to_num(0.0)),
         Trap("After subtracting the largest logit the 1 has to shrink as well: it is exp(-largest).", lambda x: shifted(x, lambda top: 1)),
         Trap("That is softmax: the 1 in the denominator is missing.", lambda x: x.softmax(-1)),
         Trap("One 1 in all, not one for each key.", lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True)),
@@ -271,6 +278,7 @@ def smallest_scale(answer: Any) -> Right:
     traps = [
         Trap("That multiplies the logits of plain softmax: scalable softmax brings ln n along itself.", lambda g, n, w: scale(g, n, w) * math.log(n)),
         Trap("The key that leads has n - 1 rivals, not n.", lambda g, n, w: (math.log(n) + _odds(w)) / (g * math.log(n))),
+        Trap("The factor is s ln n, with all n keys; the n - 1 rivals stand in the sum alone.", lambda g, n, w: (math.log(n - 1) + _odds(w)) / (g * math.log(n - 1))),
         Trap("A larger gap needs a smaller scale: divide by it.", lambda g, n, w: scale(g, n, w) * g**2),
         Trap("The gap is missing.", lambda g, n, w: scale(g, n, w) * g),
         Trap("That gives a weight of one half: the odds of the weight are missing.", lambda g, n, w: scale(g, n, 0.5)),
@@ -388,6 +396,7 @@ def entmax(answer: Any) -> Right:
         Trap("The power 1 / (α - 1) is missing: without it you have sparsemax.", lambda x, alpha: _entmax((alpha - 1) * x, 2.0)),
         Trap("The power is 1 / (α - 1); yours is upside down.", lambda x, alpha: _bisected((alpha - 1) * x, alpha - 1)),
         Trap("The factor α - 1 before the logits is missing.", lambda x, alpha: _bisected(x, 1 / (alpha - 1))),
+        Trap("The bisection goes the wrong way: where the sum is above 1, τ is too low and has to rise.", lambda x, alpha: _bisected((alpha - 1) * x, 1 / (alpha - 1), astray=True)),
         Trap("You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.", lambda x, alpha: _divided(((alpha - 1) * x).relu() ** (1 / (alpha - 1)))),
         Trap("τ from all keys is too low where some get nothing: only the keys that keep weight count.", lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).relu()),
         Trap("τ is one number for each row: rows of the last axis, each with a sum of 1.", lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x)),
@@ -404,14 +413,14 @@ def _divided(weights: Tensor) -> Tensor:
     return weights / weights.sum(-1, keepdim=True)
 
 
-def _bisected(x: Tensor, power: float) -> Tensor:
+def _bisected(x: Tensor, power: float, astray: bool = False) -> Tensor:
     """max(x - tau, 0) ** power with a sum of 1 in each row."""
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
     for _ in range(60):
         tau = (low + high) / 2
-        much = ((x - tau).relu() ** power).sum(-1, keepdim=True) > 1
+        much = (((x - tau).relu() ** power).sum(-1, keepdim=True) > 1) ^ astray
         low, high = torch.where(much, tau, low), torch.where(much, high, tau)
     return (x - low).relu() ** power
 
@@ -448,6 +457,8 @@ def head(prediction: Any, answer: Any) -> Right:
         "layer": lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:]),
         "length": lambda x, s: (1 - s) * functional.normalize(x, dim=-1),
         "exact": lambda x, s: (1 - s) * x / x.square().mean(-1, keepdim=True).sqrt(),
+        "outside": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-5),
+        "tokens": lambda x, s: (1 - s) * x / (x.square().mean(0, keepdim=True) + 1e-5).sqrt(),
         "unscaled": lambda x, s: _normed(x, 0.0),
         "none": lambda x, s: (1 - s) * x,
     }
@@ -460,6 +471,11 @@ def head(prediction: Any, answer: Any) -> Right:
         Trap("A root mean square: divide the squares by their number, the width.", partial(_head, norm=norms["length"])),
         Trap("Each token has its own norm: over the last axis, not over the whole head.", partial(_head, norm=norms["whole"])),
         Trap("ε = 1e-5 is missing: it stands under the root, beside the mean of the squares.", partial(_head, norm=norms["exact"])),
+        Trap("ε stands under the root, beside the mean of the squares; yours is added behind the root.", partial(_head, norm=norms["outside"])),
+        Trap("A token is normalised over its own entries, the last axis; yours goes over the tokens.", partial(_head, norm=norms["tokens"])),
+        Trap("The mask belongs before the softmax: a row whose later weights are cut off no longer sums to 1.", partial(_head, causal="after")),
+        Trap("A hidden key needs a logit of minus infinity: a logit of 0 is seen.", partial(_head, causal="zero")),
+        Trap("Logits are divided by the root of d, not by d.", partial(_head, width=lambda d: d * d)),
         Trap("A token looks ahead: hide the later keys before the softmax.", partial(_head, causal=False)),
         Trap("Logits are divided by the root of d, the width of the queries.", partial(_head, width=lambda d: 1.0)),
         Trap("Logits are divided by the root of d, the width of the queries, not of the values.", partial(_head, width=lambda d: 2.0 * d)),
@@ -492,8 +508,12 @@ def _normed(x: Tensor, start: float) -> Tensor:
 def _head(q1, k1, q2, k2, v, lam, start, *, norm=_normed, causal=True, width=float) -> Tensor:
     factor = math.sqrt(q1.shape[-1] / width(q1.shape[-1]))
     mask = torch.ones(len(q1), len(k1), dtype=torch.bool)
-    rows = differential.weights(factor * q1, k1, factor * q2, k2, lam, mask.tril() if causal else mask)
-    return norm(rows @ v, start)
+    if causal == "zero":
+        seen = mask.tril().to(q1) / math.sqrt(q1.shape[-1])
+        rows = differential.difference(*(q @ k.mT * seen for q, k in ((q1, k1), (q2, k2))), lam)
+    else:
+        rows = differential.weights(factor * q1, k1, factor * q2, k2, lam, mask.tril() if causal is True else mask)
+    return norm((rows.tril() if causal == "after" else rows) @ v, start)
 
 
 def _normed_before(q1, k1, q2, k2, v, lam, start) -> Tensor:
@@ -512,6 +532,9 @@ def p_values(answer: Any) -> Right:
     )
     traps = [
         Trap("The runs are paired by their seeds: test the differences, seed by seed.", lambda x, y: _corrected([stats.ttest_ind(row, y).pvalue for row in x])),
+        Trap("The runs are paired by their seeds: test the differences, seed by seed. Welch's test pairs nothing.", lambda x, y: _corrected([stats.ttest_ind(row, y, equal_var=False).pvalue for row in x])),
+        Trap("That is Hochberg's correction, which goes from the largest p value down: begin with the smallest.", lambda x, y: _hochberg(_single(x, y))),
+        Trap("The smallest p value is multiplied by the number of entries m, not by m - 1.", lambda x, y: _corrected(_single(x, y), less=1)),
         Trap("The correction is missing: with many entries some win by luck.", lambda x, y: torch.tensor(_single(x, y))),
         Trap("That is Bonferroni's correction: Holm's multiplies the second smallest by one less.", lambda x, y: (len(x) * torch.tensor(_single(x, y))).clamp(max=1)),
         Trap("None is below the one before it: Holm's correction keeps the order.", lambda x, y: _corrected(_single(x, y), ordered=False)),
@@ -526,6 +549,13 @@ def p_values(answer: Any) -> Right:
         Trap("That is Wilcoxon's test: with five seeds it cannot go below 0.06.", lambda x, y: _corrected([stats.wilcoxon(row, y).pvalue for row in x])),
     ]  # fmt: skip
     right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), given, traps)
+    unchanged = _cases("torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])")
+    nothing = "The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1"
+    undone = [
+        Trap(f"{nothing}, the largest, not 0, the smallest.", lambda x, y: _replaced(x, y, 0.0)),
+        Trap(f"{nothing}.", lambda x, y: _replaced(x, y, math.nan)),
+    ]
+    compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), unchanged, undone)
     sentence, picture = _race_tested(answer)
     return Right(f"{right.sentence} {sentence}", picture)
 
@@ -534,48 +564,57 @@ def _single(scores: Tensor, baseline: Tensor) -> list[float]:
     return [significance.paired(row.tolist(), baseline.tolist()) for row in scores]
 
 
+def _replaced(scores: Tensor, baseline: Tensor, p: float) -> Tensor:
+    """The p values, but for entries that equal the baseline."""
+    return _corrected(_single(scores, baseline)).masked_fill((scores == baseline).all(-1), p)
+
+
+def _hochberg(p: list[float]) -> Tensor:
+    found, least = [0.0] * len(p), 1.0
+    for rank, place in enumerate(sorted(range(len(p)), key=lambda k: -p[k])):
+        least = min(least, (rank + 1) * p[place])
+        found[place] = least
+    return torch.tensor(found, dtype=torch.float64)
+
+
 def _t(gaps: Tensor, ddof: int, freedom: int) -> float:
     t = float(gaps.mean() / (gaps.std(correction=ddof) / math.sqrt(len(gaps))))
     return float(2 * stats.t.sf(abs(t), freedom))
 
 
-def _corrected(p: list[float], ordered: bool = True, most: float = 1.0, backwards: bool = False) -> Tensor:
+def _corrected(
+    p: list[float], ordered: bool = True, most: float = 1.0, backwards: bool = False, less: int = 0
+) -> Tensor:
     found, worst = [0.0] * len(p), 0.0
     for rank, place in enumerate(sorted(range(len(p)), key=lambda k: p[k])):
-        each = (rank + 1 if backwards else len(p) - rank) * p[place]
+        each = (rank + 1 if backwards else len(p) - rank - less) * p[place]
         worst = max(worst, each) if ordered else each
         found[place] = min(most, worst)
     return torch.tensor(found, dtype=torch.float64)
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """The learner's p values on all of the race's comparisons with the baseline."""
+    """The lab's figure with the learner's p values: every remedy against the baseline, a family for each task."""
     rows = race.table()
-    wide = (
-        rows[~rows.entry.isin(race.CONTROLS) & (rows.learned == 1)]
-        .pivot(index=["task", "entry"], columns="seed", values="longer")
-        .dropna()
-    )  # the cells in which every seed has learned
-    base = wide.xs(race.BASELINE, level="entry")
-    gaps = wide[wide.index.get_level_values("task").isin(base.index)].drop(race.BASELINE, level="entry")
-    gaps = gaps - base.loc[gaps.index.get_level_values("task")].to_numpy()
-    scores = torch.tensor(gaps[gaps.std(axis=1) > 0].to_numpy())  # an entry that changed nothing needs no test
-    zeros = torch.zeros(scores.shape[1], dtype=torch.float64)
-    single = torch.tensor(_single(scores, zeros))
-    values = _floats(run("p_values(the race's gaps, zeros)", answer, scores, zeros))
-    before, after = int((single < 0.05).sum()), int((values < 0.05).sum())
+    found = race.compare(rows).set_index(["task", "entry"])
+    alone, corrected = 0, 0
+    for task in found.index.unique("task"):
+        names = list(found.loc[task].index[found.loc[task].gap.notna()])
+        wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="longer")
+        wide = wide[[*names, race.BASELINE]].dropna()  # the seeds that have learned with all of them
+        scores = torch.tensor(wide[names].to_numpy().T)
+        baseline = torch.tensor(wide[race.BASELINE].to_numpy())
+        p = _floats(run(f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)", answer, scores, baseline))
+        alone += sum(each < race.LEVEL for each in _single(scores, baseline))
+        corrected += int((p < race.LEVEL).sum())
+        for name, row, each in zip(names, scores, p.tolist(), strict=True):
+            found.loc[(task, name), ["p", "verdict"]] = [each, race.verdict((row - baseline).tolist(), each)]
+    total = int(found.gap.notna().sum())
 
     def picture() -> HTML:
-        ax = style.axes(f"{before} of {len(single)} comparisons pass alone, {after} corrected", "rank", "p", log="y")
-        order = single.argsort()
-        ax.plot(range(1, len(single) + 1), single[order].clamp(min=1e-9), "o-", color=GREY, label="alone")
-        ax.plot(range(1, len(single) + 1), values[order].clamp(min=1e-9), "o-", color=BLUE, label="yours")
-        ax.axhline(0.05, color=RED, ls=":")
-        style.label(ax)
-        return _drawn(ax, f"All remedies of the race against {race.BASELINE}, mean score beyond the trained length; "
-                      f"{before} of {len(single)} p values are below 0.05 alone, {after} after the correction.")  # fmt: skip
+        return _drawn(*figures.race_table(rows, found=found.reset_index()))
 
-    return f"In the race {before} of {len(single)} comparisons pass alone, {after} after your correction.", picture
+    return f"In the race {alone} of {total} comparisons pass alone, {corrected} after your correction.", picture
 
 
 # The race ----------------------------------------------------------------------------------------------

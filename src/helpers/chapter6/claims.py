@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 
 from helpers import attention, data, significance
-from helpers.chapter6 import figures, measures, race
+from helpers.chapter6 import ablations, figures, measures, race
 from helpers.claims import Found, claim, verdict
 from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, TALK, YE
 from helpers.style import number
@@ -437,21 +437,25 @@ def race_positions_are_not_enough() -> Found:
     )
 
 
+def _than(entry: str, verdict: str) -> str:
+    return f"{verdict} than {race.ENTRIES[entry].reference}" if verdict in ("better", "worse") else verdict
+
+
 def _physical(what: str, entries: list[str]) -> None:
     """One intervention of the talk's last slide, one claim: a success of one of its entries at each task."""
 
     def measure() -> Found:
         won = race.successes(race.table())
-        here = won[won.entry.isin(entries)]
+        here = won[won.entry.isin(entries) & won.task.isin(race.LOOKED)]
         listed = "; ".join(
-            f"{row.entry} at {row.task}: {row.verdict}"
+            f"{row.entry} at {row.task}: {_than(row.entry, row.verdict)}"
             + (f", {row.right:.2f} right, best head {row.best:.2f}" if row.verdict != "not learned" else "")
             for row in here.itertuples()
         )
         tasks = {task: bool(part.success.any()) for task, part in here.groupby("task")}
         decided = bool((here.verdict != "not learned").any())
         return Found(
-            f"{SIZE}, against the decoder without it, at {race.LENGTHS[-1]}: {listed}",
+            f"{SIZE}, at {race.LENGTHS[-1]}: {listed}",
             verdict(all(tasks.values()), any(tasks.values()), decided=decided),
         )
 
@@ -479,7 +483,7 @@ def race_local_and_global_opens_both() -> Found:
     won = race.successes(race.table()).set_index(["entry", "task"])
     rows = [won.loc[race.MIXED, task] for task in race.LOOKED]
     listed = ", ".join(
-        f"{task} {row.right:.2f} right, best head {row.best:.2f}, against the decoder without it {row.verdict}"
+        f"{task} {row.right:.2f} right, best head {row.best:.2f}, {_than(race.MIXED, row.verdict)}"
         for task, row in zip(race.LOOKED, rows, strict=True)
     )
     return Found(
@@ -513,3 +517,55 @@ def race_positions_decide() -> Found:
         f"{SIZE}: largest gap to RoPE among them, mean of the tasks: {listed}",
         verdict(first > second and a[0] * b[1] > b[0] * a[1], first > second),
     )
+
+
+# The paper's ablations, in the race's decoders ---------------------------------------------------------
+
+
+def _ablated(names: list[str], claimed: str) -> Found:
+    """Some rows against their references: `claimed` is the verdict that agrees with the claim."""
+    found = ablations.judged().loc[names]
+    listed = "; ".join(
+        f"{name} against {ablations.AGAINST[name]}: "
+        + f"{row.gap:.3f} ({row.gap_low:.3f} to {row.gap_high:.3f})".replace("-", "−")
+        + f", {row.verdict}"
+        for name, row in found.iterrows()
+    )
+    sure = found.verdict[found.verdict.isin(["better", "worse", figures.EQUAL])]
+    return Found(
+        f"{SIZE}, retrieval, share right at 32 to 128, gap and its 90 % interval: {listed}",
+        _tested((sure == claimed).tolist(), len(found)),
+    )
+
+
+SMALL = LAB + "The paper's ablations, measured small"
+
+
+@claim(
+    source=COURSE,
+    statement="In small decoders differential attention is worse without the norm of its heads",
+    reported="Ye et al. (2025), Table 6, report it for 1.4B",
+    shown=SMALL,
+)
+def small_head_norm_matters() -> Found:
+    return _ablated(["DIFF, no head norm"], "worse")
+
+
+@claim(
+    source=COURSE,
+    statement="In small decoders it hardly matters where λ starts",
+    reported="Ye et al. (2025), Table 6, report it for 1.4B",
+    shown=SMALL,
+)
+def small_start_of_lambda_hardly_matters() -> Found:
+    return _ablated(["DIFF, λ starts at 0.8", "DIFF, λ starts at 0.5"], figures.EQUAL)
+
+
+@claim(
+    source=COURSE,
+    statement="A learned gain of the head norm, which the released code has and the race leaves out, changes nothing in small decoders",
+    reported="",
+    shown=SMALL,
+)
+def small_gain_changes_nothing() -> Found:
+    return _ablated(["DIFF, head norm with gain"], figures.EQUAL)

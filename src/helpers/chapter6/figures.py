@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from helpers import data, style
-from helpers.chapter6 import measures, race
+from helpers.chapter6 import ablations, measures, race
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -129,7 +129,7 @@ def counting() -> tuple[Axes, str]:
     )
 
 
-def ablations() -> tuple[Axes, str]:
+def reported_ablations() -> tuple[Axes, str]:
     """Table 6 of Ye et al."""
     table = data.table("reported/differential_ablations")
     loss = table.set_index("model").loss
@@ -204,6 +204,10 @@ VERDICTS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not 
 PALE = "#c4c4c4"
 NAMES = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
 LONG = race.LENGTHS[-1]
+FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+    race.BASELINE, "ALiBi", "NoPE", "sliding window", race.MIXED, "selective attention", "scalable softmax",
+    "differential", "NoPE, stick-breaking",
+]  # fmt: skip
 
 
 def _tasks(rows: pd.DataFrame) -> list[str]:
@@ -217,33 +221,44 @@ def _learned(rows: pd.DataFrame, task: str, control: bool = False) -> pd.DataFra
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(found.index[~found.isin(hidden)])]
 
 
-def _grid(titles: list[str], names: list[str], width: float, height: float) -> tuple[Figure, list[Axes]]:
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _grid(
+    titles: list[str], names: list[str], width: float, height: float, large: bool = False
+) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=(width, height))
+    figure = Figure(figsize=(11.5, 4.9) if large else (width, height))
     panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
     for ax, title in zip(panels, titles, strict=True):
-        ax.set_title(title, loc="center", size=14)
+        ax.set_title(title, loc="center", size=15 if large else 14)
         ax.set_yticks(range(len(names)), names)
         ax.set_ylim(len(names) - 0.4, -0.6)
-        ax.tick_params(axis="x", labelsize=11)
-        ax.tick_params(axis="y", length=0)
+        ax.tick_params(axis="x", labelsize=15 if large else 11)
+        ax.tick_params(axis="y", length=0, labelsize=17 if large else 14)
         ax.locator_params(axis="x", nbins=3)
     return figure, panels
 
 
-def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
-    """Entries by tasks: the paired gap to the baseline beyond the trained length with its 95 % interval, and steps and time.
+def race_table(
+    rows: pd.DataFrame, own: pd.DataFrame | None = None, few: bool = False, found: pd.DataFrame | None = None
+) -> tuple[Figure, str]:
+    """Entries by tasks: the paired gap to the baseline beyond the trained length with its 90 % interval, and steps and time.
 
     Args:
         rows: `race.table()`.
         own: rows of `race.enter`, drawn below.
+        few: the entries of `FEW` alone, large, and without what training cost.
+        found: verdicts to draw, as `race.compare(rows)` gives them.
     """
     every = rows if own is None else pd.concat([rows, own])
-    found = race.compare(every)
-    names = [*race.REMEDIES, *([] if own is None else own.entry.unique())]
+    found = race.compare(every) if found is None else found
+    mine = [] if own is None else list(own.entry.unique())
+    names = [name for name in race.REMEDIES if not few or (name in FEW and name != race.BASELINE)] + mine
     tasks = _tasks(rows)
-    titles = [NAMES[task] for task in tasks] + ["steps taken", "ms a step"]
-    figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5)
+    titles = [NAMES[task] for task in tasks] + ([] if few else ["steps taken", "ms a step"])
+    figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5, large=few)
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
         ax.axvspan(-race.MARGIN, race.MARGIN, color="#eeeeee", lw=0)
@@ -254,26 +269,41 @@ def race_table(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Fig
             row = here.loc[name]
             if row.verdict in ("not learned", "reference not learned"):
                 words = f"learned {row.learned} of {row.seeds}" if row.verdict == "not learned" else "RoPE has not"
-                ax.text(0, y, words, ha="center", va="center", size=10, color=GREY)
+                ax.text(0, y, words, ha="center", va="center", size=14 if few else 10, color=GREY)
             elif row.verdict != "baseline":
-                colour = PURPLE if own is not None and name in set(own.entry) else VERDICTS[row.verdict]
-                ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=2.5)
-                ax.plot(row.gap, y, "o", color=colour, ms=7)
-        ax.set_xlabel("gap to RoPE", size=12)
-    _bars(panels[-2], every[every.task == tasks[0]].groupby("entry").steps.median(), names)
-    panels[-2].set_xlabel(f"at {NAMES[tasks[0]]}, median", size=12)
-    _bars(panels[-1], every.groupby("entry").step_ms.median(), names)
-    judged = found[found.entry.isin(race.REMEDIES) & (found.verdict != "baseline")]
+                colour = PURPLE if name in mine else VERDICTS[row.verdict]
+                ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
+                ax.plot(row.gap, y, "o", color=colour, ms=10 if few else 7)
+        ax.set_xlabel("gap to RoPE", size=16 if few else 12)
+    if not few:
+        _bars(panels[-2], every[every.task == tasks[0]].groupby("entry").steps.median(), names)
+        panels[-2].set_xlabel(f"at {NAMES[tasks[0]]}, median", size=12)
+        _bars(panels[-1], every.groupby("entry").step_ms.median(), names)
+    judged = found[found.entry.isin(names) & ~found.entry.isin(mine) & (found.verdict != "baseline")]
     counts = judged.verdict.value_counts()
     said = ", ".join(f"{int(counts[kind])} {kind}" for kind in race.VERDICTS if kind in counts)
-    figure.suptitle(f"Against {race.BASELINE}: {said}", size=16, weight="bold", x=0.01, ha="left")
-    return figure, f"Against {race.BASELINE}. " + " ".join(
-        f"{kind.capitalize()}: {_by_task(judged[judged.verdict == kind])}." for kind in race.VERDICTS if kind in counts
-    )
+    who = f"{len(names) - len(mine)} of {len(race.REMEDIES) - 1} remedies" if few else f"Against {race.BASELINE}"
+    title = f"{who}: {said.replace(EQUAL, 'equal') if few else said}"
+    figure.suptitle(title, size=17 if few else 16, weight="bold", x=0.01, ha="left")
+    return figure, f"Against {race.BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
 
 
-def _by_task(judged: pd.DataFrame) -> str:
-    return "; ".join(f"{NAMES[task]}: {' / '.join(part.entry)}" for task, part in judged.groupby("task", sort=False))
+def _told_apart(judged: pd.DataFrame, task: str) -> str:
+    """Who is better and who is worse at a task, and how many are neither."""
+    here = judged[judged.task == task]
+    parts = [f"{kind} {'; '.join(here[here.verdict == kind].entry) or 'none'}" for kind in ("better", "worse")]
+    rest = here[~here.verdict.isin(["better", "worse"])].verdict.value_counts()
+    parts += [f"{int(rest[kind])} {kind}" for kind in race.VERDICTS if kind in rest]
+    return f"{NAMES[task].capitalize()}: {', '.join(parts)}."
+
+
+def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Which remedies are better than RoPE, worse, equal, not told apart, not learned: a column a task."""
+    found = race.compare(rows)
+    found = found[found.entry.isin(race.REMEDIES) & (found.verdict != "baseline")]
+    names = found.groupby(["verdict", "task"]).entry.agg("; ".join).unstack().fillna("none")
+    names = names.reindex([kind for kind in race.VERDICTS if kind in names.index])
+    return names[_tasks(rows)].rename(columns=NAMES).rename_axis(index=f"against {race.BASELINE}", columns=None)
 
 
 def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
@@ -311,21 +341,25 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     style.label(ax, lines)
     listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
     return ax, (
-        f"{NAMES[task]} at {LONG}, share right, mean of the runs that learned: {listed}; {missing} remedies have not "
-        "learned it and are not drawn."
+        f"{NAMES[task]} at {LONG}, share right, mean of the runs that learned: {listed}. Not learned, not drawn: "
+        f"{missing} of {missing + len(means)}."
     )
 
 
-def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
-    """Attention to the answer (best head of each question, and mean of heads) and to noise, at two lengths."""
+def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tuple[Figure, str]:
+    """Attention to the answer (best head of each question, and mean of heads) and to noise, at two lengths.
+
+    Args:
+        few: the entries of `FEW` alone, large.
+    """
     here = _learned(rows, task)
-    names = [name for name in race.REMEDIES if name in set(here.entry)]
+    names = [name for name in race.REMEDIES if name in set(here.entry) and (not few or name in FEW)]
     panels = {
         "answer, best head": ("best", GREEN),
         "answer, mean of heads": ("answer", BLUE),
         "noise, mean of heads": ("noise", RED),
     }
-    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4)  # low: its text stays large on a slide
+    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=few)
     ends = {}
     for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
         means = here.groupby("entry")[[f"{what}_{race.TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
@@ -334,7 +368,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Figure, str]:
         ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
         ax.plot(means.iloc[:, 1], range(len(names)), "o", color=colour, ms=9)
         ax.set_xlim(-0.03, 1.03)
-        ax.set_xlabel("share of the attention", size=13)
+        ax.set_xlabel("share of the attention", size=16 if few else 13)
         ends[title] = means.iloc[:, 1]
     best, mean = ends["answer, best head"].sort_values(ascending=False), ends["answer, mean of heads"]
     figure.suptitle(
@@ -443,17 +477,22 @@ def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
     )
 
 
-def opens(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """What opens which bottleneck, at what price: share right at the longest length, successes marked, steps and time."""
+def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
+    """What opens which bottleneck, at what price: share right at the longest length, successes marked, steps and time.
+
+    Args:
+        few: the entries of `FEW` alone, large, and without the price.
+    """
     found = race.compare(rows).set_index(["entry", "task"]).verdict
-    won = race.successes(rows).set_index(["entry", "task"]).success
+    won = race.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
     order = sorted(
-        race.REMEDIES, key=lambda name: -sum(means.get((name, t), 0) * (found[name, t] != "not learned") for t in tasks)
+        FEW if few else race.REMEDIES,
+        key=lambda name: -sum(means.get((name, t), 0) * (found[name, t] != "not learned") for t in tasks),
     )
     price = rows[rows.task.isin(race.LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
-    figure = Figure(figsize=(11.5, 0.33 * len(order) + 1.6))
-    ax = figure.subplots()
+    figure = Figure(figsize=(11.5, 4.9) if few else (11.5, 0.33 * len(order) + 1.6))
+    size, ax = 17 if few else 13, figure.subplots()
     for y, name in enumerate(order):
         for x, task in enumerate(tasks):
             learned = found[name, task] != "not learned"
@@ -462,32 +501,44 @@ def opens(rows: pd.DataFrame) -> tuple[Figure, str]:
             ax.add_patch(
                 Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white")
             )
-            success = bool(won.get((name, task), False))
-            words = f"{value:.2f}{' ✓' if success else ''}" if learned else "not learned"
-            ax.text(x, y, words, ha="center", va="center", size=13 if learned else 10, weight="bold" if success else "normal", color=BLACK if learned else GREY)  # fmt: skip
-        for x, value in enumerate((*price.loc[name, list(race.LOOKED)], rows[rows.entry == name].step_ms.median())):
-            ax.text(len(tasks) + x, y, f"{value:.0f}" if x < 2 else f"{value:.1f}", ha="center", va="center", size=12)
-    heads = [NAMES[task] for task in tasks] + ["steps,\nretrieval", "steps,\nlast copy", "ms\na step"]
+            cell = won.loc[name, task]
+            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in race.LOOKED else ""
+            words = f"{value:.2f}{mark}" if learned else "not learned"
+            ax.text(x, y, words, ha="center", va="center", size=size if learned else size - 3, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
+        if not few:
+            for x, value in enumerate((*price.loc[name, list(race.LOOKED)], rows[rows.entry == name].step_ms.median())):
+                words = f"{value:.0f}" if x < 2 else f"{value:.1f}"
+                ax.text(len(tasks) + x, y, words, ha="center", va="center", size=12)
+    heads = [NAMES[task] for task in tasks]
+    heads += [] if few else ["steps,\nretrieval", "steps,\nlast copy", "ms\na step"]
     ax.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(order) - 0.5, -0.5))
-    ax.set_xticks(range(len(heads)), heads, size=12)
-    ax.set_yticks(range(len(order)), order, size=13)
+    ax.set_xticks(range(len(heads)), heads, size=size if few else 12)
+    ax.set_yticks(range(len(order)), order, size=size)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(visible=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    both = won.groupby("entry").all()
-    names = [name for name in order if both.get(name, False)]
+    one = {task: [name for name in race.REMEDIES if won.success[name, task]] for task in race.LOOKED}
+    names = [name for name in one["retrieval"] if name in one["last"]]
     title = (
         f"At {LONG} tokens {names[0]} opens both"
         if len(names) == 1
         else f"At {LONG} tokens {len(names) or 'none'} opens both"
     )
-    figure.suptitle(f"{title}, retrieval and last copy", size=16, weight="bold", x=0.01, ha="left")
-    one = {task: [name for name in order if won.get((name, task), False)] for task in race.LOOKED}
-    return figure, f"Success at {LONG} tokens (✓): " + "; ".join(
-        f"{NAMES[task]}: {' / '.join(names) or 'none'}" for task, names in one.items()
-    ) + "." + _also(race.successes(rows), names) + " The darker, the more is right."
+    figure.suptitle(f"{title}, retrieval and last copy", size=18 if few else 16, weight="bold", x=0.01, ha="left")
+    more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in race.LOOKED]
+    kept = f" Attention not looked at, {', '.join(more)}." if more else ""
+    return figure, f"Success at {LONG} tokens (✓): " + ", ".join(
+        f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
+    ) + "." + kept + _also(race.successes(rows), names) + " The darker, the more is right."
+
+
+def _kept(won: pd.DataFrame, task: str) -> str:
+    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
+    if won.right[race.BASELINE, task] >= race.KEPT:
+        return f"no remedy is needed ({race.BASELINE} {won.right[race.BASELINE, task]:.2f})"
+    return "; ".join(name for name in race.REMEDIES if won.kept[name, task]) or "none"
 
 
 # What the lab says -------------------------------------------------------------------------------------
@@ -501,9 +552,10 @@ def protocol(rows: pd.DataFrame) -> str:
     return (
         f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
         f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
-        f"step with up to {race.TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
+        f"step with up to {race.TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds: five "
+        f"were added to ten that had been looked at. "
         f"**A run stops** at {race.LEARNED} right at length {race.TRAINED}, looked at every {race.CHECKED} steps, or after "
-        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, race.LENGTHS))} of them. {len(rows):,} runs at {' and '.join(NAMES[task] for task in _tasks(rows))}, "
+        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, race.LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
         f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
     )
 
@@ -520,10 +572,10 @@ def decisions() -> str:
     return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
 
 
-def examples() -> pd.DataFrame:
-    """One row of each task in words."""
+def examples(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row of each task of the table in words."""
     lines = {}
-    for task in race.LOOKED:
+    for task in _tasks(rows):
         ids, targets = race.TASKS[task](8, 1)(torch.Generator().manual_seed(1))
         words = race.vocabulary(task)
         asked = (targets[0] >= 0).nonzero().flatten()
@@ -535,7 +587,7 @@ def examples() -> pd.DataFrame:
 def legend(rows: pd.DataFrame) -> str:
     """What the marks of the table mean."""
     return (
-        f"Mean paired gap at {', '.join(str(n) for n in race.LENGTHS[1:])}, with its 95 % interval over the seeds that "
+        f"Mean paired gap at {', '.join(str(n) for n in race.LENGTHS[1:])}, with its 90 % interval over the seeds that "
         f"learned. Green better, orange worse, blue equal within ±{race.MARGIN} (the grey band), grey not told apart. "
         "Purple: trained on this page."
     )
@@ -587,7 +639,7 @@ def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
             names = list(here.index[here.success])
             none = (here.verdict == "not learned").all()
             result[key][task] = (
-                f"holds: {' / '.join(names)}"
+                f"holds: {'; '.join(names)}"
                 if names
                 else "not decided: none has learned"
                 if none
@@ -614,25 +666,62 @@ def answer(rows: pd.DataFrame) -> str:
     won = race.successes(rows)
     each = {task: list(won[(won.task == task) & won.success].entry) for task in race.LOOKED}
     both = [name for name in each["retrieval"] if name in each["last"]]
-    best = won.set_index(["entry", "task"]).best
-    listed = "; ".join(f"{NAMES[task]}: **{' / '.join(names) or 'none'}**" for task, names in each.items())
-    sharp = ", ".join(f"{name} {best[name, 'retrieval']:.2f} and {best[name, 'last']:.2f}" for name in both)
+    cells = won.set_index(["entry", "task"])
+    listed = ", ".join(f"{NAMES[task]}: **{'; '.join(names) or 'none'}**" for task, names in each.items())
+    sharp = ", ".join(f"{name} {cells.best[name, 'retrieval']:.2f} and {cells.best[name, 'last']:.2f}" for name in both)
+    more = [f"{NAMES[task]}: **{_kept(cells, task)}**" for task in _tasks(rows) if task not in race.LOOKED]
     return (
         f"Remedies that keep a small decoder right in {race.KEPT} of the answers at {LONG} tokens, {LONG // race.TRAINED} "
         f"times the trained length, and attend to the answer with more than half of the weight in the head that looks at it most: {listed}. At both: "
-        f"**{' / '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".") + _also(won, both, "**")
-    )
+        f"**{'; '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".")
+        + (f" Where attention was not looked at, {', '.join(more)}." if more else "") + _also(won, both, "**")
+    )  # fmt: skip
 
 
 def _also(won: pd.DataFrame, both: list[str], mark: str = "") -> str:
     """Who is as right and as sharp at both tasks, but where the decoder without the remedy is, too."""
+    won = won[won.task.isin(race.LOOKED)]
     fine = (
         ((won.right >= race.KEPT) & (won.best > race.SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
     )
     names = [name for name in race.REMEDIES if fine.get(name, False) and name not in both]
     if not names:
         return ""
-    return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{' / '.join(names)}{mark}."
+    return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{'; '.join(names)}{mark}."
+
+
+# Table 6, measured -------------------------------------------------------------------------------------
+
+
+def ablated() -> tuple[Figure, str]:
+    """The ablations in the race's decoders: the gap of each row to the one that differs in one thing, and the reported loss."""
+    found = ablations.judged()
+    names = [name for name in found.index if found.verdict[name] != "baseline"]
+    loss = data.table("reported/differential_ablations").set_index("model").loss
+    loss.index = loss.index.str.removeprefix("Transformer, ").str.removesuffix(" Transformer")
+    figure, (ax,) = _grid([""], names, 11.5, 4.9, large=True)
+    ax.axvspan(-race.MARGIN, race.MARGIN, color="#eeeeee", lw=0)
+    ax.axvline(0, color=BLACK, lw=1, ls=":")
+    edge = 1.15 * float(found[["gap_low", "gap_high"]].abs().max().max())
+    said = []
+    for y, name in enumerate(names):
+        row = found.loc[name]
+        ax.plot([row.gap_low, row.gap_high], [y, y], color=VERDICTS[row.verdict], lw=4)
+        ax.plot(row.gap, y, "o", color=VERDICTS[row.verdict], ms=10)
+        words = f"against {ablations.AGAINST[name]}; {f'{loss[name]:.3f}' if name in loss else '–'}"
+        ax.text(1.02 * edge, y, words, va="center", size=15)
+        said.append(f"{name} against {ablations.AGAINST[name]} {_signed(row.gap)}, {row.verdict}")
+    ax.text(1.02 * edge, -0.75, "reference; reported loss", va="bottom", size=15, color=GREY)
+    ax.set_xlim(-edge, edge)
+    ax.set_xlabel("gap in the share right at 32 to 128", size=16)
+    bare = found.loc["DIFF, no head norm"]
+    title = f"Differential attention without its norm: {bare.verdict}, {_signed(bare.gap)}"
+    figure.suptitle(title, size=17, weight="bold", x=0.01, ha="left")
+    return figure, "; ".join(said) + "."
+
+
+def _signed(gap: float) -> str:
+    return f"{gap:+.2f}".replace("-", "−")
 
 
 # A language model ----------------------------------------------------------------------------------------

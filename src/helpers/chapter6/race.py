@@ -7,7 +7,7 @@ python -m helpers.chapter6.race --size wide --out data/race_wide.csv  the same a
 import argparse
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 
@@ -34,7 +34,7 @@ SIZES = {
     "small": {"width": 32, "heads": 4, "layers": 2, "rate": 5e-3, "rows": 32},
     "wide": {"width": 256, "heads": 8, "layers": 6, "rate": 1e-3, "rows": 64},
 }
-BUDGET = SIZES["small"] | {"steps": 1000, "seeds": 10}
+BUDGET = SIZES["small"] | {"steps": 1000, "seeds": 15}
 TRAINED, LENGTHS = 16, (16, 32, 64, 128)
 LONGER = [f"score_{n}" for n in LENGTHS if n > TRAINED]
 LOCAL = 8  # window of the local layers, and keys that a choice of keys keeps
@@ -166,17 +166,21 @@ class Gated(Block):
 
 
 class Differential(Block):
-    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all of them."""
+    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all of them.
+
+    Args:
+        inner: more arguments of `DifferentialAttention`.
+    """
 
     version = 1
 
-    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int):  # fmt: skip
+    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, inner: dict | None = None):  # fmt: skip
         more = 0 if self.version == 1 else width * (width + heads)
         super().__init__(width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more))
         del self.qkv, self.out
         own = heads // 2 if self.version == 1 else heads
         self.inner = differential.DifferentialAttention(
-            width, own, layer, self.version, base if encoding == "RoPE" else None, turning
+            width, own, layer, self.version, base if encoding == "RoPE" else None, turning, **(inner or {})
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -656,23 +660,28 @@ def verdict(gap: Sequence[float], p: float) -> str:
     return "not told apart"
 
 
-def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BASELINE) -> pd.DataFrame:
+def compare(
+    rows: pd.DataFrame, column: str = "longer", against: str | Mapping[str, str] | None = BASELINE
+) -> pd.DataFrame:
     """Every entry against one, task by task, paired over the seeds that learned with both; Holm's correction in a task.
 
     Args:
         rows: as `table` gives them.
         column: what is compared.
-        against: an entry, or None for each entry's own reference.
+        against: an entry, a mapping from each entry to its own, or None for the reference of each.
 
     Returns:
         a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 % interval) of those that
-        learned; gap and its own 95 % interval; p (corrected); verdict, one of `VERDICTS`, or "baseline" or "control".
+        learned; gap and its own 90 % interval, which the rule for "equal" asks; p (corrected); verdict, one of `VERDICTS`, or "baseline" or "control".
 
     Raises:
         ValueError: `against` or `column` is not in the table.
     """
-    if against is not None:
+    if isinstance(against, str):
         require.choice("against", against, list(rows.entry.unique()))
+        against = dict.fromkeys(rows.entry, against)
+    elif against is None:
+        against = {name: ENTRIES[name].reference if name in ENTRIES else BASELINE for name in rows.entry.unique()}
     require.choice("column", column, list(rows.columns))
     found = []
     for task in [t for t in TASKS if t in set(rows.task)]:
@@ -683,7 +692,7 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BA
         wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
         gaps, part = {}, []
         for name in names:
-            other = against or (ENTRIES[name].reference if name in ENTRIES else BASELINE)
+            other = against[name]
             row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
             row |= (
                 dict(zip(("mean", "low", "high"), significance.interval(wide[name].dropna()), strict=True))
@@ -701,7 +710,9 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BA
                 row["verdict"] = "reference not learned"
             else:
                 gaps[name] = (both[name] - both[other]).tolist()
-                row |= dict(zip(("gap", "gap_low", "gap_high"), significance.interval(gaps[name]), strict=True))
+                row |= dict(
+                    zip(("gap", "gap_low", "gap_high"), significance.interval(gaps[name], 1 - 2 * LEVEL), strict=True)
+                )
                 row["p"] = significance.paired(both[name], both[other])
             part.append(row)
         judged = [row for row in part if row["entry"] in gaps]
@@ -713,21 +724,21 @@ def compare(rows: pd.DataFrame, column: str = "longer", against: str | None = BA
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each remedy and each task of `LOOKED`: does it keep the task, by attention that keeps to the answer?
+    """For each remedy and task: does it keep the task, and does it do so by attention that keeps to the answer?
 
-    A success is a cell that has learned, is right in `KEPT` at the longest length, gives the answer more than `SHARP` of
-    the attention of the best head there, and is better beyond the trained length than the entry without this remedy (or
-    that one has not learned).
+    A task is kept by a cell that has learned, is right in `KEPT` at the longest length, and is better beyond the trained
+    length than the entry without this remedy (or that one has not learned). It is a success if the best head gives the
+    answer more than `SHARP` of the attention there, which is known for the tasks of `LOOKED` alone.
 
     Returns:
-        a row for each entry and task: verdict (against the own reference), right, best, success.
+        a row for each entry and task: verdict (against the own reference), right, best, kept, success.
     """
     found = compare(rows, against=None)
-    found = found[found.entry.isin(REMEDIES) & found.task.isin(LOOKED)].set_index(["entry", "task"])
+    found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
     means = rows[rows.learned == 1].groupby(["entry", "task"])[[f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]].mean()
     result = found[["verdict"]].join(means.set_axis(["right", "best"], axis=1))
-    ahead = result.verdict.isin(["better", "reference not learned"])
-    result["success"] = ahead & (result.right >= KEPT) & (result.best > SHARP)
+    result["kept"] = result.verdict.isin(["better", "reference not learned"]) & (result.right >= KEPT)
+    result["success"] = result.kept & (result.best > SHARP)
     return result.reset_index()
 
 
