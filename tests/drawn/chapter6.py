@@ -1,5 +1,7 @@
 """Calls of chapter 6's figures and tables, each with its cheapest arguments."""
 
+import torch
+
 from helpers.chapter6 import ablations, figures, measures, race
 
 REMEDIES = [*race.POSITIONS, *(name for names in race.PHYSICAL.values() for name in names)]
@@ -46,5 +48,6 @@ CALLS = {
     "race.noises": lambda: race.noises(race.table()),
     "race.successes": lambda: race.successes(race.table()),
     "measures.counted": measures.counted,
+    "figures.state_outliers": lambda: figures.state_outliers(torch.tensor([2.0, 30.0]), torch.tensor([2.0, 5.0])),
 }
 WITHOUT: set[str] = set()
