@@ -11,6 +11,8 @@ import os
 import re
 import sys
 import time
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import joblib
@@ -96,7 +98,7 @@ def execute(paths: list[Path], root: Path) -> None:
     waiting.sort(key=lambda path: -last[path])
     print(f"executing {len(waiting)} of {len(paths)} notebooks, {at_once()} at once", flush=True)
     start = time.time()
-    errors = asyncio.run(_all(waiting, root))
+    errors = _finished(_all(waiting, root))
     if errors:
         raise ExtensionError("\n\n".join(errors))
     rows = times([*paths], root)
@@ -104,6 +106,16 @@ def execute(paths: list[Path], root: Path) -> None:
         csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
     print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
     print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
+
+
+def _finished(work: Coroutine[None, None, list[str]]) -> list[str]:
+    """What the work gives, also where this thread runs a loop already: then in a loop and a thread of its own."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 async def _all(paths: list[Path], root: Path) -> list[str]:

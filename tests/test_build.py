@@ -1,5 +1,6 @@
 """The build: what is executed again after a change, and that a failing cell or a warning fails it."""
 
+import asyncio
 import json
 import os
 import shutil
@@ -194,6 +195,14 @@ def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores(clone, monk
     monkeypatch.setattr("execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9}))
     assert at_once() == 1
     assert environment(clone)["OMP_NUM_THREADS"] == "2"
+
+
+def test_notebooks_are_executed_where_a_loop_runs_already(clone):
+    async def inside():
+        execute(notebooks(clone), clone)
+
+    asyncio.run(inside())
+    assert runs(clone) == "AB"
 
 
 def test_a_failing_cell_fails_the_build_with_its_traceback(clone):

@@ -139,7 +139,7 @@ def test_figures_of_another_model_do_not_claim_what_was_found_in_the_default_one
     ids = torch.cat([probe.first_token(model), probe.encode(model, "1" * 511)])
     states = probe.last_representations(model, ids)
     found = {"bf16": measures.controlled(states, states.bfloat16())}
-    _, finding = figures.told_apart(model.name, found, "bf16", "nearest of all prompts")
+    _, finding = figures.told_apart(model, found, "bf16", "nearest of all prompts")
     assert "to 509" in finding or "to 510" in finding  # no row of the table, which goes on to 2,046
     for text in (finding, figures.falling(model.name, *found["bf16"]["its own"][:2])[1]):
         assert "SmolLM2" not in text

@@ -5,14 +5,15 @@ from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 from torch import Tensor
 
-from helpers import attention, data, significance, style
+from helpers import attention, data, probe, significance, style
 from helpers.chapter2 import measures
+from helpers.models import LanguageModel
 
 MASKS = ("causal", "window of 8", "prefix of 4", "decay 0.3", "sink 0.8")
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))
@@ -311,7 +312,9 @@ def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Te
         )
     ax.set_ylim(0, 1.05 * float((norms + 2 * errors).max()))
     named = ", ".join(words[k].strip() for k in sorted(loud))
-    text = f"The first token is number {place} of {n}; in the middle the loudest words are {named}."
+    text = f"The first token is number {place} of {n}" + (
+        f"; in the middle the loudest words are {named}." if named else "."
+    )
     if exact is not None:
         off = float((norms / exact - 1).square().mean().sqrt())
         inside = float(((norms - exact).abs() <= 2 * errors).double().mean())
@@ -367,6 +370,17 @@ def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
     ax.set_xlim(-1, 1)
     means = ", ".join(f"{name} {style.number(float(table.loc[name].mean()))}" for name in reversed(order))
     return ax, f"Mean over {table.shape[1]} texts: {means}."
+
+
+def handed_over(model: LanguageModel, tokens: Int[Tensor, " n"]) -> str:
+    """What the first token hands over beside the others, in a sentence."""
+    if not probe.reads_projections(model):
+        return f"What a token hands over is not read in {model.short}: its layers hold no values apart (`v_proj`)."
+    ratio = measures.value_ratios(model, tokens)
+    return (
+        f"What the first token hands over is **{float(ratio.median()):.2f}** of the others' mean norm (median of "
+        f"{ratio.numel()} heads), and below one half in {float((ratio < 0.5).float().mean()):.0%} of the heads."
+    )
 
 
 def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
@@ -443,6 +457,10 @@ def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
     return ax, "; ".join(f"{name}: {r.min():.2f} to {r.max():.2f}" for name, r in found.items()) + "."
 
 
+def _nats(loss: float) -> str:
+    return f"{round(loss, 1) + 0:.1f}".replace("-", "−")
+
+
 def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, attended: float) -> str:
     """The lab's answer, from what was measured on the model alone; `attended` is the attention that the first token gets."""
     shares = {}
@@ -463,5 +481,5 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
         f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
         f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
         f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
-        f"{alone}). Hidden while it is in use, the sink costs {late:.1f} nats; hidden from the start, {early:.1f}."
+        f"{alone}). Hidden from token 25 on, the first token costs {_nats(late)} nats; hidden from the start, {_nats(early)}."
     )

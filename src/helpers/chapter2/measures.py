@@ -263,6 +263,14 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
     return read
 
 
+def fitting(model: LanguageModel, text: str) -> str:
+    """The longest beginning of a text, in whole words, that the head atlas can show with this model's tokens."""
+    words = text.split(" ")
+    while len(words) > 1 and len(probe.encode(model, " ".join(words))) >= MOST_TOKENS:
+        words.pop()
+    return " ".join(words)
+
+
 def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame:
     """For each offset, the head with the highest slash score (layer and head from 1), its score, and the mean of all."""
     rows = []

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from pandas.io.formats.style import Styler
 from torch import Tensor
 
-from helpers import checkpoints, collapse, data, style
+from helpers import checkpoints, collapse, data, models, style
 from helpers.chapter3 import measures
 from helpers.checkpoints import Trained
 from helpers.models import LanguageModel
@@ -327,6 +327,7 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], 
     )
 
 
+MEASURED = models.DEFAULT  # the model of data/telling_apart.csv
 WHAT = {  # what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in the title
     "nearest of all prompts": ("nearest", "share that is right", "the right one of all prompts in {:.0%}"),
     "n against n + 1": ("pair", "share that is right", "the right one of n and n + 1 in {:.0%}"),
@@ -338,7 +339,7 @@ ERROR_COLOURS = dict(zip(measures.ERRORS, ("vermillion", "purple", "blue", "grey
 
 
 def told_apart(
-    name: str, found: Mapping[str, Mapping[str, measures.Resolution]], kind: str, what: str
+    model: LanguageModel, found: Mapping[str, Mapping[str, measures.Resolution]], kind: str, what: str
 ) -> tuple[Axes, str]:
     """How often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
 
@@ -349,16 +350,17 @@ def told_apart(
     Filled markers: measured here. Open ones: the table of longer sequences, for the embedded model.
     """
     column, axis, words = WHAT[what]
-    table = data.table("telling_apart")
-    table = table[table.type == kind] if name == MEASURED else table.iloc[:0]
+    table = data.table("telling_apart") if model.name == MEASURED else None
     ax = style.axes(
         "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.7
     )
     last = {}
     for errors, part in found[kind].items():
         here = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
-        longer = table[(table.errors == errors) & (table.low >= here.high.max() * 0.75)]
-        both = pd.concat([here, longer])
+        both = here
+        if table is not None:
+            rows = table[(table.type == kind) & (table.errors == errors) & (table.low >= here.high.max() * 0.75)]
+            both = pd.concat([here, rows])
         x, y, colour = (both.low * both.high) ** 0.5, both[column], style.COLOURS[ERROR_COLOURS[errors]]
         own = errors == measures.ERRORS[0]
         label = kind if own else SHORT[errors]
@@ -374,13 +376,13 @@ def told_apart(
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
     if column == "along":
         ax.axhline(0.5, color=style.COLOURS["black"], lw=1, ls=":")
-        ax.set_ylim(-0.02, 0.75)
+        ax.set_ylim(-0.02, max(0.75, 1.1 * max(float(line.get_ydata().max()) for line in ax.lines)))
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
     style.label(ax, gap=0.11)
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
     return ax, (
-        f"{name}, {kind}, {span}. The right one of all prompts is the nearest, by errors: {listed}. The error of a prompt is "
+        f"{model.short}, {kind}, {span}. The right one of all prompts is the nearest, by errors: {listed}. The error of a prompt is "
         f"{own.length:.2g} times as long as the difference, and {own.share:.1%} of its square lies along it (by chance "
         f"{last['isotropic'].share:.2%})."
     )
@@ -425,9 +427,6 @@ def along(right: Callable[[float, float], float] = measures.right_of_two, column
         f"{float(right(late.length, late.share)):.0%}. Were the error isotropic it would be "
         f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is {last[column].iloc[-1]:.0%}."
     )
-
-
-MEASURED = "SmolLM2-135M-Instruct"  # the model of data/telling_apart.csv
 
 
 def figure5(
@@ -571,13 +570,17 @@ def describe(model: LanguageModel) -> str:
         else ""
     )
     return (
-        f"**{model.name}**: {size:,} parameters, {config.num_hidden_layers} layers, {config.num_attention_heads} query "
+        f"**{model.short}**: {size:,} parameters, {config.num_hidden_layers} layers, {config.num_attention_heads} query "
         f"heads, width {config.hidden_size}, on {model.model.device}.{file}"
     )
 
 
 def merged(name: str, found: pd.DataFrame) -> str:
     """What merging letters into tokens changes, in one sentence for each way to add to a run of letters."""
+    if found["letters a token"].max() == 1:
+        return (
+            f"**Longer tokens.** {name} reads every letter of these runs as a token of its own: nothing is merged here."
+        )
     alone = found["one letter more, unmerged"]
     wins = {how: int((found[how] > alone).sum()) for how in ("one letter more", "one token more")}
     return (

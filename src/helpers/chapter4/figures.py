@@ -338,6 +338,10 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
 def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     """The numbers that come most often among all answers, and how often 100 does."""
     given = answers.dropna(subset="answer").answer.astype("int64")
+    if given.empty:
+        ax = style.axes("No answer is a number", "answers", "", height=4.6)
+        ax.set(xticks=[], yticks=[])
+        return ax, f"{name}: none of {len(answers)} answers has a number on its answer line."
     often = given.value_counts().head(8)
     hundred = int((given == asked.GUESS).sum())
     shown = [*often.index, *([] if asked.GUESS in often.index else [asked.GUESS])]

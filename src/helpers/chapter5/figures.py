@@ -258,7 +258,7 @@ def shipped(model: LanguageModel) -> pd.DataFrame:
     """Shipped models and the one in use: width of a head, base, context, and the first negative sum below the context."""
     config = model.model.config
     parameters = config.rope_parameters
-    here = (model.name, config.head_dim, parameters["rope_theta"], config.max_position_embeddings)
+    here = (model.short, config.head_dim, parameters["rope_theta"], config.max_position_embeddings)
     rows = data.table("reported/rope_models")[["model", "width", "base", "context"]].itertuples(index=False)
     found = [(*row, rope.first_negative(row[1], float(row[2]), row[3])) for row in [*rows, here]]
     table = pd.DataFrame(found, columns=["model", "width of a head", "base", "context", "first negative sum"])
@@ -389,9 +389,9 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
     )
     ax.grid(False)
     ax.figure.colorbar(image, label="norm / mean of the layer")
-    ends = fast[[0, -1]]
+    between = f", {fast[1:-1].mean():.2f} between" if len(fast) > 2 else ""
     return ax, (
-        f"Fastest quarter: {ends[0]:.2f} in the first layer, {ends[1]:.2f} in the last, {fast[1:-1].mean():.2f} between; "
+        f"Fastest quarter: {fast[0]:.2f} in the first layer, {fast[-1]:.2f} in the last{between}; "
         f"largest in layers {', '.join(str(int(r)) for r in rank)}."
     )
 
@@ -401,8 +401,9 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     best = found.slashes[:, :, :2].max(1).values
     layers = range(1, len(best) + 1)
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
+    strong = f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}"
     ax = style.axes(
-        f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}",
+        strong if best.max() > 0.3 else "No head is diagonal or looks at the previous token",
         "layer",
         "slash score of the best head",
         height=3.7,
@@ -413,10 +414,8 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     ax.legend(loc="upper right")
     counts = [(found.slashes[:, :, k] > 0.3).nonzero()[:, 0] + 1 for k in (0, 1)]
     where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
-    return (
-        ax,
-        f"Heads above 0.3: diagonal {len(counts[0])} (layers {where[0]}), previous-token {len(counts[1])} (layers {where[1]}).",
-    )
+    listed = [f"{len(c)} (layers {layers})" if layers else "none" for c, layers in zip(counts, where, strict=True)]
+    return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."
 
 
 def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
@@ -460,14 +459,22 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
         ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
     ax.set_xticks(range(4), quarters)
     ax.legend(loc="upper left")
+    if not heads.inside:
+        ax.set_title(f"No head has a slash score above {threshold:g}")
+        return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
     most, least = means["inside"].idxmax(), means["outside"].idxmin()
     ax.set_title(f"Needed most: {most} pairs inside; needed least: {least} pairs outside")
     random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
         f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
-        f"{means['control'].fastest:+.2f} in as many others. Mean of {rows.start.nunique()} texts."
+        f"{means['control'].fastest:+.2f} in {heads.control} of the others. {_texts(rows)}"
     ).replace("-", "−")
+
+
+def _texts(rows: pd.DataFrame) -> str:
+    count = rows.start.nunique()
+    return f"Mean of {count} texts." if count > 1 else "One text."
 
 
 def out_of_distribution(
@@ -479,7 +486,9 @@ def out_of_distribution(
     chosen = best > least
     kept = chosen & (other > least)
     ax = style.axes(
-        f"{int(kept.sum())} of {int(chosen.sum())} slash heads stay above {least} on random tokens",
+        f"{int(kept.sum())} of {int(chosen.sum())} slash heads stay above {least} on random tokens"
+        if chosen.any()
+        else f"No head has a slash score above {least} on prose",
         "score on prose",
         "score on random tokens",
     )
@@ -502,6 +511,11 @@ def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
     """How near to rank one the queries and keys of slash heads are, beside all other heads."""
     chosen = found.slashes.max(-1).values > least
     share = found.concentration.mean(-1)
+    if not chosen.any() or chosen.all():
+        ax = style.axes("No two groups to compare", "share of the largest singular value (squared)", "heads")
+        ax.hist(share.flatten(), bins=torch.linspace(0, 1, 26).tolist(), color=GREY, alpha=0.7)
+        which = "Every" if chosen.all() else "No"
+        return ax, f"{which} head has a slash score above {least:g}; mean share of all heads {share.mean():.2f}."
     means = float(share[chosen].mean()), float(share[~chosen].mean())
     above = float((share[chosen][:, None] > share[~chosen]).double().mean())
     verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"
@@ -527,6 +541,10 @@ def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
 def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
     """The slash scores of the strongest heads when only one quarter of the pairs, or all but one, make the logits."""
     ax = style.axes("", "", "slash score (mean of the heads)", height=4.1)
+    if table.empty:
+        ax.set_title("No previous-token head to take apart")
+        ax.set(xticks=[], ylim=(0, 1))
+        return ax, "No head has a slash score above 0.3 at distance 1."
     ax.set_axisbelow(True)
     for k, (name, colour) in enumerate((("alone", BLUE), ("left out", RED))):
         ax.bar([i + (k - 0.5) * 0.36 for i in range(len(table))], table[name], 0.34, color=colour, label=name)
@@ -651,4 +669,27 @@ def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
     return ax, (
         f"Queries and keys with RoPE: {listed}. Without positions, where no slash is learned, after training: "
         f"{means['NoPE', 'queries', 'uniform']:.2f} and {means['NoPE', 'keys', 'uniform']:.2f}."
+    )
+
+
+def answer(model: LanguageModel, silenced: pd.DataFrame, trained: pd.DataFrame, threshold: float = 0.15) -> str:
+    """The lab's answer: the fast pairs in heads that look at a place, and a slash on tokens that were never seen."""
+    rows = silenced[silenced.threshold == threshold]
+    means = rows.groupby("where")[list(measures.BAND_NAMES)].mean()
+    if rows[rows["where"] == "inside"].heads.iloc[0]:
+        inside, outside = means.loc["inside"], means.loc["outside"]
+        first = (
+            f"In {model.short}, heads that look at a place need the {inside.idxmax()} quarter of the pairs most: without the "
+            f"fastest the loss rises by {inside.fastest:.2f} nats, in all other heads by {outside.fastest:.2f}."
+        )
+    else:
+        first = f"In {model.short}, no head looks at a place (slash score above {threshold:g})."
+    unseen = trained[(trained.spectrum == "RoPE") & (trained.base == 1e4)].groupby("shared").slash_unseen.mean()
+    return (
+        (
+            f"{first} Training makes such a head from nothing; on tokens never seen its score is **{unseen[1.0]:.2f}** if all "
+            f"embeddings share a vector, and {unseen[0.0]:.2f} if not."
+        )
+        .replace("-0.00", "0.00")
+        .replace(" -", " −")
     )

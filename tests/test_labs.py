@@ -1,0 +1,71 @@
+"""The labs with another model than the embedded one: all that a cell prints and draws is of the model in `NAME`.
+
+A copy of the course without the tables that were made from the embedded model runs each lab, so that a cell that reads
+one of them for another model fails.
+"""
+
+import json
+import re
+import shutil
+
+import pytest
+from conftest import ROOT
+from execution import execute, executed
+from tiny_models import saved
+
+pytestmark = pytest.mark.slow
+OF_THE_EMBEDDED = ("sensitivity_smollm2", "hiding_smollm2", "counting_smollm2", "telling_apart", "silenced_pairs")
+LABS = {path.parent.name[0]: path for path in sorted((ROOT / "chapters").glob("*/lab.ipynb"))}
+WITH_NAME = {number: path for number, path in LABS.items() if "NAME = models.DEFAULT" in path.read_text()}
+# gpt2 turns no pairs, holds queries, keys and values in one matrix, and merges digits; lab 4 asks for none of these
+RUNS = [(kind, number) for kind, numbers in (("llama", WITH_NAME), ("gpt2", "235")) for number in numbers]
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory):
+    """The package and its tables, but those of the embedded model; and tiny decoders, each in a folder of its own."""
+    root = tmp_path_factory.mktemp("course")
+    shutil.copy(ROOT / "requirements.txt", root)
+    shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "data", root / "data", ignore=shutil.ignore_patterns(*(f"{n}.csv" for n in OF_THE_EMBEDDED)))
+    return root
+
+
+@pytest.mark.parametrize(("kind", "number"), RUNS, ids=lambda each: f"{each}")
+def test_a_lab_follows_the_name_of_another_model(course, kind, number):
+    folder = saved(kind, course / "models" / f"tiny-{kind}")
+    path = course / "chapters" / kind / WITH_NAME[number].parent.name / "lab.ipynb"
+    book = json.loads(WITH_NAME[number].read_text())
+    for cell in book["cells"]:
+        cell["source"] = [line.replace("NAME = models.DEFAULT", f"NAME = {str(folder)!r}") for line in cell["source"]]
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(book))
+    instead = kind == "gpt2" and number == "5"  # no pair of it is turned: a sentence says so, the embedded one is read
+    table = course / "data/silenced_pairs.csv"
+    if instead:
+        shutil.copy(ROOT / "data/silenced_pairs.csv", table)
+    execute([path], course)  # raises if a cell does
+    table.unlink(missing_ok=True)
+    check(executed(path, course), folder, instead)
+
+
+def check(notebook, folder, instead):
+    """Nothing printed is of another model than the one in `folder`, but where a sentence says that one stands in."""
+    told = ""
+    for cell in notebook.cells:
+        for out in cell.get("outputs", []):
+            assert out["output_type"] != "stream", f"{cell.id} prints to {out.get('name')}: {out.get('text')}"
+            shown = "\n".join(str(value) for value in out["data"].values())
+            shown = re.sub(r"`[^`]*`|data:image/[^\"]*", "", shown)  # a command to be run needs the whole path
+            assert folder.parent.name + "/" not in shown, f"{cell.id} shows the whole path of the model"
+            assert not re.search(r"\bnan\b|\bNone\b", shown), f"{cell.id} shows a number that is none:\n{shown[:2000]}"
+            assert instead or "SmolLM2" not in shown, f"{cell.id} speaks of the embedded model:\n{shown[:2000]}"
+            told += shown
+    assert folder.name in told
+    assert ("what follows is measured in SmolLM2" in told) == instead
+    assert "> **Answer.**" in told
+
+
+def test_the_tables_of_the_embedded_model_are_where_the_test_takes_them_from():
+    for name in OF_THE_EMBEDDED:
+        assert "SmolLM2" in (ROOT / f"data/{name}.csv").read_text()[:2000]
