@@ -134,7 +134,6 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     tried = sorted({max(1, round(vocabulary * k / 16)) for k in range(1, 20)} | {vocabulary - 1, vocabulary})
     shares = [measures.counted(vocabulary, width, codes, length) for width in tried]
     solved = [measures.counted(vocabulary, width, "random", length, readout="solved") for width in tried]
-    sure = [counting.longest_counted(counting.welch_bound(vocabulary, width)) for width in tried]
     exact = {
         name: next((width for width, share in zip(tried, found, strict=True) if share == 1), None)
         for name, found in (("product", shares), ("solved", solved))
@@ -150,13 +149,11 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
     ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
     ax.set(ylim=(-0.03, 1.06), xlim=(0, 1.21))
-    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.35))
-    half, below, at = (tried.index(width) for width in (vocabulary // 2, vocabulary - 1, vocabulary))
+    style.label(ax, ax.get_lines()[:2])
+    below = tried.index(vocabulary - 1)
     return ax, (
-        f"{vocabulary} symbols, {codes} codes, {length} tokens, product with the code: {shares[half]:.0%} right at half the "
-        f"width, {shares[below]:.0%} one below it, {shares[at]:.0%} at it; solved with n known {solved[half]:.0%}, "
-        f"{solved[below]:.0%}, {solved[at]:.0%}; always answering 0 is right for {absent:.0%}. No codes of half the width are "
-        f"right by the product for every sequence longer than {sure[half]}."
+        f"{vocabulary} symbols, {length:,} tokens, one dimension fewer than symbols: by the product {shares[below]:.0%} of the "
+        f"counts are right, solved with n known {solved[below]:.0%}, always answering 0 {absent:.0%}."
     )
 
 
@@ -473,7 +470,7 @@ def separators(table: pd.DataFrame) -> tuple[Axes, str]:
     helps, hurts = sum(gap.low > 0 for gap in gaps), sum(gap.high < 0 for gap in gaps)
     ax.set_title(f"Commas: better in {helps} of {len(gaps)} comparisons, worse in {hurts}")
     return ax, (
-        f"Points of accuracy with commas minus without, mean and 95 % interval over {gaps[0].seeds} seeds: {'; '.join(said)}."
+        f"Points of accuracy with commas minus without, mean and 95 % interval over {gaps[0].seeds} seeds: {'; '.join(said).replace('-', '−')}."
     )
 
 
