@@ -49,7 +49,7 @@ sync: .venv/.ready
 bench: .venv/.ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file; done
 
-.venv/.ready: requirements.txt pyproject.toml tools/environment.py
+.venv/.ready: requirements.txt constraints.txt pyproject.toml tools/environment.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
 	  echo "This needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is $$(command -v $(PYTHON) >/dev/null && $(PYTHON) --version 2>&1 || echo not there): name one, as in 'make PYTHON=python3.12 book'."; exit 1; }
 	$(PYTHON) tools/environment.py book

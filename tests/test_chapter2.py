@@ -166,6 +166,13 @@ def test_a_hidden_token_changes_the_spread_only_where_it_is_seen(model):
         measures.hiding(model, tokens[:20])
 
 
+def test_the_later_loss_is_that_of_the_tokens_after_the_replaced_one(model):
+    tokens = measures.sequence(model, "natural", measures.AFTER + 8)
+    logits = model.model(tokens[None]).logits[0].log_softmax(-1)
+    own = [-float(logits[k - 1, tokens[k]]) for k in range(len(tokens))]  # of the token at place k, from the one before
+    assert measures.hiding(model, tokens).loss == pytest.approx(sum(own[measures.AFTER + 1 :]) / 7, rel=1e-5)
+
+
 def test_the_heir_is_the_token_with_the_largest_state_beside_the_hidden_one(model):
     tokens = measures.sequence(model, "natural", 100)
     found = measures.hiding(model, tokens, 1)

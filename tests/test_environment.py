@@ -1,9 +1,11 @@
 """The set-up: a wrong Python is told at once, and uv installs from where pip would."""
 
 import os
+import re
 import shutil
 import stat
 import subprocess
+from importlib import metadata
 
 import environment
 import pytest
@@ -12,7 +14,7 @@ from conftest import ROOT
 
 @pytest.fixture
 def clone(tmp_path):
-    for name in ("Makefile", "requirements.txt", "pyproject.toml", "tools"):
+    for name in ("Makefile", "requirements.txt", "constraints.txt", "pyproject.toml", "tools"):
         source = ROOT / name
         shutil.copytree(source, tmp_path / name) if source.is_dir() else shutil.copy(source, tmp_path / name)
     for name in ("chapters", "src/helpers", "data"):
@@ -88,3 +90,31 @@ def test_uv_is_told_what_pip_knows():
 
 def test_an_index_that_cannot_be_reached_is_not_used():
     assert not environment.reached("http://127.0.0.1:9")
+
+
+def pins(name):
+    """The versions that a file of requirements allows, by distribution."""
+    found = {}
+    for line in (ROOT / name).read_text().splitlines():
+        if pin := re.match(r"([\w.-]+)==([\w.+]+)", line):
+            found.setdefault(re.sub(r"[-_.]+", "-", pin[1]).lower(), set()).add(pin[2])
+    return found
+
+
+def test_everything_that_is_installed_is_locked():
+    locked, wrong = pins("constraints.txt"), []
+    own = re.compile(r"(torch|triton|nvidia-.+|cuda-.+|uv|pip|setuptools|wheel|connection-bottlenecks)")
+    for each in metadata.distributions():
+        name = re.sub(r"[-_.]+", "-", each.metadata["Name"]).lower()
+        if not own.fullmatch(name) and each.version not in locked.get(name, ()):
+            wrong.append(f"{name} {each.version}, locked {locked.get(name)}")
+    assert not wrong, f"`python tools/environment.py lock` after a change of requirements.txt: {wrong}"
+
+
+def test_the_lock_keeps_the_pins_and_names_no_address():
+    locked = pins("constraints.txt")
+    assert {name: found for name, found in pins("requirements.txt").items() if found != locked.get(name)}.keys() == {
+        "torch",
+        "uv",
+    }
+    assert not re.search(r"://|@|index", (ROOT / "constraints.txt").read_text())

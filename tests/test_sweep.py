@@ -192,7 +192,7 @@ def test_killed_and_started_again_it_ends_with_the_same_table(tmp_path, jobs, ki
         process.wait()
         lines = out.read_text().splitlines()
         assert set(kept) <= set(lines)
-        kept = lines
+        kept = [line for line in lines if not line.endswith("of 12 rows")]  # that one is true for now
         assert count <= len(sweep.read(out).rows) < 12
     assert start().wait() == 0
     assert set(kept) <= set(out.read_text().splitlines())

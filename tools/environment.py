@@ -1,6 +1,9 @@
 """Make a virtual environment: `.venv`, which builds and tests the book, or `.venv-colab`, which has what Colab has.
 
-    python tools/environment.py book|colab
+    python tools/environment.py book|colab|lock
+
+`lock` writes `constraints.txt`, the exact version of every distribution that `book` may install; a distribution that
+stands there stays at its version unless requirements.txt or pyproject.toml ask for another.
 
 uv installs, several times faster than pip, from where pip is set to install from; where uv cannot, pip does. Without
 an NVIDIA GPU torch comes as PyTorch's own build for CPUs (0.2 GB in place of 3), where that index can be reached.
@@ -98,9 +101,32 @@ def book(backend: str) -> None:
     pins = (ROOT / "requirements.txt").read_text()
     python = prepared(ROOT / ".venv", sys.executable)
     says(python, "-m", "pip", "install", "-qq", *re.findall(r"^uv==\S+", pins, re.M))
-    install(python, backend, *re.findall(r"^torch==\S+", pins, re.M))  # first: else pip meets it with a CUDA build
-    install(python, backend, "-r", "requirements.txt")
+    locked = ("-c", "constraints.txt")
+    install(python, backend, *locked, *re.findall(r"^torch==\S+", pins, re.M))  # first: else pip meets a CUDA build
+    install(python, backend, *locked, "-r", "requirements.txt")
     install(python, "", "--no-deps", "--editable", ".")
+
+
+HEAD = """\
+# Every distribution that the book is built and tested with, for Python 3.11 to 3.13, but torch and what only its CUDA
+# build needs, which torch pins itself. `python tools/environment.py lock` writes this file.
+"""
+TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
+
+
+def lock() -> None:
+    """Resolve all requirements for all systems and versions of Python at once, and write the pins.
+
+    Raises:
+        SystemExit: they contradict each other, or nothing can be reached; what uv said is printed.
+    """
+    environment = {**uv_settings(says(sys.executable, "-m", "pip", "config", "list")), **os.environ}
+    command = [ROOT / ".venv/bin/uv", "pip", "compile", "-q", "requirements.txt", "pyproject.toml", "--all-extras",
+               "--universal", "-p", "3.11", "--no-header", "--no-annotate", "-o", "constraints.txt"]  # fmt: skip
+    if subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+        raise SystemExit("The requirements cannot be resolved: uv says why above.")
+    pins = (ROOT / "constraints.txt").read_text().splitlines()
+    (ROOT / "constraints.txt").write_text(HEAD + "".join(f"{pin}\n" for pin in pins if not TORCH.match(pin)))
 
 
 def colab(backend: str) -> None:
@@ -123,6 +149,8 @@ def colab(backend: str) -> None:
 
 if __name__ == "__main__":
     start = time.time()
+    if sys.argv[1] == "lock":
+        raise SystemExit(lock())
     backend = "auto" if reached(CPU_BUILDS) else ""
     {"book": book, "colab": colab}[sys.argv[1]](backend)
     print(f"set up in {time.time() - start:.0f} s", flush=True)

@@ -17,6 +17,7 @@ import math
 import os
 import pickle
 import platform
+import re
 import shlex
 import sys
 import tempfile
@@ -357,7 +358,8 @@ def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, not
         wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
         rows = [old for old in rows if not _find([old], done.setting)] + [row]
         rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
-        _replace(out, _with_source(head, command, done.machine, keys, notes), rows)
+        head = _with_source(head, command, done.machine, keys, notes)
+        _replace(out, _with_rows(head, command, sum(bool(_find(rows, key)) for key in keys), len(keys)), rows)
 
 
 def _with_source(head: list[str], command: str, machine: str, keys: list[dict], notes: Sequence[str]) -> list[str]:
@@ -374,6 +376,15 @@ def _with_source(head: list[str], command: str, machine: str, keys: list[dict], 
     now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     head.insert(end, f"  {now}, seed {' '.join(seeds)}, {machine}")
     return head
+
+
+def _with_rows(head: list[str], command: str, there: int, wanted: int) -> list[str]:
+    """The head, with how many of the command's rows are there as long as some are missing."""
+    start = head.index(command) + 1
+    end = next((k for k in range(start, len(head)) if not head[k].startswith("  ")), len(head))
+    own = [line for line in head[start:end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
+    said = [f"  {there} of {wanted} rows"] if there < wanted else []
+    return [*head[:start], *own, *said, *head[end:]]
 
 
 def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:

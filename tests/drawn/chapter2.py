@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 from tiny_models import tiny
 
-from helpers import attention, data, probe, significance
+from helpers import attention, data, probe
 from helpers.chapter2 import figures, measures
 
 WINDOW = attention.uniform(attention.window_mask(10, 4))
@@ -36,19 +36,10 @@ def _sinks() -> pd.DataFrame:
         return measures.sink_table(tiny("llama"), 24, (0,))
 
 
-def _ranks() -> pd.DataFrame:
-    table = data.table("sensitivity_smollm2")
-    fresh, trained = (measures.profile_of(table, "harbour", name) for name in ("seed 0", "trained"))
-    ones = {
-        name: significance.rank_correlation(row, trained)[0]
-        for name, row in (("untrained", fresh), ("rollout", fresh.flip(0)))
-    }
-    names = {"mask alone": 0.1, "position": -0.2, "shuffled heads": 0.3, "Jacobian of one layer": 0.9}
-    found = names | ones
-    return pd.DataFrame(
-        {text: {name: x * scale for name, x in found.items()} for text, scale in (("a", 1), ("b", 0.5))}
-    )
-
+RANKS = pd.DataFrame({
+    "a": {"rollout": 0.2, "mask alone": 0.1, "untrained": 0.4, "position": -0.2, "shuffled heads": 0.3, "one layer": 0.9},
+    "b": {"rollout": -0.1, "mask alone": 0.3, "untrained": 0.5, "position": -0.1, "shuffled heads": 0.0, "one layer": 0.8},
+})  # fmt: skip
 
 CALLS = {
     "figures.graph": lambda: figures.graph(WINDOW, 2),
@@ -68,14 +59,15 @@ CALLS = {
     "figures.sinks_by_layer": lambda: figures.sinks_by_layer(_scores()),
     "figures.sensitivities": lambda: figures.sensitivities(NORMS, 0.1 * NORMS, WORDS, NORMS.flip(0)),
     "figures.before_and_after": lambda: figures.before_and_after(data.table("sensitivity_smollm2")),
-    "figures.proxies": lambda: figures.proxies(_ranks()),
+    "figures.proxies": lambda: figures.proxies(RANKS),
     "figures.giants": lambda: figures.giants(_hidden()),
     "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2")),
     "figures.brakes": lambda: figures.brakes(data.table("hiding_smollm2")),
     "figures.answer": lambda: figures.answer(
-        data.table("sensitivity_smollm2"), _ranks(), data.table("hiding_smollm2"), 0.6
+        data.table("sensitivity_smollm2"), RANKS, data.table("hiding_smollm2"), 0.6
     ),
     "measures.sink_table": _sinks,
+    "measures.hiding": lambda: {name: found._asdict() for name, found in _hidden().items()},
     "measures.best_heads": lambda: measures.best_heads(_heads(), (0, 1, 3)),
     "measures.compare_connections": measures.compare_connections,
     "measures.printed_constant": measures.printed_constant,

@@ -1,12 +1,13 @@
 """Calls of chapter 3's figures and tables, each with its cheapest arguments."""
 
 import math
+from unittest import mock
 
 import pandas as pd
 import torch
 from tiny_models import tiny
 
-from helpers import checkpoints, collapse
+from helpers import checkpoints, collapse, probe
 from helpers.chapter3 import figures, measures
 
 GRID = [6, 22, 50]
@@ -52,6 +53,13 @@ def _rows() -> torch.Tensor:
     return rows / rows.sum(-1, keepdim=True)
 
 
+def _merging() -> pd.DataFrame:
+    """With a tokenizer that makes one token of four letters."""
+    fours = lambda model, text: torch.tensor([7] * (len(text) // 4) + [5] * (len(text) % 4))  # noqa: E731
+    with mock.patch.object(probe, "encode", fours):
+        return measures.merging(tiny("llama"), "a", (8, 12))
+
+
 CALLS = {
     "figures.dispersion": lambda: figures.dispersion(6),
     "figures.forgotten": lambda: figures.forgotten(
@@ -92,7 +100,7 @@ CALLS = {
     "figures.copier": lambda: figures.copier(checkpoints.load("copying")),
     "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
     "measures.late": lambda: measures.late(_prefixes()["bf16"]["its own"]),
-    "measures.merging": lambda: measures.merging(tiny("llama"), "ab", (8,)),
+    "measures.merging": _merging,
     "measures.ones_at_the_end": lambda: measures.ones_at_the_end(tiny("llama"), (1, 5), 20, 1),
     "measures.random_digits": lambda: measures.random_digits(12, [3, 12]),
 }

@@ -1,11 +1,19 @@
 """Calls of chapter 4's figures and tables, each with its cheapest arguments."""
 
+from unittest import mock
+
 from helpers import checkpoints, data
 from helpers.chapter4 import asked, figures, measures, trained
 
 
 def _answers():
     return asked.long(data.table("counting_smollm2"))
+
+
+def _asked(line: str):
+    """What `ask` hands to the model, and makes of an answer that repeats it."""
+    with mock.patch.object(asked, "write", lambda model, prompts, new, begun: [f"{begun} 7 of {new}" for _ in prompts]):
+        return asked.ask(None, "ones", "no CoT", line, lengths=[3, 5])
 
 
 CALLS = {
@@ -30,7 +38,9 @@ CALLS = {
         )
         for group in trained.GROUPS
     },
-    "figures.letters_noticed": lambda: figures.letters_noticed(data.table("counting_trained")),
+    "figures.letters_noticed": lambda: figures.letters_noticed(
+        data.table("counting_trained").assign(first_12=0.5, first_24=lambda rows: rows.last_24 / 2)  # told apart
+    ),
     "figures.separators": lambda: figures.separators(data.table("counting_commas")),
     "figures.number_types": lambda: figures.number_types(
         trained.type_accuracy(checkpoints.load("counting"), (8, 16, 32), 16)
@@ -51,6 +61,8 @@ CALLS = {
     "measures.against_ones": lambda: measures.against_ones("comma_separated")._asdict(),
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "measures.evidence": measures.evidence,
+    "asked.ask, own": lambda: _asked("own"),
+    "asked.ask, begun": lambda: _asked("begun"),
     "trained.first_against_last": lambda: trained.first_against_last(data.table("copying_trained")),
 }
 WITHOUT: set[str] = set()

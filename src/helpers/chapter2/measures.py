@@ -31,7 +31,7 @@ TEXT = (
 TEXTS = ("natural", "random", "repeated")
 TOKENS = 48  # of the committed sensitivities
 LENGTH = 128  # tokens of the texts in which a token is hidden
-AFTER = 64  # later losses and changes are those of the tokens after this one
+AFTER = 64  # token 65 is replaced; later losses and changes are those of the tokens after it
 STRETCHES = 6  # of data/prose.txt, beside the lab's own text
 APART = 120  # tokens from the start of one stretch to the next
 DIRECTIONS = 64  # of the committed sensitivities that are not exact
@@ -292,7 +292,7 @@ def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame
 class Hidden(NamedTuple):
     """What becomes of a text when one token is hidden from later ones."""
 
-    loss: float  # nats, mean over the tokens after `AFTER`
+    loss: float  # nats, mean over the tokens after the replaced one, token `AFTER` + 1
     spread: Float[Tensor, " layers"]  # relative change of the states after a replaced token, by layer
     norms: Float[Tensor, "layers n"]  # of all states, by layer
     heir: int  # the token, from 1, with the largest state at half depth, the hidden one left out
@@ -476,7 +476,7 @@ def main() -> None:
         command=command,
         notes=[
             f"{about}, {LENGTH} tokens each",
-            f"token (from 1; 0: none) hidden from all later ones from token `since` on; loss of the tokens after {AFTER}",
+            f"token (from 1; 0: none) hidden from all later ones from token `since` on; loss of the tokens after {AFTER + 1}",
             f"(nats); spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer; heir:",
             "the token with the largest state at half depth, the hidden one left out; times: its norm over the median;",
             "attention: the mean attention that it gets from later tokens",
