@@ -7,6 +7,10 @@ from helpers import data, rope
 from helpers.chapter5 import figures, measures
 
 RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
+SUMS = {
+    "global": {"first_negative": None, "distances": [1, 10, 100], "sums": [1.0, 0.6, 0.2], "limit": 4096},
+    "local": {"first_negative": 90, "distances": [1, 10, 100], "sums": [0.9, 0.4, -0.1], "limit": 512},
+}
 
 
 def _heads(seed: int = 0) -> measures.Heads:
@@ -46,6 +50,7 @@ CALLS = {
     "figures.leads": lambda: figures.leads(lambda m, base: 2 * float(rope.cosine_sum(torch.tensor([m]), 128, base))),
     "figures.bounds": lambda: figures.bounds({1024: 4000, 4096: 18_000, 65_536: 700_000}),
     "figures.shipped": lambda: figures.shipped(tiny("llama")),
+    "figures.context_sums": lambda: figures.context_sums(SUMS),
     "figures.feasible": lambda: figures.feasible(1024, 40),
     **{
         f"figures.scaling, {method}": lambda method=method: figures.scaling(method, 4)
