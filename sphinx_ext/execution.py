@@ -128,7 +128,7 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 return
             start, name, done = time.time(), path.relative_to(root).with_suffix(""), "failed"
             try:
-                await _run(path, root)
+                await run(path, root)
                 done = "executed"
             except CellExecutionError as error:
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
@@ -141,7 +141,7 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
     return errors
 
 
-async def _run(path: Path, root: Path) -> None:
+async def run(path: Path, root: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     target, start = kept(path, root), time.time()
     client = NotebookClient(

@@ -12,7 +12,10 @@ from docutils.parsers.rst import Directive
 
 
 def lectures(root: Path) -> list[dict]:
-    """Title, minutes, number of slides, source and deck name of each lecture, in the order of the book."""
+    """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
+
+    An edition in another language, whose table of words stands beside the notebook, is a lecture of its own.
+    """
     found = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
         path = root / f"{name}.ipynb"
@@ -23,15 +26,21 @@ def lectures(root: Path) -> list[dict]:
             continue
         text = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown")
         kinds = [c["metadata"].get("slideshow", {}).get("slide_type") for c in notebook["cells"]]
-        found.append(
-            {
-                "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
-                "minutes": notebook["metadata"]["lecture"]["minutes"],
-                "slides": sum(kind in ("slide", "subslide") for kind in kinds),
-                "path": path,
-                "deck": f"{path.parent.name}-{path.stem}.html",
-            }
-        )
+        item = {
+            "title": next(line[2:] for line in text.splitlines() if line.startswith("# ")),
+            "minutes": notebook["metadata"]["lecture"]["minutes"],
+            "slides": sum(kind in ("slide", "subslide") for kind in kinds),
+            "path": path,
+            "chapter": path.parent.name if path.parent.name[0].isdigit() else "",
+            "deck": f"{path.parent.name}-{path.stem}.html" if path.parent.name[0].isdigit() else f"{path.stem}.html",
+            "language": "en",
+            "words": None,
+        }
+        found.append(item)
+        for words in sorted(path.parent.glob(f"{path.stem}.*.json")):
+            own = json.loads(words.read_text())["frame"]
+            edition = {"title": own["title"], "deck": f"{words.stem}.html", "language": own["language"], "words": words}
+            found.append(item | edition)
     return found
 
 
@@ -39,7 +48,7 @@ class Lectures(Directive):
     def run(self):
         root = Path(self.state.document.settings.env.srcdir)
         rows = "".join(
-            f'<tr><td>{item["path"].parent.name[0]} {item["path"].stem}</td><td><a href="../slides/{item["deck"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
+            f'<tr><td>{item["chapter"][:1] or "The"} {item["path"].stem}</td><td><a href="../slides/{item["deck"]}" lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
             f'<td>{item["minutes"]} min</td><td><a href="../slides/{item["deck"]}?print-pdf">print</a></td></tr>'
             for item in lectures(root)
         )

@@ -3,8 +3,10 @@
 python tools/slides.py [PART OF A NAME]
 """
 
+import json
 import posixpath
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -20,14 +22,24 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
+from editions import WEIGHTS  # noqa: E402
+from editions import executed as edition  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 
+from helpers.claims import CLAIMS  # noqa: E402
 from helpers.scorecard import slug  # noqa: E402
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
+FRAME = {
+    "course": "Connection Bottlenecks in Attention",
+    "length": "The talk · {minutes} minutes",
+    "place": "The talk",
+    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
+    "row": "The page of this claim",
+}
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -41,7 +53,7 @@ def kind(cell: nbformat.NotebookNode) -> str:
     return cell.metadata.get("slideshow", {}).get("slide_type", "-")
 
 
-def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int) -> None:
+def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
     """Name the course, the chapter and the length on the first slide, with the first picture that is to come."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     shown = [
@@ -49,14 +61,21 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int) -> N
     ]
     pictures = [found[0] for found in (re.search(r"<img\b[^>]*>", text) for text in shown) if found]
     picture = f'<figure class="opening">{pictures[0]}</figure>' if pictures else ""
-    what = f"Chapter {item['path'].parent.name[0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
-    first.source = f'<p class="course">Connection Bottlenecks in Attention</p>\n\n{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
+    if item["chapter"]:
+        what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
+    else:
+        what = frame["length"].format(minutes=item["minutes"])
+    first.source = (
+        f'<p class="course">{frame["course"]}</p>\n\n{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
+    )
 
 
-def last_slide(notebook: nbformat.NotebookNode, following: dict | None) -> None:
+def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict) -> None:
     """Say on the last slide what comes next."""
     last = [cell for cell in notebook.cells if kind(cell) not in ("notes", "skip")][-1]
-    if following is None:
+    if not item["chapter"]:
+        text = frame["next"]
+    elif following is None:
         text = "This was the last lecture. What held, and what did not, stands on the scorecard."
     else:
         text = f'Next: <a href="{following["deck"]}">{following["title"]}</a>. {question(following["path"])}'
@@ -64,6 +83,20 @@ def last_slide(notebook: nbformat.NotebookNode, following: dict | None) -> None:
         f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}
     )
     notebook.cells.insert(notebook.cells.index(last) + 1, new)
+
+
+def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
+    """On a slide with claims, a QR code of the page that shows the first one, where the site has an address."""
+    for cell in notebook.cells:
+        for output in cell.get("outputs", []):
+            shown = output.get("data", {}).get("text/html", "")
+            if address and (named := re.search(r'data-claim="(\w+)"', shown)):
+                page, _, heading = CLAIMS[named[1]].shown.partition("#")
+                page = f"chapters/{page}.html#{slug(heading)}"
+                code = segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
+                output["data"]["text/html"] = (
+                    f'{shown}<a class="code" href="../{page}" aria-label="{frame["row"]}">{code}</a>'
+                )
 
 
 def typeset(text: str) -> str:
@@ -106,12 +139,10 @@ def page_links(page: str, source: Path) -> str:
     """The deck with the links of its notebook leading to the built pages."""
 
     def there(match: re.Match) -> str:
-        name = f"{source.parent.name}/{match[1] or source.stem}"
-        return (
-            f'href="../{posixpath.normpath(f"chapters/{name}")}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
-        )
+        name = f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
+        return f'href="../{posixpath.normpath(name)}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
 
-    return LINK.sub(there, page)
+    return LINK.sub(there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#'))
 
 
 def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
@@ -144,25 +175,46 @@ def main() -> None:
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
         (out / old).unlink()
-    pairs = [pair for pair in zip(found, [*found[1:], None], strict=True) if only in pair[0]["deck"]]
-    execute([item["path"] for item, _ in pairs], ROOT)
-    for item, following in pairs:
-        notebook = executed(item["path"], ROOT)
+    chapter = [item for item in found if item["chapter"]]
+    following = {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
+    chosen = [item for item in found if only in item["deck"]]
+    execute(list(dict.fromkeys(item["path"] for item in chosen)), ROOT)
+    for item in chosen:
+        frame = FRAME | (json.loads(item["words"].read_text())["frame"] if item["words"] else {})
+        notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
-        title_slide(notebook, item, len(chapters))
+        title_slide(notebook, item, len(chapters), frame)
         speaker_notes(notebook)
         notes_first(notebook)
         live_links(notebook, item)
-        last_slide(notebook, following)
-        place = "".join(
-            f"<b>● {k + 1}</b> " if name == item["path"].parent.name else "○ " for k, name in enumerate(chapters)
-        )
-        settings = {"style": style, "script": script, "title": item["title"], "place": f"{place} {item['title']}"}
-        page, _ = exporter.from_notebook_node(notebook, settings)
+        claim_links(notebook, frame, repository())
+        last_slide(notebook, item, following.get(item["deck"]), frame)
+        if item["chapter"]:
+            dots = (f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ " for k, name in enumerate(chapters))
+            place = "".join(dots) + f" {item['title']}"
+        else:
+            place = f"<b>{frame['place']}</b>"
+        settings = {"style": style, "script": script, "title": item["title"], "place": place}
+        page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
+        if item["words"]:
+            page = page.replace("</style>", f"{fonts(item['words'].stem, out)}</style>", 1)
         (out / item["deck"]).write_text(OPENING.sub(callout, page_links(page, item["path"])))
         print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
+
+
+def fonts(stem: str, out: Path) -> str:
+    """Lay an edition's fonts beside its deck; the style that names them."""
+    faces = []
+    for weight in WEIGHTS:
+        name = f"{stem}-{weight}.woff"
+        shutil.copy(ROOT / "_build/editions" / name, out / name)
+        faces.append(
+            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; src: url("{name}") format("woff"); }}'
+        )
+    shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
+    return "\n".join(faces)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
 // Lists come one by one, and type grows with the room that a slide leaves.
-const HEIGHT = 664, WIDTH = 1240, LARGEST = 1.5, AIRIEST = 1.5;
+// A slide is 1280 pixels wide and 720 high, or 960 on a projector of 4:3.
+const TALL = innerWidth / innerHeight < 1.5 && innerWidth > 700 && !location.search.includes("print-pdf");
+const HEIGHT = TALL ? 904 : 664, WIDTH = 1240, LARGEST = 1.5, AIRIEST = 1.5;
 
 document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   const items = [...list.children];

@@ -12,7 +12,7 @@ from IPython.display import HTML
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
-from helpers import compute
+from helpers import compute, words
 from helpers.widget import live, picture, still
 from helpers.widget.controls import Control, control
 
@@ -35,9 +35,11 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, not be empty")
-    caption = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    caption = f"<figcaption>{html.escape(words.said(caption))}</figcaption>" if caption else ""
     style = f"<style>{picture.STYLE}</style>"
-    return HTML(f'<figure class="still" style="margin:1em 0">{style}{picture.image(figure, alt)}{caption}</figure>')
+    return HTML(
+        f'<figure class="still" style="margin:1em 0">{style}{picture.image(figure, words.said(alt))}{caption}</figure>'
+    )
 
 
 def explore(

@@ -13,6 +13,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image
 
+from helpers import words
+
 MOST_ROWS = 15
 DPI = 120
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
@@ -41,6 +43,7 @@ def image(figure: Any, alt: str) -> str:
         figure = figure.figure
     if not isinstance(figure, Figure):
         raise ValueError(f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}")
+    words.reword(figure)
     drawn, packed = io.BytesIO(), io.BytesIO()
     figure.set_dpi(DPI)
     figure.savefig(drawn, format="rgba", dpi=DPI)

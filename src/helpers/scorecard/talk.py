@@ -1,0 +1,75 @@
+"""What the talk's notebook shows beside the figures of the chapters: claims with their verdicts, corrections, numbers."""
+
+import html
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from IPython.display import HTML
+
+from helpers import compute, scorecard, widget, words
+from helpers.claims import CORRECTED, FAILS
+from helpers.scorecard.answer import BOTTLENECKS, _claim
+
+STYLE = (
+    ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
+    ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
+    "text-decoration:none;color:inherit;white-space:nowrap}"
+    ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
+    ".talk-note{font-size:max(22px,.9em)}"
+    ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
+)
+
+
+def figure(drawn: tuple[Any, str], caption: str = "", alt: str = "") -> HTML:
+    """A chapter's figure; its finding is the text for who does not see it, unless another is given."""
+    return widget.show(drawn[0], alt=alt or drawn[1], caption=caption)
+
+
+def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
+    """Claims as the talk makes them, each with its verdict as a chip that leads to its row of the scorecard.
+
+    Args:
+        rows: by the name of a claim its words, or a pair of its words and a remark: where the claim fails, or holds
+            in part, the remark is marked as the correction.
+
+    Raises:
+        ValueError: a claim is named that there is not.
+    """
+    lines = []
+    for name, row in rows.items():
+        text, remark = (row, "") if isinstance(row, str) else row
+        verdict = scorecard.found(_claim(name)).verdict
+        label = "Correction" if verdict in (FAILS, CORRECTED) else "Note"
+        sign, colour = scorecard.LOOKS[verdict]
+        page = "scorecard.html" if compute.building() else "scorecard.ipynb"
+        chip = (
+            f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
+            f'href="{page}#{name}">{sign} {html.escape(words.said(verdict))}</a>'
+        )
+        mark = "talk-remark talk-correction" if verdict in (FAILS, CORRECTED) else "talk-remark"
+        remark = f"{html.escape(words.said(label))}: {html.escape(words.said(remark))}" if remark else ""
+        marked = f'<br><span class="{mark}">{remark}</span>' if remark else ""
+        lines.append(f'<p class="talk-claim">{html.escape(words.said(text))} {chip}{marked}</p>')
+    return HTML(f'<style>{STYLE}</style><div class="talk-claims">{"".join(lines)}</div>')
+
+
+def note(text: str, **numbers: str) -> HTML:
+    """A sentence with numbers that the cell computes, `{name}` for each.
+
+    >>> "4 tokens" in note("Heard by {n} tokens", n="4").data
+    True
+    """
+    return HTML(f'<style>{STYLE}</style><p class="talk-note">{html.escape(words.said(text).format(**numbers))}</p>')
+
+
+def places() -> HTML:
+    """The six places where something is lost, with what helps."""
+    head = "".join(f'<th scope="col">{html.escape(words.said(text))}</th>' for text in ("Where", "What helps"))
+    rows = "".join(
+        f'<tr><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
+        f"<td>{html.escape(words.said(each.helps))}</td></tr>"
+        for each in BOTTLENECKS
+    )
+    return HTML(
+        f'<style>{STYLE}</style><table class="talk-places"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+    )

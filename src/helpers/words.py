@@ -1,0 +1,113 @@
+"""Figures and findings in another language: what is drawn and said is looked up in a table of words.
+
+A table maps English to the other language. `{}` in an entry stands for a number, which is taken over as it is, `{a}` for
+any words, which are looked up in turn: one entry serves however often the numbers change. Without a table nothing happens.
+"""
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
+
+from helpers import require
+
+NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
+HOLE = re.compile(r"\{(\w*)\}")
+missing: list[str] = []  # what was to be said and no entry had
+_entries: list[tuple[re.Pattern, str]] = []
+
+
+def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> None:
+    """Say and draw in the words of a table from now on, with fonts that have its characters; None ends it.
+
+    Raises:
+        ValueError: an entry is no text, or its translation drops or invents a number or a name.
+    """
+    new = []
+    for english, other in (table or {}).items():
+        require.text("table", english)
+        require.text("table", other)
+        names = sorted(HOLE.findall(english))
+        if names != sorted("" if name.isdigit() else name for name in HOLE.findall(other)):
+            raise ValueError(f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}")
+        new.append((_pattern(english), other))
+    _entries[:] = new
+    missing.clear()
+    for path in fonts:
+        fontManager.addfont(path)
+    own = {font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}}
+    plt.rcParams["font.family"] = ["DejaVu Sans", *sorted(own)] if own else ["sans-serif"]
+
+
+@contextlib.contextmanager
+def given(table: Mapping[str, str], fonts: Sequence[Path | str] = ()) -> Iterator[None]:
+    """`use` for the length of a block.
+
+    >>> with given({"{} tokens": "{} 个 token"}):
+    ...     said("1,000 tokens")
+    '1,000 个 token'
+    """
+    use(table, fonts)
+    try:
+        yield
+    finally:
+        use(None)
+
+
+def said(text: str) -> str:
+    """The text in the words of the table; unchanged where there is none, and noted in `missing` where it has no entry.
+
+    >>> said("as it is")
+    'as it is'
+    """
+    require.text("text", text)
+    if not _entries or not re.search(r"[A-Za-z]{2}", re.sub(r"\$[^$]*\$", "", text)):
+        return text
+    for pattern, other in _entries:
+        if found := pattern.fullmatch(text):
+            numbers = [value for name, value in zip(pattern.groupindex, found.groups(), strict=True) if name[0] == "n"]
+            words = {name[1:]: said(value) for name, value in found.groupdict().items() if name[0] == "w"}
+            order = iter(numbers)
+            return HOLE.sub(
+                lambda hole, order=order, numbers=numbers, words=words: (
+                    next(order) if not hole[1] else numbers[int(hole[1])] if hole[1].isdigit() else words[hole[1]]
+                ),
+                other,
+            )
+    missing.append(text)
+    return text
+
+
+def reword(figure: Figure) -> None:
+    """Put everything that a figure says into the words of the table."""
+    if not _entries:
+        return
+    for axis in figure.findobj(Axis):
+        for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
+            if isinstance(formatter, FixedFormatter):
+                formatter.seq = [said(str(text)) for text in formatter.seq]
+    ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
+    for text in figure.findobj(Text):
+        if text not in ticks:
+            text.set_text(said(text.get_text()))
+
+
+def _pattern(english: str) -> re.Pattern:
+    """What an entry fits: numbers for `{}`, the fewest words for `{a}`."""
+    parts, count = [], 0
+    for k, part in enumerate(HOLE.split(english)):
+        if k % 2 == 0:
+            parts.append(re.escape(part))
+        elif part:
+            parts.append(f"(?P<w{part}>.+?)")
+        else:
+            parts.append(f"(?P<n{count}>{NUMBER})")
+            count += 1
+    return re.compile("".join(parts), re.S)
