@@ -8,6 +8,7 @@ import posixpath
 import re
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -39,13 +40,14 @@ FRAME = {
     "place": "The talk",
     "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
     "row": "The page of this claim",
+    "kinds": {},  # the first word of a box, where it is not English
 }
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
-def callout(match: re.Match) -> str:
-    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does."""
-    kind = match[2].lower()
+def callout(match: re.Match, kinds: dict[str, str]) -> str:
+    """Give a blockquote the class of its first bold word, as `sphinx_ext/callouts.py` does; `kinds` in other languages."""
+    kind = kinds.get(match[2], match[2].lower())
     return f'<blockquote class="callout {kind}">{match[1]}' if kind in KINDS else match[0]
 
 
@@ -200,7 +202,9 @@ def main() -> None:
         page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
         if item["words"]:
             page = page.replace("</style>", f"{fonts(item['words'].stem, out)}</style>", 1)
-        (out / item["deck"]).write_text(OPENING.sub(callout, page_links(page, item["path"])))
+        (out / item["deck"]).write_text(
+            OPENING.sub(partial(callout, kinds=frame["kinds"]), page_links(page, item["path"]))
+        )
         print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
 
 

@@ -5,6 +5,7 @@ any words, which are looked up in turn: one entry serves however often the numbe
 """
 
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -93,6 +94,9 @@ def reword(figure: Figure) -> None:
         for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
             if isinstance(formatter, FixedFormatter):
                 formatter.seq = [said(str(text)) for text in formatter.seq]
+            elif isinstance(getattr(formatter, "func", None), functools.partial):  # of Axis.set_ticks with labels
+                labels = formatter.func.args[0]
+                labels.update({place: said(str(text)) for place, text in labels.items()})
     ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
     for text in figure.findobj(Text):
         if text not in ticks:

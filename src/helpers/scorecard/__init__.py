@@ -1,5 +1,6 @@
 """The scorecard gathers the claims of all chapters, measures each once, and shows them with their verdicts."""
 
+import functools
 import html
 import json
 import os
@@ -74,9 +75,14 @@ def _kept(claim: Claim) -> Path | None:
     root = closure.tables().parent
     if not (root / "pyproject.toml").is_file():
         return None
-    pins = (root / "requirements.txt").read_text()
-    key = closure.key(f"from {claim.measure.__module__.rpartition('.')[0]} import claims", pins)
-    return root / "_build/claims" / claim.name / f"{key}.json"
+    chapter = claim.measure.__module__.rpartition(".")[0]
+    return root / "_build/claims" / claim.name / f"{_key(chapter, (root / 'requirements.txt').read_text())}.json"
+
+
+@functools.cache
+def _key(chapter: str, pins: str) -> str:
+    """What the measurements of a chapter's claims depend on: read once, since it takes long."""
+    return closure.key(f"from {chapter} import claims", pins)
 
 
 def summary() -> HTML:

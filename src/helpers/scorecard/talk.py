@@ -59,7 +59,7 @@ def note(text: str, **numbers: str) -> HTML:
     >>> "4 tokens" in note("Heard by {n} tokens", n="4").data
     True
     """
-    return HTML(f'<style>{STYLE}</style><p class="talk-note">{html.escape(words.said(text).format(**numbers))}</p>')
+    return HTML(f'<style>{STYLE}</style><p class="talk-note">{html.escape(words.said(text.format(**numbers)))}</p>')
 
 
 def places() -> HTML:

@@ -1,0 +1,216 @@
+"""The talk: each slide of the talk that the course began as has its place, in both languages, with verdicts and time kept."""
+
+import ast
+import itertools
+import json
+import re
+from collections import Counter
+
+import editions
+import nbformat
+import pytest
+import slides
+from conftest import ROOT
+from fontTools.ttLib import TTFont
+from matplotlib.figure import Figure
+
+from helpers import scorecard, style, widget, words
+from helpers.claims import CLAIMS, CORRECTED, FAILS
+from helpers.scorecard import talk
+
+PATH = ROOT / "chapters/talk.ipynb"
+TABLE = ROOT / "chapters/talk.zh.json"
+NOTEBOOK = json.loads(PATH.read_text())
+LECTURE = NOTEBOOK["metadata"]["lecture"]
+OTHER = json.loads(TABLE.read_text())
+CELLS = {cell["id"]: "".join(cell["source"]) for cell in NOTEBOOK["cells"]}
+SLIDES = [c["id"] for c in NOTEBOOK["cells"] if c["metadata"].get("slideshow", {}).get("slide_type") == "slide"]
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.+)\n-->", re.S)
+CUES = {name.removesuffix("-cue"): CUE.fullmatch(text) for name, text in CELLS.items() if name.endswith("-cue")}
+SPOKEN = {
+    "English": {name: len(cue[2].split()) / 130 for name, cue in CUES.items()},
+    "Chinese": {
+        name: len(re.sub(r"\s", "", CUE.fullmatch(OTHER["cells"][f"{name}-cue"]["text"])[2])) / 240 for name in CUES
+    },
+}
+DECKS = {"English": ROOT / "_build/html/slides/talk.html", "Chinese": ROOT / "_build/html/slides/talk.zh.html"}
+MATH = re.compile(r"\$\$?[^$]+\$\$?")
+NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+
+
+def minutes(name):
+    return float(CUES[name][1])
+
+
+def test_each_slide_of_the_first_talk_has_its_place_in_its_order():
+    covers = LECTURE["covers"]
+    assert [row["slide"] for row in covers] == [*range(1, 24)], "the talk of May 2025 has 23 slides"
+    for row in covers:
+        assert row["by"], f"slide {row['slide']} has no place"
+        assert set(row["by"]) <= set(SLIDES), f"slide {row['slide']} is covered by what is no slide"
+    starts = [SLIDES.index(row["by"][0]) for row in covers]
+    assert starts == sorted(starts), "the slides follow the order of the first talk"
+
+
+def test_the_minutes_add_up_and_there_are_places_to_stop():
+    assert list(CUES) == SLIDES, "every slide has one cue"
+    assert sum(map(minutes, SLIDES)) == LECTURE["minutes"] == 45
+    sofar = dict(zip(SLIDES, itertools.accumulate(map(minutes, SLIDES)), strict=True))
+    assert sorted(LECTURE["stops"].values()) == [10, 20, 30]
+    for name, minute in LECTURE["stops"].items():
+        assert sofar[name] == minute, f"after {name} {sofar[name]} minutes have gone, not {minute}"
+
+
+@pytest.mark.parametrize("language", SPOKEN)
+def test_what_is_said_fits_the_time(language):
+    """130 English words or 240 Chinese characters a minute, and room for a pause on every slide."""
+    for name, spoken in SPOKEN[language].items():
+        assert 0.5 * minutes(name) <= spoken <= 1.05 * minutes(name), f"{name}: {spoken:.2f} of {minutes(name)} minutes"
+    assert 28 <= sum(SPOKEN[language].values()) <= 45
+
+
+def named():
+    """The claims that the notebook shows: by name, whether a remark stands with it."""
+    found = []
+    for cell in NOTEBOOK["cells"]:
+        if cell["cell_type"] == "code" and "talk.says" in (source := "".join(cell["source"])):
+            for node in ast.walk(ast.parse(source)):
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "talk.says":
+                    rows = node.args[0]
+                    found += [(k.value, isinstance(v, ast.Tuple)) for k, v in zip(rows.keys, rows.values, strict=True)]
+    return found
+
+
+def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
+    rows = named()
+    assert len(rows) > 40
+    known = {claim.name for claim in scorecard.claims()}
+    assert {name for name, _ in rows} <= known, "a chip leads to a row that exists"
+    for name, remark in rows:
+        if scorecard.found(CLAIMS[name]).verdict in (FAILS, CORRECTED):
+            assert remark, f"{name} needs a correction: its verdict is {scorecard.found(CLAIMS[name]).verdict!r}"
+
+
+def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
+    verdict = scorecard.found(CLAIMS["tree_closed_form"]).verdict
+    shown = talk.says({"tree_closed_form": ("As the talk has it.", "as it is.")}).data
+    assert f'data-verdict="{verdict}"' in shown
+    assert "#tree_closed_form" in shown
+    assert ("talk-correction" in shown) == (verdict in (FAILS, CORRECTED))
+    with pytest.raises(ValueError, match="name"):
+        talk.says({"no_such_claim": "What it says."})
+
+
+def test_no_cell_of_the_other_language_is_out_of_date():
+    assert editions.stale(PATH, TABLE) == [], "translate the cells that have changed in chapters/talk.zh.json"
+
+
+def test_a_changed_cell_is_noticed(tmp_path):
+    for path in (PATH, TABLE):
+        (tmp_path / path.name).write_text(path.read_text())
+    changed = json.loads(PATH.read_text())
+    cell = next(c for c in changed["cells"] if c["id"] == "talk-open")
+    cell["source"] = ["## What else is open\n"]
+    (tmp_path / PATH.name).write_text(json.dumps(changed))
+    assert editions.stale(tmp_path / PATH.name, tmp_path / TABLE.name) == ["talk-open"]
+
+
+def test_formulas_and_numbers_are_the_same_in_both_languages():
+    for name, entry in OTHER["cells"].items():
+        here, there = CELLS[name], entry["text"]
+        assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
+        if name.endswith("-cue"):
+            assert CUE.fullmatch(here)[1] == CUE.fullmatch(there)[1], f"{name}: the minutes differ"
+            continue
+        here, there = (NUMBER.findall(MATH.sub("", text)) for text in (here, there))
+        if name != "talk-page":
+            assert sorted(here) == sorted(there), f"{name}: the numbers differ"
+    for english, other in OTHER["words"].items():
+        plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
+        assert sorted(NUMBER.findall(plain[0])) == sorted(NUMBER.findall(plain[1])), f"{english!r}: the numbers differ"
+    words.use(editions.words(TABLE))
+    words.use(None)
+
+
+def test_the_other_language_is_written_as_it_is_printed():
+    """Full-width punctuation between Chinese characters, no space beside it."""
+    for name, entry in OTHER["cells"].items():
+        text = MATH.sub("", entry["text"])
+        assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"{name}: half-width punctuation after a character"
+        assert not re.search(r"\s[，。；：！？]", text), f"{name}: a space before punctuation"
+
+
+def test_words_keep_numbers_and_look_up_names():
+    table = {"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}
+    with words.given(table):
+        assert words.said("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
+        assert words.said("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
+        assert words.said("12") == "12"
+        assert words.missing == []
+        assert words.said("At no time") == "At no time"
+        assert words.missing == ["At no time"]
+    assert words.said("the first") == "the first"
+    with pytest.raises(ValueError, match="numbers"):
+        words.use({"{} tokens": "token"})
+
+
+def test_a_figure_is_drawn_in_the_words_of_the_table():
+    ax = style.axes("Two points", "n (tokens)", "distance")
+    ax.plot([1, 2], [1, 2], label="a line")
+    ax.set_xticks([1, 2], ["first place", "second"])
+    ax.legend()
+    with words.given(
+        {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
+    ):
+        widget.show(ax, alt="Two points")
+        assert words.missing == ["second"]
+    drawn = {text.get_text() for text in ax.figure.findobj(lambda artist: hasattr(artist, "get_text"))}
+    assert {"TWO POINTS", "N (TOKENS)", "DISTANCE", "A LINE", "FIRST PLACE"} <= drawn
+    assert isinstance(ax.figure, Figure)
+
+
+def test_codes_are_drawn_only_where_the_book_has_an_address():
+    def notebook():
+        shown = talk.says({"tree_closed_form": ("As it is.", "as it is.")}).data
+        output = nbformat.v4.new_output("display_data", {"text/html": shown})
+        return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[output])])
+
+    with_one, without = notebook(), notebook()
+    slides.claim_links(with_one, slides.FRAME, "https://github.com/some/book")
+    slides.claim_links(without, slides.FRAME, "")
+    assert '<a class="code" href="../chapters/1-over-squashing/lesson.html#' in str(with_one)
+    assert "<svg" in str(with_one)
+    assert 'class="code"' not in str(without)
+
+
+@pytest.mark.site
+def test_the_built_decks_say_the_same_in_two_languages():
+    decks = {language: path.read_text() for language, path in DECKS.items()}
+    assert '<html lang="en">' in decks["English"]
+    assert '<html lang="zh-CN">' in decks["Chinese"]
+    scores = (ROOT / "_build/html/chapters/scorecard.html").read_text()
+    chips = {}
+    for language, text in decks.items():
+        chips[language] = re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text)
+        for name, verdict in chips[language]:
+            row = re.search(rf'id="{name}" data-verdict="([^"]+)"', scores)
+            assert row, f"{name} has no row on the scorecard"
+            assert row[1] == verdict, f"{name}: {verdict} in the talk, {row[1]} on the scorecard"
+    assert chips["English"] == chips["Chinese"]
+    alts = {language: re.findall(r'<img[^>]* alt="([^"]*)"', text) for language, text in decks.items()}
+    assert len(alts["English"]) == len(alts["Chinese"]) > 25
+    for here, there in zip(alts["English"], alts["Chinese"], strict=True):
+        assert sorted(NUMBER.findall(here)) == sorted(NUMBER.findall(there)), (here, there)
+        assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"
+
+
+@pytest.mark.site
+def test_nothing_of_the_other_edition_is_left_in_english_and_no_character_is_missing():
+    assert editions.missing(editions.executed(TABLE)) == [], "add these to `words` of chapters/talk.zh.json"
+    text = re.sub(r'src="data:[^"]*"', "", DECKS["Chinese"].read_text())
+    used = {character for character in text if "⺀" <= character <= "￯"}
+    for weight in editions.WEIGHTS:
+        font = TTFont(ROOT / f"_build/html/slides/talk.zh-{weight}.woff")
+        assert {c for c in used if ord(c) not in font.getBestCmap()} == set(), "no font has these"
+    for path in (ROOT / "_build/html/slides").glob("talk.zh-*.woff"):
+        assert path.stat().st_size < 400_000, "a font holds the characters in use, no more"
