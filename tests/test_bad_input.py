@@ -35,7 +35,7 @@ from helpers.tasks import Copying
 from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
-NO_TOOLS = re.compile(r"widget|drawing|predict|claims|checks|scorecard|report|sources|closure|require|chapter\d+")
+NO_TOOLS = re.compile(r"widget|drawing|words|predict|claims|checks|scorecard|report|sources|closure|require|chapter\d+")
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
