@@ -253,8 +253,8 @@ def deeper(name: str) -> tuple[Axes, str]:
     ax.set_xticks(times, map(str, times))
     ax.minorticks_off()
     style.label(ax)
-    return ax, f"From D = {layers[0]} to {layers[-1]} layers. " + "; ".join(
-        f"{kind}: own {style.number(rows[0][1])} to {style.number(rows[-1][1])}, far {style.number(rows[0][0])} to "
+    return ax, f"From D = {layers[0]} to {layers[-1]} layers. " + ". ".join(
+        f"{kind.capitalize()}: own {style.number(rows[0][1])} to {style.number(rows[-1][1])}, far {style.number(rows[0][0])} to "
         f"{style.number(rows[-1][0])}, highest at {times[max(range(len(rows)), key=lambda k: rows[k][0])]} D"
         for kind, rows in heard.items()
     ) + "."
