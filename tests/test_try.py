@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import urllib.parse
 
+import browser
 import live
 import pytest
 import torch
@@ -225,7 +226,7 @@ def test_opened_as_a_file_the_page_says_how_to_serve_it(chromium):
 @pytest.fixture(scope="module")
 def loaded(chromium, site):
     """The page with the model loaded, once for the tests below; other hosts are blocked."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 900})
+    context = chromium.new_context(viewport={"width": 1280, "height": 900}, service_workers="block")
     context.set_default_timeout(120_000)  # a busy machine is slow, not broken
     page = context.new_page()
     page.errors, page.foreign = [], []
@@ -374,7 +375,7 @@ def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
 @pytest.mark.slow
 def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium, site):
     files = [file["name"] for file in json.loads((ROOT / "_build/html/live/model.json").read_text())["files"]]
-    context = chromium.new_context()
+    context = chromium.new_context(service_workers="block")
     context.set_default_timeout(120_000)
     page, asked, fault = context.new_page(), [], {"abort": files[3], "damage": files[2]}
 
@@ -411,6 +412,80 @@ def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium
     page.click("[data-do=load]")
     page.wait_for_selector("[data-computed]")
     context.close()
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_a_browser_without_room_says_so_and_works_on(chromium, site):
+    context = chromium.new_context()
+    context.set_default_timeout(300_000)
+    page = context.new_page()
+    page.goto(f"{site}/live/index.html")
+    limits = context.new_cdp_session(page)
+    limits.send("Storage.overrideQuotaForOrigin", {"origin": site, "quotaSize": 2_000_000})
+    page.click("[data-do=load]")
+    page.wait_for_selector("[data-computed]")
+    said = page.inner_text(".live-status")
+    assert "no room to keep the model, so the next visit loads it again" in said
+    assert " tokens in " in said
+    assert page.locator(".live-status.bad").count() == 0
+    context.close()
+
+
+BOTH = """async (ids) => {
+  const { engine } = await import("/live/engine.js"), change = await import("/live/change.js");
+  const found = {};
+  for (const threads of [1, 2]) {
+    const ask = engine(() => {}), facts = await ask("load", { threads }), use = change.checked({}, facts.shape);
+    const made = await ask("forward", { ids, rows: [ids.length - 1], want: ["logits"], ...change.tables(use, facts.shape, 0, ids.length),
+      bias: change.bias(use, 0, ids.length), gain: change.gain(use, facts.shape) });
+    found[threads] = { threads: facts.threads, seconds: made.seconds, logits: [...made.logits] };
+  }
+  return found;
+}"""
+
+
+@pytest.mark.site
+@pytest.mark.slow
+def test_the_page_opens_without_a_network_once_its_model_was_loaded_and_then_has_threads(chromium):
+    context = chromium.new_context()
+    context.set_default_timeout(300_000)
+    page, errors = context.new_page(), []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    with browser.served(ROOT / "_build/html") as site:
+        page.goto(f"{site}/live/index.html")
+        assert not page.evaluate("crossOriginIsolated"), "this host sends no headers"
+        assert page.evaluate("navigator.serviceWorker.getRegistrations().then(all => all.length)") == 0, (
+            "nothing unasked"
+        )
+        page.click("[data-do=load]")
+        page.wait_for_selector("[data-computed]")
+        page.wait_for_function("navigator.serviceWorker.controller")
+    page.reload()  # the server is gone
+    assert page.evaluate("crossOriginIsolated")
+    page.click("[data-do=load]")
+    page.wait_for_selector("[data-computed]")
+    assert " tokens in " in page.inner_text(".live-status")
+    page.goto(f"{site}/live/small.html")
+    page.wait_for_selector("#small[data-drawn]")
+    assert errors == []
+    found = page.evaluate(BOTH, list(range(100, 164)))
+    assert [found[k]["threads"] for k in "12"] == [1, 2]
+    gaps = [abs(a - b) for a, b in zip(found["1"]["logits"], found["2"]["logits"], strict=True)]
+    assert max(gaps) < 1e-4
+    context.close()
+
+
+def test_the_service_worker_keeps_every_file_of_the_page_and_no_part_of_the_model():
+    folder = ROOT / "_build/html/live"
+    script = (folder / "offline.js").read_text()
+    kept = json.loads(re.search(r"FILES = (\[.*?\]);", script)[1])
+    assert re.search(r'VERSION = "[0-9a-f]{12}"', script)
+    assert {"index.html", "small.html", "worker.js", "model.json"} <= set(kept)
+    assert not [name for name in kept if re.match(r"(model|runtime|tokenizer)-[0-9a-f]+\.", name)]
+    for page in ("index.html", "small.html"):
+        for name in re.findall(r'(?:src|href)="([^":/]+\.(?:js|css))"', (folder / page).read_text()):
+            assert name in kept
 
 
 @pytest.mark.site

@@ -128,6 +128,17 @@ def laid() -> None:
             shutil.copyfile(path, target)
 
 
+def kept_offline() -> None:
+    """Tell the service worker what it keeps: the page's own files, under a hash of them; not the parts of the model."""
+    parts = {file["name"] for file in json.loads((SITE / "model.json").read_text())["files"]}
+    names = sorted(path.name for path in SITE.iterdir() if path.name not in parts | {"offline.js"})
+    digest = hashlib.sha256(b"".join((SITE / name).read_bytes() for name in names)).hexdigest()[:12]
+    script = (SITE / "offline.js").read_text()
+    (SITE / "offline.js").write_text(
+        script.replace('VERSION = "", FILES = []', f'VERSION = "{digest}", FILES = {json.dumps(names)}')
+    )
+
+
 def main() -> None:
     start, now = time.time(), key()
     kept = OUT / ".key"
@@ -135,6 +146,7 @@ def main() -> None:
         made()
         kept.write_text(now)
     laid()
+    kept_offline()
     size = sum(path.stat().st_size for path in SITE.iterdir())
     print(f"the model in the page: {size / 1e6:.0f} MB in {time.time() - start:.0f} s", flush=True)
 

@@ -14,7 +14,7 @@ const QUARTERS = ["fastest", "second", "third", "slowest"];
 const NAMES = { sink: "sink", diagonal: "diagonal", previous: "previous token", slash: "slash further back" };
 
 let state = change.fromLink(location.hash.length > 1 ? location.hash : first);
-let ask, facts, shape, loading = false;
+let ask, facts, shape, loading = false, unkept = ""; // unkept: what the browser could not keep, in a sentence
 let run = 0; // which computation is the newest
 let made = null; // what the views show
 let waiting; // for the end of typing
@@ -210,10 +210,11 @@ async function load() {
   button.disabled = true;
   bar.hidden = false;
   ask ??= engine(({ progress, arrived, total, starting, note }) => {
-    if (note) return status(note);
+    if (note) return status((unkept = note));
     bar.value = progress;
     status(starting ? "Starting the model …" : `Loading: ${Math.round(arrived / 1e6)} of ${Math.round(total / 1e6)} MB`);
   });
+  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {}); // a convenience: without it, all else works
   try {
     facts = await ask("load");
     shape = facts.shape;
@@ -291,7 +292,7 @@ async function compute() {
     root.dispatchEvent(new CustomEvent("computed", { detail: { ...made, state: { ...state } } }));
     root.dataset.computed = String(number);
     const took = `${found.after.length} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`;
-    status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer.`);
+    status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer. ${unkept}`);
     draw();
   } catch (error) {
     if (number !== run) return;

@@ -51,7 +51,7 @@ async function part(file, store, progress) {
   throw new Error(`${file.name} could not be loaded (${trouble}). What has arrived is kept: press the button to go on.`);
 }
 
-async function load() {
+async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcurrency >> 1)) }) {
   if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function")
     throw new Error("This browser has no WebAssembly (or is too old for this page), which the model needs.");
   if (!self.crypto?.subtle) throw new Error("The model loads over https or from localhost only: elsewhere a browser cannot check what it loads.");
@@ -81,7 +81,7 @@ async function load() {
   self.postMessage({ progress: 100, arrived: total, total, starting: true });
   const start = performance.now();
   ort.env.wasm.wasmBinary = wasm.buffer;
-  ort.env.wasm.numThreads = self.crossOriginIsolated ? Math.min(4, Math.max(1, navigator.hardwareConcurrency >> 1)) : 1;
+  ort.env.wasm.numThreads = self.crossOriginIsolated ? threads : 1;
   ort.env.logLevel = "error";
   try {
     session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"], logSeverityLevel: 3 });
