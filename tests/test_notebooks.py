@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 
-import nbformat
 import pytest
 from conftest import ROOT
 from pages import notebooks
@@ -217,31 +216,3 @@ def test_lessons_link_terms_to_the_glossary():
         assert len(linked) >= 4, f"{path}: link the first use of its terms, as in [RoPE](../glossary.md#rope)"
         assert set(linked) <= terms, f"{path}: the glossary has no {set(linked) - terms}"
         assert len(set(linked)) == len(linked), f"{path}: only the first use of a term is a link"
-
-
-def test_a_decks_notes_stand_before_its_fragments():
-    """reveal.js shows only the notes within a fragment while that is new: the cue must stay."""
-    from slides import kind, notes_first
-
-    kinds = [
-        "slide",
-        "notes",
-        "-",
-        "fragment",
-        "notes",
-        "fragment",
-        "-",
-        "notes",
-        "subslide",
-        "notes",
-        "fragment",
-        "skip",
-    ]
-    new = nbformat.v4.new_notebook()
-    new.cells = [
-        nbformat.v4.new_markdown_cell(str(k), metadata={"slideshow": {"slide_type": name}})
-        for k, name in enumerate(kinds)
-    ]
-    notes_first(new)
-    assert [int(cell.source) for cell in new.cells] == [0, 1, 2, 4, 7, 3, 5, 6, 8, 9, 10, 11]
-    assert kind(new.cells[3]) == kind(new.cells[4]) == "notes"

@@ -121,22 +121,6 @@ def speaker_notes(notebook: nbformat.NotebookNode) -> None:
             cell.source = f'<div class="{"cue" if cue else "page"}" style="{size}">{typeset(text)}</div>'
 
 
-def notes_first(notebook: nbformat.NotebookNode) -> None:
-    """Move a slide's notes before its first fragment: reveal.js shows only the notes within a fragment while it is new."""
-    cells, first = [], None
-    for cell in notebook.cells:
-        if kind(cell) in ("slide", "subslide"):
-            first = None
-        if kind(cell) == "notes" and first is not None:
-            cells.insert(first, cell)
-            first += 1
-            continue
-        if kind(cell) == "fragment" and first is None:
-            first = len(cells)
-        cells.append(cell)
-    notebook.cells = cells
-
-
 def page_links(page: str, source: Path) -> str:
     """The deck with the links of its notebook leading to the built pages."""
 
@@ -189,7 +173,6 @@ def main() -> None:
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
         speaker_notes(notebook)
-        notes_first(notebook)
         live_links(notebook, item)
         claim_links(notebook, frame, repository())
         last_slide(notebook, item, following.get(item["deck"]), frame)
