@@ -575,7 +575,8 @@ def test_a_success_is_better_than_the_decoder_without_the_remedy(instead):
 
 def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead):
     rows = race.table()
-    rows = pd.concat([rows, rows[rows.task == "last"].assign(task="counting", best_128=float("nan"))])
+    last = rows[rows.task == "last"].assign(task="counting", best_128=float("nan"))
+    rows = pd.concat([rows[rows.task != "counting"], last])
     rows = instead(rows, longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]))
     won = race.successes(rows).set_index(["entry", "task"])
     assert (won.kept["ALiBi", "counting"], won.success["ALiBi", "counting"]) == (True, False)
@@ -583,6 +584,9 @@ def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead
     assert "counting: **ALiBi**" in figures.answer(rows)
     assert "counting: ALiBi" in figures.opens(rows)[1]
     assert set(figures.judge(rows)["H1"]) == set(race.LOOKED)
+    assert claims6.race_nothing_keeps_the_count().verdict == FAILS
+    instead(rows, score_128=lifted([]))
+    assert claims6.race_nothing_keeps_the_count().verdict == HOLDS
 
 
 def test_claims_on_differential_attention_can_hold_and_can_fail(instead):

@@ -34,5 +34,6 @@ EXPECTED = {
     "small_head_norm_matters": ({FAILS}, "the committed ablations: better without it"),
     "small_start_of_lambda_hardly_matters": ({HOLDS}, "the committed ablations: both equal within the margin"),
     "small_gain_changes_nothing": ({HOLDS}, "the committed ablations: equal within the margin"),
+    "race_nothing_keeps_the_count": ({HOLDS}, "the committed race: all are far below at 128"),
     "race_positions_decide": ({HOLDS}, "the committed race: larger gaps, more of them told apart"),
 }

@@ -519,6 +519,31 @@ def race_positions_decide() -> Found:
     )
 
 
+@claim(
+    source=COURSE,
+    statement="No remedy of the race keeps counting at 8 times the trained length",
+    reported="most learn it at the trained length",
+    shown=LAB + "What opens which bottleneck",
+)
+def race_nothing_keeps_the_count() -> Found:
+    rows = race.table()
+    counting = rows[(rows.task == "counting") & rows.entry.isin(race.REMEDIES)]
+    won = race.successes(rows)
+    learned = won[(won.task == "counting") & (won.verdict != "not learned")]
+    longest = f"score_{race.LENGTHS[-1]}"
+    every, best = counting.groupby("entry")[longest].mean().sort_values(), learned.sort_values("right")
+    measured = f"{SIZE}: learned by {len(learned)} of {len(every)}"
+    if len(learned):
+        measured += (
+            f"; share right at {race.LENGTHS[-1]}: RoPE {every[race.BASELINE]:.2f}, most of these {best.entry.iloc[-1]} "
+            f"{best.right.iloc[-1]:.2f}, most of all {every.index[-1]} {every.iloc[-1]:.2f}"
+        )
+    return Found(
+        measured,
+        verdict(bool((every < race.KEPT).all()), not learned.kept.any(), decided=len(learned) > 0),
+    )
+
+
 # The paper's ablations, in the race's decoders ---------------------------------------------------------
 
 
