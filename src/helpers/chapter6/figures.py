@@ -552,8 +552,7 @@ def protocol(rows: pd.DataFrame) -> str:
     return (
         f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
         f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
-        f"step with up to {race.TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds: five "
-        f"were added to ten that had been looked at. "
+        f"step with up to {race.TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
         f"**A run stops** at {race.LEARNED} right at length {race.TRAINED}, looked at every {race.CHECKED} steps, or after "
         f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, race.LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
         f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
