@@ -63,7 +63,7 @@ def test_decay_without_rate_is_uniform_and_with_a_large_one_diagonal():
 @pytest.mark.parametrize("layers", range(7))
 def test_uniform_influence_in_exact_fractions(layers):
     power = exact_power(8, layers)
-    found = [[attention.uniform_influence(i, j, layers) for j in range(8)] for i in range(8)]
+    found = [[attention.uniform_influence(j, i, layers) for i in range(8)] for j in range(8)]
     assert found == power
     if layers:
         expected = torch.tensor([[float(x) for x in row] for row in power], dtype=torch.float64)
@@ -72,9 +72,9 @@ def test_uniform_influence_in_exact_fractions(layers):
 
 def test_two_layers_are_harmonic_numbers():
     harmonic = [sum(Fraction(1, k) for k in range(1, m + 1)) for m in range(10)]
-    for i, j in itertools.product(range(9), repeat=2):
-        expected = (harmonic[i + 1] - harmonic[j]) / (i + 1) if j <= i else 0
-        assert attention.uniform_influence(i, j, 2) == expected
+    for j, i in itertools.product(range(9), repeat=2):
+        expected = (harmonic[j + 1] - harmonic[i]) / (j + 1) if i <= j else 0
+        assert attention.uniform_influence(j, i, 2) == expected
 
 
 def test_the_first_layer_is_applied_first():
@@ -305,7 +305,7 @@ def test_what_is_not_causal_is_refused_where_it_must_be():
         (lambda: attention.printed_path_sum([CAUSAL5]), "at least 2 layers"),
         (lambda: attention.path_count(0, 3), "n must be"),
         (lambda: attention.path_count(3, 0), "layers must be"),
-        (lambda: attention.uniform_influence(-1, 0, 2), "i must be"),
+        (lambda: attention.uniform_influence(-1, 0, 2), "j must be"),
         (lambda: attention.critical_distance(12, 0.0), "rate must be above 0"),
         (lambda: attention.sink_score(CAUSAL5, 5), "position must be an integer from 0 to 4, not 5"),
         (lambda: attention.sink_score(CAUSAL5, -1), "position must be"),

@@ -454,6 +454,13 @@ def test_scalable_softmax_keeps_its_weight_in_long_contexts_and_softmax_does_not
     assert found[10_000][1] < 0.001 < found[100][1]
 
 
+def test_forgetting_in_half_precision_is_a_number():
+    bias = attention.forgetting_bias(torch.full((5000,), 6e-8).half())  # the logarithms add up to 83,000, beyond fp16
+    assert not bias.isnan().any()
+    assert bias.dtype == torch.float16
+    assert float(bias[1, 0]) == pytest.approx(-16.64, rel=1e-3)
+
+
 def test_forgetting_with_equal_gates_is_alibi():
     bias = attention.forgetting_bias(torch.full((5,), math.exp(-0.5), dtype=torch.float64))
     gap = torch.arange(5.0, dtype=torch.float64)[:, None] - torch.arange(5.0, dtype=torch.float64)

@@ -336,8 +336,6 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     assert page.locator(".place b").count() == 1
     assert page.locator(".next-lecture").count() == 1
     cues = page.locator("aside.notes .cue").all_text_contents()
-    if not cues:
-        return
     total = sum(float(re.match(r"\s*([\d.]+) min\.", cue)[1]) for cue in cues)
     assert total == next(item["minutes"] for item in lectures(ROOT) if item["deck"] == name)
 

@@ -1,7 +1,7 @@
 """Causal attention as a weighted, directed graph: masks, influence of one token on another, and scores of heads.
 
-A mask holds True where row i (the token that looks) may see column j (the token looked at). An attention
-matrix is row-stochastic: row i says how token i shares its attention out. Positions count from 0 and
+A mask holds True where row j (the token that looks) may see column i (the token looked at). An attention
+matrix is row-stochastic: row j says how token j shares its attention out. Positions count from 0 and
 results are float64.
 """
 
@@ -117,7 +117,7 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 def influence(
     attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"], residual: float = 0.0
 ) -> Float[Tensor, "n n"]:
-    """Every token's influence on every other through the layers: row i holds the influence of all on token i.
+    """Every token's influence on every other through the layers: row j holds the influence of all on token j.
 
     The product of (1 - residual) A + residual I over the layers, the first layer applied first. Without a
     residual it is the matrix of Wu et al. (2025), section 3; with 1/2 the attention rollout of Abnar & Zuidema (2020).
@@ -148,10 +148,10 @@ def influence_bound(
     norm3: float = 1.0,
     slope: float | Sequence[float] = 1.0,
 ) -> Float[Tensor, "n n"]:
-    """A bound on the Jacobian of token i's output by token j's input, attention held fixed: entry (i, j).
+    """A bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
 
     Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
-    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_j A_ij v_j / norm1 + v_i,
+    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i A_ji v_i / norm1 + v_j,
     v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is not in it, so that the true Jacobian may
     be larger.
 
@@ -208,7 +208,7 @@ def printed_path_sum(
 def path_count(n: int, layers: int) -> list[int]:
     """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
 
-    From token j they are C(n - 1 - j + layers - 1, layers - 1).
+    From token i they are C(n - 1 - i + layers - 1, layers - 1).
 
     >>> path_count(5, 3)
     [15, 10, 6, 3, 1]
@@ -221,10 +221,10 @@ def path_count(n: int, layers: int) -> list[int]:
     return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
 
 
-def uniform_influence(i: int, j: int, layers: int) -> Fraction:
-    """Token j's influence on token i through layers of uniform causal attention, exactly.
+def uniform_influence(j: int, i: int, layers: int) -> Fraction:
+    """Token i's influence on token j through layers of uniform causal attention, exactly; tokens from 0.
 
-    C(i, j) sum_k (-1)^k C(i - j, k) / (j + k + 1)^layers; 0 for j > i.
+    C(j, i) sum_k (-1)^k C(j - i, k) / (i + k + 1)^layers; 0 for i > j.
 
     >>> uniform_influence(1, 0, 2)
     Fraction(3, 4)
@@ -232,10 +232,10 @@ def uniform_influence(i: int, j: int, layers: int) -> Fraction:
     Raises:
         ValueError: a position is negative, or layers is below 0.
     """
-    for name, value in (("i", i), ("j", j), ("layers", layers)):
+    for name, value in (("j", j), ("i", i), ("layers", layers)):
         require.integer(name, value, 0)
-    terms = (Fraction((-1) ** k * math.comb(i - j, k), (j + k + 1) ** layers) for k in range(i - j + 1))
-    return math.comb(i, j) * sum(terms, Fraction(0))
+    terms = (Fraction((-1) ** k * math.comb(j - i, k), (i + k + 1) ** layers) for k in range(j - i + 1))
+    return math.comb(j, i) * sum(terms, Fraction(0))
 
 
 def critical_distance(layers: int, rate: float) -> float:
@@ -511,7 +511,7 @@ def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
-    """What forgetting adds to the logit of query i and key j: sum of ln(gate_l) over j < l <= i; -inf for j > i.
+    """What forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
 
     Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
 
@@ -529,10 +529,11 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
         raise ValueError(
             f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
         )
-    total = gates.log().cumsum(-1)
+    # summed in half precision, logarithms would reach infinity, and the difference of two infinities is no number
+    total = gates.to(torch.promote_types(gates.dtype, torch.float32)).log().cumsum(-1)
     n = gates.shape[-1]
     hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
-    return (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf)
+    return (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf).to(gates.dtype)
 
 
 def _support(
