@@ -54,6 +54,12 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     )  # fmt: skip
 
 
+def inside(part: str) -> str:
+    """A part of a report as it stands in a page of the book: with its style, under the book's own headings."""
+    lower = part.replace("<h3", "<h4").replace("</h3>", "</h4>").replace("<h2", "<h3").replace("</h2>", "</h3>")
+    return f'<div class="report"><style>{STYLE}{picture.STYLE}</style>{lower}</div>'
+
+
 def linked(book: str) -> Callable[[str, str], str]:
     """A function from a place in the course ("2-causal-attention/lab#Heading") and words to a link, or to words without an address."""
 
@@ -147,7 +153,7 @@ def _section(section: Section, reports: Sequence[dict], link: Callable[[str, str
             headline.setdefault(label, [None] * len(found))[k] = value
     names = [name for name, _ in found]
     table = (
-        _table("", names, [(label, [_value(v) for v in values]) for label, values in headline.items()])
+        _table("", names, [(label, [_value(v) for v in values]) for label, values in headline.items()], section.title)
         if headline
         else ""
     )
@@ -194,7 +200,7 @@ def _value(value: float | None) -> str:
     return number(int(value) if float(value).is_integer() else value, 3 if abs(value) >= 10 else 2)
 
 
-def _table(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:
+def _table(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], about: str = "") -> str:
     head = "".join(f'<th scope="col">{text.escape(name)}</th>' for name in names)
     lines = "".join(
         f'<tr><th scope="row">{text.escape(label)}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
@@ -202,7 +208,7 @@ def _table(caption: str, names: Sequence[str], rows: Sequence[tuple[str, Sequenc
     )
     title = f"<caption>{caption}</caption>" if caption else ""
     return (
-        f'<div class="wide" tabindex="0" role="region" aria-label="{caption or "Numbers"}"><table>{title}<thead><tr><td></td>{head}</tr></thead>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text.escape(caption or f"Numbers: {about}")}"><table>{title}<thead><tr><td></td>{head}</tr></thead>'
         f"<tbody>{lines}</tbody></table></div>"
     )
 

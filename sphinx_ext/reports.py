@@ -1,0 +1,37 @@
+"""The `{reports}` directive: the committed report of a model, or the table of all of them, drawn from `data/reports/*.json`.
+
+```{reports} table
+```
+```{reports} SmolLM2-135M-Instruct
+```
+"""
+
+from pathlib import Path
+
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+
+class Reports(Directive):
+    required_arguments = 1
+
+    def run(self):
+        from helpers.report import committed, page
+
+        env = self.state.document.settings.env
+        for path in sorted((Path(env.srcdir) / "data/reports").glob("*.json")):
+            env.note_dependency(str(path))
+        for path in sorted((Path(env.srcdir) / "src/helpers/report").glob("*.*")):
+            env.note_dependency(str(path))
+        reports, asked = committed(), self.arguments[0]
+        if asked == "table":
+            return [nodes.raw("", page.inside(page.comparison(reports)), format="html")]
+        chosen = [each for each in reports if each["model"]["name"] == asked]
+        if not chosen:
+            raise self.error(f"no report of {asked!r} in data/reports")
+        return [nodes.raw("", page.inside(page.body(chosen, page.linked("."))), format="html")]
+
+
+def setup(app):
+    app.add_directive("reports", Reports)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

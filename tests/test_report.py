@@ -1,0 +1,514 @@
+"""The report: on tiny decoders of many makes, its faults in one sentence each, and its numbers those of the labs."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import BOS, KINDS, LLAMA, byte_tokenizer, prose_tokenizer
+from transformers import (
+    AutoModelForCausalLM,
+    BertConfig,
+    BertForMaskedLM,
+    Gemma3TextConfig,
+    GPTNeoXConfig,
+    LlamaConfig,
+    MistralConfig,
+    OlmoConfig,
+    PhiConfig,
+    Qwen3Config,
+)
+
+from helpers import checkpoints, claims, collapse, compute, data, models, probe, report, scorecard
+from helpers.chapter2 import measures as measures2
+from helpers.chapter3 import measures as measures3
+from helpers.chapter4 import asked
+from helpers.chapter5 import measures as measures5
+from helpers.report import line, page, runner, store
+from helpers.report.sections import SECTIONS
+from helpers.report.subject import PLANS, Plan, Subject, free_memory
+
+SMALL = LLAMA | {"max_position_embeddings": 1024, "num_hidden_layers": 2}
+PARTIAL = {k: v for k, v in SMALL.items() if k not in ("head_dim", "num_key_value_heads")}
+MAKES = {
+    "llama": (LlamaConfig, SMALL),
+    "qwen2": (KINDS["qwen2"][0], SMALL),
+    "qwen3": (Qwen3Config, SMALL),
+    "gemma3": (
+        Gemma3TextConfig,
+        SMALL | {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"], "query_pre_attn_scalar": 16},
+    ),
+    "mistral": (MistralConfig, SMALL | {"sliding_window": 32}),
+    "phi": (PhiConfig, PARTIAL | {"partial_rotary_factor": 0.5}),
+    "neox": (GPTNeoXConfig, PARTIAL | {"rotary_pct": 0.25}),
+    "gpt2": (KINDS["gpt2"][0], KINDS["gpt2"][1] | {"n_positions": 1024, "n_layer": 2}),
+    "olmo": (OlmoConfig, SMALL | {"num_key_value_heads": 4}),
+}
+# what cannot be read in which make, and a word of the sentence that says so
+LEFT_OUT = {
+    ("gemma3", "frequencies"): "sets of rotary frequencies",
+    ("gemma3", "silenced"): "sets of rotary frequencies",
+    ("mistral", "frequencies"): "window",
+    ("phi", "frequencies"): "16 dimensions of a head",
+    ("phi", "silenced"): "16 dimensions of a head",
+    ("neox", "frequencies"): "16 dimensions of a head",
+    ("neox", "silenced"): "16 dimensions of a head",
+    ("gpt2", "frequencies"): "no rotary positions",
+    ("gpt2", "silenced"): "no rotary positions",
+    ("gpt2", "base"): "no rotary positions",
+}
+TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
+
+
+def saved(folder: Path, make: str, merges: bool = False, tokenizer=None, **fields) -> Path:
+    """A random decoder of a make in a folder, with a tokenizer of the course's prose."""
+    tokenizer = tokenizer or prose_tokenizer(merges)
+    kind, known = MAKES[make]
+    compute.seed(0)
+    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": None}
+    model = AutoModelForCausalLM.from_config(kind(vocab_size=len(tokenizer), **ids, **(known | fields)))
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A function from a make to its folder, made once."""
+    root, made = tmp_path_factory.mktemp("makes"), {}
+
+    def folder(make: str, **fields) -> Path:
+        key = make + "".join(sorted(fields))
+        if key not in made:
+            made[key] = saved(root / key, make, **fields)
+        return made[key]
+
+    return folder
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Plans so short that a tiny decoder takes seconds."""
+    monkeypatch.setattr(runner, "PLANS", (TINY,))
+    monkeypatch.setattr(asked, "NEW_BEGUN", 4)
+
+
+@pytest.fixture
+def cheap(monkeypatch):
+    """Two sections of a few passes, for what is about files and not about numbers."""
+    monkeypatch.setattr(runner, "PLANS", (TINY,))
+    return ["base", "heads"]
+
+
+@pytest.mark.parametrize("make", MAKES)
+def test_every_make_has_a_report_and_what_does_not_apply_says_why(make, folders, tmp_path, quick):
+    files = report.run(str(folders(make)), tmp_path)
+    found = report.read(files.numbers)
+    assert list(found["sections"]) == list(SECTIONS)
+    for name, part in found["sections"].items():
+        wanted = LEFT_OUT.get((make, name))
+        if wanted is None:
+            assert part["status"] == "measured", f"{name}: {part['why']}"
+        else:
+            assert part["status"] == "does not apply"
+            assert wanted in part["why"]
+    text = files.page.read_text()
+    assert text.count("<img ") >= sum(part["status"] == "measured" for part in found["sections"].values())
+    assert "NaN" not in files.numbers.read_text()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_gemma_has_a_sum_for_each_of_its_two_bases(folders, tmp_path, quick):
+    found = report.read(report.run(str(folders("gemma3")), tmp_path, sections=["base"]).numbers)
+    kinds = found["sections"]["base"]["numbers"]["kinds"]
+    assert len(kinds) == 2
+    assert sorted(each["limit"] for each in kinds.values()) == [16, 1024]
+
+
+def test_the_page_holds_everything_and_asks_no_other_host(folders, tmp_path, cheap):
+    text = report.run(str(folders("llama")), tmp_path, sections=cheap).page.read_text()
+    for word in ('src="http', "<link", "<script", "@import", "url("):
+        assert word not in text
+    for word in ("prefers-color-scheme:dark", "@media print", 'lang="en"', "viewport", 'alt="'):
+        assert word in text
+    assert len(text) < 2_000_000
+    assert "tmp" not in text, "no path of a machine stands in a report"
+
+
+def test_a_report_stands_beside_the_default_one(folders, tmp_path, cheap):
+    text = report.run(str(folders("llama")), tmp_path, sections=cheap).page.read_text()
+    assert models.DEFAULT in text
+    assert "llama" in text
+
+
+# Numbers ------------------------------------------------------------------------------------------------
+
+
+def test_numbers_are_those_of_the_labs(folders):
+    """With the full plan each section gives what the labs' own measures give, on a tiny decoder."""
+    subject, plan = Subject(str(folders("llama")), device="cpu"), PLANS[-1]
+    model = subject.model
+
+    def numbers(name: str) -> dict:
+        return SECTIONS[name].measure(subject, plan)
+
+    def same(found, wanted):
+        torch.testing.assert_close(
+            torch.as_tensor(found).double(), torch.as_tensor(wanted).double(), rtol=2e-4, atol=2e-4
+        )
+
+    sinks = numbers("sinks")
+    table = measures2.sink_table(model)
+    same([row["sink heads"] for row in sinks["table"]], table["sink heads"].to_numpy())
+    tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
+    same(numbers("heard")["norms"], probe.sensitivity(model, tokens, probes=30).norms)
+    ids = measures3.ones(model)
+    states = probe.last_representations(model, ids)
+    coarse = models.load(folders("llama"), dtype="bf16", device="cpu")
+    lab = measures3.controlled(states, probe.last_representations(coarse, ids))["its own"]
+    precision = numbers("precision")
+    same(precision["signal"], lab.signal[1:])
+    same(precision["types"]["bf16"]["floor"], lab.floor[1:])
+    same(list(precision["types"]["bf16"]["late"].values()), list(measures3.late(lab).values()))
+    grid = [6, 22, 50, 102, 202]
+    commas = numbers("commas")
+    assert commas["grid"] == grid
+    same(commas["curves"]["commas"], collapse.last_token_distance(model, grid, sequence="111,", period=4))
+    varied = measures3.random_digits(max(grid), grid)
+    same(commas["curves"]["random digits"], collapse.last_token_distance(model, grid, sequence=varied))
+    copying = numbers("copying")
+    wanted = collapse.copying_margins(model, [5, 300])
+    at = [copying["digits"].index(n) for n in (5, 300)]
+    for (place, question), pair in wanted.items():
+        for found, margin in zip(copying["margins"][f"{place}|{question}"], pair, strict=True):
+            same([found[k] for k in at], margin)
+    ids = measures5.prose(model)
+    natural = measures5.heads(model, ids)
+    same(numbers("heads")["slashes"]["prose"], natural.slashes)
+    same(numbers("frequencies")["queries"], natural.queries.mean(1))
+    silenced = numbers("silenced")
+    same(silenced["plain"], probe.loss(model, ids))
+    losses = measures5.ablations(model, ids, controls=3)
+    same([silenced["losses"][name] for name in losses], list(losses.values()))
+
+
+def test_numbers_of_the_default_are_the_committed_ones():
+    """What the course has in tables is read from them: hiding, counting, and pairs silenced in some heads."""
+    found = next(each for each in report.committed() if each["model"]["name"] == models.DEFAULT)
+    rows = found["sections"]["hiding"]["numbers"]["rows"]
+    table = data.table("hiding_smollm2")
+    assert len(rows) == len(table)
+    assert [row["loss"] for row in rows] == pytest.approx(table["loss"].tolist(), rel=1e-5)
+    silenced = data.table("silenced_pairs")
+    mean = silenced[(silenced.threshold == 0.15) & (silenced["where"] == "inside")].fastest.mean()
+    assert found["sections"]["silenced"]["numbers"]["where"]["inside"]["fastest"] == pytest.approx(mean, rel=1e-5)
+    assert found["settings"]["plan"] == "full"
+    assert all(part["status"] == "measured" for part in found["sections"].values())
+
+
+def test_committed_reports_fit_the_schema_and_their_verdicts_are_the_scorecards():
+    from expected import EXPECTED
+
+    for each in report.committed():
+        told = [c for part in each["sections"].values() for c in part["claims"]]
+        assert {c["name"] for c in told} <= set(claims.CLAIMS)
+        if each["model"]["name"] == models.DEFAULT:
+            for claim in told:
+                assert claim["verdict"] in EXPECTED[claim["name"]][0], claim["name"]
+
+
+def test_the_report_has_every_claim_that_takes_a_model():
+    listed = [name for section in SECTIONS.values() for name in section.claims]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == {each.name for each in scorecard.claims() if each.of_model}
+    for name, section in SECTIONS.items():
+        assert all(claims.CLAIMS[each].chapter == section.chapter for each in section.claims), name
+
+
+def test_sections_are_shown_at_headings_that_exist(root):
+    for section in SECTIONS.values():
+        place, _, heading = section.shown.partition("#")
+        notebook = json.loads((root / "chapters" / f"{place}.ipynb").read_text())
+        text = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "markdown")
+        assert any(row.lstrip("# ") == heading for row in text.splitlines() if row.startswith("#")), section.shown
+
+
+def test_a_section_that_must_fail_does():
+    """Controls: the same numbers with the effect taken out are told as without trouble, with it as trouble."""
+    base = {"digits": [5, 50]}
+    right = {"first|first": [[3.0, 3.0], [-3.0, -3.0]], "last|last": [[3.0, 3.0], [-3.0, -3.0]]}
+    other = {"first|last": [[0.0, 0.0]] * 2, "last|first": [[0.0, 0.0]] * 2}
+    late = right | {"last|last": [[3.0, -3.0], [-3.0, -3.0]]}
+    never = {key: [[-1.0, -1.0], [-1.0, -1.0]] for key in right}
+    levels = [SECTIONS["copying"].tell(base | {"margins": m | other}, "x") for m in (right, late, never)]
+    assert [told.level for told in levels] == ["fine", "trouble", "trouble"]
+    assert "from 50 digits on" in levels[1].short
+    assert "cannot tell about length" in levels[2].short
+
+
+# Budget, stopping, memory ---------------------------------------------------------------------------------
+
+
+def test_a_budget_chooses_lengths(folders):
+    subject = Subject(str(folders("llama")), device="cpu")
+    assert runner.choose(subject, None)[0] is PLANS[-1]
+    assert runner.choose(subject, 1e-3)[0] is PLANS[0]
+    totals = [sum(runner.estimate(s, plan, subject, 1e-3) for s in SECTIONS.values()) for plan in PLANS]
+    assert totals == sorted(totals)
+    assert runner.choose(subject, 1e-3, begun="middle")[0] is PLANS[1]
+
+
+def test_a_report_goes_on_where_it_stopped(folders, tmp_path, cheap, monkeypatch):
+    name, calls, real = str(folders("llama")), [], runner._section
+
+    def counted(section, subject, plan):
+        calls.append(section.name)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(section, subject, plan)
+
+    monkeypatch.setattr(runner, "_section", counted)
+    with pytest.raises(KeyboardInterrupt):
+        report.run(name, tmp_path, sections=cheap)
+    assert [each.name for each in tmp_path.iterdir()] == [".llama.parts"]
+    report.run(name, tmp_path, sections=cheap)
+    assert calls == ["base", "heads", "heads"]
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["llama.html", "llama.json"]
+
+
+def test_parts_of_another_model_are_not_taken(folders, tmp_path, cheap):
+    first = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
+    parts = tmp_path / ".llama.parts"
+    parts.mkdir()
+    for each in cheap:
+        (parts / f"{each}.json").write_text(json.dumps({"key": "of another", "section": {"status": "made up"}}))
+    again = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
+    assert [part["numbers"] for part in again["sections"].values()] == [p["numbers"] for p in first["sections"].values()]
+
+
+def test_out_of_memory_takes_a_smaller_piece_and_then_says_so(folders, monkeypatch):
+    subject, tried = Subject(str(folders("llama")), device="cpu"), []
+    section = SECTIONS["base"]
+
+    def measure(fits):
+        def call(subject, plan):
+            tried.append(plan.name)
+            if plan.name not in fits:
+                raise torch.OutOfMemoryError("CUDA out of memory")
+            return section.measure(subject, plan)
+
+        return call
+
+    found = runner._section(section._replace(measure=measure(("short",))), subject, PLANS[-1])
+    assert tried == ["full", "middle", "short"]
+    assert (found["status"], found["plan"]) == ("measured", "short")
+    found = runner._section(section._replace(measure=measure(())), subject, PLANS[-1])
+    assert found["status"] == "out of memory"
+    assert "memory" in found["why"]
+
+
+def test_another_error_is_not_taken_for_memory(folders):
+    def broken(subject, plan):
+        raise RuntimeError("shapes differ")
+
+    with pytest.raises(RuntimeError, match="shapes differ"):
+        runner._section(SECTIONS["base"]._replace(measure=broken), Subject(str(folders("llama")), device="cpu"), TINY)
+
+
+def test_a_copy_that_does_not_fit_is_a_sentence(folders, monkeypatch):
+    subject = Subject(str(folders("llama")), device="cpu")
+    monkeypatch.setattr("helpers.report.subject.free_memory", lambda device: 10)
+    with pytest.raises(ValueError, match="a copy in bf16 takes"), subject.copy("bf16"):
+        pass
+    assert free_memory(torch.device("cpu")) > 1e6
+
+
+def test_layers_may_be_shared_out(folders):
+    """`device="auto"` loads with a device map; here all layers land on the one device that there is."""
+    model = models.load(folders("llama"), device="auto")
+    assert model.model.hf_device_map
+    plain = models.load(folders("llama"), device="cpu")
+    ids = measures3.ones(plain, 12)
+    torch.testing.assert_close(
+        probe.last_representations(model, ids).cpu(), probe.last_representations(plain, ids), rtol=1e-4, atol=1e-4
+    )
+
+
+# Bad input --------------------------------------------------------------------------------------------------
+
+
+def said(*arguments: str, capsys) -> str:
+    """What the command line ends with: status 2 and one sentence."""
+    with pytest.raises(SystemExit) as end:
+        line.main(list(arguments))
+    error = capsys.readouterr().err
+    assert end.value.code == 2
+    sentences = [row for row in error.splitlines() if row.startswith("python -m helpers.report")]
+    assert len(sentences) == 1, error
+    assert "Traceback" not in error
+    return sentences[0]
+
+
+def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, capsys, monkeypatch):
+    out = str(tmp_path / "out")
+    monkeypatch.setattr(models, "_unreachable", lambda name: True)
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    assert "the hub cannot be reached" in said("no-such/model-at-all", "--out", out, capsys=capsys)
+    (tmp_path / "empty").mkdir()
+    assert "holds no config.json" in said(str(tmp_path / "empty"), "--out", out, capsys=capsys)
+    assert "no folder" in said(str(tmp_path / "not there"), "--out", out, capsys=capsys)
+    assert not list(Path(out).glob("*"))
+
+
+def test_an_encoder_is_refused(tmp_path, capsys):
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+    tokenizer = prose_tokenizer(False)
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **size)).save_pretrained(tmp_path / "bert")
+    tokenizer.save_pretrained(tmp_path / "bert")
+    sentence = said(str(tmp_path / "bert"), "--out", str(tmp_path / "out"), capsys=capsys)
+    assert "encoder" in sentence or "lacks weights" in sentence
+
+
+def test_a_model_that_needs_code_of_its_own_is_refused_and_its_code_not_run(folders, tmp_path, capsys):
+    folder = saved(tmp_path / "own", "llama")
+    config = json.loads((folder / "config.json").read_text())
+    config |= {
+        "model_type": "own_model",
+        "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.Own"},
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
+    assert "needs code of its own" in said(str(folder), "--out", str(tmp_path / "out"), capsys=capsys)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--budget", "soon"], "budget must be a time"),
+        (["--budget", "0m"], "budget must be a time"),
+        (["--device", "no-such-device"], "is not available here"),
+    ],
+)
+def test_a_bad_option_is_one_sentence(arguments, words, folders, tmp_path, capsys):
+    assert words in said(str(folders("llama")), "--out", str(tmp_path / "out"), *arguments, capsys=capsys)
+
+
+def test_out_must_be_a_folder_with_room(folders, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    assert "is a file" in said(str(folders("llama")), "--out", str(tmp_path / "file"), capsys=capsys)
+    full = type("Usage", (), {"free": 1000})
+    monkeypatch.setattr(runner.shutil, "disk_usage", lambda path: full)
+    assert "free some" in said(str(folders("llama")), "--out", str(tmp_path / "out"), capsys=capsys)
+
+
+def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, capsys, monkeypatch):
+    def refuse(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store.os, "fsync", refuse)
+    sentence = said(str(folders("llama")), "--out", str(tmp_path), "--only", *cheap, capsys=capsys)
+    assert "the disk is full" in sentence
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_digits_that_merge_and_no_chat_template_are_said_on_the_page(folders, tmp_path, cheap):
+    folder = saved(tmp_path / "merges", "llama", merges=True)
+    text = report.run(str(folder), tmp_path / "out", sections=cheap).page.read_text()
+    assert "digits are not one token each" in text
+    text = report.run(str(folders("llama")), tmp_path / "out", sections=cheap).page.read_text()
+    assert "no: prompts are given as they are" in text
+
+
+def test_a_tokenizer_without_a_first_token_says_so(tmp_path, quick):
+    tokenizer = prose_tokenizer(False)
+    tokenizer.bos_token = tokenizer.eos_token = None
+    folder = saved(tmp_path / "none", "llama", tokenizer=tokenizer)
+    found = report.read(report.run(str(folder), tmp_path / "out", sections=["heads", "base", "copying"]).numbers)
+    assert found["model"]["first_token"] is None
+    assert "neither a BOS nor" in found["sections"]["heads"]["why"]
+    assert found["sections"]["base"]["status"] == found["sections"]["copying"]["status"] == "measured"
+
+
+@pytest.mark.parametrize("make", ["llama", "gpt2"])
+def test_a_short_context_says_what_it_cannot_hold(make, tmp_path, quick):
+    size = {"n_positions": 64} if make == "gpt2" else {"max_position_embeddings": 64}
+    folder = saved(tmp_path / "short", make, **size)
+    found = report.read(report.run(str(folder), tmp_path / "out").numbers)
+    for name in ("sinks", "hiding", "heads", "outliers", "copying", "counting"):
+        assert "the context is 64" in found["sections"][name]["why"], name
+    assert found["sections"]["precision"]["status"] == "measured"
+    assert found["sections"]["heard"]["status"] == "measured"
+
+
+def test_a_report_that_is_none_is_named(tmp_path):
+    for text, words in (("{", "is no JSON"), ("{}", "fit the schema"), ("[]", "fit the schema")):
+        (tmp_path / "x.json").write_text(text)
+        with pytest.raises(ValueError, match=words):
+            report.read(tmp_path / "x.json")
+    with pytest.raises(ValueError, match="no file"):
+        report.read(tmp_path / "y.json")
+
+
+def test_what_stands_in_a_report_is_text_and_no_markup(folders, tmp_path, cheap):
+    found = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
+    found["model"]["name"] = "<script>alert(1)</script>"
+    found["sections"]["base"] |= {"status": "does not apply", "numbers": None, "why": "a <b>tag</b>"}
+    text = page.html([report.check(found)]) + page.comparison([found])
+    assert "<script>" not in text
+    assert "<b>tag" not in text
+
+
+# Several models, and a process that is killed --------------------------------------------------------------------
+
+
+def test_several_models_go_through_a_sweep_and_stand_side_by_side(folders, tmp_path, cheap, monkeypatch):
+    names = [str(folders(make)) for make in ("llama", "olmo")]
+    line.main([*names, "--out", str(tmp_path), "--compare", "--only", *cheap])
+    assert {each.name for each in tmp_path.iterdir()} == {
+        "llama.html", "llama.json", "olmo.html", "olmo.json", "runs.csv", "compare.html",
+    }  # fmt: skip
+    text = (tmp_path / "compare.html").read_text()
+    assert all(f">{name}<" in text for name in ("llama", "olmo"))
+    before = (tmp_path / "llama.json").stat().st_mtime_ns
+    line.main([*names, "--out", str(tmp_path), "--compare", "--only", *cheap])
+    assert (tmp_path / "llama.json").stat().st_mtime_ns == before, "rows that are there are not run again"
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_whole_files_and_goes_on(folders, tmp_path):
+    """A process is killed after its first section; started again it keeps what was done."""
+    command = [sys.executable, "-m", "helpers.report", str(folders("llama")), "--out", str(tmp_path), "--only", "base", "heads", "heard"]  # fmt: skip
+    parts = tmp_path / ".llama.parts"
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    end = time.monotonic() + 300
+    while not (parts / "base.json").exists() and time.monotonic() < end and run.poll() is None:
+        time.sleep(0.02)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    for path in tmp_path.rglob("*.json"):
+        json.loads(path.read_text())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True)
+    assert "2 of 3 sections to do" in done.stderr or "1 of 3 sections to do" in done.stderr
+    assert report.read(tmp_path / "llama.json")["sections"].keys() == {"base", "heads", "heard"}
+
+
+@pytest.mark.slow
+def test_the_embedded_model_with_a_small_budget(tmp_path):
+    found = report.read(report.run(models.DEFAULT, tmp_path, budget="1s").numbers)
+    assert found["settings"]["plan"] == "short"
+    parts = found["sections"]
+    assert all(part["status"] == "measured" for part in parts.values())
+    assert parts["copying"]["level"] == "trouble"  # it is wrong at five digits
+    assert parts["precision"]["numbers"]["types"]["fp16"]["first_wrong"] is None
+    assert 20 < parts["precision"]["numbers"]["types"]["bf16"]["first_wrong"] < 128
+    assert found["peak_bytes"] < 6e9
+
+
+_ = BOS, byte_tokenizer, checkpoints
