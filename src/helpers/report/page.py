@@ -224,12 +224,12 @@ def _foot(reports: Sequence[dict]) -> str:
             f"{each['settings']['seed']}; {text.escape(versions)}. SHA-256 of the configuration {model['configuration_sha256'][:16]}…, of the "
             f"weights' sums {model['weights_sha256'][:16]}…. <small>{text.escape(spent)}.</small></p>"
         )
-    return f'<h2 id="made">How it was made</h2>\n{"".join(parts)}\n<p>All numbers are in the JSON beside this page.</p>'
+    return f'<h2 id="made">How it was made</h2>\n{"".join(parts)}\n<p>All numbers are in the JSON of the report.</p>'
 
 
 def comparison(reports: Sequence[dict]) -> str:
     """The headline numbers of all reports in one table, a row each, with what needs a look marked."""
-    rows: list[tuple[str, list[str]]] = []
+    rows: list[tuple[str, list[str]]] = [("plan", [text.escape(each["settings"]["plan"]) for each in reports])]
     for name, section in SECTIONS.items():
         told: dict[str, list[Any]] = {}
         for k, each in enumerate(reports):

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from helpers import attention, collapse, data, probe, significance
+from helpers import attention, collapse, counting, data, probe, significance
 from helpers.chapter2 import figures as figures2
 from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import figures as figures3
@@ -455,7 +455,8 @@ def _counting():
             answers = answers[(answers.task == "ones") & (answers.strategy == "no CoT")]
             answers = answers[answers.line.isin(plan.lines)]
         else:
-            lengths, source = subject.within(plan.counted, 2 * max(plan.counted) + 250), None
+            around = len(probe.encode(subject.model, counting.prompt("ones", "no CoT", "1"))) + 60 + asked.NEW["no CoT"]
+            lengths, source = subject.within(plan.counted, around), None
             parts = [asked.questions(subject.model, "ones", line, tuple(lengths)) for line in plan.lines]
             answers = pd.concat(parts).assign(task="ones", strategy="no CoT", seed=0)
             answers["error"] = (answers.answer - answers["count"]).abs()
