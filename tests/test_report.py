@@ -55,7 +55,6 @@ MAKES = {
 LEFT_OUT = {
     ("gemma3", "frequencies"): "sets of rotary frequencies",
     ("gemma3", "silenced"): "sets of rotary frequencies",
-    ("mistral", "frequencies"): "window",
     ("phi", "frequencies"): "16 dimensions of a head",
     ("phi", "silenced"): "16 dimensions of a head",
     ("neox", "frequencies"): "16 dimensions of a head",

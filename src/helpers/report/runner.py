@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from helpers import claims, models, require
+from helpers import models, require
+from helpers.claims import CLAIMS
 from helpers.report import page
 from helpers.report.sections import SECTIONS, Section
 from helpers.report.store import FORMAT, check, committed, slug, write
@@ -312,6 +313,8 @@ def left_out(name: str, subject: Subject, plan: Plan) -> str | None:
         return "left out for the budget"
     if longest > subject.context:
         return f"this takes a text of {longest:,} tokens, and the context is {subject.context:,}"
+    if CLAIMS[name].chapter == 5 and (why := subject.hides):
+        return why
     if name in EXACT and subject.dtype not in ("fp32", "fp64"):
         return f"this takes exact states, and the model is in {subject.dtype}: its rounding would be measured"
     if name in COPIES and not free:
@@ -324,7 +327,7 @@ def left_out(name: str, subject: Subject, plan: Plan) -> str | None:
 
 def _verdict(name: str, subject: Subject, plan: Plan) -> dict:
     """A claim of the course about language models, measured on this one; or why it was not."""
-    claim = claims.CLAIMS[name]
+    claim = CLAIMS[name]
     found = {
         "name": name,
         "statement": claim.statement,

@@ -73,6 +73,16 @@ class Subject:
         found = getattr(self.config, "max_position_embeddings", None) or getattr(self.config, "n_positions", None)
         return int(found or 10**9)
 
+    @property
+    def hides(self) -> str | None:
+        """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it is not."""
+        window = getattr(self.config, "sliding_window", None)
+        if window and window < 256:
+            return f"its layers see a window of {window} tokens, and this takes maps of 256"
+        if getattr(self.config, "attn_logit_softcapping", None):
+            return "its logits have a soft cap, and this reads them off queries and keys"
+        return None
+
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read.
 
