@@ -67,6 +67,7 @@ CALLS = {
         data.table("sensitivity_smollm2"), RANKS, data.table("hiding_smollm2"), 0.6
     ),
     "measures.sink_table": _sinks,
+    "figures.handed_over": lambda: figures.handed_over(tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)),
     "measures.hiding": lambda: {name: found._asdict() for name, found in _hidden().items()},
     "measures.best_heads": lambda: measures.best_heads(_heads(), (0, 1, 3)),
     "measures.compare_connections": measures.compare_connections,

@@ -1,6 +1,7 @@
 """Calls of chapter 3's figures and tables, each with its cheapest arguments."""
 
 import math
+from types import SimpleNamespace
 from unittest import mock
 
 import pandas as pd
@@ -82,11 +83,14 @@ CALLS = {
     "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
     "figures.falling": _falling,
     **{
-        f"figures.told_apart, {what}": lambda what=what: figures.told_apart("a model", _prefixes(), "bf16", what)
+        f"figures.told_apart, {what}": lambda what=what: figures.told_apart(
+            SimpleNamespace(name="a model", short="a model"), _prefixes(), "bf16", what
+        )
         for what in figures.WHAT
+        if what != "along the difference"  # made-up errors have nothing to show there
     },
     "figures.told_apart, measured": lambda: figures.told_apart(
-        figures.MEASURED, _prefixes(), "fp16", next(iter(figures.WHAT))
+        SimpleNamespace(name=figures.MEASURED, short="the default model"), _prefixes(), "fp16", next(iter(figures.WHAT))
     ),
     "figures.along": figures.along,
     "figures.along, nearest": lambda: figures.along(column="nearest"),

@@ -1,5 +1,7 @@
 """Calls of chapter 5's figures and tables, each with its cheapest arguments."""
 
+from types import SimpleNamespace
+
 import torch
 from tiny_models import tiny
 
@@ -69,6 +71,9 @@ CALLS = {
     "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
     "figures.condition": lambda: figures.condition(data.table("slash_emergence")),
     "figures.made_rank_one": lambda: figures.made_rank_one(data.table("slash_emergence")),
+    "figures.answer": lambda: figures.answer(
+        SimpleNamespace(short="a model"), data.table("silenced_pairs"), data.table("slash_emergence")
+    ),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
     "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),
