@@ -376,7 +376,7 @@ def told_apart(
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
     if column == "along":
         ax.axhline(0.5, color=style.COLOURS["black"], lw=1, ls=":")
-        ax.set_ylim(-0.02, max(0.75, 1.1 * max(float(line.get_ydata().max()) for line in ax.lines)))
+        ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
     style.label(ax, gap=0.11)
