@@ -198,9 +198,10 @@ def fonts(stem: str, out: Path) -> str:
         name = f"{stem}-{weight}.woff"
         shutil.copy(ROOT / "_build/editions" / name, out / name)
         faces.append(
-            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; src: url("{name}") format("woff"); }}'
+            f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; src: url("{name}") format("woff"); }}'
         )
     shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
+    faces.append('.reveal, .reveal .place { font-family: "Edition", "Liberation Sans", Arial, sans-serif !important; }')
     return "\n".join(faces)
 
 
