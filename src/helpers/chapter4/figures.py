@@ -521,7 +521,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
             ax.axvline(at, color=RED, lw=2, ls="--")
         ax.set_xscale("log", base=2)
         ax.set_xlabel("digits in the string")
-        ax.legend(loc="best", fontsize=15)
+        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.62 if ax is left else 0.3), fontsize=15)
         ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
         ax.minorticks_off()
     kept = float(effect[here] / effect[short])
