@@ -552,8 +552,8 @@ def p_values(answer: Any) -> Right:
     unchanged = _cases("torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])")
     nothing = "The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1"
     undone = [
-        Trap(f"{nothing}, the largest, not 0, the smallest.", lambda x, y: _replaced(x, y, 0.0)),
-        Trap(f"{nothing}.", lambda x, y: _replaced(x, y, math.nan)),
+        Trap(f"{nothing}, the largest, not 0, the smallest.", lambda x, y: _undone(x, y, 0.0)),
+        Trap(f"{nothing}.", lambda x, y: _undone(x, y, math.nan)),
     ]
     compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), unchanged, undone)
     sentence, picture = _race_tested(answer)
@@ -564,9 +564,12 @@ def _single(scores: Tensor, baseline: Tensor) -> list[float]:
     return [significance.paired(row.tolist(), baseline.tolist()) for row in scores]
 
 
-def _replaced(scores: Tensor, baseline: Tensor, p: float) -> Tensor:
-    """The p values, but for entries that equal the baseline."""
-    return _corrected(_single(scores, baseline)).masked_fill((scores == baseline).all(-1), p)
+def _undone(scores: Tensor, baseline: Tensor, p: float) -> Tensor:
+    """The p values, with another one for entries that equal the baseline; not a number stays behind all others."""
+    same = (scores == baseline).all(-1)
+    if math.isnan(p):
+        return _corrected(_single(scores, baseline)).masked_fill(same, p)
+    return _corrected([p if equal else each for each, equal in zip(_single(scores, baseline), same, strict=True)])
 
 
 def _hochberg(p: list[float]) -> Tensor:
