@@ -38,6 +38,12 @@ MATH = re.compile(r"\$\$?[^$]+\$\$?")
 NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
+def numbers(text, english):
+    """The numbers of a text; where English says "ones" and "zeros", Chinese writes the digits."""
+    digits = {"0", "1"} if re.search("ones|zeros", english) else set()
+    return sorted(number for number in NUMBER.findall(text) if number not in digits)
+
+
 def minutes(name):
     return float(CUES[name][1])
 
@@ -122,12 +128,12 @@ def test_formulas_and_numbers_are_the_same_in_both_languages():
         if name.endswith("-cue"):
             assert CUE.fullmatch(here)[1] == CUE.fullmatch(there)[1], f"{name}: the minutes differ"
             continue
-        here, there = (NUMBER.findall(MATH.sub("", text)) for text in (here, there))
+        here, there = (numbers(MATH.sub("", text), here) for text in (here, there))
         if name != "talk-page":
-            assert sorted(here) == sorted(there), f"{name}: the numbers differ"
+            assert here == there, f"{name}: the numbers differ"
     for english, other in OTHER["words"].items():
         plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
-        assert sorted(NUMBER.findall(plain[0])) == sorted(NUMBER.findall(plain[1])), f"{english!r}: the numbers differ"
+        assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
     words.use(editions.words(TABLE))
     words.use(None)
 
@@ -135,7 +141,7 @@ def test_formulas_and_numbers_are_the_same_in_both_languages():
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
     for name, entry in OTHER["cells"].items():
-        text = MATH.sub("", entry["text"])
+        text = MATH.sub("x", entry["text"])
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"{name}: half-width punctuation after a character"
         assert not re.search(r"\s[，。；：！？]", text), f"{name}: a space before punctuation"
 
@@ -200,7 +206,7 @@ def test_the_built_decks_say_the_same_in_two_languages():
     alts = {language: re.findall(r'<img[^>]* alt="([^"]*)"', text) for language, text in decks.items()}
     assert len(alts["English"]) == len(alts["Chinese"]) > 25
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
-        assert sorted(NUMBER.findall(here)) == sorted(NUMBER.findall(there)), (here, there)
+        assert numbers(here, here) == numbers(there, here), (here, there)
         assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"
 
 
