@@ -486,11 +486,11 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         tokens: at most `MOST`.
 
     Raises:
-        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj`.
+        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
     """
+    blocks = _layers(model)
     maps = attention_maps(model, tokens)
     kept: dict[int, Tensor] = {}
-    blocks = _layers(model)
     hooks = []
     try:
         for layer, block in enumerate(blocks):
@@ -506,7 +506,7 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         width = block.self_attn.head_dim
         values = kept[layer].view(n, -1, width).transpose(0, 1)
         values = values.repeat_interleave(heads // len(values), 0)
-        mixing = block.self_attn.o_proj.weight.T.view(heads, width, -1)
+        mixing = _output(block.self_attn).weight.T.view(heads, width, -1)
         handed = (values @ mixing).float().cpu()
         total = torch.einsum("hij,hjd->ijd", attention, handed)
         total.diagonal(dim1=0, dim2=1).add_(states[layer][0].float().cpu().T)
@@ -515,6 +515,13 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         sizes.append(handed.norm(dim=-1))
         shares.append(norms / norms.sum(-1, keepdim=True))
     return Contributions(torch.stack(sizes), torch.stack(shares))
+
+
+def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
+    for name in ("o_proj", "dense"):
+        if hasattr(mixer, name):
+            return getattr(mixer, name)
+    raise ValueError(f"model must have o_proj or dense in its attention, but {type(mixer).__name__} has neither")
 
 
 # Queries and keys --------------------------------------------------------------------------------------
