@@ -351,7 +351,7 @@ MARGIN = 0.02  # of accuracy: what counts as no help
 
 @claim(
     source=COURSE,
-    statement="From scratch, commas between letters do not help to count at equal steps or equal tokens",
+    statement="From scratch, commas between letters do not help to count within the lengths of training",
     reported="",
     shown=LAB + "Do commas help, at equal steps and tokens?",
     varied="two encodings, two budgets, seeds; not the length of training",
@@ -368,9 +368,11 @@ def commas_do_not_help_from_scratch() -> Found:
         for (encoding, budget), gap in gaps.items()
     )
     plain = table[table.tokens == "characters"].inside.mean()
+    beyond = trained.commas(table, "RoPE", "equal steps", "right_18")
     measured = (
         f"accuracy on 1 to {trained.LONGEST} letters with commas minus without, {next(iter(gaps.values())).seeds} seeds, 95 % "
-        f"interval: {listed}; without commas {plain:.2f}, so there was room; help of more than {MARGIN} counts"
+        f"interval: {listed}; without commas {plain:.2f}, so there was room; help of more than {MARGIN} counts; beyond the "
+        f"training, at 18 letters: RoPE, equal steps {beyond.mean:+.3f} ({beyond.low:+.3f} to {beyond.high:+.3f})"
     )
     none = [gap.high < MARGIN for gap in gaps.values()]
     helped = [gap.low > MARGIN for gap in gaps.values()]

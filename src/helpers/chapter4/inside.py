@@ -110,7 +110,7 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
 
 
-def settings(seeds: Sequence[int] = (0, 1, 2)) -> list[sweep.Setting]:
+def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
     """The grid, in the order in which it is run: what tells most stands first, for every seed."""
 
     def cell(encoding: str, width: int, longest: int, seed: int, budget: int = 1) -> sweep.Setting:
@@ -123,14 +123,11 @@ def settings(seeds: Sequence[int] = (0, 1, 2)) -> list[sweep.Setting]:
             cells += [cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in names]
         cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
     cells += [cell(name, 64, 128, seeds[0]) for name in ("NoPE", "RoPE")]
+    cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
+    for seed in seeds[2:]:
+        cells += [cell(name, 64, longest, seed) for longest in (16, 32) for name in ("NoPE", "RoPE", "APE", "ALiBi")]
     for name in ("NoPE", "RoPE"):
         cells += [cell(name, 64, longest, seeds[0], 2) for longest in (16, 32, 64)]
-    for seed in seeds[2:]:
-        cells += [
-            cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in ("NoPE", "RoPE", "APE", "ALiBi")
-        ]
-        cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
-    cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
     return cells
 
 
@@ -174,7 +171,7 @@ NOTES = [
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter4.inside", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(10)))
     parser.add_argument("--cells", type=int, help="the first cells of the grid only")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
