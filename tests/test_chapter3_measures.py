@@ -91,7 +91,7 @@ def test_bands_give_medians_and_shares():
 
 def test_the_table_says_what_the_page_says_of_bf16():
     """Same lengths, same error of the difference, same sharing; only the direction differs, and only it loses prompts."""
-    own, other, shuffled, isotropic = (claims._errors().loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS)
+    own, other, shuffled, isotropic = (claims._errors(None).loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS)
     assert own.nearest < 0.6
     assert abs(own.nearest - other.nearest) < 0.15
     assert min(shuffled.nearest, isotropic.nearest) > 0.98
@@ -123,10 +123,10 @@ def _margins(first, last):
 
 def test_a_model_that_is_wrong_at_five_digits_cannot_decide():
     wrong = _margins([-1.0, 1.0], [-1.0, -1.0])
-    assert claims._copied(True, wrong, "0 of 2").verdict == registry.UNABLE
+    assert claims._copied(True, wrong, "0 of 2", None).verdict == registry.UNABLE
     able = _margins([1.0, 1.0], [1.0, -1.0])
-    assert claims._copied(True, able, "2 of 2").verdict == registry.HOLDS
-    assert claims._copied(False, able, "2 of 2").verdict == registry.FAILS
+    assert claims._copied(True, able, "2 of 2", None).verdict == registry.HOLDS
+    assert claims._copied(False, able, "2 of 2", None).verdict == registry.FAILS
     ax, finding = figures.copying("m", {"plain": wrong}, [5, 300], "plain")
     assert "wrong at 5 digits already (first, last)" in ax.get_title(loc="left")
     ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")

@@ -162,7 +162,7 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
     'fp32'
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
-    require.number("gap", gap, 0)
+    gap = float(require.number("gap", gap, 0))
     if lines is not None and not (isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)):
         raise ValueError(f"lines must be a list of lines of the axes, not {require.said(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]

@@ -221,15 +221,18 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     """Seven texts of n tokens, a first token included: the lab's own and six stretches of the course's prose.
 
+    The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the prose.
+
     Raises:
-        ValueError: more tokens than the stretches have.
+        ValueError: more tokens than the prose has.
     """
     prose = probe.encode(model, (data.folder() / "prose.txt").read_text(encoding="utf-8"))
-    if n - 1 + (STRETCHES - 1) * APART > len(prose):
-        raise ValueError(f"n must be at most {len(prose) + 1 - (STRETCHES - 1) * APART}, not {n}")
+    apart = min(APART, (len(prose) - n + 1) // (STRETCHES - 1))
+    if apart < 1:
+        raise ValueError(f"n must be at most {len(prose) + 2 - STRETCHES}, not {n}")
     found = {"harbour": sequence(model, "natural", n)}
     for k in range(STRETCHES):
-        found[f"prose {k + 1}"] = torch.cat([probe.first_token(model), prose[k * APART : k * APART + n - 1]])
+        found[f"prose {k + 1}"] = torch.cat([probe.first_token(model), prose[k * apart : k * apart + n - 1]])
     return found
 
 
@@ -253,10 +256,10 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """What the head atlas reads prompts with: the model's first token in front, and as many as an atlas shows."""
+    """What the head atlas reads prompts with: the model's first token in front."""
 
     def read(prompt: str) -> Reading:
-        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])[:MOST_TOKENS]
+        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])
         words = [model.tokenizer.decode([token]) for token in tokens.tolist()]
         return Reading(["(first)", *words[1:]], probe.attention_maps(model, tokens))
 
