@@ -93,7 +93,9 @@ def _commas(*gaps: tuple[float, float], plain: float = 0.5) -> dict:
     """Intervals of the four comparisons, in the order in which they are made; the fifth, beyond the training, is told only."""
     left = iter(gaps)
     table = pd.DataFrame({"tokens": ["characters"], "inside": [plain]})
-    found = {"trained.commas": lambda *_: trained.Gap(sum(pair) / 2, *pair, 15) if (pair := next(left, (0.1, 0.2))) else None}
+    found = {
+        "trained.commas": lambda *_: trained.Gap(sum(pair) / 2, *pair, 15) if (pair := next(left, (0.1, 0.2))) else None
+    }
     return _tables(counting_commas=table) | found
 
 
