@@ -6,6 +6,7 @@ import pytest
 from conftest import ROOT
 from lectures import lectures
 from pages import pages
+from playwright.sync_api import expect
 
 from helpers import drawing
 
@@ -63,7 +64,8 @@ def test_pages_are_light_and_carry_no_widget_machinery():
 def move(page, figure, control):
     """Move one control by keyboard, from where it stands to another value."""
     box = figure.locator("input, select").nth(control)
-    box.focus()
+    # a fragment that fades in takes no focus yet
+    page.wait_for_function("e => { e.focus(); return document.activeElement === e }", arg=box.element_handle())
     if box.get_attribute("type") == "checkbox":
         page.keyboard.press("Space")
     else:
@@ -219,7 +221,7 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
         for control in range(figure.locator("input, select").count()):
             state = figure.locator(".explore-frame").inner_html()
             move(page, figure, control)
-            assert figure.locator(".explore-frame").inner_html() != state
+            expect(figure.locator(".explore-frame")).not_to_have_js_property("innerHTML", state)
         assert page.evaluate("Reveal.getIndices()") == at
     assert page.errors == []
 
