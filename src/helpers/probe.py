@@ -488,8 +488,8 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     Raises:
         ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
     """
-    blocks = _layers(model)
     maps = attention_maps(model, tokens)
+    blocks = _layers(model)
     kept: dict[int, Tensor] = {}
     hooks = []
     try:
