@@ -210,6 +210,10 @@ def test_numbers_of_the_default_are_the_committed_ones():
     mean = silenced[(silenced.threshold == 0.15) & (silenced["where"] == "inside")].fastest.mean()
     assert found["sections"]["silenced"]["numbers"]["where"]["inside"]["fastest"] == pytest.approx(mean, rel=1e-5)
     assert all(part["status"] == "measured" for part in found["sections"].values())
+    assert (found["settings"]["plan"], found["settings"]["budget"]) == ("full", None)
+    assert {part["plan"] for part in found["sections"].values()} == {"full"}
+    told = [claim for part in found["sections"].values() for claim in part["claims"]]
+    assert [claim["name"] for claim in told if claim["verdict"] is None] == []
 
 
 def test_committed_reports_fit_the_schema_and_their_verdicts_are_the_scorecards():
