@@ -36,6 +36,14 @@ def _sinks() -> pd.DataFrame:
         return measures.sink_table(tiny("llama"), 24, (0,))
 
 
+def _spreads(*controls: float) -> pd.DataFrame:
+    """The sink hidden late moves one text 1.5 and the other 3 times as far; the controls move the first as given."""
+    rows = [("a", 0, 1, 1.0), ("b", 0, 1, 1.0), ("a", 1, 25, 1.5), ("b", 1, 25, 3.0)]
+    for (token, since), spread in zip([(1, 1), (6, 25)], controls, strict=True):
+        rows += [("a", token, since, spread), ("b", token, since, 1.0)]
+    return pd.DataFrame(rows, columns=["text", "token", "since", "spread"])
+
+
 RANKS = pd.DataFrame({
     "a": {"rollout": 0.2, "mask alone": 0.1, "untrained": 0.4, "position": -0.2, "shuffled heads": 0.3, "one layer": 0.9},
     "b": {"rollout": -0.1, "mask alone": 0.3, "untrained": 0.5, "position": -0.1, "shuffled heads": 0.0, "one layer": 0.8},
@@ -63,6 +71,8 @@ CALLS = {
     "figures.giants": lambda: figures.giants(_hidden()),
     "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2")),
     "figures.brakes": lambda: figures.brakes(data.table("hiding_smollm2")),
+    "figures.brakes, the first control further": lambda: figures.brakes(_spreads(2, 1.2)),
+    "figures.brakes, the second control further": lambda: figures.brakes(_spreads(1.2, 2)),
     "figures.answer": lambda: figures.answer(
         data.table("sensitivity_smollm2"), RANKS, data.table("hiding_smollm2"), 0.6
     ),
