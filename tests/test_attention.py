@@ -203,6 +203,16 @@ def test_paths_are_powers_of_the_causal_matrix():
     assert attention.path_count(100, 12)[0] == 426342151127100
 
 
+@pytest.mark.parametrize("layers", [1, 2, 5])
+def test_paths_of_a_length_are_as_many_as_the_lesson_says(layers):
+    """`layers` steps of 0 or more that add up to a distance, each with the weight exp(-c) a token: lesson 2's table."""
+    distances = torch.arange(12)
+    one_layer = causal_mask(12) * torch.exp(-0.3 * (distances[:, None] - distances).double())
+    found = torch.linalg.matrix_power(one_layer, layers)[:, 0]
+    ways = torch.tensor([math.comb(layers - 1 + x, x) for x in range(12)])
+    torch.testing.assert_close(found, ways * torch.exp(-0.3 * distances.double()))
+
+
 @pytest.mark.parametrize(("layers", "rate", "exact"), [(12, 0.1, 114), (12, 0.5, 18), (12, 1, 6), (32, 1, 18)])
 def test_critical_distance_is_beside_the_exact_maximum(layers, rate, exact):
     weight = [math.lgamma(layers + x + 1) - math.lgamma(x + 1) - rate * x for x in range(500)]
