@@ -307,6 +307,6 @@ def test_what_is_said_of_the_last_digit_follows_the_table(monkeypatch):
 
 
 def test_chance_is_that_of_the_race():
-    from helpers.chapter6 import race
+    from helpers.chapter6 import protocol
 
-    assert measures.CHANCE == {task: race.CHANCE[task] for task in measures.CHANCE}
+    assert measures.CHANCE == {task: protocol.CHANCE[task] for task in measures.CHANCE}

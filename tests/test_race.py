@@ -15,9 +15,21 @@ import pandas as pd
 import pytest
 import torch
 from scipy import stats
+from tiny_models import tiny
 
-from helpers import significance, sweep, training
-from helpers.chapter6 import ablations, figures, race
+from helpers import probe, significance, sweep, training
+from helpers.chapter6 import (
+    ablations,
+    comparison,
+    entries,
+    evaluation,
+    figures,
+    measures,
+    outliers,
+    protocol,
+    race,
+    runs,
+)
 from helpers.chapter6 import claims as claims6
 from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, OPEN
 
@@ -30,17 +42,17 @@ def without_times(rows):
 
 
 def draw(entry, task, n=None, seed=0):
-    return race.batch(race.ENTRIES[entry], task, torch.Generator().manual_seed(seed), n)
+    return entries.batch(entries.ENTRIES[entry], task, torch.Generator().manual_seed(seed), n)
 
 
 # One protocol, one budget ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("task", race.TASKS)
+@pytest.mark.parametrize("task", protocol.TASKS)
 def test_parameters_and_tokens_are_matched(task):
     sizes, tokens = {}, {}
-    for name, entry in race.ENTRIES.items():
-        sizes[name] = sum(p.numel() for p in race.decoder(entry, task, 0).parameters())
+    for name, entry in entries.ENTRIES.items():
+        sizes[name] = sum(p.numel() for p in entries.decoder(entry, task, 0).parameters())
         tokens[name] = sum(draw(name, task, seed=seed)[0].numel() for seed in range(20))
     assert max(sizes.values()) < 1.01 * min(sizes.values()), sizes
     assert max(tokens.values()) < 1.1 * min(tokens.values()), tokens
@@ -48,7 +60,7 @@ def test_parameters_and_tokens_are_matched(task):
 
 def test_differential_has_half_the_heads_and_twice_the_values():
     first, second = (
-        race.decoder(race.ENTRIES[name], "first", 0).blocks[0].inner
+        entries.decoder(entries.ENTRIES[name], "first", 0).blocks[0].inner
         for name in ("differential", "differential, version 2")
     )
     assert (first.heads, second.heads) == (2, 4)
@@ -56,10 +68,10 @@ def test_differential_has_half_the_heads_and_twice_the_values():
     assert (q1.shape[-1], k1.shape[-1], v.shape[-1]) == (8, 8, 16)
 
 
-@pytest.mark.parametrize("name", race.ENTRIES)
+@pytest.mark.parametrize("name", entries.ENTRIES)
 def test_later_tokens_change_nothing(name):
-    entry = race.ENTRIES[name]
-    model = race.decoder(entry, "retrieval", 0)
+    entry = entries.ENTRIES[name]
+    model = entries.decoder(entry, "retrieval", 0)
     for block in model.blocks if entry.at_test else ():
         block.weigh = entry.at_test
     ids = torch.randint(1, 40, (2, 20), generator=torch.Generator().manual_seed(1))
@@ -69,55 +81,57 @@ def test_later_tokens_change_nothing(name):
 
 
 def test_local_layers_alternate_with_full_ones():
-    blocks = race.decoder(race.ENTRIES["sliding window"], "first", 0).blocks
-    assert [block.window for block in blocks] == [race.LOCAL, None]
-    blocks = race.decoder(race.ENTRIES[race.MIXED], "first", 0).blocks
-    assert [(block.window, block.encoding) for block in blocks] == [(race.LOCAL, "RoPE"), (None, "NoPE")]
+    blocks = entries.decoder(entries.ENTRIES["sliding window"], "first", 0).blocks
+    assert [block.window for block in blocks] == [protocol.LOCAL, None]
+    blocks = entries.decoder(entries.ENTRIES[entries.MIXED], "first", 0).blocks
+    assert [(block.window, block.encoding) for block in blocks] == [(protocol.LOCAL, "RoPE"), (None, "NoPE")]
 
 
 def test_half_the_heads_are_twice_as_wide():
-    plain, half = (race.decoder(race.ENTRIES[name], "first", 0).blocks[0] for name in (race.BASELINE, race.HALF))
+    plain, half = (
+        entries.decoder(entries.ENTRIES[name], "first", 0).blocks[0] for name in (entries.BASELINE, entries.HALF)
+    )
     assert (plain.heads, half.heads) == (4, 2)
     assert len(half.frequencies) == 2 * len(plain.frequencies)
-    wide = race.decoder(race.ENTRIES[race.HALF], "first", 0, "wide")
+    wide = entries.decoder(entries.ENTRIES[entries.HALF], "first", 0, "wide")
     assert (wide.blocks[0].heads, len(wide.blocks)) == (4, 6)
 
 
 def test_scalable_softmax_is_softmax_at_the_trained_length_and_sharper_beyond():
-    weigh = race.ScalableSoftmax(1)
+    weigh = entries.ScalableSoftmax(1)
     row = torch.randn(1, 1, 1, 128, generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(weigh(row[..., :16]), row[..., :16].softmax(-1))
     torch.testing.assert_close(weigh(row), (row * math.log(128) / math.log(16)).softmax(-1))
 
 
 def test_gates_scale_what_heads_bring():
-    model = race.decoder(race.ENTRIES["gated attention"], "first", 0)
+    model = entries.decoder(entries.ENTRIES["gated attention"], "first", 0)
     block, x = model.blocks[0], torch.randn(1, 5, 32)
-    plain = race.Block.mix(block, x)
+    plain = entries.Block.mix(block, x)
     gates = block.gate(block.norm1(x)).sigmoid()
     torch.testing.assert_close(block.mix(x).transpose(1, 2).flatten(2), plain.transpose(1, 2).flatten(2) * gates)
 
 
 def test_separators_stand_between_and_targets_stay_with_their_tokens():
-    for task in race.TASKS:
+    for task in protocol.TASKS:
         plain, marked = draw("RoPE", task, 16), draw("separators", task, 16)
-        token = len(race.vocabulary(task)) - 1
+        token = len(protocol.vocabulary(task)) - 1
         kept = marked[0] != token
         assert torch.equal(marked[0][kept], plain[0].flatten())
         assert torch.equal(marked[1][kept], plain[1].flatten())
         assert (marked[1][~kept] == training.UNASKED).all()
-        assert (marked[0][:, race.EVERY] == token).all()
+        assert (marked[0][:, protocol.EVERY] == token).all()
 
 
 # What is measured --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["RoPE", "separators"])
-@pytest.mark.parametrize("task", race.TASKS)
+@pytest.mark.parametrize("task", protocol.TASKS)
 def test_answer_and_noise_are_the_tokens_that_hold_them(name, task):
     ids, targets = draw(name, task, 16)
-    answer, noise = race.roles(task, ids, targets)
-    words = race.vocabulary(task)
+    answer, noise = protocol.roles(task, ids, targets)
+    words = protocol.vocabulary(task)
     assert not (answer & noise).any()
     for row, column in (targets != training.UNASKED).nonzero().tolist():
         right = words[targets[row, column]]
@@ -136,7 +150,7 @@ def test_answer_and_noise_are_the_tokens_that_hold_them(name, task):
 def test_masses_of_maps_that_are_known():
     """All weight on the answer, then all on noise with a negative sign, then half and half."""
     ids, targets = draw("RoPE", "retrieval", 16)
-    answer, noise = (mask.float() for mask in race.roles("retrieval", ids, targets))
+    answer, noise = (mask.float() for mask in protocol.roles("retrieval", ids, targets))
     other = noise / noise.sum(-1, keepdim=True).clamp(min=1)
 
     class Known:
@@ -146,13 +160,13 @@ def test_masses_of_maps_that_are_known():
     model = Known()
     for maps, expected in ((answer, (1, 0)), (-other, (0, 1)), (answer - other, (0.5, 0.5))):
         model.maps = maps
-        assert race.masses(model, "retrieval", ids, targets) == pytest.approx(expected)
+        assert evaluation.masses(model, "retrieval", ids, targets) == pytest.approx(expected)
 
 
 def test_the_best_head_is_found_question_by_question():
     """Of three heads the first has all even questions, the second half of all odd ones, the third nothing."""
     ids, targets = draw("RoPE", "retrieval", 16)
-    answer, noise = (mask.float() for mask in race.roles("retrieval", ids, targets))
+    answer, noise = (mask.float() for mask in protocol.roles("retrieval", ids, targets))
     even = (torch.arange(ids.shape[1]) % 2 == 0).float()[:, None]
     other = noise / noise.sum(-1, keepdim=True).clamp(min=1)
     heads = [answer * even + other * (1 - even), 0.5 * other - 0.5 * answer * (1 - even), -other]
@@ -163,7 +177,7 @@ def test_the_best_head_is_found_question_by_question():
 
     rows = (targets != training.UNASKED).nonzero()[:, 1] % 2 == 0
     even = float(rows.double().mean())
-    best, sharp, one = race.best_heads(Known(), "retrieval", ids, targets)
+    best, sharp, one = evaluation.best_heads(Known(), "retrieval", ids, targets)
     assert 0 < even < 1
     assert best == pytest.approx(even + 0.5 * (1 - even))
     assert (sharp, one) == (pytest.approx(even), pytest.approx(max(even, 0.5 * (1 - even))))
@@ -171,43 +185,67 @@ def test_the_best_head_is_found_question_by_question():
 
 @pytest.mark.parametrize("name", ["differential", "differential, version 2"])
 def test_the_noises_of_two_maps_are_compared_by_direction_and_by_size(name, monkeypatch):
-    model = race.decoder(race.ENTRIES[name], "retrieval", 0)
+    model = entries.decoder(entries.ENTRIES[name], "retrieval", 0)
     ids, targets = draw(name, "retrieval", 16)
     own = type(model.blocks[0].inner)
     lam = lambda self, x: torch.full((len(x), 1, 1), 0.5)  # noqa: E731
     monkeypatch.setattr(own, "lam", lam)
-    true, (_, noise) = own.maps, race.roles("retrieval", ids, targets)
+    true, (_, noise) = own.maps, protocol.roles("retrieval", ids, targets)
     monkeypatch.setattr(own, "maps", lambda self, x: (true(self, x)[0],) * 2)
-    found = race.two_noises(model, "retrieval", ids, targets)
+    found = evaluation.two_noises(model, "retrieval", ids, targets)
     for number in (1, 2):
         expected = {"cosine": 1, "needed": 0.25, "left": 0.5, "agree": 1, "gain": 1}
         assert {what: found[f"{what}_{number}"] for what in expected} == pytest.approx(expected, abs=1e-5)
     monkeypatch.setattr(own, "maps", lambda self, x: (true(self, x)[0], 2 * true(self, x)[0]))
-    found = race.two_noises(model, "retrieval", ids, targets)
+    found = evaluation.two_noises(model, "retrieval", ids, targets)
     assert (found["needed_1"], found["left_1"]) == pytest.approx((0.5, 0), abs=1e-5), "the second is twice as large"
     places = noise.double().cumsum(-1) % 2  # every other rival: noises without a common key
     apart = lambda self, x: (places[:, None] * noise[:, None], 2 * (1 - places)[:, None] * noise[:, None])  # noqa: E731
     monkeypatch.setattr(own, "maps", apart)
-    found = race.two_noises(model, "retrieval", ids, targets)
+    found = evaluation.two_noises(model, "retrieval", ids, targets)
     assert (found["cosine_1"], found["agree_1"]) == (0, 0)
     assert found["left_1"] > 1.3
 
 
 def test_outliers_rank_and_rounding_of_what_is_known():
-    assert race.outlier(torch.tensor([1.0, -1.0, 1.0, -8.0, 1.0])) == 8
+    assert outliers.outlier(torch.tensor([1.0, -1.0, 1.0, -8.0, 1.0])) == 8
     rank_two = torch.zeros(1, 8, 5)
     rank_two[0, :4, 0], rank_two[0, 4:, 0] = 1, -1
     rank_two[0, ::2, 1], rank_two[0, 1::2, 1] = 1, -1
-    assert race.effective_rank(rank_two) == pytest.approx(2)
+    assert evaluation.effective_rank(rank_two) == pytest.approx(2)
     x = torch.linspace(-1, 1, 15)
-    torch.testing.assert_close(race.rounded(x), x)  # 15 levels in 4 bits
-    assert (race.rounded(torch.tensor([0.1, 100.0])) == torch.tensor([0.0, 100.0])).all()
+    torch.testing.assert_close(outliers.rounded(x, 4), x)  # 15 levels in 4 bits
+    assert (outliers.rounded(torch.tensor([0.1, 100.0]), 4) == torch.tensor([0.0, 100.0])).all()
+
+
+def test_few_bits_round_what_enters_with_or_without_the_first_token():
+    layer = torch.nn.Linear(2, 2, bias=False)
+    x = torch.tensor([[[100.0, 50.0], [0.7, 0.1], [-0.2, 0.33]]])
+    with torch.no_grad():
+        layer.weight.copy_(torch.eye(2))
+        with outliers.few_bits([layer], 4):
+            torch.testing.assert_close(layer(x), torch.tensor([[[100.0, 400 / 7], [0.0, 0.0], [0.0, 0.0]]]))
+        with outliers.few_bits([layer], 4, spare_first=True):
+            torch.testing.assert_close(layer(x), torch.tensor([[[100.0, 50.0], [0.7, 0.1], [-0.2, 0.3]]]))
+        torch.testing.assert_close(layer(x), x)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2"])
+def test_the_loss_in_few_bits_goes_to_the_loss_in_many(kind):
+    """GPT-2's linear layers are of a class of their own: they are rounded, too."""
+    model, ids = tiny(kind), torch.arange(1, 40)
+    found = measures.loss_in_few_bits(model, ids, (16, 3))
+    assert found["losses"]["16"] == pytest.approx(found["plain"], abs=1e-3)
+    assert abs(found["losses"]["3"] - found["plain"]) > 1e-3
+    assert found["losses"]["3"] != found["losses"]["3, first token exact"]
+    assert probe.loss(model, ids) == found["plain"]
+    assert len(found["states"]) == len(found["states_without_first"]) == 4
 
 
 def test_quantisation_grows_with_an_outlier_and_leaves_the_model_as_it_was():
-    model = race.decoder(race.ENTRIES["RoPE"], "first", 0)
+    model = entries.decoder(entries.ENTRIES["RoPE"], "first", 0)
     ids, _ = draw("RoPE", "first", 16)
-    before, error = model(ids), race.quantisation_error(model, ids)
+    before, error = model(ids), evaluation.quantisation_error(model, ids)
     torch.testing.assert_close(model(ids), before)
     with torch.no_grad():  # the same function, with one large channel
         for block in model.blocks:
@@ -215,11 +253,11 @@ def test_quantisation_grows_with_an_outlier_and_leaves_the_model_as_it_was():
                 norm.weight[0] *= 50
                 linear.weight[:, 0] /= 50
     torch.testing.assert_close(model(ids), before, rtol=1e-3, atol=1e-4)
-    assert race.quantisation_error(model, ids) > 2 * error > 0
+    assert evaluation.quantisation_error(model, ids) > 2 * error > 0
 
 
 def test_the_blind_control_does_not_depend_on_what_it_cannot_see():
-    model = race.decoder(race.ENTRIES["control: sees 2 back"], "first", 0).double()
+    model = entries.decoder(entries.ENTRIES["control: sees 2 back"], "first", 0).double()
     ids, _ = draw("RoPE", "first", 16)
     other = ids.clone()
     other[:, 1] = 9 - other[:, 1]  # the other digit
@@ -235,9 +273,9 @@ def test_the_same_seed_gives_the_same_row_and_another_does_not():
 
 
 def test_a_run_stops_at_the_criterion_or_at_the_budget(monkeypatch):
-    monkeypatch.setattr(race, "CHECKED", 2)
+    monkeypatch.setattr(runs, "CHECKED", 2)
     asked = []
-    monkeypatch.setattr(race, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) == 1)
+    monkeypatch.setattr(runs, "has_learned", lambda model, entry, task: asked.append(1) or len(asked) == 1)
     rows = race.run("RoPE", "first", [0, 1], 4)
     assert [row["steps"] for row in rows] == [2, 4]
 
@@ -260,7 +298,7 @@ def test_a_killed_run_resumes_to_the_same_table(tmp_path):
 
 
 def test_unknown_entries_and_tasks_are_named(tmp_path, capsys):
-    for call in (lambda: race.run("sparse dreams", "first", [0], 3), lambda: race.entry_of("sparse dreams")):
+    for call in (lambda: race.run("sparse dreams", "first", [0], 3), lambda: entries.entry_of("sparse dreams")):
         with pytest.raises(ValueError, match=r"entry must be one of RoPE, .*, not 'sparse dreams'"):
             call()
     for wrong, named in (({"task": "chess"}, "task"), ({"size": "huge"}, "size"), ({"budget": 0}, "budget")):
@@ -272,26 +310,26 @@ def test_unknown_entries_and_tasks_are_named(tmp_path, capsys):
 
 
 def test_the_committed_table_has_whole_tasks():
-    rows = race.table()
+    rows = comparison.table()
     for _, part in rows.groupby("task"):
-        assert set(part.entry) == set(race.ENTRIES)
-        assert (part.groupby("entry").seed.nunique() >= race.BUDGET["seeds"]).all()
-    assert set(race.LOOKED) <= set(rows.task)
+        assert set(part.entry) == set(entries.ENTRIES)
+        assert (part.groupby("entry").seed.nunique() >= protocol.BUDGET["seeds"]).all()
+    assert set(protocol.LOOKED) <= set(rows.task)
     plain, sharpened = (
         rows[rows.entry == name].set_index(["seed", "task"]).steps for name in ("RoPE", "adaptive temperature")
     )
     assert (plain == sharpened).all(), "adaptive temperature is put in after the same training"
     assert rows.groupby("task").parameters.agg(lambda p: p.max() / p.min()).max() < 1.01
     stopped = rows[rows.learned == 1]
-    assert (stopped.steps % race.CHECKED == 0).all()
+    assert (stopped.steps % protocol.CHECKED == 0).all()
     assert (rows[rows.learned == 0].steps == rows.budget[rows.learned == 0]).all()
 
 
 def test_a_cell_of_the_table_can_be_repeated():
     """Seeds trained side by side, as the table has them; another machine's rounding moves a few answers."""
-    rows = race.table()
-    cell = rows[(rows.task == "retrieval") & (rows.entry == race.BASELINE) & (rows.seed >= 12)].sort_values("seed")
-    found = race.run(race.BASELINE, "retrieval", cell.seed.tolist(), int(cell.budget.iloc[0]))
+    rows = comparison.table()
+    cell = rows[(rows.task == "retrieval") & (rows.entry == entries.BASELINE) & (rows.seed >= 12)].sort_values("seed")
+    found = race.run(entries.BASELINE, "retrieval", cell.seed.tolist(), int(cell.budget.iloc[0]))
     assert [row["steps"] for row in found] == cell.steps.tolist()
     for column in ("score_16", "score_32", "score_64", "score_128"):
         assert [row[column] for row in found] == pytest.approx(cell[column].tolist(), abs=0.05)
@@ -299,13 +337,13 @@ def test_a_cell_of_the_table_can_be_repeated():
 
 def test_the_control_fails_where_it_must_in_the_committed_table():
     """No better than a guess without the answer; and it does what it can see."""
-    rows = race.table()
+    rows = comparison.table()
     means = rows.groupby(["entry", "task"]).longer.mean()
-    for name in race.CONTROLS:
-        for task in set(race.ENTRIES[name].fails) & set(rows.task):
-            assert means[name, task] < race.CHANCE[task] + 0.05
+    for name in entries.CONTROLS:
+        for task in set(entries.ENTRIES[name].fails) & set(rows.task):
+            assert means[name, task] < protocol.CHANCE[task] + 0.05
         assert means[name, "last"] > 0.95
-    assert means[race.BASELINE, "retrieval"] > 2 * race.CHANCE["retrieval"]
+    assert means[entries.BASELINE, "retrieval"] > 2 * protocol.CHANCE["retrieval"]
 
 
 # Verdicts ----------------------------------------------------------------------------------------------
@@ -315,7 +353,7 @@ def made(gaps, task="retrieval", seeds=10, noise=0.01, learned=None):
     """A table of one task in which entries lie apart by known gaps."""
     generator, rows = np.random.default_rng(0), []
     common = generator.normal(0, 0.1, seeds)
-    for name, gap in {race.BASELINE: 0.0, **gaps}.items():
+    for name, gap in {entries.BASELINE: 0.0, **gaps}.items():
         for seed in range(seeds):
             score = 0.5 + common[seed] + gap + generator.normal(0, noise)
             fine = int(seed < (learned or {}).get(name, seeds))
@@ -324,13 +362,13 @@ def made(gaps, task="retrieval", seeds=10, noise=0.01, learned=None):
 
 
 def verdicts(rows, **settings):
-    found = race.compare(rows, **settings)
+    found = comparison.compare(rows, **settings)
     return dict(zip(found.entry, found.verdict, strict=True))
 
 
 def test_each_verdict_can_be_reached():
     rows = made({"up": 0.2, "down": -0.2, "same": 0.0})
-    equal = f"equal within {race.MARGIN}"
+    equal = f"equal within {protocol.MARGIN}"
     assert verdicts(rows) == {"RoPE": "baseline", "up": "better", "down": "worse", "same": equal}
     assert verdicts(made({"up": -0.2}, noise=0.3))["up"] == "not told apart", "the gap is within the noise"
     assert verdicts(made({"up": 0.02}, noise=0.001))["up"] == equal, "a gap that is sure and too small to matter"
@@ -338,19 +376,19 @@ def test_each_verdict_can_be_reached():
 
 def test_a_cell_that_has_not_learned_is_compared_at_no_length():
     rows = made({"up": 0.2, "late": 0.2}, learned={"late": 7})
-    found = race.compare(rows).set_index("entry")
+    found = comparison.compare(rows).set_index("entry")
     assert found.verdict["late"] == "not learned"
     assert found.loc["late", ["mean", "gap", "p"]].isna().all()
     assert (found.learned["late"], found.seeds["late"]) == (7, 10)
     assert verdicts(made({"up": 0.2}, learned={"RoPE": 7})) == {"RoPE": "not learned", "up": "reference not learned"}
-    some = race.compare(made({"up": 0.2}, learned={"up": 8})).set_index("entry")
+    some = comparison.compare(made({"up": 0.2}, learned={"up": 8})).set_index("entry")
     assert some.verdict["up"] == "better"
 
 
 def test_entries_are_compared_with_their_own_reference():
     rows = made({"NoPE": 0.3, "NoPE, scalable softmax": 0.3})
     assert verdicts(rows)["NoPE, scalable softmax"] == "better"
-    assert verdicts(rows, against=None)["NoPE, scalable softmax"] == f"equal within {race.MARGIN}"
+    assert verdicts(rows, against=None)["NoPE, scalable softmax"] == f"equal within {protocol.MARGIN}"
 
 
 def test_pairing_sees_what_the_spread_of_seeds_hides():
@@ -366,17 +404,17 @@ def test_the_correction_stays_within_a_task():
     """Twice the tasks do not change a verdict's p value; twice the entries of a task do."""
     one = made({"up": 0.04}, noise=0.04)
     two = pd.concat([one, made({"up": 0.04}, noise=0.04, task="last")])
-    p = race.compare(one).set_index("entry").p["up"]
-    assert race.compare(two).set_index(["task", "entry"]).p["retrieval", "up"] == pytest.approx(p)
+    p = comparison.compare(one).set_index("entry").p["up"]
+    assert comparison.compare(two).set_index(["task", "entry"]).p["retrieval", "up"] == pytest.approx(p)
     more = pd.concat([one, *(one[one.entry == "up"].assign(entry=f"up {k}") for k in range(3))])
-    assert race.compare(more).set_index("entry").p["up"] > 2 * p
+    assert comparison.compare(more).set_index("entry").p["up"] > 2 * p
 
 
 def test_compare_names_what_is_not_there():
     with pytest.raises(ValueError, match="against"):
-        race.compare(made({}), against="nobody")
+        comparison.compare(made({}), against="nobody")
     with pytest.raises(ValueError, match="column"):
-        race.compare(made({}), column="score_7")
+        comparison.compare(made({}), column="score_7")
 
 
 # The learner's entry -----------------------------------------------------------------------------------
@@ -415,10 +453,10 @@ def test_a_bad_entry_is_named():
 
 
 def test_all_tasks_have_tests_and_a_training_set():
-    assert set(race.TESTED) == set(race.TASKS)
-    for task in race.TASKS:
+    assert set(protocol.TESTED) == set(protocol.TASKS)
+    for task in protocol.TASKS:
         ids, targets = draw("RoPE", task, 64)
-        assert len(ids) == race.TESTED[task]
+        assert len(ids) == protocol.TESTED[task]
         assert (targets != training.UNASKED).any()
 
 
@@ -426,7 +464,7 @@ def test_all_tasks_have_tests_and_a_training_set():
 
 
 def test_the_rows_of_the_ablation_differ_in_one_thing():
-    layers = {name: race.decoder(entry, "retrieval", 0).blocks[1] for name, entry in ablations.ROWS.items()}
+    layers = {name: entries.decoder(entry, "retrieval", 0).blocks[1] for name, entry in ablations.ROWS.items()}
     inner = {name: layer.inner for name, layer in layers.items() if "DIFF" in name}
     assert {name: (part.normed, part.gain is not None, round(part.start, 2)) for name, part in inner.items()} == {
         "DIFF": (True, False, 0.36),
@@ -441,19 +479,19 @@ def test_the_rows_of_the_ablation_differ_in_one_thing():
         "half the heads, head norm": 2,
     }
     sizes = [
-        sum(p.numel() for p in race.decoder(entry, "retrieval", 0).parameters()) for entry in ablations.ROWS.values()
+        sum(p.numel() for p in entries.decoder(entry, "retrieval", 0).parameters()) for entry in ablations.ROWS.values()
     ]
     assert max(sizes) < 1.01 * min(sizes)
     heads = layers["half the heads, head norm"].mix(torch.randn(2, 5, 32))
     torch.testing.assert_close(heads.square().mean(-1), torch.ones(2, 2, 5), atol=1e-2, rtol=0)
     assert set(ablations.table().entry) == set(ablations.ROWS)
-    assert (ablations.table().groupby("entry").seed.nunique() == race.BUDGET["seeds"]).all()
+    assert (ablations.table().groupby("entry").seed.nunique() == protocol.BUDGET["seeds"]).all()
 
 
 def test_rows_that_the_race_has_as_well_are_the_race_s():
     """Two tables, one harness: the same seeds take the same steps and give the same scores, up to rounding."""
-    pairs = {"Transformer": race.BASELINE, "half the heads": race.HALF, "DIFF": "differential"}
-    ours, theirs = ablations.table(), race.table()
+    pairs = {"Transformer": entries.BASELINE, "half the heads": entries.HALF, "DIFF": "differential"}
+    ours, theirs = ablations.table(), comparison.table()
     for row, entry in pairs.items():
         a = ours[ours.entry == row].set_index("seed")
         b = theirs[(theirs.entry == entry) & (theirs.task == "retrieval")].set_index("seed")
@@ -501,11 +539,11 @@ def instead(monkeypatch):
     """Claims measured on a table that was changed by hand: every remedy learns, and a column is a function of the row."""
 
     def put(rows=None, **columns):
-        rows = race.table() if rows is None else rows
+        rows = comparison.table() if rows is None else rows
         rows = rows.assign(learned=1)
         for name, change in columns.items():
             rows[name] = rows.apply(change, axis=1)
-        monkeypatch.setattr(race, "table", lambda: rows)
+        monkeypatch.setattr(comparison, "table", lambda: rows)
         return rows
 
     return put
@@ -521,11 +559,11 @@ def lifted(names, high=0.95, low=0.4):
 
 
 def test_the_picture_counts_what_the_test_says_and_draws_the_learners_rows():
-    rows = race.table()
+    rows = comparison.table()
     own = rows[(rows.entry == "NoPE") & (rows.task == "retrieval")].assign(entry="mine")
     figure, finding = figures.race_table(rows, own)
-    found = race.compare(rows)
-    judged = found[found.entry.isin(race.REMEDIES)]
+    found = comparison.compare(rows)
+    judged = found[found.entry.isin(entries.REMEDIES)]
     for kind in ("better", "worse"):
         count = int((judged.verdict == kind).sum())
         assert (f"{count} {kind}" in figure.get_suptitle()) == (count > 0)
@@ -534,18 +572,18 @@ def test_the_picture_counts_what_the_test_says_and_draws_the_learners_rows():
         assert row.entry in table[figures.NAMES[row.task]][row.verdict]
         assert (row.entry in finding) >= (row.verdict in ("better", "worse"))
     labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
-    assert labels == [*race.REMEDIES, "mine"]
+    assert labels == [*entries.REMEDIES, "mine"]
 
 
 def test_titles_and_answers_follow_the_table(instead):
-    rows = race.table()
+    rows = comparison.table()
     for task in rows.task.unique():
         assert figures.NAMES[task] in figures.lengths(rows, task)[0].get_title(loc="left")
     dead = rows.assign(learned=0)
     assert "no remedy has learned" in figures.lengths(dead, "retrieval")[0].get_title(loc="left")
     assert "**none**" in figures.answer(dead)
     assert "**" not in figures.opens(rows)[1]
-    maps = race.noises(rows)
+    maps = comparison.noises(rows)
     assert f"**{maps.agree.min():.0%} to {maps.agree.max():.0%}**" in figures.outcome(rows)
     assert f"**{maps.gain.min():.2f} to {maps.gain.max():.2f}**" in figures.outcome(rows)
     assert f"H1 nowhere; H2 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H3 nowhere" in figures.outcome(
@@ -556,10 +594,12 @@ def test_titles_and_answers_follow_the_table(instead):
     assert "ALiBi opens both" in figures.opens(won)[0].get_suptitle()
     assert f"H1 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H2 nowhere" in figures.outcome(won)
     assert figures.judge(won)["H1"] == {"retrieval": "holds: ALiBi", "last": "holds: ALiBi"}
-    assert figures.judge(won)["H2"] == dict.fromkeys(race.LOOKED, "does not hold here")
+    assert figures.judge(won)["H2"] == dict.fromkeys(protocol.LOOKED, "does not hold here")
     blunt = instead(won, best_128=lifted([]))
-    assert figures.judge(blunt)["H1"] == dict.fromkeys(race.LOOKED, "does not hold here"), "right, but not by attention"
-    late = won.assign(learned=(~won.entry.isin(race.POSITIONS)).astype(int))
+    assert figures.judge(blunt)["H1"] == dict.fromkeys(protocol.LOOKED, "does not hold here"), (
+        "right, but not by attention"
+    )
+    late = won.assign(learned=(~won.entry.isin(entries.POSITIONS)).astype(int))
     assert figures.judge(late)["H1"]["retrieval"] == "not decided: none has learned"
 
 
@@ -567,30 +607,30 @@ def test_a_success_is_better_than_the_decoder_without_the_remedy(instead):
     """What NoPE does alone is no success of what is added to it."""
     both = ["NoPE", "NoPE, differential"]
     rows = instead(longer=lifted(both), score_128=lifted(both), best_128=lifted(both))
-    won = race.successes(rows).set_index(["entry", "task"]).success
+    won = comparison.successes(rows).set_index(["entry", "task"]).success
     assert won["NoPE", "retrieval"]
     assert not won["NoPE, differential", "retrieval"]
     assert figures.judge(rows)["H4"]["retrieval"] == "does not hold here"
 
 
 def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead):
-    rows = race.table()
+    rows = comparison.table()
     last = rows[rows.task == "last"].assign(task="counting", best_128=float("nan"))
     rows = pd.concat([rows[rows.task != "counting"], last])
     rows = instead(rows, longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]))
-    won = race.successes(rows).set_index(["entry", "task"])
+    won = comparison.successes(rows).set_index(["entry", "task"])
     assert (won.kept["ALiBi", "counting"], won.success["ALiBi", "counting"]) == (True, False)
     assert won[won.kept].index.get_level_values("entry").unique().tolist() == ["ALiBi"]
     assert "counting: **ALiBi**" in figures.answer(rows)
     assert "counting: ALiBi" in figures.opens(rows)[1]
-    assert set(figures.judge(rows)["H1"]) == set(race.LOOKED)
+    assert set(figures.judge(rows)["H1"]) == set(protocol.LOOKED)
     assert claims6.race_nothing_keeps_the_count().verdict == FAILS
     instead(rows, score_128=lifted([]))
     assert claims6.race_nothing_keeps_the_count().verdict == HOLDS
 
 
 def test_claims_on_differential_attention_can_hold_and_can_fail(instead):
-    names = race.HYPOTHESES["H4"][1]
+    names = entries.HYPOTHESES["H4"][1]
     shares = ("answer_16", "answer_128", "best_16", "best_128")
     noises = ("noise_16", "noise_128", "outlier_logits", "outlier_states", "quantisation_error")
     instead(longer=lifted(names), **{c: lifted(names) for c in shares}, **{c: lifted(names, 0.1) for c in noises})
@@ -613,23 +653,23 @@ def test_claims_on_positions_and_physical_intervention_can_hold_and_can_fail(ins
         return instead(longer=lifted(names), score_128=lifted(names), best_128=lifted(names), **more)
 
     for claim, what in kinds.items():
-        won(race.PHYSICAL[what])
+        won(entries.PHYSICAL[what])
         assert CLAIMS[claim].measure().verdict == HOLDS
         assert claims6.race_positions_are_not_enough().verdict == HOLDS
     won(["ALiBi"])
     assert {CLAIMS[name].measure().verdict for name in kinds} == {FAILS}
     assert claims6.race_positions_are_not_enough().verdict == FAILS
     assert claims6.race_local_and_global_opens_both().verdict == FAILS
-    rows = won([race.MIXED])
+    rows = won([entries.MIXED])
     assert claims6.race_local_and_global_opens_both().verdict == HOLDS
-    half = {c: lambda row: jitter(row) + (0.95 if row.entry == race.MIXED and row.task == "last" else 0.4) for c in ("longer", "score_128", "best_128")}  # fmt: skip
+    half = {c: lambda row: jitter(row) + (0.95 if row.entry == entries.MIXED and row.task == "last" else 0.4) for c in ("longer", "score_128", "best_128")}  # fmt: skip
     instead(rows, **half)
     assert claims6.race_local_and_global_opens_both().verdict == CORRECTED
     assert CLAIMS["race_windows_help"].measure().verdict == CORRECTED
 
 
 def test_the_claim_on_share_and_accuracy_stays_open_and_says_what_was_found(instead):
-    place = {name: k / 40 for k, name in enumerate(race.ENTRIES)}
+    place = {name: k / 40 for k, name in enumerate(entries.ENTRIES)}
     for sign in (1, -1):
         instead(
             answer_128=lambda row: place[row.entry],
@@ -638,6 +678,6 @@ def test_the_claim_on_share_and_accuracy_stays_open_and_says_what_was_found(inst
         )
         found = claims6.race_share_is_not_the_point()
         assert found.verdict == OPEN
-        assert f"{len(race.REMEDIES)} remedies {'−' if sign < 0 else ''}1.0" in found.measured
+        assert f"{len(entries.REMEDIES)} remedies {'−' if sign < 0 else ''}1.0" in found.measured
     with pytest.raises(ValueError, match="share"):
-        race.rank_correlation(race.table(), share="sink")
+        comparison.rank_correlation(comparison.table(), share="sink")

@@ -8,7 +8,7 @@ from torch.nn import functional
 
 from answers import empty, several
 from helpers import attention, differential, significance
-from helpers.chapter6 import race
+from helpers.chapter6 import protocol
 
 ABOVE, STAYS = "more than 1", "it stays the same"
 
@@ -291,7 +291,7 @@ class Learned(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.scale = nn.Parameter(torch.full((race.BUDGET["heads"], 1, 1), 0.4))
+        self.scale = nn.Parameter(torch.full((protocol.BUDGET["heads"], 1, 1), 0.4))
 
     def forward(self, logits):
         hidden = torch.isneginf(logits)

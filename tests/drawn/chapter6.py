@@ -2,9 +2,9 @@
 
 import torch
 
-from helpers.chapter6 import ablations, figures, measures, race
+from helpers.chapter6 import ablations, comparison, entries, figures, measures, protocol
 
-REMEDIES = [*race.POSITIONS, *(name for names in race.PHYSICAL.values() for name in names)]
+REMEDIES = [*entries.POSITIONS, *(name for names in entries.PHYSICAL.values() for name in names)]
 
 CALLS = {
     "figures.noise_left": figures.noise_left,
@@ -17,36 +17,40 @@ CALLS = {
     **{
         f"figures.panel, {content}": lambda content=content: figures.panel(content, 16) for content in measures.CONTENTS
     },
-    "figures.race_table": lambda: figures.race_table(race.table()),
-    "figures.race_table, few": lambda: figures.race_table(race.table(), few=True),
-    "figures.verdicts": lambda: figures.verdicts(race.table()),
+    "figures.race_table": lambda: figures.race_table(comparison.table()),
+    "figures.race_table, few": lambda: figures.race_table(comparison.table(), few=True),
+    "figures.verdicts": lambda: figures.verdicts(comparison.table()),
     **{
-        f"figures.lengths, {task}": lambda task=task: figures.lengths(race.table(), task)
-        for task in race.table().task.unique()
+        f"figures.lengths, {task}": lambda task=task: figures.lengths(comparison.table(), task)
+        for task in comparison.table().task.unique()
     },
-    **{f"figures.masses, {task}": lambda task=task: figures.masses(race.table(), task) for task in race.LOOKED},
-    "figures.masses, few": lambda: figures.masses(race.table(), few=True),
-    "figures.share_and_score": lambda: figures.share_and_score(race.table()),
-    "figures.correlations": lambda: figures.correlations(race.table()),
-    "figures.controls": lambda: figures.controls(race.table()),
-    "figures.outliers": lambda: figures.outliers(race.table()),
-    "figures.ranks": lambda: figures.ranks(race.table()),
-    "figures.opens": lambda: figures.opens(race.table()),
-    "figures.opens, few": lambda: figures.opens(race.table(), few=True),
+    **{
+        f"figures.masses, {task}": lambda task=task: figures.masses(comparison.table(), task)
+        for task in protocol.LOOKED
+    },
+    "figures.masses, few": lambda: figures.masses(comparison.table(), few=True),
+    "figures.share_and_score": lambda: figures.share_and_score(comparison.table()),
+    "figures.correlations": lambda: figures.correlations(comparison.table()),
+    "figures.controls": lambda: figures.controls(comparison.table()),
+    "figures.outliers": lambda: figures.outliers(comparison.table()),
+    "figures.ranks": lambda: figures.ranks(comparison.table()),
+    "figures.opens": lambda: figures.opens(comparison.table()),
+    "figures.opens, few": lambda: figures.opens(comparison.table(), few=True),
     "figures.ablated": figures.ablated,
-    "figures.protocol": lambda: figures.protocol(race.table()),
+    "figures.protocol": lambda: figures.protocol(comparison.table()),
     "figures.decisions": figures.decisions,
-    "figures.examples": lambda: figures.examples(race.table()),
-    "figures.legend": lambda: figures.legend(race.table()),
-    "figures.found_at": lambda: figures.found_at(race.table(), REMEDIES, "retrieval"),
-    "figures.hypotheses": lambda: figures.hypotheses(race.table()),
-    "figures.judge": lambda: [str(found) for found in figures.judge(race.table()).values()],
-    "figures.outcome": lambda: figures.outcome(race.table()),
-    "figures.answer": lambda: figures.answer(race.table()),
+    "figures.examples": lambda: figures.examples(comparison.table()),
+    "figures.legend": lambda: figures.legend(comparison.table()),
+    "figures.found_at": lambda: figures.found_at(comparison.table(), REMEDIES, "retrieval"),
+    "figures.more_steps": figures.more_steps,
+    "figures.hypotheses": lambda: figures.hypotheses(comparison.table()),
+    "figures.judge": lambda: [str(found) for found in figures.judge(comparison.table()).values()],
+    "figures.outcome": lambda: figures.outcome(comparison.table()),
+    "figures.answer": lambda: figures.answer(comparison.table()),
     "ablations.judged": ablations.judged,
-    "race.compare": lambda: race.compare(race.table()),
-    "race.noises": lambda: race.noises(race.table()),
-    "race.successes": lambda: race.successes(race.table()),
+    "comparison.compare": lambda: comparison.compare(comparison.table()),
+    "comparison.noises": lambda: comparison.noises(comparison.table()),
+    "comparison.successes": lambda: comparison.successes(comparison.table()),
     "measures.counted": measures.counted,
     "figures.state_outliers": lambda: figures.state_outliers(torch.tensor([2.0, 30.0]), torch.tensor([2.0, 5.0])),
 }

@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from helpers import data, differential, require, sweep
-from helpers.chapter6 import race
-from helpers.chapter6.race import Differential, Entry
+from helpers.chapter6 import comparison, entries, protocol, runs
+from helpers.chapter6.entries import Differential, Entry
 from helpers.transformer import Block
 
 
@@ -34,12 +34,12 @@ def changed(**inner: object) -> Entry:
     return Entry(block=partial(Differential, inner=inner))
 
 
-HALF = race.ENTRIES[race.HALF]
+HALF = entries.ENTRIES[entries.HALF]
 ROWS = {
-    "Transformer": race.ENTRIES[race.BASELINE],
+    "Transformer": entries.ENTRIES[entries.BASELINE],
     "half the heads": HALF,
     "half the heads, head norm": Entry(HALF.settings, Normed),
-    "DIFF": race.ENTRIES["differential"],
+    "DIFF": entries.ENTRIES["differential"],
     "DIFF, head norm with gain": changed(gain=True),
     "DIFF, no head norm": changed(norm=False),
     "DIFF, λ starts at 0.8": changed(start=0.8),
@@ -50,32 +50,32 @@ TASK = "retrieval"
 
 
 def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
-    """What `race.measure` finds for a row of the table, at retrieval.
+    """What `runs.measure` finds for a row of the table, at retrieval.
 
     Raises:
         ValueError: unknown row, or a seed or a number of steps out of range.
     """
     entry = ROWS[require.choice("row", row, ROWS)]
-    return race.measure(entry, TASK, require.integers("seed", seed, 0), require.integer("budget", budget, 1))
+    return runs.measure(entry, TASK, require.integers("seed", seed, 0), require.integer("budget", budget, 1))
 
 
 def table() -> pd.DataFrame:
-    """The runs of `data/ablations.csv`, with the columns of `race.table`."""
-    return race.with_longer(data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK))
+    """The runs of `data/ablations.csv`, with the columns of `comparison.table`."""
+    return comparison.with_longer(data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK))
 
 
 def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Each row against its own reference, as `race.compare` does, with the median steps to the criterion."""
+    """Each row against its own reference, as `comparison.compare` does, with the median steps to the criterion."""
     rows = table() if rows is None else rows
-    found = race.compare(rows, against=AGAINST).set_index("entry")
+    found = comparison.compare(rows, against=AGAINST).set_index("entry")
     return found.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.ablations", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=race.BUDGET["seeds"])
+    parser.add_argument("--seeds", type=int, default=protocol.BUDGET["seeds"])
     parser.add_argument(
-        "--steps", type=int, default=race.BUDGET["steps"], help="the most a run may take to the criterion"
+        "--steps", type=int, default=protocol.BUDGET["steps"], help="the most a run may take to the criterion"
     )
     sweep.options(parser)
     chosen = parser.parse_args(arguments)

@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from helpers import attention, checks, differential, show, significance, style
-from helpers.chapter6 import figures, measures, race
+from helpers.chapter6 import comparison, figures, measures, race
+from helpers.chapter6.entries import BASELINE
+from helpers.chapter6.protocol import BUDGET, LEVEL, TRAINED
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, run, shown
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
@@ -598,20 +600,20 @@ def _corrected(
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     """The lab's figure with the learner's p values: every remedy against the baseline, a family for each task."""
-    rows = race.table()
-    found = race.compare(rows).set_index(["task", "entry"])
+    rows = comparison.table()
+    found = comparison.compare(rows).set_index(["task", "entry"])
     alone, corrected = 0, 0
     for task in found.index.unique("task"):
         names = list(found.loc[task].index[found.loc[task].gap.notna()])
         wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="longer")
-        wide = wide[[*names, race.BASELINE]].dropna()  # the seeds that have learned with all of them
+        wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
         scores = torch.tensor(wide[names].to_numpy().T)
-        baseline = torch.tensor(wide[race.BASELINE].to_numpy())
+        baseline = torch.tensor(wide[BASELINE].to_numpy())
         p = _floats(run(f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)", answer, scores, baseline))
-        alone += sum(each < race.LEVEL for each in _single(scores, baseline))
-        corrected += int((p < race.LEVEL).sum())
+        alone += sum(each < LEVEL for each in _single(scores, baseline))
+        corrected += int((p < LEVEL).sum())
         for name, row, each in zip(names, scores, p.tolist(), strict=True):
-            found.loc[(task, name), ["p", "verdict"]] = [each, race.verdict((row - baseline).tolist(), each)]
+            found.loc[(task, name), ["p", "verdict"]] = [each, comparison.verdict((row - baseline).tolist(), each)]
     total = int(found.gap.notna().sum())
 
     def picture() -> HTML:
@@ -634,8 +636,8 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
             raise Wrong(f"{what} is still empty: fill it in, then run the check again.")
     if not isinstance(prediction, str) or prediction not in (BETTER, SAME, WORSE):
         raise Wrong(f"prediction must be one of '{BETTER}', '{SAME}', '{WORSE}', not {shown(prediction)}.")
-    table = race.table()
-    baseline = table[(table.task == "retrieval") & (table.entry == race.BASELINE)].set_index("seed").longer
+    table = comparison.table()
+    baseline = table[(table.task == "retrieval") & (table.entry == BASELINE)].set_index("seed").longer
     count = checks.number("seeds", seeds)
     if count not in range(1, len(baseline) + 1):
         raise Wrong(f"seeds must be a whole number from 1 to {len(baseline)}, as many as the race has, not {count:g}.")
@@ -651,7 +653,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     ours = entered[entered.learned == 1]
     if not len(ours):
         return Right(
-            f"{name} is entered, and has not learned retrieval at {race.TRAINED} pairs in {race.BUDGET['steps']:,} steps "
+            f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
             f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
             lambda: _drawn(*figures.race_table(table, entered)),
         )
@@ -665,7 +667,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     )
     held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
     sentence = (
-        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {race.BASELINE} "
+        f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
     return Right(sentence, lambda: _drawn(*figures.race_table(table, entered)))
@@ -676,7 +678,7 @@ def _check_weigh(weigh: Any) -> None:
     if isinstance(weigh, type):
         raise Wrong("weigh is a class: enter an object of it, with brackets behind its name.")
     for n in (5, 1, 16, 140):
-        scores = torch.randn(2, race.BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n))
+        scores = torch.randn(2, BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n))
         later = torch.ones(n, n).triu(1).bool()
         bias = torch.zeros(n, n).masked_fill(later, -math.inf)
         what = f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at later keys,"

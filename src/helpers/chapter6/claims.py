@@ -6,7 +6,9 @@ import pandas as pd
 import torch
 
 from helpers import attention, data, significance
-from helpers.chapter6 import ablations, figures, measures, race
+from helpers.chapter6 import ablations, comparison, figures, measures
+from helpers.chapter6.entries import BASELINE, ENTRIES, HALF, MAPS, MIXED, PHYSICAL, POSITIONS, REMEDIES
+from helpers.chapter6.protocol import EQUAL, KEPT, LENGTHS, LEVEL, LOOKED, TRAINED
 from helpers.claims import Found, claim, verdict
 from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, TALK, YE
 from helpers.style import number
@@ -299,7 +301,7 @@ def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[f
 # The race ----------------------------------------------------------------------------------------------
 
 LAB = "6-differential-transformer/lab#"
-SIZE = f"two layers of width 32, trained up to length {race.TRAINED}"
+SIZE = f"two layers of width 32, trained up to length {TRAINED}"
 
 
 def _tested(agree: Iterable[bool], count: int) -> str:
@@ -310,7 +312,7 @@ def _tested(agree: Iterable[bool], count: int) -> str:
 
 def _each_gap(entry: str, against: str, columns: dict[str, str]) -> tuple[str, dict[str, tuple[float, float]]]:
     """All gaps of some columns at retrieval in words, and by column the difference and its p value, corrected for their number."""
-    rows = race.table()
+    rows = comparison.table()
     rows = rows[(rows.task == "retrieval") & (rows.learned == 1)]
     found = {}
     for column in columns:
@@ -334,8 +336,8 @@ def race_differential_attends_to_the_answer() -> Found:
         f"{what}_{n}": f"{said} at {n}" for n in (16, 128) for what, said in (("answer", "answer"), ("noise", "noise"))
     }
     columns |= {"best_16": "answer in a question's best head at 16", "best_128": "the same at 128"}
-    words, gaps = _each_gap("differential", race.HALF, columns)
-    sure = {name: (gap > 0) != name.startswith("noise") for name, (gap, p) in gaps.items() if p < race.LEVEL}
+    words, gaps = _each_gap("differential", HALF, columns)
+    sure = {name: (gap > 0) != name.startswith("noise") for name, (gap, p) in gaps.items() if p < LEVEL}
     return Found(
         f"{SIZE}, retrieval, RoPE with half the heads → differential (as many heads), by size: {words}",
         _tested(sure.values(), len(gaps)),
@@ -350,13 +352,15 @@ def race_differential_attends_to_the_answer() -> Found:
 )
 def race_differential_retrieves() -> Found:
     names = ["differential", "differential, version 2", "NoPE, differential"]
-    found = race.compare(race.table(), against=None).set_index(["task", "entry"]).loc["retrieval"].loc[names]
+    found = (
+        comparison.compare(comparison.table(), against=None).set_index(["task", "entry"]).loc["retrieval"].loc[names]
+    )
     listed = ", ".join(
-        f"{name} against {race.ENTRIES[name].reference}: "
+        f"{name} against {ENTRIES[name].reference}: "
         + (row.verdict if row.gap != row.gap else f"{number(row.gap)} ({row.verdict}, p = {number(row.p)})")
         for name, row in found.iterrows()
     )
-    sure = [row.verdict == "better" for _, row in found.iterrows() if row.verdict in ("better", "worse", figures.EQUAL)]
+    sure = [row.verdict == "better" for _, row in found.iterrows() if row.verdict in ("better", "worse", EQUAL)]
     return Found(f"{SIZE}, share right at 32 to 128: {listed}", _tested(sure, len(found)))
 
 
@@ -369,10 +373,10 @@ def race_differential_retrieves() -> Found:
 def race_differential_has_smaller_outliers() -> Found:
     words, gaps = _each_gap(
         "differential",
-        race.HALF,
+        HALF,
         {"outlier_logits": "logits", "outlier_states": "states", "quantisation_error": "error in 4 bits"},
     )
-    sure = [gap < 0 for gap, p in gaps.values() if p < race.LEVEL]
+    sure = [gap < 0 for gap, p in gaps.values() if p < LEVEL]
     return Found(
         f"{SIZE}, largest over median, RoPE with half the heads → differential: {words}", _tested(sure, len(gaps))
     )
@@ -385,12 +389,12 @@ def race_differential_has_smaller_outliers() -> Found:
     shown=LAB + "Do the two maps agree?",
 )
 def race_subtraction_raises_signal_over_noise() -> Found:
-    table = race.noises()
+    table = comparison.noises()
     listed = "; ".join(
         f"{name}: times {number(row.gain)} ({number(row.low)} to {number(row.high)})" for name, row in table.iterrows()
     )
     return Found(
-        f"{SIZE}, retrieval at {race.LENGTHS[-1]}, in the layer that looks at the answer most, mean and 95 % interval over "
+        f"{SIZE}, retrieval at {LENGTHS[-1]}, in the layer that looks at the answer most, mean and 95 % interval over "
         f"seeds: {listed}",
         _tested([row.low > 1 for _, row in table.iterrows() if row.low > 1 or row.high < 1], len(table)),
     )
@@ -405,8 +409,8 @@ def race_subtraction_raises_signal_over_noise() -> Found:
 )
 def race_share_is_not_the_point() -> Found:
     measured = (
-        f"{SIZE}, retrieval at {race.LENGTHS[-1]}, rank correlation with the share right: "
-        f"{figures.correlations(race.table())}; entries are no independent draws, and none was made to differ in its share "
+        f"{SIZE}, retrieval at {LENGTHS[-1]}, rank correlation with the share right: "
+        f"{figures.correlations(comparison.table())}; entries are no independent draws, and none was made to differ in its share "
         "alone, so no cause can be told"
     )
     return Found(measured, verdict(False, decided=False))
@@ -420,33 +424,33 @@ def race_share_is_not_the_point() -> Found:
     shown=LAB + "The hypotheses",
 )
 def race_positions_are_not_enough() -> Found:
-    judged, rows = figures.judge(race.table())["H1"], race.table()
-    best = rows[(rows.learned == 1) & rows.entry.isin(race.POSITIONS)].groupby(["task", "entry"])
-    best = best[[f"best_{race.LENGTHS[-1]}", f"score_{race.LENGTHS[-1]}"]].mean()
+    judged, rows = figures.judge(comparison.table())["H1"], comparison.table()
+    best = rows[(rows.learned == 1) & rows.entry.isin(POSITIONS)].groupby(["task", "entry"])
+    best = best[[f"best_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     listed = "; ".join(
         f"{task}: " + (", ".join(f"{name} {row.iloc[0]:.2f} ({row.iloc[1]:.2f} right)" for name, row in best.loc[task].iterrows())
         if task in best.index else "none has learned")
-        for task in race.LOOKED
+        for task in LOOKED
     )  # fmt: skip
-    refuted = [task for task in race.LOOKED if judged[task].startswith("holds")]
-    decided = all(not judged[task].startswith("not decided") for task in race.LOOKED)
+    refuted = [task for task in LOOKED if judged[task].startswith("holds")]
+    decided = all(not judged[task].startswith("not decided") for task in LOOKED)
     return Found(
-        f"{SIZE}, share on the answer at {race.LENGTHS[-1]} in the best head of each question: {listed}; success at: "
+        f"{SIZE}, share on the answer at {LENGTHS[-1]} in the best head of each question: {listed}; success at: "
         f"{', '.join(refuted) or 'neither'}",
-        verdict(not refuted, len(refuted) < len(race.LOOKED), decided=decided or bool(refuted)),
+        verdict(not refuted, len(refuted) < len(LOOKED), decided=decided or bool(refuted)),
     )
 
 
 def _than(entry: str, verdict: str) -> str:
-    return f"{verdict} than {race.ENTRIES[entry].reference}" if verdict in ("better", "worse") else verdict
+    return f"{verdict} than {ENTRIES[entry].reference}" if verdict in ("better", "worse") else verdict
 
 
-def _physical(what: str, entries: list[str]) -> None:
+def _physical(what: str, names: list[str]) -> None:
     """One intervention of the talk's last slide, one claim: a success of one of its entries at each task."""
 
     def measure() -> Found:
-        won = race.successes(race.table())
-        here = won[won.entry.isin(entries) & won.task.isin(race.LOOKED)]
+        won = comparison.successes(comparison.table())
+        here = won[won.entry.isin(names) & won.task.isin(LOOKED)]
         listed = "; ".join(
             f"{row.entry} at {row.task}: {_than(row.entry, row.verdict)}"
             + (f", {row.right:.2f} right, best head {row.best:.2f}" if row.verdict != "not learned" else "")
@@ -455,7 +459,7 @@ def _physical(what: str, entries: list[str]) -> None:
         tasks = {task: bool(part.success.any()) for task, part in here.groupby("task")}
         decided = bool((here.verdict != "not learned").any())
         return Found(
-            f"{SIZE}, at {race.LENGTHS[-1]}: {listed}",
+            f"{SIZE}, at {LENGTHS[-1]}: {listed}",
             verdict(all(tasks.values()), any(tasks.values()), decided=decided),
         )
 
@@ -469,8 +473,8 @@ def _physical(what: str, entries: list[str]) -> None:
     )(measure)
 
 
-for _what, _entries in race.PHYSICAL.items():
-    _physical(_what, _entries)
+for _what, _names in PHYSICAL.items():
+    _physical(_what, _names)
 
 
 @claim(
@@ -480,14 +484,14 @@ for _what, _entries in race.PHYSICAL.items():
     shown=LAB + "What opens which bottleneck",
 )
 def race_local_and_global_opens_both() -> Found:
-    won = race.successes(race.table()).set_index(["entry", "task"])
-    rows = [won.loc[race.MIXED, task] for task in race.LOOKED]
+    won = comparison.successes(comparison.table()).set_index(["entry", "task"])
+    rows = [won.loc[MIXED, task] for task in LOOKED]
     listed = ", ".join(
-        f"{task} {row.right:.2f} right, best head {row.best:.2f}, {_than(race.MIXED, row.verdict)}"
-        for task, row in zip(race.LOOKED, rows, strict=True)
+        f"{task} {row.right:.2f} right, best head {row.best:.2f}, {_than(MIXED, row.verdict)}"
+        for task, row in zip(LOOKED, rows, strict=True)
     )
     return Found(
-        f"{SIZE}, at {race.LENGTHS[-1]}: {listed}",
+        f"{SIZE}, at {LENGTHS[-1]}: {listed}",
         verdict(all(row.success for row in rows), any(row.success for row in rows)),
     )
 
@@ -499,10 +503,10 @@ def race_local_and_global_opens_both() -> Found:
     shown=LAB + "What each remedy does",
 )
 def race_positions_decide() -> Found:
-    found = race.compare(race.table())
+    found = comparison.compare(comparison.table())
     kinds = {
-        "position encodings and none": [*race.POSITIONS, "NoPE"],
-        "maps on RoPE": [n for n in race.MAPS if "NoPE" not in n],
+        "position encodings and none": [*POSITIONS, "NoPE"],
+        "maps on RoPE": [n for n in MAPS if "NoPE" not in n],
     }
     gaps, told = {}, {}
     for kind, names in kinds.items():
@@ -526,21 +530,21 @@ def race_positions_decide() -> Found:
     shown=LAB + "What opens which bottleneck",
 )
 def race_nothing_keeps_the_count() -> Found:
-    rows = race.table()
-    counting = rows[(rows.task == "counting") & rows.entry.isin(race.REMEDIES)]
-    won = race.successes(rows)
+    rows = comparison.table()
+    counting = rows[(rows.task == "counting") & rows.entry.isin(REMEDIES)]
+    won = comparison.successes(rows)
     learned = won[(won.task == "counting") & (won.verdict != "not learned")]
-    longest = f"score_{race.LENGTHS[-1]}"
+    longest = f"score_{LENGTHS[-1]}"
     every, best = counting.groupby("entry")[longest].mean().sort_values(), learned.sort_values("right")
     measured = f"{SIZE}: learned by {len(learned)} of {len(every)}"
     if len(learned):
         measured += (
-            f"; share right at {race.LENGTHS[-1]}: RoPE {every[race.BASELINE]:.2f}, most of these {best.entry.iloc[-1]} "
+            f"; share right at {LENGTHS[-1]}: RoPE {every[BASELINE]:.2f}, most of these {best.entry.iloc[-1]} "
             f"{best.right.iloc[-1]:.2f}, most of all {every.index[-1]} {every.iloc[-1]:.2f}"
         )
     return Found(
         measured,
-        verdict(bool((every < race.KEPT).all()), not learned.kept.any(), decided=len(learned) > 0),
+        verdict(bool((every < KEPT).all()), not learned.kept.any(), decided=len(learned) > 0),
     )
 
 
@@ -556,7 +560,7 @@ def _ablated(names: list[str], claimed: str) -> Found:
         + f", {row.verdict}"
         for name, row in found.iterrows()
     )
-    sure = found.verdict[found.verdict.isin(["better", "worse", figures.EQUAL])]
+    sure = found.verdict[found.verdict.isin(["better", "worse", EQUAL])]
     return Found(
         f"{SIZE}, retrieval, share right at 32 to 128, gap and its 90 % interval: {listed}",
         _tested((sure == claimed).tolist(), len(found)),
@@ -583,7 +587,7 @@ def small_head_norm_matters() -> Found:
     shown=SMALL,
 )
 def small_start_of_lambda_hardly_matters() -> Found:
-    return _ablated(["DIFF, λ starts at 0.8", "DIFF, λ starts at 0.5"], figures.EQUAL)
+    return _ablated(["DIFF, λ starts at 0.8", "DIFF, λ starts at 0.5"], EQUAL)
 
 
 @claim(
@@ -593,4 +597,4 @@ def small_start_of_lambda_hardly_matters() -> Found:
     shown=SMALL,
 )
 def small_gain_changes_nothing() -> Found:
-    return _ablated(["DIFF, head norm with gain"], figures.EQUAL)
+    return _ablated(["DIFF, head norm with gain"], EQUAL)

@@ -7,7 +7,27 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from helpers import data, style
-from helpers.chapter6 import ablations, measures, race
+from helpers.chapter6 import ablations, comparison, measures
+from helpers.chapter6.entries import BASELINE, CONTROLS, HYPOTHESES, MIXED, REMEDIES
+from helpers.chapter6.protocol import (
+    BITS,
+    BUDGET,
+    CELL,
+    CHANCE,
+    CHECKED,
+    EQUAL,
+    KEPT,
+    LEARNED,
+    LENGTHS,
+    LEVEL,
+    LOOKED,
+    MARGIN,
+    SHARP,
+    TASKS,
+    TRAINED,
+    VERDICTS,
+    vocabulary,
+)
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -199,24 +219,23 @@ def panel(content: str, n: int) -> tuple[Figure, str]:
 
 # The race ----------------------------------------------------------------------------------------------
 
-EQUAL = f"equal within {race.MARGIN}"
-VERDICTS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY}
+VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY}
 PALE = "#c4c4c4"
 NAMES = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
-LONG = race.LENGTHS[-1]
+LONG = LENGTHS[-1]
 FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
-    race.BASELINE, "ALiBi", "NoPE", "sliding window", race.MIXED, "selective attention", "scalable softmax",
+    BASELINE, "ALiBi", "NoPE", "sliding window", MIXED, "selective attention", "scalable softmax",
     "differential", "NoPE, stick-breaking",
 ]  # fmt: skip
 
 
 def _tasks(rows: pd.DataFrame) -> list[str]:
-    return [task for task in race.TASKS if task in set(rows.task)]
+    return [task for task in TASKS if task in set(rows.task)]
 
 
 def _learned(rows: pd.DataFrame, task: str, control: bool = False) -> pd.DataFrame:
     """The runs of a task that learned, of the entries that did."""
-    found = race.compare(rows).set_index(["task", "entry"]).verdict[task]
+    found = comparison.compare(rows).set_index(["task", "entry"]).verdict[task]
     hidden = {"not learned"} if control else {"not learned", "control"}
     return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(found.index[~found.isin(hidden)])]
 
@@ -247,21 +266,21 @@ def race_table(
     """Entries by tasks: the paired gap to the baseline beyond the trained length with its 90 % interval, and steps and time.
 
     Args:
-        rows: `race.table()`.
+        rows: `comparison.table()`.
         own: rows of `race.enter`, drawn below.
         few: the entries of `FEW` alone, large, and without what training cost.
-        found: verdicts to draw, as `race.compare(rows)` gives them.
+        found: verdicts to draw, as `comparison.compare(rows)` gives them.
     """
     every = rows if own is None else pd.concat([rows, own])
-    found = race.compare(every) if found is None else found
+    found = comparison.compare(every) if found is None else found
     mine = [] if own is None else list(own.entry.unique())
-    names = [name for name in race.REMEDIES if not few or (name in FEW and name != race.BASELINE)] + mine
+    names = [name for name in REMEDIES if not few or (name in FEW and name != BASELINE)] + mine
     tasks = _tasks(rows)
     titles = [NAMES[task] for task in tasks] + ([] if few else ["steps taken", "ms a step"])
     figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5, large=few)
     for ax, task in zip(panels, tasks, strict=False):
         here = found[found.task == task].set_index("entry")
-        ax.axvspan(-race.MARGIN, race.MARGIN, color="#eeeeee", lw=0)
+        ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
         ax.axvline(0, color=BLACK, lw=1, ls=":")
         for y, name in enumerate(names):
             if name not in here.index:
@@ -272,7 +291,7 @@ def race_table(
                 middle = ax.get_yaxis_transform()
                 ax.text(0.5, y, words, ha="center", va="center", size=12 if few else 10, color=GREY, transform=middle)
             elif row.verdict != "baseline":
-                colour = PURPLE if name in mine else VERDICTS[row.verdict]
+                colour = PURPLE if name in mine else VERDICT_COLOURS[row.verdict]
                 ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
                 ax.plot(row.gap, y, "o", color=colour, ms=10 if few else 7)
         ax.set_xlabel("gap to RoPE", size=16 if few else 12)
@@ -282,11 +301,11 @@ def race_table(
         _bars(panels[-1], every.groupby("entry").step_ms.median(), names)
     judged = found[found.entry.isin(names) & ~found.entry.isin(mine) & (found.verdict != "baseline")]
     counts = judged.verdict.value_counts()
-    said = ", ".join(f"{int(counts[kind])} {kind}" for kind in race.VERDICTS if kind in counts)
-    who = f"{len(names) - len(mine)} of {len(race.REMEDIES) - 1} remedies" if few else f"Against {race.BASELINE}"
+    said = ", ".join(f"{int(counts[kind])} {kind}" for kind in VERDICTS if kind in counts)
+    who = f"{len(names) - len(mine)} of {len(REMEDIES) - 1} remedies" if few else f"Against {BASELINE}"
     title = f"{who}: {said.replace(EQUAL, 'equal') if few else said}"
     figure.suptitle(title, size=17 if few else 16, weight="bold", x=0.01, ha="left")
-    return figure, f"Against {race.BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
+    return figure, f"Against {BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
 
 
 def _told_apart(judged: pd.DataFrame, task: str) -> str:
@@ -294,17 +313,17 @@ def _told_apart(judged: pd.DataFrame, task: str) -> str:
     here = judged[judged.task == task]
     parts = [f"{kind} {'; '.join(here[here.verdict == kind].entry) or 'none'}" for kind in ("better", "worse")]
     rest = here[~here.verdict.isin(["better", "worse"])].verdict.value_counts()
-    parts += [f"{int(rest[kind])} {kind}" for kind in race.VERDICTS if kind in rest]
+    parts += [f"{int(rest[kind])} {kind}" for kind in VERDICTS if kind in rest]
     return f"{NAMES[task].capitalize()}: {', '.join(parts)}."
 
 
 def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
     """Which remedies are better than RoPE, worse, equal, not told apart, not learned: a column a task."""
-    found = race.compare(rows)
-    found = found[found.entry.isin(race.REMEDIES) & (found.verdict != "baseline")]
+    found = comparison.compare(rows)
+    found = found[found.entry.isin(REMEDIES) & (found.verdict != "baseline")]
     names = found.groupby(["verdict", "task"]).entry.agg("; ".join).unstack().fillna("none")
-    names = names.reindex([kind for kind in race.VERDICTS if kind in names.index])
-    return names[_tasks(rows)].rename(columns=NAMES).rename_axis(index=f"against {race.BASELINE}", columns=None)
+    names = names.reindex([kind for kind in VERDICTS if kind in names.index])
+    return names[_tasks(rows)].rename(columns=NAMES).rename_axis(index=f"against {BASELINE}", columns=None)
 
 
 def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
@@ -315,29 +334,29 @@ def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
 def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     """Share right against length for every remedy that has learned a task; the first and the last of them are named."""
     here = _learned(rows, task)
-    means = here.groupby("entry", sort=False)[[f"score_{n}" for n in race.LENGTHS]].mean()
-    missing = rows[(rows.task == task) & rows.entry.isin(race.REMEDIES)].entry.nunique() - len(means)
+    means = here.groupby("entry", sort=False)[[f"score_{n}" for n in LENGTHS]].mean()
+    missing = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].entry.nunique() - len(means)
     ax = style.axes("", "length (trained on up to 16)", "share right", log="x")
-    ax.axhline(race.CHANCE[task], color=GREY, ls=":", lw=1.5)
-    ax.text(race.LENGTHS[0], race.CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
+    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
+    ax.text(LENGTHS[0], CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
     ax.set_ylim(0, 1.05)
-    ax.set_xticks(race.LENGTHS, race.LENGTHS)
+    ax.set_xticks(LENGTHS, LENGTHS)
     ax.minorticks_off()
     if not len(means):
         ax.set_title(f"{NAMES[task]}: no remedy has learned it")
-        return ax, f"{NAMES[task]}: no cell reached {race.LEARNED} at length {race.TRAINED}."
+        return ax, f"{NAMES[task]}: no cell reached {LEARNED} at length {TRAINED}."
     order = means.iloc[:, -1].sort_values(ascending=False)
     tied = sum(f"{value:.2f}" == f"{order.iloc[0]:.2f}" for value in order)
-    named = {order.index[-1]: RED, "differential": PURPLE, race.BASELINE: BLUE}
+    named = {order.index[-1]: RED, "differential": PURPLE, BASELINE: BLUE}
     named |= {order.index[0]: GREEN} if tied == 1 else {}
     ax.set_title(
         f"{NAMES[task]}: {tied} of {len(order)} are at {order.iloc[0]:.2f} at {LONG}"
         if tied > 1
-        else f"{NAMES[task]}: {order.index[0]} {order.iloc[0]:.2f} at {LONG}, RoPE {order.get(race.BASELINE, float('nan')):.2f}"
+        else f"{NAMES[task]}: {order.index[0]} {order.iloc[0]:.2f} at {LONG}, RoPE {order.get(BASELINE, float('nan')):.2f}"
     )
     lines = []
     for name, row in means.iterrows():
-        line = ax.plot(race.LENGTHS, row, color=named.get(name, PALE), lw=3 if name in named else 1.5, label=name)
+        line = ax.plot(LENGTHS, row, color=named.get(name, PALE), lw=3 if name in named else 1.5, label=name)
         lines += line if name in named else []
     style.label(ax, lines)
     listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
@@ -354,7 +373,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
         few: the entries of `FEW` alone, large.
     """
     here = _learned(rows, task)
-    names = [name for name in race.REMEDIES if name in set(here.entry) and (not few or name in FEW)]
+    names = [name for name in REMEDIES if name in set(here.entry) and (not few or name in FEW)]
     panels = {
         "answer, best head": ("best", GREEN),
         "answer, mean of heads": ("answer", BLUE),
@@ -363,7 +382,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
     figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=few)
     ends = {}
     for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
-        means = here.groupby("entry")[[f"{what}_{race.TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
+        means = here.groupby("entry")[[f"{what}_{TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
         for y, (low, high) in enumerate(means.values):
             ax.plot([low, high], [y, y], color=PALE, lw=3, zorder=1)
         ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
@@ -377,14 +396,14 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
         size=16, weight="bold", x=0.01, ha="left",
     )  # fmt: skip
     listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:3].items())
-    base = f", {race.BASELINE} {best[race.BASELINE]:.2f}" if race.BASELINE in best else ""
-    return figure, f"{NAMES[task]} at {LONG}, best head of each question: {listed}{base}. Open: at {race.TRAINED}."
+    base = f", {BASELINE} {best[BASELINE]:.2f}" if BASELINE in best else ""
+    return figure, f"{NAMES[task]} at {LONG}, best head of each question: {listed}{base}. Open: at {TRAINED}."
 
 
 def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) -> tuple[Figure, str]:
     """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
     here = _learned(rows, task)
-    names = [name for name in race.REMEDIES if name in set(here.entry)]
+    names = [name for name in REMEDIES if name in set(here.entry)]
     figure, panels = _grid(list(columns.values()), names, 10.5, 0.3 * len(names) + 1.6)
     said = []
     for ax, (column, label) in zip(panels, columns.items(), strict=True):
@@ -392,10 +411,10 @@ def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) ->
         for y, name in enumerate(names):
             values = here[here.entry == name][column]
             ax.plot(values, [y] * len(values), "o", ms=5, color=GREY, alpha=0.7)
-            ax.plot(means[name], y, "|", ms=18, mew=3, color=BLUE if name == race.BASELINE else BLACK)
+            ax.plot(means[name], y, "|", ms=18, mew=3, color=BLUE if name == BASELINE else BLACK)
         said.append(
             f"{label}: least {means.idxmin()} {means.min():.3g}, most {means.idxmax()} {means.max():.3g}, "
-            f"{race.BASELINE} {means[race.BASELINE]:.3g}"
+            f"{BASELINE} {means[BASELINE]:.3g}"
         )
     figure.suptitle(title, size=16, weight="bold", x=0.01, ha="left")
     return figure, "; ".join(said) + "."
@@ -403,17 +422,17 @@ def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) ->
 
 def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
     """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
-    longest = race.LENGTHS[-1]
+    longest = LENGTHS[-1]
     columns = [f"answer_{longest}", f"score_{longest}"]
     means = _learned(rows, task).groupby("entry", sort=False)[columns].mean()
-    rho, _ = race.rank_correlation(rows, task)
+    rho, _ = comparison.rank_correlation(rows, task)
     ax = style.axes(
         f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
         f"share of the attention on the answer, {longest} tokens",
         "share right",
     )
     named = {
-        race.BASELINE,
+        BASELINE,
         "differential",
         means[columns[0]].idxmax(),
         means[columns[1]].idxmax(),
@@ -422,7 +441,7 @@ def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, 
     ax.plot(means[columns[0]], means[columns[1]], "o", ms=9, color=GREY)
     for name, (share, score) in means.iterrows():
         if name in named:
-            ax.plot(share, score, "o", ms=10, color=BLUE if name == race.BASELINE else BLACK)
+            ax.plot(share, score, "o", ms=10, color=BLUE if name == BASELINE else BLACK)
             ax.annotate(name, (share, score), xytext=(8, 4), textcoords="offset points", size=13)
     ax.margins(x=0.2, y=0.12)
     return ax, f"Rank correlation with the share right: {correlations(rows, task)}."
@@ -433,36 +452,40 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
     best = _learned(rows, task).groupby("entry")[f"score_{LONG}"]
     two = best.mean().nlargest(2).index
     found = {
-        f"share on the answer, {best.ngroups} remedies": race.rank_correlation(rows, task),
-        f"without {two[0]} and {two[1]}": race.rank_correlation(rows, task, without=two),
-        "share on noise": race.rank_correlation(rows, task, "noise"),
+        f"share on the answer, {best.ngroups} remedies": comparison.rank_correlation(rows, task),
+        f"without {two[0]} and {two[1]}": comparison.rank_correlation(rows, task, without=two),
+        "share on noise": comparison.rank_correlation(rows, task, "noise"),
     }
     return ", ".join(f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items())
 
 
 def controls(rows: pd.DataFrame) -> pd.DataFrame:
     """The decoder that sees 2 back: share right at the trained and at longer lengths, with what guessing gives."""
-    means = rows[rows.entry.isin(race.CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
+    means = rows[rows.entry.isin(CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
     means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[_tasks(rows)].rename(index=NAMES).T
-    means.loc["guessing"] = [race.CHANCE[task] for task in _tasks(rows)]
+    means.loc["guessing"] = [CHANCE[task] for task in _tasks(rows)]
     return means.rename_axis(index="sees 2 back", columns=None)
 
 
 def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
     """Largest over median, of logits and of final states, and what rounding to four bits does."""
-    columns = {"outlier_logits": "logits", "outlier_states": "states", "quantisation_error": f"{race.BITS}-bit error"}
-    figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {race.BITS} bits at retrieval")
-    found = race.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
-    sure = [name for name in race.REMEDIES if found.p[name] < race.LEVEL and found.gap[name] > 0]
+    columns = {
+        "outlier_logits": "logits",
+        "outlier_states": "states",
+        "quantisation_error": f"{BITS}-bit error",
+    }
+    figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {BITS} bits at retrieval")
+    found = comparison.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
+    sure = [name for name in REMEDIES if found.p[name] < LEVEL and found.gap[name] > 0]
     return (
         figure,
-        f"{finding} Lose more in {race.BITS} bits than {race.BASELINE}, by the corrected test: {', '.join(sure) or 'none'}.",
+        f"{finding} Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}.",
     )
 
 
 def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
     """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
-    short, long = race.TRAINED, race.LENGTHS[-1]
+    short, long = TRAINED, LENGTHS[-1]
     columns = {
         "effective_rank": "effective rank",
         f"distance_{short}": f"distance at {short}",
@@ -484,30 +507,30 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     Args:
         few: the entries of `FEW` alone, large, and without the price.
     """
-    found = race.compare(rows).set_index(["entry", "task"]).verdict
-    won = race.successes(rows).set_index(["entry", "task"])
+    found = comparison.compare(rows).set_index(["entry", "task"]).verdict
+    won = comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
     order = sorted(
-        FEW if few else race.REMEDIES,
+        FEW if few else REMEDIES,
         key=lambda name: -sum(means.get((name, t), 0) * (found[name, t] != "not learned") for t in tasks),
     )
-    price = rows[rows.task.isin(race.LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
+    price = rows[rows.task.isin(LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
     figure = Figure(figsize=(11.5, 4.9) if few else (11.5, 0.33 * len(order) + 1.6))
     size, ax = 17 if few else 13, figure.subplots()
     for y, name in enumerate(order):
         for x, task in enumerate(tasks):
             learned = found[name, task] != "not learned"
             value = means.get((name, task), 0.0)
-            shade = 0.95 - 0.6 * max(0.0, value - race.CHANCE[task]) / (1 - race.CHANCE[task])
+            shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
             ax.add_patch(
                 Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white")
             )
             cell = won.loc[name, task]
-            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in race.LOOKED else ""
+            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
             words = f"{value:.2f}{mark}" if learned else "not learned"
             ax.text(x, y, words, ha="center", va="center", size=size if learned else size - 3, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
         if not few:
-            for x, value in enumerate((*price.loc[name, list(race.LOOKED)], rows[rows.entry == name].step_ms.median())):
+            for x, value in enumerate((*price.loc[name, list(LOOKED)], rows[rows.entry == name].step_ms.median())):
                 words = f"{value:.0f}" if x < 2 else f"{value:.1f}"
                 ax.text(len(tasks) + x, y, words, ha="center", va="center", size=12)
     heads = [NAMES[task] for task in tasks]
@@ -520,7 +543,7 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     ax.grid(visible=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    one = {task: [name for name in race.REMEDIES if won.success[name, task]] for task in race.LOOKED}
+    one = {task: [name for name in REMEDIES if won.success[name, task]] for task in LOOKED}
     names = [name for name in one["retrieval"] if name in one["last"]]
     title = (
         f"At {LONG} tokens {names[0]} opens both"
@@ -528,18 +551,18 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
         else f"At {LONG} tokens {len(names) or 'none'} opens both"
     )
     figure.suptitle(f"{title}, retrieval and last copy", size=18 if few else 16, weight="bold", x=0.01, ha="left")
-    more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in race.LOOKED]
+    more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
     return figure, f"Success at {LONG} tokens (✓): " + ", ".join(
         f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
-    ) + "." + kept + _also(race.successes(rows), names) + " The darker, the more is right."
+    ) + "." + kept + _also(comparison.successes(rows), names) + " The darker, the more is right."
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
     """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
-    if won.right[race.BASELINE, task] >= race.KEPT:
-        return f"no remedy is needed ({race.BASELINE} {won.right[race.BASELINE, task]:.2f})"
-    return "; ".join(name for name in race.REMEDIES if won.kept[name, task]) or "none"
+    if won.right[BASELINE, task] >= KEPT:
+        return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
+    return "; ".join(name for name in REMEDIES if won.kept[name, task]) or "none"
 
 
 # What the lab says -------------------------------------------------------------------------------------
@@ -547,15 +570,15 @@ def _kept(won: pd.DataFrame, task: str) -> str:
 
 def protocol(rows: pd.DataFrame) -> str:
     """The budget in words, from the settings and the table."""
-    kept = rows[rows.entry.isin(race.REMEDIES)]
+    kept = rows[rows.entry.isin(REMEDIES)]
     apart = kept.groupby("task").parameters.agg(lambda p: p.max() / p.min() - 1).max()
-    budget = race.BUDGET
+    budget = BUDGET
     return (
         f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
         f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
-        f"step with up to {race.TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
-        f"**A run stops** at {race.LEARNED} right at length {race.TRAINED}, looked at every {race.CHECKED} steps, or after "
-        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, race.LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
+        f"step with up to {TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
+        f"**A run stops** at {LEARNED} right at length {TRAINED}, looked at every {CHECKED} steps, or after "
+        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
         f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
     )
 
@@ -563,11 +586,11 @@ def protocol(rows: pd.DataFrame) -> str:
 def decisions() -> str:
     """The rules that the verdicts follow, as a table in Markdown."""
     lines = [
-        ("not learned", f"fewer than {race.CELL:.0%} of the seeds reached {race.LEARNED} at {race.TRAINED}: left out of the comparisons"),
-        (EQUAL, f"the 90 % interval of the paired gap lies within ±{race.MARGIN}"),
-        ("better, worse", f"otherwise: paired t test, p below {race.LEVEL} after Holm's correction within the task"),
+        ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
+        (EQUAL, f"the 90 % interval of the paired gap lies within ±{MARGIN}"),
+        ("better, worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
         ("not told apart", "all else"),
-        ("success", f"learned, better than the decoder without the remedy, right in {race.KEPT} at {LONG}, and there more than {race.SHARP} of the attention on the answer in the head of each question that looks at it most"),
+        ("success", f"learned, better than the decoder without the remedy, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most"),
     ]  # fmt: skip
     return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
 
@@ -576,8 +599,8 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     """One row of each task of the table in words."""
     lines = {}
     for task in _tasks(rows):
-        ids, targets = race.TASKS[task](8, 1)(torch.Generator().manual_seed(1))
-        words = race.vocabulary(task)
+        ids, targets = TASKS[task](8, 1)(torch.Generator().manual_seed(1))
+        words = vocabulary(task)
         asked = (targets[0] >= 0).nonzero().flatten()
         text, right = (" ".join(words[k] for k in part if k) for part in (ids[0], targets[0][asked]))
         lines[NAMES[task]] = {"tokens": text, "to be named": right}
@@ -587,8 +610,8 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
 def legend(rows: pd.DataFrame) -> str:
     """What the marks of the table mean."""
     return (
-        f"Mean paired gap at {', '.join(str(n) for n in race.LENGTHS[1:])}, with its 90 % interval over the seeds that "
-        f"learned. Green better, orange worse, blue equal within ±{race.MARGIN} (the grey band), grey not told apart. "
+        f"Mean paired gap at {', '.join(str(n) for n in LENGTHS[1:])}, with its 90 % interval over the seeds that "
+        f"learned. Green better, orange worse, blue equal within ±{MARGIN} (the grey band), grey not told apart. "
         "Purple: trained on this page."
     )
 
@@ -599,7 +622,7 @@ def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
     count = here.learned.agg(["sum", "size"]).loc[names]
     learned = rows[(rows.task == task) & (rows.learned == 1)].groupby("entry")
     means = learned[[f"score_{LONG}", f"best_{LONG}"]].mean().reindex(names)
-    verdicts = race.successes(rows).set_index(["entry", "task"])
+    verdicts = comparison.successes(rows).set_index(["entry", "task"])
     table = pd.DataFrame({
         "learned": [f"{a} of {b}" for a, b in count.values],
         f"right at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 0]],
@@ -612,35 +635,47 @@ def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
     return table
 
 
+def more_steps() -> pd.DataFrame:
+    """Counting of the entries that have not learned it within the race's budget, and of the same seeds with twice as much.
+
+    Returns:
+        by entry and budget: runs that learned, their median steps, and their share right by length.
+    """
+    longer = data.table("race_counting")
+    race = comparison.table()
+    rows = pd.concat([race[(race.task == "counting") & race.entry.isin(longer.entry)], longer])
+    learned = rows[rows.learned == 1].groupby(["entry", "budget"])
+    table = learned[[f"score_{n}" for n in LENGTHS]].mean().set_axis([f"right at {n}" for n in LENGTHS], axis=1)
+    table.insert(0, "median steps", learned.steps.median())
+    table.insert(
+        0, "learned", rows.groupby(["entry", "budget"]).learned.agg(lambda part: f"{part.sum()} of {len(part)}")
+    )
+    return table.reset_index()
+
+
 def hypotheses(rows: pd.DataFrame) -> str:
     """The lesson's five hypotheses by one rule, a success of one entry at each task, as a table in Markdown."""
     judged = judge(rows)
-    head = (
-        "| hypothesis | "
-        + " | ".join(NAMES[task] for task in race.LOOKED)
-        + " |\n|---|"
-        + "---|" * len(race.LOOKED)
-        + "\n"
-    )
+    head = "| hypothesis | " + " | ".join(NAMES[task] for task in LOOKED) + " |\n|---|" + "---|" * len(LOOKED) + "\n"
     return head + "\n".join(
-        f"| **{key}** {race.HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in race.LOOKED) + " |"
-        for key in race.HYPOTHESES
+        f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in LOOKED) + " |"
+        for key in HYPOTHESES
     )
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     """For each hypothesis and task: "holds" with the entries that succeed, "does not hold here", or "not decided" if none has learned."""
-    won = race.successes(rows).set_index(["task", "entry"])
+    won = comparison.successes(rows).set_index(["task", "entry"])
     result: dict[str, dict[str, str]] = {}
-    for key, (_, entries) in race.HYPOTHESES.items():
+    for key, (_, names) in HYPOTHESES.items():
         result[key] = {}
-        for task in race.LOOKED:
-            here = won.loc[task].loc[entries]
-            names = list(here.index[here.success])
+        for task in LOOKED:
+            here = won.loc[task].loc[names]
+            won_by = list(here.index[here.success])
             none = (here.verdict == "not learned").all()
             result[key][task] = (
-                f"holds: {'; '.join(names)}"
-                if names
+                f"holds: {'; '.join(won_by)}"
+                if won_by
                 else "not decided: none has learned"
                 if none
                 else "does not hold here"
@@ -650,9 +685,9 @@ def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
 
 def outcome(rows: pd.DataFrame) -> str:
     """What the race measured: whether the noises of two maps agree, and which hypotheses hold where."""
-    maps, judged = race.noises(rows), judge(rows)
+    maps, judged = comparison.noises(rows), judge(rows)
     agree, gain = ((maps[name].min(), maps[name].max()) for name in ("agree", "gain"))
-    held = {key: [NAMES[t] for t in race.LOOKED if judged[key][t].startswith("holds")] for key in judged}
+    held = {key: [NAMES[t] for t in LOOKED if judged[key][t].startswith("holds")] for key in judged}
     listed = "; ".join(f"{key} {' and '.join(tasks) or 'nowhere'}" for key, tasks in held.items())
     return (
         f"Measured in the lab's decoders at retrieval, {LONG} tokens: the cosine suffices in **{agree[0]:.0%} to "
@@ -663,15 +698,15 @@ def outcome(rows: pd.DataFrame) -> str:
 
 def answer(rows: pd.DataFrame) -> str:
     """The answer to the lab's question and to the course's."""
-    won = race.successes(rows)
-    each = {task: list(won[(won.task == task) & won.success].entry) for task in race.LOOKED}
+    won = comparison.successes(rows)
+    each = {task: list(won[(won.task == task) & won.success].entry) for task in LOOKED}
     both = [name for name in each["retrieval"] if name in each["last"]]
     cells = won.set_index(["entry", "task"])
     listed = ", ".join(f"{NAMES[task]}: **{'; '.join(names) or 'none'}**" for task, names in each.items())
     sharp = ", ".join(f"{name} {cells.best[name, 'retrieval']:.2f} and {cells.best[name, 'last']:.2f}" for name in both)
-    more = [f"{NAMES[task]}: **{_kept(cells, task)}**" for task in _tasks(rows) if task not in race.LOOKED]
+    more = [f"{NAMES[task]}: **{_kept(cells, task)}**" for task in _tasks(rows) if task not in LOOKED]
     return (
-        f"Remedies that keep a small decoder right in {race.KEPT} of the answers at {LONG} tokens, {LONG // race.TRAINED} "
+        f"Remedies that keep a small decoder right in {KEPT} of the answers at {LONG} tokens, {LONG // TRAINED} "
         f"times the trained length, and attend to the answer with more than half of the weight in the head that looks at it most: {listed}. At both: "
         f"**{'; '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".")
         + (f" Where attention was not looked at, {', '.join(more)}." if more else "") + _also(won, both, "**")
@@ -680,11 +715,9 @@ def answer(rows: pd.DataFrame) -> str:
 
 def _also(won: pd.DataFrame, both: list[str], mark: str = "") -> str:
     """Who is as right and as sharp at both tasks, but where the decoder without the remedy is, too."""
-    won = won[won.task.isin(race.LOOKED)]
-    fine = (
-        ((won.right >= race.KEPT) & (won.best > race.SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
-    )
-    names = [name for name in race.REMEDIES if fine.get(name, False) and name not in both]
+    won = won[won.task.isin(LOOKED)]
+    fine = ((won.right >= KEPT) & (won.best > SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
+    names = [name for name in REMEDIES if fine.get(name, False) and name not in both]
     if not names:
         return ""
     return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{'; '.join(names)}{mark}."
@@ -700,14 +733,14 @@ def ablated() -> tuple[Figure, str]:
     loss = data.table("reported/differential_ablations").set_index("model").loss
     loss.index = loss.index.str.removeprefix("Transformer, ").str.removesuffix(" Transformer")
     figure, (ax,) = _grid([""], names, 11.5, 4.9, large=True)
-    ax.axvspan(-race.MARGIN, race.MARGIN, color="#eeeeee", lw=0)
+    ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
     ax.axvline(0, color=BLACK, lw=1, ls=":")
     edge = 1.15 * float(found[["gap_low", "gap_high"]].abs().max().max())
     said = []
     for y, name in enumerate(names):
         row = found.loc[name]
-        ax.plot([row.gap_low, row.gap_high], [y, y], color=VERDICTS[row.verdict], lw=4)
-        ax.plot(row.gap, y, "o", color=VERDICTS[row.verdict], ms=10)
+        ax.plot([row.gap_low, row.gap_high], [y, y], color=VERDICT_COLOURS[row.verdict], lw=4)
+        ax.plot(row.gap, y, "o", color=VERDICT_COLOURS[row.verdict], ms=10)
         words = f"against {ablations.AGAINST[name]}; {f'{loss[name]:.3f}' if name in loss else '–'}"
         ax.text(1.02 * edge, y, words, va="center", size=15)
         said.append(f"{name} against {ablations.AGAINST[name]} {_signed(row.gap)}, {row.verdict}")

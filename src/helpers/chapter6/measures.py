@@ -12,7 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from helpers import attention, differential
+from helpers import attention, differential, probe
+from helpers.chapter6.outliers import few_bits, outlier
 from helpers.models import LanguageModel
 
 SPREAD = 1.5  # standard deviation of the noise in the logits
@@ -285,49 +286,27 @@ def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
 
 
 @torch.inference_mode()
-def few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)) -> dict:
+def loss_in_few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)) -> dict:
     """How far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
 
-    Rounding has one scale a tensor, set by its largest entry, as the small decoders' in `race.rounded`; the readout of the
-    tokens stays exact.
+    Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
 
     Returns:
         "states": by layer, from the embedding on, the largest size of an entry over the median; "states_without_first": the
         same without the first token; "plain": the loss in nats; "losses": by number of bits, and, where the text says so, with
         the first token left exact and the scale set by the others.
     """
-
-    def loss() -> float:
-        logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1].float()
-        return float(torch.nn.functional.cross_entropy(logits, ids[1:].to(logits.device)))
-
-    def rounded(x: Tensor, most: int, spare: bool) -> Tensor:
-        inside = x[:, 1:] if spare and x.ndim == 3 else x
-        step = inside.abs().amax() / most
-        if step > 0:
-            inside = (inside / step).round() * step
-        return torch.cat([x[:, :1], inside], 1) if spare and x.ndim == 3 else inside
-
-    def reach(states: Tensor) -> float:
-        sizes = states.float().abs().flatten()
-        return float(sizes.max() / sizes.median().clamp(min=1e-12))
-
     out = model.model(ids[None].to(model.model.device), use_cache=False, output_hidden_states=True, logits_to_keep=1)
     kinds = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
     linear = [each for each in model.model.base_model.modules() if isinstance(each, kinds)]
     losses = {}
-    for count, spare in [(count, spare) for count in bits for spare in (False, True)]:
-        name = f"{count}, first token exact" if spare else str(count)
-        change = partial(lambda most, spare, _, inputs: (rounded(inputs[0], most, spare),), 2 ** (count - 1) - 1, spare)
-        hooks = [each.register_forward_pre_hook(change) for each in linear]
-        try:
-            losses[name] = loss()
-        finally:
-            for hook in hooks:
-                hook.remove()
+    for count in bits:
+        for name, spare in ((str(count), False), (f"{count}, first token exact", True)):
+            with few_bits(linear, count, spare):
+                losses[name] = probe.loss(model, ids)
     return {
-        "states": [reach(states[0]) for states in out.hidden_states],
-        "states_without_first": [reach(states[0, 1:]) for states in out.hidden_states],
-        "plain": loss(),
+        "states": [outlier(states[0]) for states in out.hidden_states],
+        "states_without_first": [outlier(states[0, 1:]) for states in out.hidden_states],
+        "plain": probe.loss(model, ids),
         "losses": losses,
     }

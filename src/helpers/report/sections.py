@@ -786,7 +786,7 @@ def _outliers():
     def measure(subject: Subject, plan: Plan) -> Numbers:
         subject.needs(measures2.LENGTH)
         ids = prose(subject.model, measures2.LENGTH)
-        return plain(measures6.few_bits(subject.model, ids) | {"tokens": len(ids)})
+        return plain(measures6.loss_in_few_bits(subject.model, ids) | {"tokens": len(ids)})
 
     def tell(numbers: Numbers, name: str) -> Told:
         states, without = known(numbers["states"]), known(numbers["states_without_first"])
