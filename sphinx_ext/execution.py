@@ -14,6 +14,7 @@ import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import joblib
 import nbformat
@@ -98,7 +99,7 @@ def execute(paths: list[Path], root: Path) -> None:
     waiting.sort(key=lambda path: -last[path])
     print(f"executing {len(waiting)} of {len(paths)} notebooks, {at_once()} at once", flush=True)
     start = time.time()
-    errors = _finished(_all(waiting, root))
+    errors = finished(_all(waiting, root))
     if errors:
         raise ExtensionError("\n\n".join(errors))
     rows = times([*paths], root)
@@ -108,7 +109,7 @@ def execute(paths: list[Path], root: Path) -> None:
     print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
 
 
-def _finished(work: Coroutine[None, None, list[str]]) -> list[str]:
+def finished(work: Coroutine[None, None, Any]) -> Any:
     """What the work gives, also where this thread runs a loop already: then in a loop and a thread of its own."""
     try:
         asyncio.get_running_loop()

@@ -10,6 +10,13 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+
+
+def deck(path: Path) -> str:
+    """The file name of a notebook's deck."""
+    return f"{path.parent.name}-{path.stem}.html" if path.parent.name[0].isdigit() else f"{path.stem}.html"
+
 
 def lectures(root: Path) -> list[dict]:
     """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
@@ -32,7 +39,7 @@ def lectures(root: Path) -> list[dict]:
             "slides": sum(kind in ("slide", "subslide") for kind in kinds),
             "path": path,
             "chapter": path.parent.name if path.parent.name[0].isdigit() else "",
-            "deck": f"{path.parent.name}-{path.stem}.html" if path.parent.name[0].isdigit() else f"{path.stem}.html",
+            "deck": deck(path),
             "language": "en",
             "words": None,
         }

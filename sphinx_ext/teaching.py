@@ -16,8 +16,9 @@ import yaml
 from chapters import minutes
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from lectures import CUE
+from lectures import deck as deck_name
 
-CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 PARTS = ("lesson", "lab", "exercises")
 
 
@@ -100,7 +101,7 @@ def row(root: Path, given: dict) -> dict:
 
 
 def deck(path: Path) -> str:
-    return f"../slides/{path.parent.name}-{path.stem}.html"
+    return f"../slides/{deck_name(path)}"
 
 
 def plan(root: Path, name: str) -> dict:

@@ -6,7 +6,6 @@ that stay as they are, `frame` what a deck says around its slides. An edition is
 down to the characters that it uses. `python tools/editions.py` lists what is not translated, or no longer.
 """
 
-import asyncio
 import hashlib
 import json
 import sys
@@ -109,7 +108,7 @@ def executed(table: Path) -> nbformat.NotebookNode:
     path = written(table)
     if not execution.kept(path, ROOT).exists():
         print(f"executing {path.relative_to(ROOT / '_build')}", flush=True)
-        asyncio.run(execution.run(path, ROOT))
+        execution.finished(execution.run(path, ROOT))
     return execution.executed(path, ROOT)
 
 

@@ -26,13 +26,12 @@ from chapters import question  # noqa: E402
 from editions import WEIGHTS  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from execution import execute, executed  # noqa: E402
-from lectures import lectures  # noqa: E402
+from lectures import CUE, lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 
 from helpers.claims import CLAIMS  # noqa: E402
 from helpers.scorecard import slug  # noqa: E402
 
-CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {
     "course": "Connection Bottlenecks in Attention",
