@@ -4,7 +4,7 @@ import ipywidgets
 import pytest
 
 from helpers import predict
-from helpers.predict import VIEW
+from helpers.widget import VIEW
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,9 @@ import ipywidgets
 from IPython.display import HTML
 
 from helpers import compute
+from helpers.widget import bundle
 
 SCRIPT = (Path(__file__).parent / "predict.js").read_text()
-VIEW = "application/vnd.jupyter.widget-view+json"
 NONE = "none"  # what the foot says of a guess where there is none
 STAYS = "It stays in your browser, and stands beside the answer at the foot of the page."
 
@@ -69,10 +69,7 @@ class Question:
         return ipywidgets.VBox([ipywidgets.HTML(text), box])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        if compute.building():
-            return {"text/html": self.page(), "text/plain": self.asked.question}
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
-        return {VIEW: view, "text/plain": self.asked.question}
+        return bundle(self.page, self.live, self.asked.question)
 
 
 def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") -> Question:

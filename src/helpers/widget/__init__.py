@@ -20,6 +20,14 @@ MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 
+def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str) -> dict[str, Any]:
+    """What a notebook shows: HTML on a built page, ipywidgets with a kernel."""
+    if compute.building():
+        return {"text/html": still(), "text/plain": text}
+    # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
+    return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id}, "text/plain": text}
+
+
 class Frame(NamedTuple):
     """One drawn state: HTML to show, and the sentence that says what is to be seen."""
 
@@ -121,11 +129,7 @@ class Explorer:
         return f"{self.caption.rstrip('.')}. {values}. {finding}".strip()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        if compute.building():
-            return {"text/html": self.still(), "text/plain": self.caption}
-        # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
-        return {VIEW: view, "text/plain": self.caption}
+        return bundle(self.still, self.live, self.caption)
 
     def live(self) -> ipywidgets.VBox:
         """The ipywidgets panel (7.7 and 8)."""

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from helpers import attention, compute
-from helpers.widget import VIEW, picture
+from helpers import attention
+from helpers.widget import bundle, picture
 
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("atlas.css", "atlas.js"))
 MOST_TOKENS = 40
@@ -111,10 +111,7 @@ class Atlas:
         return left
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        if compute.building():
-            return {"text/html": self.still(), "text/plain": self.caption}
-        view = {"version_major": 2, "version_minor": 0, "model_id": self.live().model_id}
-        return {VIEW: view, "text/plain": self.caption}
+        return bundle(self.still, self.live, self.caption)
 
     def still(self) -> str:
         """The kernel-free player."""
