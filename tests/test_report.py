@@ -30,7 +30,7 @@ from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import measures as measures3
 from helpers.chapter4 import asked
 from helpers.chapter5 import measures as measures5
-from helpers.report import line, page, runner, store
+from helpers.report import line, page, runner
 from helpers.report.sections import SECTIONS
 from helpers.report.subject import PLANS, Plan, Subject, free_memory
 
@@ -419,7 +419,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, che
     def refuse(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store.os, "fsync", refuse)
+    monkeypatch.setattr(data.os, "fsync", refuse)
     sentence = said(str(folders("llama")), "--out", str(tmp_path), "--only", *cheap, capsys=capsys)
     assert "the disk is full" in sentence
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -9,7 +9,6 @@ also says how many seconds it took.
 import argparse
 import csv
 import datetime
-import errno
 import functools
 import io
 import itertools
@@ -34,7 +33,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from helpers import compute, require
+from helpers import compute, data, require
 
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
@@ -393,16 +392,4 @@ def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    part = out.with_name(f".{out.name}.part")
-    try:
-        with part.open("w") as file:
-            file.write(text.getvalue())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, out)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            advice = "free some and start the same command again, finished rows are kept"
-            raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(out)) from error
-        raise
+    data.write(out, text.getvalue())

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from helpers import compute, sweep
+from helpers import compute, data, sweep
 from helpers.report import page, runner, store
 from helpers.report.sections import SECTIONS
 
@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if given.compare:
             reports = [store.read(each) for each in made]
             target = given.out / "compare.html"
-            store.write(target, page.html(reports))
+            data.write(target, page.html(reports), "sections")
             _say(f"{target}: {len(reports)} models")
     except (ValueError, OSError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from helpers import models, require
+from helpers import data, models, require
 from helpers.claims import CLAIMS
 from helpers.report import page
 from helpers.report.sections import SECTIONS, Section
-from helpers.report.store import FORMAT, check, committed, slug, write
+from helpers.report.store import FORMAT, check, committed, slug
 from helpers.report.subject import PLANS, SEED, Peak, Plan, Subject, free_memory, seeded, versions
 
 MEASURED, LEFT, SHORT_OF_MEMORY = "measured", "does not apply", "out of memory"
@@ -165,8 +165,8 @@ def run(
         say(f"[{count}/{len(names)}] {SECTIONS[each].title}, about {spoken(costs[each])}")
         done[each] = _section(SECTIONS[each], subject, plan)
         parts.mkdir(exist_ok=True)
-        write(parts / "plan", json.dumps([[budget, dtype], plan.name]))
-        write(parts / f"{each}.json", json.dumps({"key": key, "section": done[each]}))
+        data.write(parts / "plan", json.dumps([[budget, dtype], plan.name]), "sections")
+        data.write(parts / f"{each}.json", json.dumps({"key": key, "section": done[each]}), "sections")
     report = {
         "format": FORMAT,
         "model": facts,
@@ -182,8 +182,8 @@ def run(
         "sections": done,
     }
     files = Files(target.with_name(f"{target.name}.html"), target.with_name(f"{target.name}.json"))
-    write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n")
-    write(files.page, page.html([report, *beside(report)]))
+    data.write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n", "sections")
+    data.write(files.page, page.html([report, *beside(report)]), "sections")
     shutil.rmtree(parts, ignore_errors=True)
     say(f"{files.page}: {spoken(report['seconds'])}, at most {report['peak_bytes'] / 1e9:.1f} GB")
     return files

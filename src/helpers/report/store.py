@@ -1,9 +1,6 @@
 """Reports on the disk: written whole or not at all, and read only if they fit the schema."""
 
-import contextlib
-import errno
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -14,29 +11,6 @@ from helpers import data, models, require
 
 FORMAT = 1  # of the JSON; a new number makes every part be measured again
 SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
-
-
-def write(path: Path, text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises:
-        OSError: the disk refuses; nothing half-written stays.
-    """
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with data.room(path.parent), part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        if error.errno in data.FULL:
-            raise OSError(
-                errno.ENOSPC, "the disk is full: free some and start the same command again, finished sections are kept"
-            ) from None
-        raise
 
 
 def check(report: Any) -> dict:
