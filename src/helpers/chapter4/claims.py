@@ -403,8 +403,8 @@ def base_in_trained_decoders() -> Found:
         f"{len(lengths)} lengths on, no rule if all intervals stay within .5"
     )
     rule = min(p for _, p in ranks.values()) < 0.05 / len(lengths)
-    wide = max(math.atanh(min(abs(rho), 0.999)) + 1.96 / math.sqrt(len(bases) - 3) for rho, _ in ranks.values())
-    decided = rule or math.tanh(wide) < 0.5
+    wide = max(significance.rank_interval(abs(rho), len(bases))[1] for rho, _ in ranks.values())
+    decided = rule or wide < 0.5
     return Found(measured, verdict(not rule, decided=decided, able=_able(runs.values())))
 
 
@@ -581,12 +581,8 @@ def neighbours_come_nearer() -> Found:
 )
 def scatter_decides() -> Found:
     table = inside.chosen(data.table("counting_inside"), "gap")
-    half = 1.96 / math.sqrt(len(table) - 3)
     ranks = {name: significance.rank_correlation(table[name], table.right_4)[0] for name in ("spread", "gap")}
-    ends = {
-        name: [math.tanh(math.atanh(max(min(rho, 0.999), -0.999)) + sign * half) for sign in (-1, 1)]
-        for name, rho in ranks.items()
-    }
+    ends = {name: significance.rank_interval(rho, len(table)) for name, rho in ranks.items()}
     listed = ", ".join(
         f"with the {said} {ranks[name]:+.2f} ({ends[name][0]:+.2f} to {ends[name][1]:+.2f})"
         for name, said in (("spread", "scatter over the distance"), ("gap", "distance"))

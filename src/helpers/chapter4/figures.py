@@ -690,12 +690,12 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     else:
         ax.legend(loc="best")
     if not lines:
-        rho = rows[across].corr(rows[up], method="spearman")
+        rho, _ = significance.rank_correlation(rows[across], rows[up])
         name = "distance" if across == "gap" else "scatter"
-        ax.set_title(f"Right answers against {name}: rank correlation {style.number(float(rho))}")
+        ax.set_title(f"Right answers against {name}: rank correlation {style.number(rho)}")
         return (
             ax,
-            f"{len(rows)} decoders, N = 64, widths {_span(rows.width)}: rank correlation {style.number(float(rho))}.",
+            f"{len(rows)} decoders, N = 64, widths {_span(rows.width)}: rank correlation {style.number(rho)}.",
         )
     first, last = ({name: float(each.iloc[k]) for name, each in means.items()} for k in (0, -1))
     name = what.partition(",")[0].capitalize()
