@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 import filelock
 from IPython.display import HTML
@@ -35,6 +36,15 @@ KINDS = {
     "theorem": "theorems and definitions, checked with numbers",
 }
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("card.css", "card.js"))
+
+
+class Badge(NamedTuple):
+    """A claim's verdict with the sign and the colour that tell it, and the link to its row."""
+
+    verdict: str
+    sign: str
+    colour: str
+    address: str
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
@@ -68,6 +78,22 @@ def found(claim: Claim) -> Found:
         part.write_text(json.dumps({**new._asdict(), "numbers": {k: [*v] for k, v in new.numbers.items()}}))
         os.replace(part, place)
         return new
+
+
+def badge(name: str) -> Badge:
+    """What stands beside a claim on other pages: its verdict, sign and colour, and the address of its row.
+
+    Raises:
+        ValueError: there is no claim of this name.
+
+    >>> badge("width_bound").address.endswith("#width_bound")
+    True
+    """
+    if name not in CLAIMS:
+        raise ValueError(f"name must be one of the {len(CLAIMS)} claims, not {name!r}")
+    verdict = found(CLAIMS[name]).verdict
+    page = "scorecard.html" if compute.building() else "scorecard.ipynb"
+    return Badge(verdict, *LOOKS[verdict], f"{page}#{name}")
 
 
 def _kept(claim: Claim) -> Path | None:

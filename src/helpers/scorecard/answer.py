@@ -194,10 +194,11 @@ def findings() -> HTML:
 
 def _item(finding: Finding) -> str:
     """One finding; where the verdict has become another than the one it was written for, the claim's own statement."""
-    claim = _claim(finding.claim)
+    verdict = scorecard.badge(finding.claim).verdict
+    claim = CLAIMS[finding.claim]
     measured = scorecard.found(claim)
     headline, sentence = claim.statement, ""
-    if measured.verdict == finding.verdict:
+    if verdict == finding.verdict:
         headline = finding.headline
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
@@ -209,16 +210,7 @@ def _item(finding: Finding) -> str:
     )
 
 
-def _claim(name: str):
-    if name not in CLAIMS:
-        raise ValueError(f"name must be one of the {len(CLAIMS)} claims, not {name!r}")
-    return CLAIMS[name]
-
-
 def _link(name: str, verdict: bool = False) -> str:
-    claim = _claim(name)
-    found = scorecard.found(claim).verdict
-    sign, colour = scorecard.LOOKS[found]
-    page = "scorecard.html" if compute.building() else "scorecard.ipynb"
-    words = found if verdict else claim.statement
-    return f'<a href="{page}#{name}"><strong style="color:{colour}">{sign}</strong> {html.escape(words)}</a>'
+    found, sign, colour, address = scorecard.badge(name)
+    words = found if verdict else CLAIMS[name].statement
+    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {html.escape(words)}</a>'

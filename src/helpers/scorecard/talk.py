@@ -6,9 +6,9 @@ from typing import Any
 
 from IPython.display import HTML
 
-from helpers import compute, scorecard, widget, words
+from helpers import scorecard, widget, words
 from helpers.claims import CORRECTED, FAILS
-from helpers.scorecard.answer import BOTTLENECKS, _claim
+from helpers.scorecard.answer import BOTTLENECKS
 
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
@@ -38,13 +38,11 @@ def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
     lines = []
     for name, row in rows.items():
         text, remark = (row, "") if isinstance(row, str) else row
-        verdict = scorecard.found(_claim(name)).verdict
+        verdict, sign, colour, address = scorecard.badge(name)
         label = "Correction" if verdict in (FAILS, CORRECTED) else "Note"
-        sign, colour = scorecard.LOOKS[verdict]
-        page = "scorecard.html" if compute.building() else "scorecard.ipynb"
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
-            f'href="{page}#{name}">{sign} {html.escape(words.said(verdict))}</a>'
+            f'href="{address}">{sign} {html.escape(words.said(verdict))}</a>'
         )
         mark = "talk-remark talk-correction" if verdict in (FAILS, CORRECTED) else "talk-remark"
         remark = f"{html.escape(words.said(label))}: {html.escape(words.said(remark))}" if remark else ""
