@@ -126,6 +126,7 @@ EXAMPLES = {
     "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
     "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
     "significance.holm": {"p": [0.01, 0.04]},
+    "significance.rank_interval": {"rho": 0.5, "pairs": 28},
     "significance.share_interval": {"successes": 1, "trials": 3},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
