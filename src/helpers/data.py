@@ -161,6 +161,8 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     'one line'
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
+    if not path.name:
+        raise ValueError(f"path must name a file, not {str(path)!r}")
     require.text("text", text)
     require.text("kept", kept)
     part = path.with_name(f".{path.name}.part")
