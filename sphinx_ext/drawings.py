@@ -5,6 +5,7 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from scriptless import explained
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
 from helpers import drawing
@@ -23,7 +24,7 @@ def stand_alone(app, error):
     if error is None:
         folder.mkdir(exist_ok=True)
         for name in drawing.DRAWINGS:
-            (folder / f"{name}.html").write_text(drawing.page(name))
+            (folder / f"{name}.html").write_text(explained(drawing.page(name)))
 
 
 def setup(app):

@@ -61,6 +61,45 @@ def test_pages_are_light_and_carry_no_widget_machinery():
         assert path.stat().st_size < 3_000_000, f"{path.name}: a deck stays under 3 MB"
 
 
+WITHOUT_SCRIPTS = [
+    "chapters/2-causal-attention/lesson.html",
+    "chapters/2-causal-attention/lab.html",
+    "drawings/river.html",
+]
+
+
+@pytest.mark.parametrize("name", WITHOUT_SCRIPTS)
+def test_without_scripts_a_sentence_stands_where_a_control_would_be_dead(visit, name):
+    page = visit(name, java_script_enabled=False)
+    figures = page.locator("figure:is(.explore, .drawing, .atlas)")
+    assert figures.count() >= 1
+    for figure in figures.all():
+        assert figure.locator(".scriptless").is_visible()
+    dead = "figure :is(input, select, button), .prediction input"
+    assert not any(control.is_visible() for control in page.locator(dead).all())
+
+
+def test_a_deck_without_scripts_shows_all_slides(visit):
+    page = visit(f"slides/{DECKS[0]}", java_script_enabled=False)
+    assert page.locator(".scriptless").is_visible()
+    headings = page.locator(".slides :is(h2, h3)").all()
+    tops = [heading.bounding_box()["y"] for heading in headings if heading.is_visible()]
+    assert len(tops) > 10
+    assert tops == sorted(tops)
+    assert all(image.bounding_box()["height"] > 150 for image in page.locator(".slides figure img").all())
+
+
+def test_a_search_in_a_file_lists_titles_and_says_why_no_more(chromium):
+    page, errors = chromium.new_page(), []
+    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.goto((ROOT / "_build/html/search.html").as_uri() + "?q=ALiBi")
+    page.wait_for_selector("#search-results li a")
+    assert "lists titles" in page.locator("main").inner_text()
+    assert errors == []
+    page.close()
+
+
 def move(page, figure, control):
     """Move one control by keyboard, from where it stands to another value."""
     box = figure.locator("input, select").nth(control)

@@ -1,0 +1,31 @@
+"""Say in a sentence what does not work where JavaScript is off; `course.css` hides the controls that would be dead."""
+
+import re
+
+FORMULAS = "JavaScript is off: formulas stand as TeX."
+SENTENCES = {
+    r'<figure class="(?:explore|drawing)"[^>]*>': "JavaScript is off: this stands still, as it starts.",
+    r'<figure class="atlas"[^>]*>': "JavaScript is off, which draws the maps here.",
+    r'<div class="prediction" data-asks[^>]*>': "JavaScript is off: a guess is not kept.",
+}
+
+
+def said(sentence: str) -> str:
+    return f'<noscript><p class="scriptless">{sentence}</p></noscript>'
+
+
+def explained(body: str) -> str:
+    """A page's HTML with a sentence inside each part that needs a script."""
+    for opening, sentence in SENTENCES.items():
+        body = re.sub(f"({opening})", rf"\1{said(sentence)}", body)
+    return (said(FORMULAS) if 'class="math' in body else "") + body
+
+
+def explain(app, pagename, templatename, context, doctree):
+    if "body" in context:
+        context["body"] = explained(context["body"])
+
+
+def setup(app):
+    app.connect("html-page-context", explain)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
