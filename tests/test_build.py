@@ -163,6 +163,8 @@ def test_a_page_shows_the_new_outputs_and_the_new_text_and_the_measured_times(cl
     assert runs(clone) == "AB"
     page = clone / "_build/html/chapters/alpha.html"
     assert ">2\n" in page.read_text()
+    assert "fontawesome.js" not in page.read_text(), "the theme's script of all icons"
+    assert 2_000 < (clone / "_build/html/_static/icons.css").stat().st_size < 20_000
     assert "<td>beta</td>" in (clone / "_build/html/chapters/about.html").read_text()
     assert (clone / "_build/times.csv").read_text().count("\n") == 3
 

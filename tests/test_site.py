@@ -1,9 +1,13 @@
 """The built site and decks in a real Chromium, with every other host blocked."""
 
+import base64
+import io
 import re
 
+import icons
 import pytest
 from conftest import ROOT
+from fontTools.ttLib import TTFont
 from lectures import lectures
 from pages import pages
 from playwright.sync_api import expect
@@ -59,6 +63,27 @@ def test_pages_are_light_and_carry_no_widget_machinery():
         assert text.count("widget-state") + text.count("require.js") == 0, f"{path.name}: widgets are `explore`, still"
     for path in (ROOT / "_build/html/slides").glob("*.html"):
         assert path.stat().st_size < 3_000_000, f"{path.name}: a deck stays under 3 MB"
+
+
+@pytest.mark.parametrize("name", ["welcome", "2-causal-attention/lesson"])
+def test_a_page_loads_little_beside_itself(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    loaded = page.evaluate("performance.getEntriesByType('resource').map(e => [e.name, e.decodedBodySize])")
+    sizes = {re.sub(r".*/|\?.*", "", url): size for url, size in loaded}
+    assert sum(sizes.values()) < 2_400_000, sorted(sizes.items(), key=lambda item: -item[1])[:9]
+    assert [name for name in sizes if "fontawesome" in name or name.startswith("fa-")] == [], "sphinx_ext/icons.py"
+
+
+def test_every_icon_is_a_letter_of_the_font_that_the_pages_carry():
+    static = ROOT / "_build/html/_static"
+    known = icons.letters((static / "styles/pydata-sphinx-theme.css").read_text())
+    (font,) = re.findall(r"base64,([^)]+)", (static / "icons.css").read_text())
+    letters = TTFont(io.BytesIO(base64.b64decode(font))).getBestCmap()
+    for path in (ROOT / "_build/html/chapters").rglob("*.html"):
+        attributes = re.findall(r'class="([^"]*\bfa-[^"]*)"', path.read_text())
+        shown = {word for attribute in attributes for word in attribute.split()} & set(known)
+        assert {name for name in shown if known[name] not in letters} == set(), path.name
 
 
 WITHOUT_SCRIPTS = [

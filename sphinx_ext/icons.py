@@ -1,0 +1,91 @@
+"""The icons that the pages show, as a font of a few kB: the theme's script holds 2,000 of them in 1.5 MB.
+
+The font is cut out of the theme's own, so that the same classes show the same icons. `templates/layout.html` leaves out
+the script, and with it an icon is a letter instead of an SVG.
+"""
+
+import base64
+import io
+import re
+from pathlib import Path
+
+from fontTools import subset
+
+SCRIPT = re.compile(r"\s*<!--[^>]*custom icons[^>]*-->\s*<script[^>]*fontawesome\.js[^>]*></script>")
+# file, family, weight, and the classes that choose it
+FONTS = (
+    ("fa-solid-900", "Font Awesome 6 Free", 900, {"fa-solid", "fas"}),
+    ("fa-regular-400", "Font Awesome 6 Free", 400, {"fa-regular", "far"}),
+    ("fa-brands-400", "Font Awesome 6 Brands", 400, {"fa-brands", "fab"}),
+)
+# what the theme says of an SVG alone
+RULES = """.search-button-field > i { display: inline-block !important; }
+.bd-header-article .btn i { width: 1.3rem; text-align: center; }
+.bd-header-article .theme-switch { font-size: 1.3rem; line-height: 1; }
+form.bd-search .fa-solid.fa-magnifying-glass { position: static; color: inherit; }
+#pst-search-dialog[open] form.bd-search i { font-size: var(--pst-font-size-icon); }
+.onthispage .fa-list { padding: 0; }
+"""
+
+
+def letters(css: str) -> dict[str, int]:
+    """The letter of each icon, by its class, as the theme's style has them."""
+    rules = re.findall(r'((?:\.fa-[\w-]+:before,?)+)\{content:"\\([0-9a-f]+) ?"', css)
+    return {name: int(letter, 16) for names, letter in rules for name in re.findall(r"fa-[\w-]+", names)}
+
+
+def named(css: str) -> set[int]:
+    """Letters of the font that a style sets itself, before or after an element."""
+    return {ord(sign) for sign in css if 0xE000 <= ord(sign) < 0xF900} | {
+        int(letter, 16) for letter in re.findall(r'content:"\\(f[0-9a-f]{3})"', re.sub(r"\.fa-[^}]*\}", "", css))
+    }
+
+
+def cut(font: Path, wanted: set[int]) -> bytes:
+    """The font with the wanted letters alone, as WOFF."""
+    options = subset.Options(flavor="woff", layout_features=[], notdef_outline=True)
+    loaded = subset.load_font(font, options)
+    cutter = subset.Subsetter(options)
+    cutter.populate(unicodes=wanted & set(loaded.getBestCmap()))
+    cutter.subset(loaded)
+    made = io.BytesIO()
+    subset.save_font(loaded, made, options)
+    return made.getvalue()
+
+
+def style(site: Path) -> str:
+    """The style with the icons of all pages of a built site."""
+    static = site / "_static"
+    css = "".join(path.read_text() for path in sorted((static / "styles").glob("*.css")))
+    pages = [path for path in site.rglob("*.html") if not {"slides", "live", "drawings"} & set(path.parts)]
+    attributes = (found for page in pages for found in re.findall(r'class="([^"]*)"', page.read_text()))
+    classes = {word for attribute in attributes for word in attribute.split()}
+    known = letters(css)
+    wanted = named(css) | {known[word] for word in classes & set(known)}
+    rules = [RULES]
+    for file, family, weight, chosen_by in FONTS:
+        if chosen_by & classes:
+            font = cut(static / f"vendor/fontawesome/webfonts/{file}.ttf", wanted)
+            rules.append(
+                f'@font-face {{ font-family: "{family}"; font-weight: {weight}; font-display: block; '
+                f'src: url(data:font/woff;base64,{base64.b64encode(font).decode()}) format("woff"); }}\n'
+            )
+    return "".join(rules)
+
+
+def without(app, pagename, templatename, context, doctree):
+    context["without_all_icons"] = lambda head: SCRIPT.sub("", head)
+
+
+def write(app, error):
+    if error is None and app.builder.format == "html":
+        (Path(app.outdir) / "_static/icons.css").write_text(style(Path(app.outdir)))
+        for unused in ("fontawesome.js", "fontawesome.js.map"):
+            (Path(app.outdir) / "_static/scripts" / unused).unlink(missing_ok=True)
+
+
+def setup(app):
+    app.add_css_file("icons.css", priority=900)
+    app.connect("html-page-context", without)
+    app.connect("build-finished", write)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
