@@ -33,7 +33,7 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
         title = f"One more copy is seen up to {last} copies and beyond"
     else:
         title = f"One more copy is lost in rounding after {last} cop{'y' if last == 1 else 'ies'}"
-    ax = style.axes(title, "copies k of the string", "relative to the state", log="xy")
+    ax = style.axes(title, "copies k of the string", "relative to the state", log="xy", height=4.0)
     ax.plot(found.copies, [max(x, floor) for x in found.change], "o-", color=style.TYPES[dtype])
     ax.plot(found.copies, [max(x, floor) for x in found.error], "--", color=GREY)
     ax.set_ylim(floor / 3, 1e5)
@@ -139,7 +139,7 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
         for name, found in (("product", shares), ("solved", solved))
     }
     ends = [f"{name}: width {width}" if width else f"{name}: never" for name, width in exact.items()]
-    ax = style.axes(f"All counts right, {', '.join(ends)}", "width / vocabulary", "counts that are right")
+    ax = style.axes(f"All counts right, {', '.join(ends)}", "width / vocabulary", "counts that are right", height=4.0)
     places = [width / vocabulary for width in tried]
     ax.plot(places, solved, "s--", color=GREEN, ms=6, label="solved, n known")
     ax.plot(places, shares, "o-", color=BLUE, label="product")
@@ -161,7 +161,7 @@ def focus(vocabulary: int = 64) -> tuple[Axes, str]:
     """What a head that looks for one symbol pays for a narrow width: the scale of its logits."""
     tried = [8, 12, 16, 24, 32, 40, 48, 56, 60, 63]
     mu = [counting.coherence(counting.codes(vocabulary, width)) for width in tried]
-    ax = style.axes("", "width", "logit scale that counts for sure")
+    ax = style.axes("", "width", "scale of the logits", height=3.3)
     found = {}
     for length, colour in ((100, BLUE), (10_000, RED)):
         found[length] = [counting.focus_scale(x, length) for x in mu]
@@ -225,7 +225,7 @@ def tokens(text: str, items: int | None = None) -> tuple[Figure, str]:
 def reported(guess: int) -> tuple[Axes, str]:
     """The talk's answers to 314 ones, beside a model that always names one number."""
     table = measures.answers()
-    ax = style.axes("", "answer", "", height=5.2)
+    ax = style.axes("", "answer", "", height=4.3)
     names = list(dict.fromkeys(table.model))
     marks = {"ones": ("o", BLUE), "comma_separated": ("s", RED), "groups_of_five": ("^", GREEN)}
     for k, (writing, (mark, colour)) in enumerate(marks.items()):
@@ -258,6 +258,7 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
         f"Always {guess}: at most {max(lines['ones']):.0f} off, and best at {guess} ones",
         "length n",
         "absolute error",
+        height=4.3,
     )
     for errors, colour, name in zip(lines.values(), (BLUE, RED), ("n ones", "0.7 n ones"), strict=True):
         ax.plot(lengths, errors, "o-", color=colour, label=name)
@@ -281,6 +282,7 @@ def bases(trials: int) -> tuple[Axes, str]:
         "base of RoPE",
         "accuracy (%)",
         log="x",
+        height=4.0,
     )
     ax.axhspan(low, high, color="#F7DCC8", zorder=0)
     ax.axhline(measures.PLAIN_ACCURACY, color=RED, lw=2)
@@ -538,7 +540,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
     runs, end = trained.copiers(table), trained.TURNS[-1] * 1.6
-    ax = style.axes("", "first length with a wrong answer", "", log="x", height=5.4)
+    ax = style.axes("", "first length with a wrong answer", "", log="x", height=4.3)
     kept, all_points = {}, 0
     for row, (name, rows) in enumerate(runs.items()):
         points = []

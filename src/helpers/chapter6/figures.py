@@ -174,7 +174,7 @@ def reported_ablations() -> tuple[Axes, str]:
 def panel(content: str, n: int) -> tuple[Figure, str]:
     """Twelve maps from the same logits to weights, on the same axes."""
     logits, places = measures.panel_logits(content, n)
-    figure = Figure(figsize=(12.0, 5.4))
+    figure = Figure(figsize=(11.7, 4.3))
     axes = figure.subplots(3, 4, sharex=True, sharey=True).flatten()
     answers, totals = {}, {}
     for ax, way in zip(axes, measures.MAPS, strict=True):
@@ -201,7 +201,7 @@ def panel(content: str, n: int) -> tuple[Figure, str]:
             bbox={"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85},
         )
         ax.set_ylim(-0.25, 1.05)
-        ax.tick_params(labelsize=11)
+        ax.tick_params(labelsize=14)
     if places:
         best = [name for name, value in answers.items() if value > 0.9 * len(places) and totals[name] < 1.5]
         least = min(answers, key=answers.get)
@@ -223,6 +223,7 @@ VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE
 PALE = "#c4c4c4"
 NAMES = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
 LONG = LENGTHS[-1]
+LARGE = (11.5, 4.65)  # inches, of a picture that fills a slide
 FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
     BASELINE, "ALiBi", "NoPE", "sliding window", MIXED, "selective attention", "scalable softmax",
     "differential", "NoPE, stick-breaking",
@@ -248,7 +249,7 @@ def _grid(
     titles: list[str], names: list[str], width: float, height: float, large: bool = False
 ) -> tuple[Figure, list[Axes]]:
     """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=(11.5, 4.9) if large else (width, height))
+    figure = Figure(figsize=LARGE if large else (width, height))
     panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
     for ax, title in zip(panels, titles, strict=True):
         ax.set_title(title, loc="center", size=15 if large else 14)
@@ -336,7 +337,7 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     here = _learned(rows, task)
     means = here.groupby("entry", sort=False)[[f"score_{n}" for n in LENGTHS]].mean()
     missing = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].entry.nunique() - len(means)
-    ax = style.axes("", "length (trained on up to 16)", "share right", log="x")
+    ax = style.axes("", "length (trained on up to 16)", "share right", log="x", height=4.0)
     ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
     ax.text(LENGTHS[0], CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
     ax.set_ylim(0, 1.05)
@@ -430,6 +431,7 @@ def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, 
         f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
         f"share of the attention on the answer, {longest} tokens",
         "share right",
+        height=4.8,
     )
     named = {
         BASELINE,
@@ -515,7 +517,7 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
         key=lambda name: -sum(means.get((name, t), 0) * (found[name, t] != "not learned") for t in tasks),
     )
     price = rows[rows.task.isin(LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
-    figure = Figure(figsize=(11.5, 4.9) if few else (11.5, 0.33 * len(order) + 1.6))
+    figure = Figure(figsize=LARGE if few else (11.5, 0.33 * len(order) + 1.6))
     size, ax = 17 if few else 13, figure.subplots()
     for y, name in enumerate(order):
         for x, task in enumerate(tasks):
@@ -732,7 +734,7 @@ def ablated() -> tuple[Figure, str]:
     names = [name for name in found.index if found.verdict[name] != "baseline"]
     loss = data.table("reported/differential_ablations").set_index("model").loss
     loss.index = loss.index.str.removeprefix("Transformer, ").str.removesuffix(" Transformer")
-    figure, (ax,) = _grid([""], names, 11.5, 4.9, large=True)
+    figure, (ax,) = _grid([""], names, *LARGE, large=True)
     ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
     ax.axvline(0, color=BLACK, lw=1, ls=":")
     edge = 1.15 * float(found[["gap_low", "gap_high"]].abs().max().max())
