@@ -148,7 +148,7 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     ax.text(0.01, max(absent + 0.015, 0.09), "always answering 0", color=RED, size=13)
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
     ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
-    ax.set(ylim=(-0.03, 1.06), xlim=(0, 1.21))
+    ax.set(ylim=(-0.03, 1.15), xlim=(0, 1.21))
     style.label(ax, ax.get_lines()[:2])
     below = tried.index(vocabulary - 1)
     return ax, (
@@ -397,7 +397,7 @@ def counting_by_length(
     `interval` gives the ends of a bar for each point from the right ones of all its strings, and how many they are.
     """
     runs, lengths = trained.chosen_runs(table, group), list(trained.LENGTHS)
-    ax = style.axes("", "letters in the string", "share of right counts", log="x")
+    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=4.0)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.text(trained.LONGEST * 0.97, 0.03, "training", color=BLUE, ha="right", size=14)
     shades = FIVE if len(runs) <= len(FIVE) else [colormaps["viridis"](k / len(runs)) for k in range(len(runs))]
@@ -414,7 +414,7 @@ def counting_by_length(
             ax.vlines(lengths, *zip(*bars, strict=True), color=colour, lw=7, alpha=0.6)
     one = [trained.one_number(n) for n in lengths]
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
-    ax.set_xticks(lengths, [str(n) for n in lengths])
+    ax.set_xticks(lengths, ["" if n == 18 else str(n) for n in lengths])  # no room between 16 and 20
     ax.minorticks_off()
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
@@ -508,7 +508,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
     here = lengths.index(at) if at else len(lengths) - 1
     effect = seen["margin"] - seen["control"]
-    figure = Figure(figsize=(12.0, 5.2))
+    figure = Figure(figsize=(11.7, 3.5))
     left, right = panels = figure.subplots(1, 2, width_ratios=(1, 1.3))
     left.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
     left.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
@@ -523,7 +523,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
             ax.axvline(at, color=RED, lw=2, ls="--")
         ax.set_xscale("log", base=2)
         ax.set_xlabel("digits in the string")
-        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.62 if ax is left else 0.3), fontsize=15)
+        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.62 if ax is left else 0.28), fontsize=13)
         ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
         ax.minorticks_off()
     kept = float(effect[here] / effect[short])
@@ -613,7 +613,7 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
         "read-out from 9–16": ("last_within", PURPLE, "v--"),
         "shuffled counts": ("last_shuffled", GREY, ":"),
     }
-    ax = style.axes("", "letters in the string", "share of right counts", log="x")
+    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.5)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     means = {}
     for name, (column, colour, look) in lines.items():
@@ -669,7 +669,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     across, up, x, y = INSIDE[what]
     rows = inside.chosen(table, across)
     lines = across in ("longest", "width", "steps")
-    ax = style.axes("", x, y, log="x" if lines else "")
+    ax = style.axes("", x, y, log="x" if lines else "", height=4.0)
     means = {}
     for encoding in dict.fromkeys(rows.encoding):
         cells, colour = rows[rows.encoding == encoding], style.ENCODINGS[encoding]

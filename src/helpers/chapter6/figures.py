@@ -290,7 +290,7 @@ def race_table(
             if row.verdict in ("not learned", "reference not learned"):
                 words = f"learned {row.learned} of {row.seeds}" if row.verdict == "not learned" else "RoPE has not"
                 middle = ax.get_yaxis_transform()
-                ax.text(0.5, y, words, ha="center", va="center", size=12 if few else 10, color=GREY, transform=middle)
+                ax.text(0.5, y, words, ha="center", va="center", size=14 if few else 10, color=GREY, transform=middle)
             elif row.verdict != "baseline":
                 colour = PURPLE if name in mine else VERDICT_COLOURS[row.verdict]
                 ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
