@@ -10,8 +10,20 @@ from helpers.chapter5 import figures, measures
 
 RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
 SUMS = {
-    "global": {"first_negative": None, "distances": [1, 10, 100], "sums": [1.0, 0.6, 0.2], "limit": 4096},
-    "local": {"first_negative": 90, "distances": [1, 10, 100], "sums": [0.9, 0.4, -0.1], "limit": 512},
+    "global": {
+        "first_negative": None,
+        "distances": [1, 10, 100],
+        "least": [1.0, 0.5, 0.1],
+        "largest": [1.0, 0.6, 0.2],
+        "limit": 4096,
+    },
+    "local": {
+        "first_negative": 90,
+        "distances": [1, 10, 100],
+        "least": [0.9, 0.4, -0.1],
+        "largest": [0.9, 0.5, 0.1],
+        "limit": 512,
+    },
 }
 
 

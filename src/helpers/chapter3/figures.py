@@ -480,7 +480,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     ax.set_ylim(float(every.min()) - room, float(every.max()) + room)
     ax.set_xticks(digits, [str(n) for n in digits])
     ax.minorticks_off()
-    style.label(ax, gap=0.11)
+    style.label(ax, gap=0.135)
     at = {places: float(effect[-1]) for places, effect in effects.items()}
     return ax, (
         f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "

@@ -299,7 +299,9 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
         "distance (tokens)", "mean of cos(distance × θ)", log="x",
     )  # fmt: skip
     for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
-        ax.plot(found["distances"], found["sums"], color=colour, lw=1.8, label=kind if len(kinds) > 1 else "all pairs")
+        # sums change faster than a picture is wide: the least and the largest of each stretch
+        ax.plot(found["distances"], found["least"], color=colour, lw=1.8, label=kind if len(kinds) > 1 else "least")
+        ax.fill_between(found["distances"], found["least"], found["largest"], color=colour, alpha=0.25, lw=0)
         if negative[kind] is not None:
             ax.axvline(negative[kind], color=colour, lw=1.5, ls="--")
     ax.axhline(0, color=BLACK, lw=1)
@@ -307,10 +309,13 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
     said = "; ".join(
         f"{kind}: "
         + ("no negative sum" if m is None else f"first negative at {m:,}")
-        + f" below {kinds[kind]['limit']:,} tokens"
+        + f" below {kinds[kind]['limit']:,} tokens, least value {style.number(min(kinds[kind]['least']))}"
         for kind, m in negative.items()
     )
-    return ax, f"The mean cosine of the pairs against the distance, at places of a log scale. {said}."
+    return (
+        ax,
+        f"The mean cosine of the pairs against the distance, from the least to the largest of each stretch. {said}.",
+    )
 
 
 def _lowest(base: float, length: int) -> float:

@@ -308,19 +308,24 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
     """The sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
 
     Returns:
-        "first_negative": the first distance with a negative sum, or None; "distances" and "sums" at about `points` places, log
-        scale, over the number of pairs; "limit".
+        "first_negative": the first distance with a negative sum, or None; "negative": the share of the distances with one;
+        "distances": where about `points` stretches begin, even on a log scale; "least" and "largest": of the sums in each, over
+        the number of pairs; "limit".
     """
-    theta, first = theta.double(), None
-    for start in range(0, limit, 1 << 14):
-        distances = torch.arange(start, min(start + (1 << 14), limit), dtype=torch.float64)
-        below = ((distances[:, None] * theta).cos().sum(-1) < 0).nonzero()
-        if len(below):
-            first = start + int(below[0])
-            break
-    shown = torch.unique(torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round())
-    sums = (shown[:, None] * theta).cos().mean(-1)
-    return {"first_negative": first, "limit": limit, "distances": shown.tolist(), "sums": sums.tolist()}
+    theta, limit = theta.double(), max(limit, 2)
+    pieces = torch.arange(1, limit, dtype=torch.float64).split(1 << 14)
+    means = torch.cat([(piece[:, None] * theta).cos().mean(-1) for piece in pieces])
+    below = (means < 0).nonzero()
+    starts = torch.unique(torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round()).long()
+    parts = means.tensor_split((starts[1:] - 1).tolist())
+    return {
+        "first_negative": 1 + int(below[0]) if len(below) else None,
+        "negative": len(below) / len(means),
+        "limit": limit,
+        "distances": starts.tolist(),
+        "least": [float(part.min()) for part in parts],
+        "largest": [float(part.max()) for part in parts],
+    }
 
 
 @cache

@@ -4,10 +4,10 @@ A page is drawn from reports' JSON alone, and takes one model or several side by
 """
 
 import html as text
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 from helpers import models, scorecard
 from helpers.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section
@@ -25,6 +25,7 @@ CHAPTERS = {
     2: "Causal attention", 3: "Representational collapse", 4: "Counting", 5: "RoPE frequencies", 6: "The Differential Transformer",
 }  # fmt: skip
 MOST = 6  # models on one page
+MINUS = re.compile(r"(?<![\w.])-(?=\d)")
 
 
 def html(reports: Sequence[dict], book: str | None = None) -> str:
@@ -107,21 +108,26 @@ def _facts(reports: Sequence[dict]) -> str:
 
 
 def _short(reports: Sequence[dict]) -> str:
-    """One line a section of the first model, what needs a look first."""
-    own, lines = reports[0], []
-    order = {TROUBLE: 0, NOTE: 1, FINE: 2, None: 3}
-    for name, found in sorted(own["sections"].items(), key=lambda item: order[item[1].get("level")]):
+    """One line a section, what needs a look first: a list for each model."""
+    legend = ", ".join(f"{sign} {words}" for sign, words in SIGNS.values())
+    heads = [f"<h3>{text.escape(each['model']['name'])}</h3>\n" if len(reports) > 1 else "" for each in reports]
+    lists = "\n".join(f"<div>{head}{_lines(each)}</div>" for head, each in zip(heads, reports, strict=True))
+    return (
+        f'<h2 id="short">In short</h2>\n<p class="legend">{legend}. What is measured at one size and on a few texts: leads to '
+        f'confirm, not judgements.</p>\n<div class="pictures">{lists}</div>'
+    )  # fmt: skip
+
+
+def _lines(report: dict) -> str:
+    lines, order = [], {TROUBLE: 0, NOTE: 1, FINE: 2, None: 3}
+    for name, found in sorted(report["sections"].items(), key=lambda item: order[item[1].get("level")]):
         sign, words = SIGNS[found.get("level")]
         said = found["short"] if found["numbers"] is not None else f"not measured: {found['why']}"
         lines.append(
             f'<li class="{found.get("level") or "none"}"><span class="sign" role="img" aria-label="{words}">{sign}</span> '
             f'<a href="#{name}">{text.escape(found["title"])}</a>: {text.escape(said)}.</li>'
         )
-    legend = ", ".join(f"{sign} {words}" for sign, words in SIGNS.values())
-    return (
-        f'<h2 id="short">In short</h2>\n<p class="legend">{legend}. What is measured at one size and on a few texts: leads to '
-        f'confirm, not judgements.</p>\n<ul class="short">\n{chr(10).join(lines)}\n</ul>'
-    )  # fmt: skip
+    return f'<ul class="short">\n{chr(10).join(lines)}\n</ul>'
 
 
 def _chapters(reports: Sequence[dict], link: Callable[[str, str], str]) -> list[str]:
@@ -138,25 +144,22 @@ def _chapters(reports: Sequence[dict], link: Callable[[str, str], str]) -> list[
 
 def _section(section: Section, reports: Sequence[dict], link: Callable[[str, str], str]) -> str:
     found = [(each["model"]["name"], each["sections"].get(section.name)) for each in reports]
-    pictures, headline = [], {}
-    for k, (name, part) in enumerate(found):
+    pictures: list[str] = []
+    headlines: list[Mapping] = []
+    for name, part in found:
         whose = f"<strong>{text.escape(name)}.</strong> " if len(found) > 1 else ""
         if part is None or part["numbers"] is None:
             why = part["why"] if part else "not in this report"
             pictures.append(f'<p class="why">{whose}Not measured: {text.escape(why)}.</p>')
+            headlines.append({})
             continue
         told = section.tell(part["numbers"], name)
         pictures.append(
             f'<figure class="still">{picture.image(told.figure, told.alt)}<figcaption>{whose}{text.escape(told.sentence)}</figcaption></figure>'
         )
-        for label, value in told.headline.items():
-            headline.setdefault(label, [None] * len(found))[k] = value
-    names = [name for name, _ in found]
-    table = (
-        _table("", names, [(label, [_value(v) for v in values]) for label, values in headline.items()], section.title)
-        if headline
-        else ""
-    )
+        headlines.append(told.headline)
+    rows = _beside(headlines)
+    table = _table("", [name for name, _ in found], rows, section.title) if rows else ""
     return (
         f'<section id="{section.name}"><h3>{text.escape(section.title)}</h3>\n<div class="pictures">{"".join(pictures)}</div>\n{table}\n'
         f'{_claims(found, link)}\n<p class="more">{link(section.shown, f"Chapter {section.chapter}: {section.shown.partition(chr(35))[2]}")}</p></section>'
@@ -190,8 +193,14 @@ def _verdict(claim: dict | None, name: str, named: bool) -> str:
     sign, colour = scorecard.LOOKS[claim["verdict"]]
     return (
         f'<div class="verdict" style="--tone:{colour}">{whose}<b>{sign} {claim["verdict"]}</b> '
-        f"<small>{text.escape(claim['measured'])}</small></div>"
+        f"<small>{text.escape(MINUS.sub('−', claim['measured']))}</small></div>"
     )
+
+
+def _beside(headlines: Sequence[Mapping]) -> list[tuple[str, list[str]]]:
+    """The headline numbers of several models: a row for each label that one of them has."""
+    labels = dict.fromkeys(label for headline in headlines for label in headline)
+    return [(label, [_value(headline.get(label)) for headline in headlines]) for label in labels]
 
 
 def _value(value: float | None) -> str:
@@ -231,12 +240,8 @@ def comparison(reports: Sequence[dict]) -> str:
     """The headline numbers of all reports in one table, a row each, with what needs a look marked."""
     rows: list[tuple[str, list[str]]] = [("plan", [text.escape(each["settings"]["plan"]) for each in reports])]
     for name, section in SECTIONS.items():
-        told: dict[str, list[Any]] = {}
-        for k, each in enumerate(reports):
-            part = each["sections"].get(name)
-            for label, value in (part.get("headline", {}) if part else {}).items():
-                told.setdefault(label, [None] * len(reports))[k] = value
-        marks = [SIGNS[(each["sections"].get(name) or {}).get("level")] for each in reports]
+        parts = [each["sections"].get(name) or {} for each in reports]
+        marks = [SIGNS[part.get("level")] for part in parts]
         rows.append((section.title, [f'<span role="img" aria-label="{words}">{sign}</span>' for sign, words in marks]))
-        rows += [(label, [_value(v) for v in values]) for label, values in told.items()]
+        rows += _beside([part.get("headline", {}) for part in parts])
     return _table("The models side by side", [each["model"]["name"] for each in reports], rows)

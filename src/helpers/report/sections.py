@@ -27,6 +27,8 @@ from helpers.chapter6 import measures as measures6
 from helpers.report.subject import Plan, Subject, prose
 from helpers.style import number
 
+SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
+WHOSE = {"own": "the model writes the answer line", "begun": "the answer line is begun for the model"}
 FINE, NOTE, TROUBLE = "fine", "note", "trouble"
 LEVELS = (FINE, NOTE, TROUBLE)
 Numbers = dict[str, Any]
@@ -101,7 +103,16 @@ def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
 
 
 def _percent(share: float | None) -> float | None:
-    return None if share is None else round(100 * share, 1)
+    return None if share is None else float(f"{100 * share:.3g}")
+
+
+def _share(share: float) -> str:
+    """A share in words: small ones with two digits.
+
+    >>> _share(0.614), _share(0.00123)
+    ('61%', '0.12%')
+    """
+    return f"{share:.0%}" if share >= 0.1 else f"{float(f'{100 * share:.2g}'):g}%"
 
 
 # Chapter 2 -----------------------------------------------------------------------------------------------
@@ -136,21 +147,22 @@ def _sinks():
         return plain(found)
 
     def tell(numbers: Numbers, name: str) -> Told:
-        layers = {kind: known(means) for kind, means in numbers["by_layer"].items()}
+        layers = {SINK_TEXTS[kind]: known(means) for kind, means in numbers["by_layer"].items()}
         uniform = float(attention.sink_score(attention.uniform(attention.causal_mask(64))))
-        layers["uniform"] = torch.full_like(next(iter(layers.values())), uniform)
+        text = layers["text"]
+        layers["uniform"] = torch.full_like(text, uniform)
         ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
+        ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
         row = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "yes")
         values, giant = numbers["values"], numbers["giant"]
         times = giant["times"] if giant else None
         said = (
-            f"On 64 tokens of text the first token has a sink score above 0.3 in {row['sink heads']:.0%} of the heads; the mean "
-            f"score is {row['mean sink score']:.2f}, that of uniform attention {uniform:.2f}."
+            f"On 64 tokens of text (beside: random tokens, one repeated, uniform attention) the first token has a sink score (the mean weight that the tokens give it) above 0.3 in "
+            f"{row['sink heads']:.0%} of the heads; the mean score is {row['mean sink score']:.2f}, that of uniform attention "
+            f"{uniform:.2f}."
         )
         if values is not None:
-            said += (
-                f" What the first token hands over has {number(values)} of the others' mean norm (median of the heads)."
-            )
+            said += f" What the first token hands over has {number(values)} times the others' mean norm (median of the heads)."
         if giant:
             said += (
                 f" At half depth the largest state is that of token {giant['heir']}, {number(times)} times the median."
@@ -159,7 +171,7 @@ def _sinks():
         return Told(
             ax, alt, said,
             {"heads with a sink, text (%)": _percent(row["sink heads"]), "mean sink score": row["mean sink score"],
-             "value of the first token, of the others'": values, "largest state over the median": times},
+             "norm that the first token hands over, others = 1": values, "largest state at half depth, median = 1": times},
             NOTE if large else FINE,
             f"a state {number(times)} times the median at half depth: a massive activation" if large
             else f"a sink in {row['sink heads']:.0%} of the heads",
@@ -193,25 +205,29 @@ def _heard():
     def tell(numbers: Numbers, name: str) -> Told:
         norms, errors, ranks = known(numbers["norms"]), known(numbers["errors"]), numbers["ranks"]
         ax, alt = figures2.sensitivities(norms, errors, numbers["words"])
+        ax.get_legend().remove()
         share, rollout = float(norms[0] / norms.sum()), ranks["rollout"]
         worse = rollout <= ranks["mask alone"]
         said = (
-            f"The first of {len(norms)} tokens has {share:.1%} of the sensitivity of the last state (an equal share: "
-            f"{1 / len(norms):.1%}), and {known(numbers['rollout'])[0]:.1%} of the rollout. On this text rollout ranks the tokens "
-            f"with a correlation of {number(rollout)}, the mask alone with {number(ranks['mask alone'])}"
+            f"How far the last state moves with each of {len(norms)} tokens: the norm of its Jacobian, estimated in "
+            f"{numbers['probes']} directions, with two standard errors. The first token has {share:.1%} of the sum (an equal "
+            f"share: {1 / len(norms):.1%}), and {known(numbers['rollout'])[0]:.1%} of attention rollout. Rank correlation with "
+            f"these norms, on this one text: rollout {number(rollout)}, the causal mask alone {number(ranks['mask alone'])}"
             + (
-                f", rollout with values with {number(ranks['norm-based rollout'])}."
+                f", rollout with values {number(ranks['norm-based rollout'])}."
                 if "norm-based rollout" in ranks
                 else "."
             )
         )
         return Told(
             ax, alt, said,
-            {"sensitivity to the first token (%)": _percent(share), "rank correlation of rollout": rollout,
-             "of the mask alone": ranks["mask alone"], "of rollout with values": ranks.get("norm-based rollout")},
+            {"sensitivity to the first token (%)": _percent(share), "rank correlation, rollout": rollout,
+             "rank correlation, the mask alone": ranks["mask alone"],
+             "rank correlation, rollout with values": ranks.get("norm-based rollout")},
             NOTE if worse else FINE,
-            "attention rollout ranks the tokens no better than the mask alone" if worse
-            else f"rollout ranks the tokens with a correlation of {number(rollout)}",
+            "on this text attention rollout ranks the tokens no better than the causal mask alone" if worse
+            else f"attention rollout ranks the tokens with a correlation of {number(rollout)}, the causal mask alone with "
+            f"{number(ranks['mask alone'])}",
         )  # fmt: skip
 
     return measure, tell
@@ -253,11 +269,12 @@ def _hiding():
         )
         return Told(
             ax, alt, said,
-            {"first token hidden late (nats)": float(late.mean()), "hidden from the start (nats)": float(early.mean()),
-             "another token hidden late (nats)": float(control.mean())},
+            {"first token hidden from token 25 on (nats)": float(late.mean()),
+             "first token hidden from the start (nats)": float(early.mean()),
+             f"token {measures2.CONTROL} hidden from token 25 on (nats)": float(control.mean())},
             NOTE if leans else FINE,
-            f"without its first token in view the loss rises by {number(float(late.mean()))} nats: a cache must keep it" if leans
-            else "it does without its first token",
+            f"its first token taken out of view at token 25 costs {number(float(late.mean()))} nats"
+            + (": a cache that drops old tokens must keep it" if leans else ""),
         )  # fmt: skip
 
     return measure, tell
@@ -320,25 +337,28 @@ def _precision():
             first = part["first_wrong"]
             worst = first if worst is None or (first or math.inf) < worst else worst
             parts.append(
-                f"{kind} takes the right one of all {len(signal) + 1} prompts for the nearest in {part['late']['right one of all']:.0%} "
-                f"from n = {start} on, " + (f"and is first wrong at n = {first}" if first else "and is never wrong")
+                f"in {kind} a state is nearest to its own prompt's, among all {len(signal) + 1}, in "
+                f"{part['late']['right one of all']:.0%} of the cases from n = {start} on, "
+                + (f"and first not at n = {first}" if first else "and always before")
             )
         blurred = [k for k, p in types.items() if "late" in p and p["late"]["right one of all"] < 0.99]
         out = [k for k, p in types.items() if "why" in p]
         said = (
             f"After a first token, n and n + 1 ones move the last state by {number(float(signal.max()))} at most and by "
-            f"{number(float(signal[start - 1 :].median()))} from n = {start} on (L1, median). {'; '.join(parts)}."
+            f"{number(float(signal[start - 1 :].median()))} from n = {start} on (L1, median). Against the states in fp32: "
+            f"{'; '.join(parts)}."
         )
         first = types["bf16"].get("first_wrong")
         late = {kind: types[kind].get("late", {}).get("right one of all") for kind in kinds}
         return Told(
             ax, alt, said,
-            {"one more 1, at the end (L1)": float(signal[start - 1 :].median()),
-             "right one of all prompts, bf16 (%)": _percent(late["bf16"]), "fp16 (%)": _percent(late["fp16"]),
-             "first n that bf16 gets wrong": first},
+            {"n to n + 1 ones, late (L1)": float(signal[start - 1 :].median()),
+             **{f"nearest to its own prompt, {kind} (%)": _percent(late[kind]) for kind in kinds},
+             "first n that bf16 takes for another": first},
             TROUBLE if blurred or out else FINE,
             f"the states leave the range of {' and '.join(out)}" if out
-            else f"{' and '.join(blurred)} cannot always tell n from n + 1 ones (up to {len(signal)}, first at n = {worst})"
+            else f"in {' and '.join(blurred)} n ones are taken for another n, first at n = {worst}, "
+            f"and in {1 - min(late[kind] for kind in blurred):.0%} of the cases from n = {start} to {len(signal)}"
             if blurred else f"bf16 and fp16 tell n from n + 1 ones up to {len(signal)}",
         )  # fmt: skip
 
@@ -366,16 +386,19 @@ def _commas():
         grid, curves = numbers["grid"], {text: known(curve) for text, curve in numbers["curves"].items()}
         ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
         left = {text: float(curve[-1] / curve.max()) for text, curve in curves.items()}
+        ax.set_title(
+            f"Left at n = {grid[-1]}: " + ", ".join(f"{text.split()[-1]} {share:.0%}" for text, share in left.items())
+        )
         said = (
-            f"At n = {grid[-1]} the distance is, of the largest on these lengths: {left['ones']:.0%} with ones and four more of "
-            f"them, {left['commas']:.0%} with a comma after every third one and a whole period more, {left['random digits']:.0%} "
-            f"with random digits and a last 1 twice."
+            f"How far the last state moves when the end is repeated, at n = {grid[-1]}, of the most at these lengths: "
+            f"{left['ones']:.0%} with ones and four more of them, {left['commas']:.0%} with a comma after every third one and a "
+            f"whole period more, {left['random digits']:.0%} with random digits and a last 1 twice."
         )
         cure = left["commas"] > 0.5 > left["ones"]
         return Told(
             ax, alt, said,
             {f"distance left, {text} (%)": _percent(share) for text, share in left.items()},
-            NOTE if left["ones"] < 0.1 else FINE,
+            NOTE if left["ones"] < 0.5 else FINE,
             f"repeated ones lose {1 - left['ones']:.0%} of their distance by n = {grid[-1]}"
             + (", with commas less than half" if cure else f", with commas {1 - left['commas']:.0%}"),
         )  # fmt: skip
@@ -402,24 +425,26 @@ def _copying():
         digits = numbers["digits"]
         found = {tuple(k.split("|")): tuple(map(known, pair)) for k, pair in numbers["margins"].items()}
         ax, alt = figures3.copying(name, {"plain": found}, digits, "plain")
+        title = ax.get_title(loc="left").removeprefix("plain: ")
+        ax.set_title(title[0].upper() + title[1:])
         right = {place: measures3.right(found, place).tolist() for place in collapse.PLACES}
         effects = {key: float((zero - one)[-1]) for key, (zero, one) in found.items()}
         able = {place: rights[0] for place, rights in right.items()}
         lost = {p: next((n for n, yes in zip(digits, right[p], strict=True) if not yes), None) for p in right}
         where = "; ".join(
-            f"the {place} digit: right for both digits at {', '.join(str(n) for n, yes in zip(digits, right[place], strict=True) if yes) or 'none of these lengths'}"
+            f"the {place} digit: right both with a 0 and with a 1 at {', '.join(str(n) for n, yes in zip(digits, right[place], strict=True) if yes) or 'none of these lengths'}"
             for place in right
         )
         said = (
-            f"A one or a zero among ones, {', '.join(map(str, digits))} digits. {where[0].upper() + where[1:]}. At {digits[-1]} a "
+            f"{', '.join(map(str, digits))} digits, all 1 but perhaps the first or the last. {where[0].upper() + where[1:]}. At {digits[-1]} a "
             f"last 0 moves the answer by {effects['last', 'last']:.2f} logits when asked for and by {effects['last', 'first']:.2f} "
             f"when not; a first 0 by {effects['first', 'first']:.2f} and {effects['first', 'last']:.2f}."
         ).replace("-", "−")
         fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
         return Told(
             ax, alt, said,
-            {"longest right, first digit": _longest(digits, right["first"]), "longest right, last digit": _longest(digits, right["last"]),
-             f"effect of a last 0 at {digits[-1]} (logits)": effects["last", "last"]},
+            {"first digit right up to (digits)": _longest(digits, right["first"]),
+             "last digit right up to (digits)": _longest(digits, right["last"]), f"effect of a last 0 at {digits[-1]} (logits)": effects["last", "last"]},
             TROUBLE if not all(able.values()) or fails else FINE,
             f"it does not copy even {digits[0]} digits, so it cannot tell about length" if not any(able.values())
             else f"it copies wrongly: {'; '.join([*fails, *(f'the {p} digit at {digits[0]} already' for p in able if not able[p])])}"
@@ -476,6 +501,8 @@ def _counting():
         table["cut"] = table["cut"].astype(bool)
         best = max(table.line.unique(), key=lambda line: int((table[table.line == line].error == 0).sum()))
         ax, alt = figures4.asked_errors(table, "ones", best, name)
+        rows = table[table.line == best]
+        ax.set_title(f"{int((rows.error == 0).sum())} of {len(rows)} right, {int(rows.answer.isna().sum())} no number")
         short = table[table.length <= 10]
         right, asked_for = int((short.error == 0).sum()), len(short)
         given = int(table.answer.notna().sum())
@@ -484,12 +511,12 @@ def _counting():
         said = (
             f"Asked to count ones, {len(table)} questions of {table.length.min()} to {table.length.max()} ones: {given} answers are "
             f"numbers, {int((table.error == 0).sum())} are right ({right} of {asked_for} with at most 10), {nearer} are nearer "
-            f"than always saying {asked.GUESS}."
+            f"than always saying {asked.GUESS}. The picture: {WHOSE[best]}."
         )
         return Told(
             ax, alt, said,
             {"right, at most 10 ones (%)": _percent(right / asked_for if asked_for else None),
-             "longest count right": longest, "answers that are numbers (%)": _percent(given / len(table))},
+             "longest row counted right": longest, "answers that are numbers (%)": _percent(given / len(table))},
             TROUBLE if right < asked_for / 2 else FINE,
             f"it counts {right} of {asked_for} short rows of ones right" + ("" if numbers["template"] else " (no chat template)"),
         )  # fmt: skip
@@ -584,17 +611,19 @@ def _frequencies():
         )
         if rank:
             said += (
-                f" The largest squared singular value holds {rank['slash heads']:.0%} in heads that look at a place, "
-                f"{rank['other heads']:.0%} in the others."
+                f" Of the squared singular values of queries and of keys the largest holds {rank['slash heads']:.0%} in heads "
+                f"that look at a place, {rank['other heads']:.0%} in the others."
             )
         even = max(abs(x - 1) for x in share["queries"]) < 0.05
         return Told(
             ax, alt, said,
-            {"fastest quarter, queries (of the mean)": share["queries"][0], "slowest quarter, queries": share["queries"][3],
+            {"fastest quarter of the queries, mean = 1": share["queries"][0],
+             "slowest quarter of the queries, mean = 1": share["queries"][3],
              "tokens for the slowest turn": turn if math.isfinite(turn) else None},
             NOTE if even else FINE,
             "all pairs are used alike, as with random weights" if even
-            else f"fastest quarter {number(share['queries'][0])}, slowest {number(share['queries'][3])} of the mean norm",
+            else f"the fastest quarter of the queries has {number(share['queries'][0])} of the mean norm, the slowest "
+            f"{number(share['queries'][3])}",
         )  # fmt: skip
 
     return measure, tell
@@ -674,26 +703,33 @@ def _silenced():
 
     def tell(numbers: Numbers, name: str) -> Told:
         ax, alt = figures5.ablation(numbers["losses"], numbers["plain"])
-        added = {k: v - numbers["plain"] for k, v in numbers["losses"].items() if not k.startswith("random")}
+        every = {k: v - numbers["plain"] for k, v in numbers["losses"].items()}
+        added = {k: v for k, v in every.items() if not k.startswith("random")}
+        drawn = sorted(v for k, v in every.items() if k.startswith("random"))
+        control = number(drawn[0]) if len(drawn) == 1 else f"{number(drawn[0])} to {number(drawn[-1])}"
         worst = max(added, key=added.get)
         said = (
             f"On {numbers['tokens']} tokens (loss {number(numbers['plain'], 3)} nats) silencing a quarter of the pairs in all heads adds "
-            + ", ".join(f"{number(value)} ({name})" for name, value in added.items()) + "."
+            + ", ".join(f"{number(value)} ({name})" for name, value in added.items())
+            + f"; as many random pairs, {'once' if len(drawn) == 1 else f'{len(drawn)} times'}, {control}."
         )  # fmt: skip
         where = numbers["where"]
         if where:
             said += (
-                f" The fastest quarter alone: {number(where['inside']['fastest'])} in the {numbers['heads']['inside']} heads with a slash score "
-                f"above 0.15, {number(where['outside']['fastest'])} in the others, {number(where['control']['fastest'])} in as many others."
+                f" The fastest quarter alone, on other tokens: {number(where['inside']['fastest'])} in the "
+                f"{numbers['heads']['inside']} heads with a slash score above 0.15, {number(where['outside']['fastest'])} in the "
+                f"others, {number(where['control']['fastest'])} in as many of the others."
             )
         weak = max(added.values()) < 0.05
         return Told(
             ax, alt, said,
             {**{f"{name} quarter silenced (nats)": value for name, value in added.items()},
-             "fastest, in heads that look at a place": where["inside"]["fastest"] if where else None,
-             "fastest, in the others": where["outside"]["fastest"] if where else None},
+             "most for as many random pairs (nats)": drawn[-1],
+             "fastest silenced in heads that look at a place (nats)": where["inside"]["fastest"] if where else None,
+             "fastest silenced in the others (nats)": where["outside"]["fastest"] if where else None},
             NOTE if weak else FINE,
-            "no quarter of the pairs matters to the loss" if weak else f"the {worst} quarter is worth most, {number(added[worst])} nats",
+            "no quarter of the pairs costs 0.05 nats" if weak
+            else f"the {worst} quarter costs most, {number(added[worst])} nats; as many random pairs {control}",
         )  # fmt: skip
 
     return measure, tell
@@ -751,8 +787,8 @@ def _base():
         ax, alt = figures5.context_sums(kinds)
         parts = [
             f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs "
-            + (f"is first negative at distance {each['first_negative']:,}" if each["first_negative"]
-               else "is nowhere negative") + f" below {each['limit']:,} tokens"
+            + (f"is first negative at distance {each['first_negative']:,}, and at {_share(each['negative'])} of the distances"
+               if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
             for kind, each in kinds.items()
         ]  # fmt: skip
         said = f"{'; '.join(parts)}."
@@ -766,10 +802,11 @@ def _base():
         first = next((kinds[k]["first_negative"] for k in negative), None)
         return Told(
             ax, alt, said,
-            {"context (tokens)": numbers["context"], "base": base, "first negative sum (tokens)": first},
+            {"context (tokens)": numbers["context"], "base": base, "first negative sum (tokens)": first,
+             "distances with a negative sum (%)": _percent(max(each["negative"] for each in kinds.values()))},
             NOTE if negative else FINE,
-            f"the sum over the pairs is negative from {first:,} tokens on, within the context: a similar token may score below "
-            "another" if negative else "no negative sum within the context",
+            f"the sum over the pairs is first negative at distance {first:,}, within the context: there a similar token may score "
+            "below another" if negative else "no negative sum within the context",
         )  # fmt: skip
 
     return measure, tell
@@ -802,8 +839,9 @@ def _outliers():
         bad = eight > 0.1
         return Told(
             ax, alt, said,
-            {"largest entry over the median": float(states.max()), "without the first token": float(without.max()),
-             "8-bit activations (nats)": eight, "first token exact (nats)": spared, "4-bit activations (nats)": rough["4"] - plain_loss},
+            {"largest entry, median = 1": float(states.max()), "largest entry without the first token, median = 1": float(without.max()),
+             "8-bit activations (nats)": eight, "8-bit activations, first token exact (nats)": spared,
+             "4-bit activations (nats)": rough["4"] - plain_loss},
             TROUBLE if bad else FINE,
             f"8-bit activations with one scale a tensor cost {number(eight)} nats" + (
                 ", most of it by the first token" if spared < eight / 2 else "") if bad

@@ -1,0 +1,145 @@
+"""A checkpoint of the course as a report reads it: its weights in a GPT-NeoX, which is the same decoder, and its tokens.
+
+Its vocabulary is that of its task, so it can be asked what it was trained for, and its states can be read; not more.
+"""
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
+
+from helpers import checkpoints, compute, tasks, training
+from helpers.checkpoints import Trained
+from helpers.models import LanguageModel
+
+STRINGS = 20  # asked at each length
+
+
+def found(name: str) -> Trained | None:
+    """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands for another model.
+
+    Raises:
+        ValueError: as `checkpoints.load`.
+
+    >>> found("copying").task.lengths, found("org/copying")
+    ((1, 16), None)
+    """
+    here = Path(name).expanduser()
+    if here.is_dir() or not (name in checkpoints.names() or here.suffix == ".safetensors"):
+        return None
+    return checkpoints.load(name if name in checkpoints.names() else here)
+
+
+class Tokens:
+    """What of a tokenizer the measures use: a text is cut into the tokens of a task's questions, and nothing else is."""
+
+    chat_template = None
+    eos_token_id = None
+
+    def __init__(self, name: str, task: tasks.Counting | tasks.Copying):
+        self.name, self.vocabulary = name, task.vocabulary
+        self.bos_token_id = self.vocabulary.index(tasks.START)
+        answers = {str(k) for k in range(task.most + 1)} if isinstance(task, tasks.Counting) else set()
+        asked = sorted(set(self.vocabulary) - answers, key=len, reverse=True)
+        self.cut = re.compile("|".join(map(re.escape, asked)) + r"|(\s+)|(.)")
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def __call__(self, text: str, **_) -> dict[str, list[int]]:
+        pieces = [piece for piece in self.cut.finditer(text) if piece[1] is None]
+        for piece in pieces:
+            if piece[2] is not None:
+                raise ValueError(
+                    f"this takes a text with {piece[2]!r}, and {self.name} has {len(self)} tokens, none of them this"
+                )
+        return {"input_ids": [self.vocabulary.index(piece[0]) for piece in pieces]}
+
+    def decode(self, ids: Sequence[int] | Tensor) -> str:
+        return " ".join(self.vocabulary[int(k)] for k in ids)
+
+
+def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str | None = None) -> LanguageModel:
+    """The decoder with its weights in a GPT-NeoX: the same sums, in what the measures of language models can read.
+
+    Raises:
+        ValueError: positions other than RoPE or none, a window, or no norms.
+    """
+    card = trained.card["decoder"]
+    turns = {"RoPE": card.get("turning", 1.0), "NoPE": 0.0}.get(card.get("encoding", "NoPE"))
+    if turns not in (0.0, 1.0) or card.get("window") is not None or not card.get("norm", True):
+        raise ValueError(
+            f"{name} must have RoPE or no positions, no window, and norms: a report reads no other checkpoint"
+        )
+    ours, blocks = trained.model, list(trained.model.blocks)
+    width, heads = ours.head.in_features, blocks[0].heads
+    config = GPTNeoXConfig(
+        vocab_size=len(trained.task.vocabulary), hidden_size=width, num_hidden_layers=len(blocks), num_attention_heads=heads,
+        intermediate_size=blocks[0].mlp[0].out_features, hidden_act="gelu", use_parallel_residual=False, attention_bias=False,
+        max_position_embeddings=trained.task.lengths[1] + 2, bos_token_id=1, eos_token_id=None, pad_token_id=0,
+        rope_parameters={"rope_type": "default", "rope_theta": card.get("base", 1e4), "partial_rotary_factor": turns},
+    )  # fmt: skip
+    weights = {
+        "gpt_neox.embed_in.weight": ours.embedding.weight,
+        "lm_head.weight": ours.head.weight,
+        **{f"gpt_neox.final_layer_norm.{part}": getattr(ours.norm, part) for part in ("weight", "bias")},
+    }
+    for k, block in enumerate(blocks):
+        parts = {
+            "attention.query_key_value.weight": block.qkv.weight.view(3, heads, -1, width)
+            .transpose(0, 1)
+            .reshape(-1, width),
+            "attention.dense.weight": block.out.weight,
+        }
+        for theirs, module in (
+            ("input_layernorm", block.norm1), ("post_attention_layernorm", block.norm2),
+            ("mlp.dense_h_to_4h", block.mlp[0]), ("mlp.dense_4h_to_h", block.mlp[2]),
+        ):  # fmt: skip
+            parts |= {f"{theirs}.{part}": getattr(module, part) for part in ("weight", "bias")}
+        weights |= {f"gpt_neox.layers.{k}.{part}": value for part, value in parts.items()}
+    network = GPTNeoXForCausalLM._from_config(config, dtype=compute.dtype(dtype), attn_implementation="sdpa")
+    network.load_state_dict(weights)
+    network.config._name_or_path = name
+    place = compute.device() if device in (None, "auto") else torch.device(device)
+    return LanguageModel(network.eval().requires_grad_(False).to(place), Tokens(name, trained.task))
+
+
+def copying_margins(
+    model: LanguageModel, task: tasks.Copying, lengths: Sequence[int]
+) -> dict[tuple[str, str], tuple[Float[Tensor, " lengths"], Float[Tensor, " lengths"]]]:
+    """As `collapse.copying_margins`, asked in the words of the task: ones but for a digit at the first or last place."""
+    zero, one = (task.vocabulary.index(digit) for digit in "01")
+    margins: dict[tuple[str, str], tuple] = {}
+    for place, asked in itertools.product(tasks.PLACES, tasks.PLACES):
+        rows = []
+        for digit in "01":
+            strings = [digit + "1" * (n - 1) if place == "first" else "1" * (n - 1) + digit for n in lengths]
+            logits = [_last(model, task.encode([string], [asked])[0]) for string in strings]
+            rows.append(torch.stack([each[0, zero] - each[0, one] for each in logits]).float().cpu())
+        margins[place, asked] = (rows[0], rows[1])
+    return margins
+
+
+def answers(model: LanguageModel, task: tasks.Counting, lengths: Sequence[int]) -> list[dict]:
+    """What is answered to `STRINGS` strings of each length, drawn as in training: a row each."""
+    rows = []
+    for n in lengths:
+        asked = dataclasses.replace(task, lengths=(n, n), size=STRINGS)
+        tokens, targets = asked.encode(asked.strings(torch.Generator().manual_seed(n)))
+        said = _last(model, tokens).argmax(-1).tolist()
+        for right, told in zip(targets[targets != training.UNASKED].tolist(), said, strict=True):
+            right, told = task.vocabulary[right], task.vocabulary[told]
+            rows.append({"length": n, "count": int(right), "answer": int(told) if told.isdigit() else None})
+    return rows
+
+
+@torch.inference_mode()
+def _last(model: LanguageModel, tokens: Tensor) -> Float[Tensor, "b v"]:
+    """The logits after questions of one length."""
+    return model.model(tokens.to(model.model.device), use_cache=False).logits[:, -1]
