@@ -25,14 +25,16 @@ from transformers import (
     Qwen3Config,
 )
 
-from helpers import claims, collapse, compute, data, models, probe, report, scorecard
+from helpers import checkpoints, claims, collapse, compute, data, models, probe, report, rope, scorecard
 from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import measures as measures3
 from helpers.chapter4 import asked
 from helpers.chapter5 import measures as measures5
-from helpers.report import line, page, runner
+from helpers.report import line, page, runner, trained
 from helpers.report.sections import SECTIONS
 from helpers.report.subject import PLANS, Plan, Subject, free_memory
+from helpers.tasks import Copying
+from helpers.transformer import Decoder
 
 SMALL = LLAMA | {"max_position_embeddings": 2048, "num_hidden_layers": 2}
 PARTIAL = {k: v for k, v in SMALL.items() if k not in ("head_dim", "num_key_value_heads")}
@@ -454,6 +456,18 @@ def test_a_short_context_says_what_it_cannot_hold(make, tmp_path, quick):
     assert found["sections"]["heard"]["status"] == "measured"
 
 
+def test_a_sum_over_the_context_is_that_of_the_chapter():
+    """The first negative sum is `rope.first_negative`'s, found by another search; the least and largest enclose each sum."""
+    for width, base, limit in ((64, 1e5, 8192), (128, 1e4, 4096), (128, 4300, 1024)):
+        theta = rope.frequencies(width, base)
+        found = measures5.sums_over_context(theta, limit)
+        assert found["first_negative"] == rope.first_negative(width, base, limit)
+        assert (min(found["least"]) < 0) == (found["negative"] > 0) == (found["first_negative"] is not None)
+        sums = (torch.arange(1, limit)[:, None] * theta).cos().mean(-1)
+        assert min(found["least"]) == pytest.approx(float(sums.min()))
+        assert found["least"][0] <= float(sums[0]) <= found["largest"][0]
+
+
 def test_a_report_that_is_none_is_named(tmp_path):
     for text, words in (("{", "is no JSON"), ("{}", "fit the schema"), ("[]", "fit the schema")):
         (tmp_path / "x.json").write_text(text)
@@ -516,3 +530,54 @@ def test_the_embedded_model_with_a_small_budget(tmp_path):
     assert parts["precision"]["numbers"]["types"]["fp16"]["first_wrong"] is None
     assert 20 < parts["precision"]["numbers"]["types"]["bf16"]["first_wrong"] < 128
     assert found["peak_bytes"] < 6e9
+
+
+# A checkpoint of the course --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", checkpoints.names())
+def test_a_checkpoint_is_the_same_decoder_as_a_report_reads_it(name):
+    found = trained.found(name)
+    model = trained.language_model(found, name, device="cpu")
+    ids = torch.randint(len(found.task.vocabulary), (3, 40), generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(model.model(ids).logits, found.model(ids), rtol=1e-4, atol=1e-4)
+
+
+def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, monkeypatch):
+    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+    found = report.read(report.run("copying", tmp_path).numbers)
+    parts = found["sections"]
+    assert {name for name, part in parts.items() if part["status"] == "measured"} == {"precision", "copying", "base"}
+    assert "none of the 6 tokens of copying" in parts["heads"]["why"]
+    assert "trained for another task, Copying" in parts["counting"]["why"]
+    assert all("about language models" in claim["why"] for part in parts.values() for claim in part["claims"])
+    numbers = parts["copying"]["numbers"]
+    for place in ("first", "last"):  # the lab's strings with a 0 are the same
+        wanted = checkpoints.copying(checkpoints.load("copying"), numbers["digits"], place, "0")["margin"]
+        margins = torch.tensor(numbers["margins"][f"{place}|{place}"][0]).double()
+        torch.testing.assert_close(margins, wanted, rtol=2e-4, atol=2e-4)
+    assert parts["copying"]["level"] == "trouble"  # it breaks beyond its training
+
+
+def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_path, monkeypatch):
+    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+    part = report.read(report.run("counting", tmp_path, sections=["counting", "base"]).numbers)["sections"]["counting"]
+    assert part["headline"]["right at the lengths of training (%)"] > 95
+    assert part["headline"]["right beyond (%)"] < 50
+    assert part["level"] == "note"
+
+
+def test_a_checkpoint_without_positions_has_no_base(tmp_path, cheap):
+    found = report.read(report.run("copying_nope", tmp_path, sections=["base"]).numbers)
+    assert found["sections"]["base"]["why"] == "the model has no rotary positions"
+
+
+def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_path, capsys):
+    arguments = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}
+    decoder = Decoder(len(Copying().vocabulary), **arguments)
+    path = checkpoints.save(tmp_path / "small.safetensors", decoder, Copying(lengths=(2, 5)), arguments)
+    out = str(tmp_path / "out")
+    assert "no window" in said(str(path), "--out", out, capsys=capsys)
+    path.with_suffix(".json").unlink()
+    assert "with its card" in said(str(path), "--out", out, capsys=capsys)
+    assert not list(Path(out).glob("*"))

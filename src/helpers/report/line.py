@@ -17,7 +17,10 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m helpers.report", description="The course's measures on any decoder."
     )
     found.add_argument(
-        "models", nargs="+", metavar="MODEL", help="a hub id, a folder, or the embedded default by its name"
+        "models",
+        nargs="+",
+        metavar="MODEL",
+        help="a hub id, a folder, the embedded default by its name, or a checkpoint of the course (copying, counting, …, or a .safetensors file)",
     )
     found.add_argument(
         "--out",

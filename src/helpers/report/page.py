@@ -99,7 +99,8 @@ def _facts(reports: Sequence[dict]) -> str:
         "first token": lambda m: m["first_token"] if m["first_token"] is not None else "none",
         "chat template": lambda m: "yes" if m["chat_template"] else "no: prompts are given as they are",
         "fifty ones": lambda m: "50 tokens, one a digit" if m.get("tokens_of_50_ones") == 50
-        else f"{m.get('tokens_of_50_ones')} tokens: digits are not one token each",
+        else f"{m['tokens_of_50_ones']} tokens: digits are not one token each" if m.get("tokens_of_50_ones")
+        else "not among its tokens",
         "number type": lambda m: m["dtype"] + (" (weights of a 4-bit file)" if m.get("unpacked_4_bit") else ""),
     }  # fmt: skip
     cells = [(name, [text.escape(show(each["model"])) for each in reports]) for name, show in rows.items()]

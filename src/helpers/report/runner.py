@@ -125,7 +125,8 @@ def run(
     A report that was stopped goes on where it stopped: each section is kept as it is done.
 
     Args:
-        name: as `models.load` takes it: a hub id, a folder, or the embedded default.
+        name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a checkpoint of the course, by its
+            name or by its .safetensors file.
         device, dtype: as `models.load` takes them.
         budget: a time such as "10m", which chooses lengths; None runs everything with the labs' settings.
         sections: names of `SECTIONS`; None is all.
@@ -222,10 +223,9 @@ def folder(out: str | Path) -> Path:
 
 
 def _command(subject: Subject, budget: str | None, dtype: str, device: str | None) -> str:
-    asked = subject.short if Path(subject.asked).expanduser().is_dir() else subject.asked
     given = [f"--{name} {value}" for name, value in (("budget", budget), ("device", device)) if value]
     given += [f"--dtype {dtype}"] if dtype != "fp32" else []
-    return " ".join(["python -m helpers.report", asked, *given])
+    return " ".join(["python -m helpers.report", subject.named, *given])
 
 
 def _begun(parts: Path, asked: list) -> str | None:
@@ -311,6 +311,8 @@ def left_out(name: str, subject: Subject, plan: Plan) -> str | None:
     free, longest = subject.committed and name in COMMITTED, LONGEST.get(name, 256)
     if not free and CLAIM_TOKENS.get(name, 0) > plan.claims:
         return "left out for the budget"
+    if subject.trained:
+        return "this is about language models, and the model is a checkpoint of the course, which has the tokens of its task"
     if longest > subject.context:
         return f"this takes a text of {longest:,} tokens, and the context is {subject.context:,}"
     if CLAIMS[name].chapter == 5 and (why := subject.hides):

@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from helpers import attention, collapse, counting, data, probe, significance
+from helpers import attention, checkpoints, collapse, counting, data, probe, significance, style, tasks
 from helpers.chapter2 import figures as figures2
 from helpers.chapter2 import measures as measures2
 from helpers.chapter3 import figures as figures3
@@ -24,6 +24,7 @@ from helpers.chapter5 import figures as figures5
 from helpers.chapter5 import measures as measures5
 from helpers.chapter6 import figures as figures6
 from helpers.chapter6 import measures as measures6
+from helpers.report import trained
 from helpers.report.subject import Plan, Subject, prose
 from helpers.style import number
 
@@ -299,7 +300,7 @@ def _precision():
     kinds = ("bf16", "fp16")
 
     def measure(subject: Subject, plan: Plan) -> Numbers:
-        n = min(plan.ones, subject.context - 1)
+        n = min(plan.ones, subject.readable - 1)
         subject.needs(32)
         with subject.copy("fp32") as exact:
             ids = measures3.ones(exact, n)
@@ -413,13 +414,18 @@ def _commas():
 )  # fmt: skip
 def _copying():
     def measure(subject: Subject, plan: Plan) -> Numbers:
+        if subject.trained:
+            task = _trained_for(subject.trained, tasks.Copying)
+            lengths = sorted({*plan.copied, task.lengths[1]})
+            found = trained.copying_margins(subject.model, task, lengths)
+            return plain({"digits": lengths, "margins": _joined(found), "trained_on": task.lengths})
         around = sum(
             len(probe.encode(subject.model, text))
             for text in collapse.copying_prompt(subject.model, "sequence first", "first", False)
         )
         lengths = subject.within(plan.copied, around)
         found = collapse.copying_margins(subject.model, lengths)
-        return plain({"digits": lengths, "margins": {"|".join(key): pair for key, pair in found.items()}})
+        return plain({"digits": lengths, "margins": _joined(found)})
 
     def tell(numbers: Numbers, name: str) -> Told:
         digits = numbers["digits"]
@@ -439,7 +445,11 @@ def _copying():
             f"{', '.join(map(str, digits))} digits, all 1 but perhaps the first or the last. {where[0].upper() + where[1:]}. At {digits[-1]} a "
             f"last 0 moves the answer by {effects['last', 'last']:.2f} logits when asked for and by {effects['last', 'first']:.2f} "
             f"when not; a first 0 by {effects['first', 'first']:.2f} and {effects['first', 'last']:.2f}."
-        ).replace("-", "−")
+        ).replace("-", "−") + (
+            f" It was trained on {numbers['trained_on'][0]} to {numbers['trained_on'][1]} digits."
+            if "trained_on" in numbers
+            else ""
+        )
         fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
         return Told(
             ax, alt, said,
@@ -452,6 +462,16 @@ def _copying():
         )  # fmt: skip
 
     return measure, tell
+
+
+def _trained_for(checkpoint: checkpoints.Trained, kind: type) -> Any:
+    if not isinstance(checkpoint.task, kind):
+        raise ValueError(f"it was trained for another task, {type(checkpoint.task).__name__}")
+    return checkpoint.task
+
+
+def _joined(margins: Mapping[tuple[str, str], Any]) -> Numbers:
+    return {"|".join(key): pair for key, pair in margins.items()}
 
 
 def _longest(lengths: list[int], right: list[bool]) -> int:
@@ -475,6 +495,11 @@ def _longest(lengths: list[int], right: list[bool]) -> int:
 )  # fmt: skip
 def _counting():
     def measure(subject: Subject, plan: Plan) -> Numbers:
+        if subject.trained:
+            task = _trained_for(subject.trained, tasks.Counting)
+            lengths = sorted({*plan.counted, task.lengths[1]})
+            rows = trained.answers(subject.model, task, lengths)
+            return plain({"rows": rows, "from": None, "trained_on": task.lengths, "most": task.most})
         if subject.committed:
             answers, source = asked.long(data.table("counting_smollm2")), "data/counting_smollm2.csv (bf16)"
             answers = answers[(answers.task == "ones") & (answers.strategy == "no CoT")]
@@ -482,9 +507,7 @@ def _counting():
         else:
             around = len(probe.encode(subject.model, counting.prompt("ones", "no CoT", "1"))) + 60 + asked.NEW["no CoT"]
             lengths, source = subject.within(plan.counted, around), None
-            parts = [asked.questions(subject.model, "ones", line, tuple(lengths)) for line in plan.lines]
-            answers = pd.concat(parts).assign(task="ones", strategy="no CoT", seed=0)
-            answers["error"] = (answers.answer - answers["count"]).abs()
+            answers = pd.concat([asked.questions(subject.model, "ones", line, tuple(lengths)) for line in plan.lines])
         rows = (
             answers[["line", "length", "count", "answer", "cut", "error"]].astype(object).where(answers.notna(), None)
         )
@@ -495,6 +518,8 @@ def _counting():
         return plain({"rows": rows, "from": source, "template": bool(subject.model.tokenizer.chat_template)})
 
     def tell(numbers: Numbers, name: str) -> Told:
+        if "trained_on" in numbers:
+            return _counted(numbers, name)
         table = pd.DataFrame(numbers["rows"]).assign(task="ones", strategy="no CoT")
         for column in ("answer", "error"):
             table[column] = pd.array(table[column].tolist(), dtype="Float64").astype("Int64")
@@ -522,6 +547,37 @@ def _counting():
         )  # fmt: skip
 
     return measure, tell
+
+
+def _counted(numbers: Numbers, name: str) -> Told:
+    """What a decoder that was trained to count makes of strings of other lengths."""
+    table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
+    right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
+    inside, beyond = right[right.index <= high], right[right.index > high]
+    whole = right[right == 1]
+    ax = style.axes(
+        f"Right at {low} to {high} letters: {inside.mean():.0%}, beyond: {beyond.mean():.0%}",
+        "letters",
+        "share of right counts",
+        log="x",
+        height=4.2,
+    )
+    ax.axvspan(low, high, color=figures5.GREY, alpha=0.25, label="lengths of training")
+    ax.plot(right.index, right, "o-", color=style.COLOURS["blue"], label="right")
+    ax.set_xticks(list(right.index), [str(n) for n in right.index])
+    ax.minorticks_off()
+    ax.set_ylim(-0.05, 1.05)
+    ax.legend()
+    listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
+    return Told(
+        ax, f"Share of right counts by the number of letters: {listed}. Trained on {low} to {high}.",
+        f"Trained to say how many of {low} to {high} letters are y, asked about {trained.STRINGS} strings of each length, with at most "
+        f"{numbers['most']} y: right {listed}.",
+        {"right at the lengths of training (%)": _percent(float(inside.mean())), "right beyond (%)": _percent(float(beyond.mean())),
+         "all right up to (letters)": float(whole.index.max()) if len(whole) else 0.0},
+        TROUBLE if inside.mean() < 0.9 else NOTE if beyond.mean() < 0.9 else FINE,
+        f"it counts {inside.mean():.0%} of the strings of its training's lengths right, and {beyond.mean():.0%} of longer ones",
+    )  # fmt: skip
 
 
 # Chapter 5 -----------------------------------------------------------------------------------------------
@@ -663,7 +719,7 @@ def rotary(subject: Subject) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for module in subject.model.model.modules():
         for name, value in module.named_buffers(recurse=False):
-            if name.endswith("inv_freq") and "original" not in name:
+            if name.endswith("inv_freq") and "original" not in name and value.numel():
                 kind = name.removesuffix("inv_freq").rstrip("_").replace("_", " ") or "all layers"
                 value = value.detach().double().cpu()
                 if kind in found and not torch.equal(found[kind], value):

@@ -15,6 +15,7 @@ import torch
 
 from helpers import compute, data, models, probe
 from helpers.models import LanguageModel
+from helpers.report import trained
 
 
 class Plan(NamedTuple):
@@ -47,20 +48,35 @@ PLANS = (
 class Subject:
     """A loaded model with what a section may ask: its name, its context, and copies of it in other number types.
 
+    Args:
+        name: as `models.load` takes it; or a checkpoint of the course, by its name or by its .safetensors file.
+        dtype, device: as `models.load` takes them.
+
     Raises:
-        ValueError, OSError: as `models.load`.
+        ValueError, OSError: as `models.load`, or as `checkpoints.load`.
     """
 
     def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
         self.asked, self.dtype, self.place = name, dtype, device
-        self.model: LanguageModel = models.load(name, dtype, device)
+        self.trained = trained.found(name)
+        self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
+
+    def _load(self, dtype: str) -> LanguageModel:
+        if self.trained is None:
+            return models.load(self.asked, dtype, self.place)
+        return trained.language_model(self.trained, Path(self.asked).stem, dtype, self.place)
 
     @property
     def short(self) -> str:
         """The model's name as the pages write it."""
         return self.model.short
+
+    @property
+    def named(self) -> str:
+        """The model as it was asked for, without the folders of this machine."""
+        return self.short if Path(self.asked).expanduser().exists() else self.asked
 
     @property
     def committed(self) -> bool:
@@ -72,6 +88,11 @@ class Subject:
         """The most tokens that the model was made for."""
         found = getattr(self.config, "max_position_embeddings", None) or getattr(self.config, "n_positions", None)
         return int(found or 10**9)
+
+    @property
+    def readable(self) -> int:
+        """The most tokens that it can be asked to read: a checkpoint of the course is there to be read beyond its training."""
+        return self.context if self.trained is None else 10**9
 
     @property
     def hides(self) -> str | None:
@@ -89,7 +110,7 @@ class Subject:
         Raises:
             ValueError: it is longer than the context.
         """
-        if tokens > self.context:
+        if tokens > self.readable:
             raise ValueError(f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}")
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
@@ -98,7 +119,7 @@ class Subject:
         Raises:
             ValueError: none does.
         """
-        fit = [n for n in lengths if n + around <= self.context]
+        fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
         return fit
@@ -116,7 +137,7 @@ class Subject:
         needed, free = self.parameters * (2 if dtype in ("bf16", "fp16") else 4), free_memory(self.model.model.device)
         if needed > free:
             raise ValueError(f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} are free")
-        other = models.load(self.asked, dtype, self.place)
+        other = self._load(dtype)
         try:
             yield other
         finally:
@@ -132,13 +153,17 @@ class Subject:
             first = tokenizer.decode(probe.first_token(self.model))
         except ValueError:
             first = None
+        try:
+            ones = {"tokens_of_50_ones": len(probe.encode(self.model, "1" * 50))}
+        except ValueError:
+            ones = {}
         whole = network.config.to_dict()
         whole.pop("_name_or_path", None)
         plain = json.loads(json.dumps(whole, default=str, sort_keys=True))
         return {
             "name": self.short,
-            "asked": self.short if Path(self.asked).expanduser().is_dir() else self.asked,
-            "architecture": type(network).__name__,
+            "asked": self.named,
+            "architecture": type(network).__name__ if self.trained is None else "Decoder of the course, as a GPT-NeoX",
             "type": network.config.model_type,
             "parameters": self.parameters,
             "layers": int(config.num_hidden_layers),
@@ -150,7 +175,7 @@ class Subject:
             "dtype": self.dtype,
             "device": str(network.device),
             "first_token": first,
-            "tokens_of_50_ones": len(probe.encode(self.model, "1" * 50)),
+            **ones,
             "chat_template": bool(tokenizer.chat_template),
             "unpacked_4_bit": self.model.unpacked,
             "configuration": plain,

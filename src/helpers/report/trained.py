@@ -57,7 +57,7 @@ class Tokens:
         for piece in pieces:
             if piece[2] is not None:
                 raise ValueError(
-                    f"this takes a text with {piece[2]!r}, and {self.name} has {len(self)} tokens, none of them this"
+                    f"this takes a text with {piece[2]!r}, which is none of the {len(self)} tokens of {self.name}"
                 )
         return {"input_ids": [self.vocabulary.index(piece[0]) for piece in pieces]}
 
