@@ -13,6 +13,8 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 from execution import executed
 
+from helpers import drawing
+
 
 def listed(root: Path) -> list[Path]:
     """The lesson of each chapter, in the order of the book."""
@@ -66,25 +68,6 @@ def minutes(path: Path) -> int:
     return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
 
 
-def output(path: Path, tag: str, root: Path) -> str:
-    """The HTML that the cell with this tag gave.
-
-    Raises:
-        ValueError: no cell has the tag, or it gave no HTML.
-    """
-    for cell in executed(path, root).cells:
-        if tag in cell.metadata.get("tags", []):
-            found = [o["data"]["text/html"] for o in cell.get("outputs", []) if "text/html" in o.get("data", {})]
-            if found:
-                return "".join(found[0])
-    raise ValueError(f"{path} has no cell with the tag {tag!r} and an HTML output")
-
-
-def picture(path: Path, root: Path) -> str:
-    """The first picture of the cell tagged `card`, described by its own words."""
-    return re.search(r"<img\b[^>]*>", output(path, "card", root))[0]
-
-
 class Chapters(Directive):
     def run(self):
         env = self.state.document.settings.env
@@ -103,7 +86,7 @@ class Chapters(Directive):
         )
         return (
             f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
-            f'<p class="chapter-question">{question(path)}</p>{picture(path, root)}'
+            f'<p class="chapter-question">{question(path)}</p>{drawing.emblem(folder)}'
             f"<p>{first_sentence(answer(path, root))}</p><p><small>{links}</small></p></article>"
         )
 

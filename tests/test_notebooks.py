@@ -155,12 +155,6 @@ def test_headings_skip_no_rank(path):
         assert after <= before + 1, f"the heading {words!r} skips a rank"
 
 
-@pytest.mark.parametrize("path", [p for p in CHAPTERS if p.stem == "lesson"], ids=lambda p: p.parent.name)
-def test_a_lesson_has_a_picture_for_its_card(path):
-    tagged = [source for source, cell in cells(path, "code") if "card" in cell["metadata"].get("tags", [])]
-    assert len(tagged) == 1, "tag one code cell that shows a figure with `card`: it stands on the welcome page"
-
-
 @every
 def test_cells_are_short_and_figures_described(path):
     code = [source for source, _ in cells(path, "code")][1:]  # the first one sets up

@@ -318,7 +318,7 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
         page.evaluate(f"Reveal.slide({h}, {v})")
         page.evaluate(GROWN)
         scales = page.evaluate(
-            """() => [...Reveal.getCurrentSlide().querySelectorAll('figure:not(.opening) img')].map(i => {
+            """() => [...Reveal.getCurrentSlide().querySelectorAll('figure img')].map(i => {
             const b = i.getBoundingClientRect(); return Math.min(b.width / i.naturalWidth, b.height / i.naturalHeight) })"""
         )
         small = [round(14 * 120 / 72 * scale, 1) for scale in scales if 14 * 120 / 72 * scale < 19.5]

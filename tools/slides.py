@@ -29,6 +29,7 @@ from execution import execute, executed  # noqa: E402
 from lectures import CUE, lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 
+from helpers import drawing  # noqa: E402
 from helpers.claims import CLAIMS  # noqa: E402
 from helpers.scorecard import slug  # noqa: E402
 
@@ -55,13 +56,9 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
-    """Name the course, the chapter and the length on the first slide, with the first picture that is to come."""
+    """Name the course, the chapter and the length on the first slide, with the chapter's drawing."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
-    shown = [
-        output.get("data", {}).get("text/html", "") for cell in notebook.cells for output in cell.get("outputs", [])
-    ]
-    pictures = [found[0] for found in (re.search(r"<img\b[^>]*>", text) for text in shown) if found]
-    picture = f'<figure class="opening">{pictures[0]}</figure>' if pictures else ""
+    picture = drawing.emblem(item["path"].parent.name)
     if item["chapter"]:
         what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
     else:

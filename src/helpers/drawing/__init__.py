@@ -161,6 +161,24 @@ def show(name: str, **data: Any) -> Drawing:
     )
 
 
+def emblem(folder: str) -> str:
+    """The still picture of a chapter's drawing without its words, as it stands on cards and first slides.
+
+    Args:
+        folder: of the pages, as "5-rope-frequencies"; "chapters" has the welcome page's drawing.
+
+    Raises:
+        ValueError: there is no drawing for this folder.
+
+    >>> "<svg" in emblem("5-rope-frequencies")
+    True
+    """
+    found = {Path(facts.page).parent.name: name for name, facts in DRAWINGS.items()}
+    name = found[require.choice("folder", folder, found)]
+    picture, end, _ = _text(f"still/{name}.svg").partition("</svg>")
+    return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{picture}{end}</figure>'
+
+
 def numbers(name: str) -> dict[str, Any]:
     """What a drawing shows of a real model, made beforehand by a script that the file names; {} where it needs none.
 
