@@ -36,7 +36,7 @@ BOTTLENECKS = (
         "the causal mask",
         "who is heard by the last token",
         "with layers: averages of averages end at the first token",
-        "residual connections; a sink, on which a head can rest",
+        "residual connections and a sink slow it",
         "a sink takes attention that then carries nothing",
         ("causal_mask_ends_at_the_first_token", "untrained_network_has_a_u", "sinks_slow_mixing"),
     ),
@@ -97,16 +97,16 @@ FINDINGS = (
     Finding(
         "few_examples_are_fitted",
         HOLDS,
-        "Distance alone does not make a far node hard to read",
-        "With as many examples as a chain of the same length has, a tree is learned in no more steps than the chain. "
-        "The larger trees of the test bring more cases, not only more hops.",
+        "A far node is faint, and training can still read it",
+        "Before training its message fades with every hop. But with as many examples as a chain of the same length has, "
+        "a tree is learned in no more steps than the chain: larger trees bring more cases, not only more hops.",
     ),
     Finding(
         "causal_attention_is_no_bottleneck",
         CORRECTED,
         "Every token is one hop from the last, and most are still lost",
-        "After 16 layers of plain causal averaging the worst-heard of 31 tokens has far less of the last state than the "
-        "worst-heard node of a tree as large has of its root.",
+        "After 16 layers of causal averaging, with half of each state kept, the worst-heard of 31 tokens has far less of "
+        "the last state than the worst-heard node of an equally large tree has of its root.",
     ),
     Finding(
         "untrained_network_has_a_u",
@@ -118,15 +118,15 @@ FINDINGS = (
         "direction_of_rounding_decides",
         HOLDS,
         "A number type loses a prompt by where its error points, not by how large it is",
-        "In the model measured, bf16 takes about half of the long prompts for another one. The same errors with their "
-        "coordinates shuffled do no harm.",
+        "In the model measured, bf16 takes about half of 2,000 long prompts for another one. The same errors, with their "
+        "coordinates shuffled, do no harm.",
     ),
     Finding(
         "rope_decays",
         FAILS,
         "RoPE does not make attention fall with distance",
-        "For any distance there is a key that is heard best exactly there. So a theorem that needs positions that decay does "
-        "not speak of models with RoPE.",
+        "For any distance there is a key that is heard best exactly there. So a theorem that assumes decaying positions does "
+        "not cover RoPE.",
     ),
     Finding(
         "first_token_reach",
@@ -145,9 +145,9 @@ FINDINGS = (
     Finding(
         "fast_pairs_serve_places",
         CORRECTED,
-        "RoPE's fast pairs serve places",
-        "Silence them in the heads that look a fixed way back, and the model loses more than by as many other heads. In all "
-        "other heads they can be the cheapest to lose, but that depends on where one draws the line between the two kinds.",
+        "Heads that look a fixed distance back need RoPE's fast pairs",
+        "Silence the fast pairs in these heads, and the loss rises more than in as many other heads. What they cost in all "
+        "other heads together depends on where one draws the line between the two kinds.",
     ),
     Finding(
         "the_condition_is_needed",
@@ -160,8 +160,8 @@ FINDINGS = (
         "race_local_and_global_opens_both",
         HOLDS,
         "Two kinds of layers kept two tasks",
-        "Layers with a window and positions below layers without either stayed right on retrieval and on naming the last "
-        "digit at eight times the trained length: in decoders of two layers and width 32.",
+        "In two-layer decoders of width 32, a layer with a window and positions below a full layer without positions stayed "
+        "right on retrieval and on naming the last digit at eight times the trained length.",
     ),
 )
 
@@ -204,8 +204,7 @@ def _item(finding: Finding) -> str:
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
         f"<li><p><b>{html.escape(headline)}.</b> {html.escape(sentence)} "
-        f'(<a href="{where}">Chapter {claim.chapter}</a>; the claim “{html.escape(claim.statement)}” '
-        f"{_link(finding.claim, verdict=True)}.)</p>"
+        f'(<a href="{where}">Chapter {claim.chapter}</a>, {_link(finding.claim, verdict=True)}.)</p>'
         f"<details><summary>What was measured</summary><p>{html.escape(measured.measured)}</p></details></li>"
     )
 
