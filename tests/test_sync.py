@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -167,3 +168,16 @@ def test_no_address_is_invented(root):
 def test_readme_lists_the_chapters_that_are_there(root):
     for title in sync.titles():
         assert title in (root / "README.md").read_text(), "run `make sync`: README lists the chapters that are there"
+
+
+def test_workflows_run_what_was_tried(root):
+    """A tag can be moved to other code; a commit cannot."""
+    used = [
+        line.strip() for path in (root / ".github/workflows").glob("*.yml") for line in path.read_text().splitlines()
+    ]
+    used = [line for line in used if "uses:" in line]
+    assert used
+    for line in used:
+        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), (
+            f"{line}: pin the commit, and name the version"
+        )
