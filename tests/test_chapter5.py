@@ -299,10 +299,13 @@ def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
 
 def test_what_is_said_of_the_last_digit_follows_the_table(monkeypatch):
     rows = data.table("race")
-    assert "**ALiBi 0.96**; not above it NoPE 0.67, RoPE 0.65." in figures.alleviated()
+    assert (
+        "**ALiBi 0.96**, and not by NoPE 0.67, RoPE 0.65. The needle among 128: NoPE 0.95, RoPE 0.53"
+        in figures.alleviated()
+    )
     assert f"Mean of {rows.seed.nunique()} seeds" in figures.alleviation()[1]
     monkeypatch.setattr(data, "table", lambda name: rows[rows.seed < 3].assign(score_128=0.9))
-    assert "not above it none." in figures.alleviated()
+    assert "not by none." in figures.alleviated()
     assert "Mean of 3 seeds" in figures.alleviation()[1]
 
 

@@ -21,7 +21,7 @@ CONTEXTS = {1 << k: f"{1 << (k - 10)}k" if k < 20 else "1M" for k in range(10, 2
     where="section 3.4.3, Eq. 35 to 37",
     statement="The upper bound of the score decays as the distance grows",
     reported="falls from 0 to 250 in the figure",
-    shown=LESSON + '"RoPE decays with distance"',
+    shown=LESSON + "A bound falls with distance: must the score?",
     varied="distances up to 100,000; not the width (128) nor the base (10,000)",
 )
 def bound_decays() -> Found:
@@ -86,7 +86,7 @@ def gaussian_scores_have_mean_zero() -> Found:
     where="Proposition 5.2; the talk",
     statement="Without position encoding no head is diagonal or previous-token on sequences with repeated tokens",
     reported="weight at most 1/2 on (BOS, x, x)",
-    shown=LESSON + "Without an encoding: one layer cannot, two can",
+    shown=LESSON + "No encoding: can two layers tell equal tokens apart?",
     varied="100,000 random heads of a first layer, width 8; one construction of two layers, 64 tokens",
 )
 def no_positions_no_diagonal() -> Found:
@@ -125,7 +125,7 @@ def rope_makes_places() -> Found:
     where="Theorem 6.1",
     statement="With one frequency no head attends to a content at every distance in long contexts",
     reported="for long enough sequences",
-    shown=LESSON + "Slow pairs carry meaning far, and the base says how far",
+    shown=LESSON + "How far away does a similar token win?",
     theorem=True,
 )
 def one_frequency_loses_content() -> Found:
@@ -149,7 +149,7 @@ def _first_below(theta: float, far: int = 100_000) -> int | None:
     where="Theorem 1",
     statement="A similar token leads a random one by 2 σ² Σ cos(m θ_i) on average",
     reported="closed form",
-    shown=LESSON + "Slow pairs carry meaning far, and the base says how far",
+    shown=LESSON + "How far away does a similar token win?",
     theorem=True,
 )
 def lead_is_the_cosine_sum() -> Found:
@@ -196,7 +196,7 @@ for _context, _name in CONTEXTS.items():
     where="Theorem 1, read as an interval",
     statement="Every base above the lower bound passes",
     reported='"a lower bound"; not stated as an interval',
-    shown=LESSON + "The bases that pass are not an interval",
+    shown=LESSON + "Is there one smallest base?",
     varied="199 bases each for three contexts; not the width (128)",
 )
 def larger_bases_pass() -> Found:
@@ -217,7 +217,7 @@ def larger_bases_pass() -> Found:
     where="Table 1, read as a condition",
     statement="A shipped model has no negative sum within its context",
     reported="necessary for the context; Llama 2 is below the bound, Mistral's 1e6 above it",
-    shown=LESSON + "Shipped models",
+    shown=LESSON + "Most shipped models have a negative sum",
     varied="seven models; how well they use their context is not measured",
 )
 def shipped_models_obey() -> Found:
@@ -234,7 +234,7 @@ def shipped_models_obey() -> Found:
     where="slide on low frequencies, as a question",
     statement="A larger base means more long-context ability",
     reported="asked, with an arrow up",
-    shown=LESSON + "The bases that pass are not an interval",
+    shown=LESSON + "Is there one smallest base?",
 )
 def larger_base_reaches_further() -> Found:
     bases = [1e2, 1e3, 1e4, 1e5, 1e6]
@@ -252,7 +252,7 @@ def larger_base_reaches_further() -> Found:
     where="Table 2",
     statement="0.75-RoPE has a lower perplexity than RoPE and NoPE at two billion parameters",
     reported="wiki 4.4414 against 4.4627 (RoPE) and 4.8594 (NoPE)",
-    shown=LESSON + "Stretching a model: changes to the spectrum",
+    shown=LESSON + "To stretch a context, slow the slow pairs",
 )
 def partial_rotation_helps() -> Found:
     turn = 31 * float(rope.frequencies(32, 1e4)[12])
@@ -364,7 +364,7 @@ def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
     where="slide on high frequencies",
     statement="Previous-token attention is the attention sink",
     reported="the two words used for one thing",
-    shown=LESSON + "Which head looks where",
+    shown=LESSON + "A line moves with the query, a column stays",
     varied="all 270 heads of one model on one text",
 )
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
@@ -386,7 +386,7 @@ def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
     where="slides on position encodings, three times",
     statement="A position encoding may alleviate the connection bottleneck",
     reported="said of position encodings in general",
-    shown=LESSON + "Does an encoding widen the bottleneck?",
+    shown=LESSON + "Which encoding is best at eight times the trained length?",
     varied="two encodings and none, two questions, two lengths, seeds; one size of decoder, at most 1,000 steps",
 )
 def positions_alleviate() -> Found:
