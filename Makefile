@@ -5,7 +5,7 @@ SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -no
   _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: book slides pdf look check test lab sync bench clean
+.PHONY: book slides pdf look check test lab sync exercise bench clean
 
 book: _build/html/.ready
 
@@ -45,6 +45,10 @@ lab: .venv/.ready
 
 sync: .venv/.ready
 	$(BIN)/python tools/sync.py
+
+# begin an exercise in the place of another: make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"
+exercise: .venv/.ready
+	@$(BIN)/python tools/exercise.py "$(NUMBER)" "$(NAME)" "$(TITLE)"
 
 bench: .venv/.ready
 	for file in benchmarks/*.py; do $(BIN)/python $$file; done

@@ -1,15 +1,19 @@
 """The checks accept right answers of any form, and say of wrong ones what is wrong."""
 
 import importlib
+import importlib.util
 import json
 import re
+import shutil
 import signal
+import sys
 
 import numpy as np
 import pytest
 import torch
 from answers import Several, empty, several
 from conftest import ROOT
+from exercise import begin
 
 from helpers import checks
 from helpers.checks import LEVELS, Case, Exercise, Right, Trap, Wrong, compare
@@ -126,6 +130,74 @@ def test_solutions_are_right_and_stubs_are_not_yet(chapter, monkeypatch):
         if not each:
             assert "still empty" in each.sentence
     assert not any(each.last for each in EXERCISES.values()), "a solution leaves no mark in the learner's progress"
+
+
+# beginning another one
+
+
+@pytest.fixture
+def begun(tmp_path):
+    """A copy of chapter 2's exercises in which 2.7 is another one; its check's module, its answers' and its notebook."""
+    names = [
+        "chapters/2-causal-attention/exercises.ipynb",
+        "src/helpers/chapter2/checks.py",
+        "tests/answers/chapter2.py",
+    ]
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    notebook, *paths = begin("2.7", "one_more", "One more", tmp_path)
+    modules = []
+    for path in paths:
+        spec = importlib.util.spec_from_file_location(f"begun_{path.stem}", path)
+        modules.append(importlib.util.module_from_spec(spec))
+        sys.modules[spec.name] = modules[-1]
+        spec.loader.exec_module(modules[-1])
+    yield *modules, json.loads(notebook.read_text())["cells"]
+    for module in modules:
+        del sys.modules[module.__name__]
+
+
+def test_an_exercise_begun_by_the_command_is_whole_and_right(begun):
+    module, table, cells = begun
+    numbers = {each.number: each for each in vars(module).values() if isinstance(each, Exercise)}
+    assert set(numbers) == set(table.WRONG) == set(table.RIGHT) == {f"2.{k}" for k in range(1, 11)}
+    check = numbers["2.7"]
+    assert check.title == "One more"
+    assert (len(table.WRONG["2.7"]), len(table.RIGHT["2.7"])) == (8, 4)
+    for answer, words in table.WRONG["2.7"]:
+        found = check(answer)
+        assert not found
+        assert re.search(words, found.sentence)
+    assert all(check(answer) for answer in table.RIGHT["2.7"])
+    before = json.loads(CHAPTERS[2].read_text())["cells"]
+    assert len(cells) == len(before)
+    changed = [k for k, (old, new) in enumerate(zip(before, cells, strict=True)) if old != new]
+    assert changed == list(range(changed[0], changed[0] + 5))
+    new = ["".join(cell["source"]) for cell in cells[changed[0] : changed[0] + 5]]
+    names = {"checks": module}
+    exec(new[1], names)
+    assert "still empty" in eval(new[2], names).sentence
+    assert new[3].count("<summary>") == 4
+    exec(new[4], names)
+    solutions = [("".join(cell["source"]), cell["metadata"]) for cell in before]
+    assert cells[changed[-1]]["metadata"] == next(m for s, m in solutions if s.startswith("# @title Solution"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("2.11", "one_more", "One more"), "NUMBER must be that of an exercise"),
+        (("9.1", "one_more", "One more"), "NUMBER must be as 2.7"),
+        (("2.4", "one_more", "One more"), "it asks for a prediction"),
+        (("2.7", "mask", "One more"), "NAME must be"),
+        (("2.7", "one more", "One more"), "NAME must be"),
+        (("2.7", "one_more", ""), "TITLE must be"),
+    ],
+)
+def test_a_number_or_a_name_that_cannot_be_is_refused_and_nothing_is_written(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        begin(*arguments)
 
 
 # the harness itself
