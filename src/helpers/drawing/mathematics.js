@@ -1,4 +1,4 @@
-// The mathematics that moves. Each function is the Python function of the same name; tests/drawings.test.mjs holds them equal.
+// The mathematics that moves. Each function is the Python function of the same name; tests/test_drawing.py holds them equal.
 
 /** rope.frequencies: the angle of each pair a token, fastest first. */
 export const frequencies = (width, base) => Array.from({ length: width / 2 }, (_, k) => base ** ((-2 * k) / width));
