@@ -16,7 +16,6 @@ from torch.nn import functional as F
 from helpers import compute, data, gnn, graphs, require, significance, sweep
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
-REWIRED = ("path", "tree", "barbell", "grid", "karate")
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
 LAYERS = {"self-weight": False, "skip connection": True}
 SEEDS = 8
