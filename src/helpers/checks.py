@@ -17,9 +17,11 @@ from typing import Any, NamedTuple
 import networkx as nx
 import torch
 from IPython.display import HTML
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from helpers import compute
+from helpers import compute, show
 
 LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
 SECONDS = 20.0  # a check that takes longer is stopped: a loop that does not end
@@ -126,9 +128,9 @@ def _state(verdict: Verdict | None) -> str:
     return "✓ right" if verdict else "○ guessed otherwise" if verdict.guessed else "✗ not yet"
 
 
-def progress(exercises: Iterable[Exercise]) -> HTML:
-    """The exercises of a chapter, which of them are right, and the next one to do."""
-    exercises = list(exercises)
+def progress(values: Iterable[Any]) -> HTML:
+    """The exercises among the values of a chapter's module, which of them are right, and the next one to do."""
+    exercises = [each for each in values if isinstance(each, Exercise)]
     done = sum(bool(each.last) for each in exercises)
     after = next((each for each in exercises if not each.last), None)
     rows = "".join(f"<li>{_state(each.last)}: {html.escape(f'{each.number} {each.title}')}</li>" for each in exercises)
@@ -137,6 +139,23 @@ def progress(exercises: Iterable[Exercise]) -> HTML:
         f"<p><strong>{done} of {len(exercises)} right.</strong> {html.escape(following)}</p>"
         f'<ul style="list-style:none">{rows}</ul>'
     )
+
+
+def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
+    """A picture of the learner's answer, with its finding."""
+    return show(figure, alt=finding, caption=f"{caption}{finding}")
+
+
+def tensor(call: str, answer: Any) -> Tensor:
+    """The answer in float64.
+
+    Raises:
+        Wrong: it is not made of numbers; the sentence begins with `call`.
+    """
+    try:
+        return torch.as_tensor(answer).detach().double()
+    except (TypeError, ValueError, RuntimeError):
+        raise Wrong(f"{call} must be numbers in a tensor, not {shown(answer)}.") from None
 
 
 def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:

@@ -39,7 +39,7 @@ class Claim(NamedTuple):
     source: Source
     where: str  # the place in the source: "Theorem B.3"
     statement: str  # as the source makes it; one statement, one claim
-    reported: str  # what the source gives for it
+    reported: str  # what the source gives for it; "" where it gives nothing
     shown: str  # "3-representational-collapse/lesson#The theorem": page and heading
     measure: Callable[..., Found]
     theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
@@ -71,15 +71,17 @@ def called(model: Any = None) -> str:
 
 def claim(
     *,
-    source: Source,
     statement: str,
-    reported: str,
     shown: str,
+    source: Source = COURSE,
+    reported: str = "",
     where: str = "",
     theorem: bool = False,
     varied: str = "",
 ) -> Callable:
     """Register the decorated function, which returns a `Found`, under its own name; see `Claim` for the arguments.
+
+    Without a source it is a finding of this course.
 
     Raises:
         ValueError: another claim has this name, or `shown` names no page and heading.

@@ -5,6 +5,7 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 
 import math
 import numbers
+from collections.abc import Iterable
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -145,6 +146,32 @@ def counted(ax: Axes, x: bool = True, y: bool = False) -> None:
     for axis, chosen in ((ax.xaxis, x), (ax.yaxis, y)):
         if chosen:
             axis.get_major_locator().set_params(integer=True)
+
+
+def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True) -> None:
+    """Ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
+
+    Raises:
+        ValueError: ax is no axes, a place is no number, or there are not as many names as places.
+
+    >>> ax = axes("Lengths", "n", "L1", log="x")
+    >>> ticks(ax, [1000, 2000])
+    >>> [text.get_text() for text in ax.get_xticklabels()]
+    ['1,000', '2,000']
+    """
+    require.instance("ax", ax, Axes, "Matplotlib axes")
+    require.flag("x", x)
+    for name, given in (("places", places), ("names", [] if names is None else names)):
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise ValueError(f"{name} must be a list, not {require.said(given)}")
+    places = list(places)
+    for place in places:
+        require.number("places", place)
+    names = [f"{place:,}" for place in places] if names is None else [require.text("names", name) for name in names]
+    if len(names) != len(places):
+        raise ValueError(f"names must be as many as places, {len(places)}, not {len(names)}")
+    (ax.xaxis if x else ax.yaxis).set_ticks(places, names)
+    ax.minorticks_off()
 
 
 def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> None:

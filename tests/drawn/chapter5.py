@@ -53,9 +53,6 @@ CALLS = {
     "figures.decay": lambda: figures.decay("all ones", 1e4, 100_000),
     "figures.decay, favourite": lambda: figures.decay("one favourite distance", 1e4, 1000),
     "figures.decay, Gaussian": lambda: figures.decay("Gaussian", 1e4, 1000),
-    "figures.no_diagonal": lambda: figures.no_diagonal(
-        torch.linspace(0, 0.5, 40).double(), torch.linspace(0, 1, 40).double()
-    ),
     "figures.second_layer": figures.second_layer,
     "figures.norm_cost": lambda: figures.norm_cost(2, 1),
     "figures.alleviation": figures.alleviation,

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import networkx as nx
@@ -9,16 +10,14 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from helpers import checks, gnn, graphs, show
+from helpers import checks, gnn, graphs
 from helpers.chapter1 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, number, run
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run
 
 LETTERS = 'nx.Graph([("c", "a"), ("a", "b"), ("b", "d")])'
 
 
-def progress() -> HTML:
-    """Which of the ten are right, and which is next."""
-    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def _cases(*texts: str) -> list[Case]:
@@ -143,7 +142,7 @@ def least_width(answer: Any) -> Right:
         ),
     ]
     return compare(
-        "least_width", answer, gnn.minimum_width, given, traps, picture=lambda: _drawn(*figures.widths(answer))
+        "least_width", answer, gnn.minimum_width, given, traps, picture=lambda: drawn(*figures.widths(answer))
     )
 
 
@@ -393,7 +392,7 @@ def forman(answer: Any) -> Right:
         def yours(graph: nx.Graph) -> dict:
             return {edge: float(answer(graph, *edge)) for edge in graph.edges}
 
-        return _drawn(*figures.curvature("barbell", yours))
+        return drawn(*figures.curvature("barbell", yours))
 
     return compare("forman", answer, _forman, given, traps, picture=picture)
 
@@ -486,12 +485,8 @@ def rewiring(prediction: Any, edges: Any) -> Right:
         raise Wrong(f"{found}: the Jacobian must fall to 35% or less. Which degrees stand on the way from 7 to 11?")
     return Right(
         f"{found}. You predicted that the walk bound falls to {guess:.0%}; it falls to {bound:.0%}. Ours: 63% and 31%.",
-        lambda: _drawn(*figures.wired(tree, wired, (7, 11))),
+        lambda: drawn(*figures.wired(tree, wired, (7, 11))),
     )
-
-
-def _drawn(figure: Any, finding: str) -> HTML:
-    return show(figure, alt=finding, caption=f"With your answer. {finding}")
 
 
 def _with_edges(name: str, graph: nx.Graph, edges: list[tuple]) -> nx.Graph:

@@ -11,7 +11,7 @@ import torch
 from helpers import compute, gnn, graphs, style
 from helpers.chapter1 import figures, measures
 from helpers.claims import Found, claim, verdict
-from helpers.sources import ALON, BLACK, COPIED_CODE, COURSE, DI_GIOVANNI, KARHADKAR, TOPPING
+from helpers.sources import ALON, BLACK, COPIED_CODE, DI_GIOVANNI, KARHADKAR, TOPPING
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
 
@@ -31,7 +31,6 @@ def width_bound() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Figure 4 of Alon & Yahav (2021)",
     statement="The least width that trains is that of Eq. 5 with about one bit a number",
     reported="Figure 4: width 4, 16, 64, 128, 256, 512 at r = 2 to 7, called far more than the bound",
@@ -77,7 +76,6 @@ def width_explains_failures() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Alon & Yahav (2021)",
     statement="With the question known at every node, the same network fits in fewer epochs, or stands higher at equal ones",
     reported="not in the paper",
@@ -226,7 +224,6 @@ def _steps(control: str, **where: int) -> tuple[int, int]:
 
 
 @claim(
-    source=COURSE,
     where="after section 4.1 of Alon & Yahav (2021)",
     statement="With as many examples as the chain has, a tree is no harder to fit than the chain of its distance",
     reported="not in the paper, whose trees have thousands of examples and whose chain has 76",
@@ -245,7 +242,6 @@ def few_examples_are_fitted() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Alon & Yahav (2021)",
     statement="With as few examples, bringing all leaves to two hops makes them no easier to fit",
     reported="not in the paper",
@@ -280,7 +276,6 @@ def fully_adjacent_layer_helps() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Alon & Yahav (2021)",
     statement="One attention layer that picks by content fits trees of up to 64 leaves; without the choice it stays at chance",
     reported="not in the paper",
@@ -390,7 +385,6 @@ def squashed_at_high_commute_time() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Di Giovanni et al. (2023)",
     statement="Resistance orders the pairs by how much they hear of each other better than hops do",
     reported="not claimed",
@@ -517,7 +511,6 @@ def field_grows_exponentially() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after the talk",
     statement="Under plain averaging the far end of a path counts less than its equal share, the first token of causal "
     "attention more",
@@ -633,7 +626,6 @@ def gtr_opens() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Topping et al. (2022)",
     statement="SDRF's edges raise the far Jacobian more than random edges do",
     reported="not claimed",
@@ -645,7 +637,6 @@ def sdrf_beats_random() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Karhadkar et al. (2023)",
     statement="FoSR's edges raise the far Jacobian more than random edges do",
     reported="not claimed",
@@ -657,7 +648,6 @@ def fosr_beats_random() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Black et al. (2023)",
     statement="GTR's edges raise the far Jacobian more than random edges do",
     reported="not claimed",
@@ -669,7 +659,6 @@ def gtr_beats_random() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="after Black et al. (2023) and Di Giovanni et al. (2023)",
     statement="A new edge that lowers total resistance lowers commute times",
     reported="not claimed, often assumed",

@@ -250,8 +250,7 @@ def deeper(name: str) -> tuple[Axes, str]:
         for place, (text, look) in enumerate((("far", "o--"), ("own", "o-"))):
             line = [row[place] for row in rows]
             ax.plot(times, line, look, color=style.COLOURS[colours[kind]], label=f"{text}, {kind}")
-    ax.set_xticks(times, map(str, times))
-    ax.minorticks_off()
+    style.ticks(ax, times)
     style.label(ax)
     return ax, f"From D = {layers[0]} to {layers[-1]} layers. " + ". ".join(
         f"{kind.capitalize()}: own {style.number(rows[0][1])} to {style.number(rows[-1][1])}, far {style.number(rows[0][0])} to "
@@ -295,8 +294,7 @@ def what_predicts() -> tuple[Axes, str]:
             ax.errorbar(part.index, part[column], 2 * part[f"s.e. of {column}"], fmt="o-", **line)
         ax.axhline(0, color=style.COLOURS["grey"], lw=1.5)
         ax.set(xscale="log", xlabel="layers, in diameters")
-        ax.set_xticks([*part.index], map(str, part.index))
-        ax.minorticks_off()
+        style.ticks(ax, part.index)
     first, last = ahead.index[0], ahead.index[-1]
     lead = rows["R - hops"].xs(last, level="times")
     left.set_title(f"ahead on {ahead[first]} of {len(can)}, then {ahead[last]} of {len(can)}", size=16)
@@ -389,8 +387,7 @@ def leading_score() -> tuple[Axes, str]:
     ax = style.axes(title, "n (nodes joined to the root)", "share passed on", log="xy", height=3.6)
     for (lead, share), colour in zip(shares.items(), ("grey", "blue", "green", "vermillion"), strict=True):
         ax.plot(leaves, share, "o-", color=style.COLOURS[colour], label=f"lead {lead}" if lead else "mean")
-    ax.set_xticks(leaves, map(str, leaves))
-    ax.minorticks_off()
+    style.ticks(ax, leaves)
     style.label(ax)
     return ax, (
         f"Share of the asked-for node against n on logarithmic axes, {leaves[0]} to {leaves[-1]} nodes. The mean falls "
@@ -409,8 +406,7 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     ax.plot(shares["path"], "o-", color=style.COLOURS["blue"], label="path")
     ax.axhline(1 / nodes, ls=":", color=style.COLOURS["grey"])
     ax.text(24, 1 / nodes + 0.03, "an equal share", size=13, color=style.COLOURS["grey"])
-    ax.set_xticks(layers, map(str, layers))
-    ax.minorticks_off()
+    style.ticks(ax, layers)
     ax.set_ylim(-0.03, 1.05)
     style.label(ax)
     return ax, (
@@ -501,8 +497,7 @@ def chain() -> tuple[Axes, str]:
             label="_" if r > 3 else "star, all questions",
         )
     ax.set_xlim(1.7, 6.3)
-    ax.set_yticks([200, 500, 1000, 2000, 4000], ["200", "500", "1,000", "2,000", "4,000"])
-    ax.minorticks_off()
+    style.ticks(ax, [200, 500, 1000, 2000, 4000], x=False)
     style.counted(ax)
     ax.legend(loc="upper left", fontsize=13)
     return ax, (

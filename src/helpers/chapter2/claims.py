@@ -10,7 +10,7 @@ from helpers.attention import causal_mask, influence, uniform, window_mask
 from helpers.chapter2 import measures
 from helpers.claims import Found, called, claim, verdict
 from helpers.models import LanguageModel
-from helpers.sources import BARBERO, BARBERO_SINK, CHOWDHURY, COURSE, GU, GUO, SUN, TALK, WU, XIAO
+from helpers.sources import BARBERO, BARBERO_SINK, CHOWDHURY, GU, GUO, SUN, TALK, WU, XIAO
 from helpers.style import number
 
 LESSON, LAB = "2-causal-attention/lesson#", "2-causal-attention/lab#"
@@ -94,7 +94,6 @@ def bound_with_attention_fixed() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="Theorem 5.1 of Barbero et al. (2024), read without “attention held fixed”",
     statement="With attention free to change, the true Jacobian can exceed the path sum",
     reported="not claimed: the authors treat attention as constant",
@@ -233,7 +232,6 @@ def valley_survives_training(model: LanguageModel | None = None) -> Found:
 
 
 @claim(
-    source=COURSE,
     where="attention rollout (Abnar & Zuidema, 2020)",
     statement="Rollout ranks the tokens no better than the mask alone, and worse than rollout with values",
     reported="the rollout's purpose is to say where a model looked",

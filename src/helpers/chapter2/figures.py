@@ -82,8 +82,7 @@ def worst_heard(n: int = 31, layers: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -
             ax.plot(*zip(*kept, strict=True), "o-", color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
     ax.set_ylim(1e-20, 1)
-    ax.set_xticks(layers, layers)
-    ax.minorticks_off()
+    style.ticks(ax, layers)
     style.label(ax)
     sixteen, last = layers.index(16), len(layers) - 1
     text = ", ".join(
@@ -336,8 +335,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     before, after = means.values()
     n = len(before)
     ax.axhline(1, color="black", lw=1, ls="--")
-    ax.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
-    ax.minorticks_off()
+    style.ticks(ax, [0.2, 0.5, 1, 2, 5], x=False)
     style.label(ax)
     least = int(before[:-1].argmin()) + 1
     late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]

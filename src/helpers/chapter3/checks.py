@@ -3,23 +3,21 @@
 import math
 import sys
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from helpers import checks, collapse, show
+from helpers import checks, collapse
 from helpers.chapter3 import figures, measures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, number, run
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, number, run
 
 MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
 
 
-def progress() -> HTML:
-    """Which of the ten are right, and which is next."""
-    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def probabilities(*shape: int, seed: int) -> Tensor:
@@ -229,7 +227,7 @@ def stays_nearest(answer: Any) -> Right:
         Trap("That is one tail: both are lost.", either(lambda x: 0.5 * math.erf(x / math.sqrt(2)))),
     ]
     return compare(
-        "stays_nearest", answer, _stays_nearest, given, traps, picture=lambda: _drawn(*figures.along(answer, "nearest"))
+        "stays_nearest", answer, _stays_nearest, given, traps, picture=lambda: drawn(*figures.along(answer, "nearest"))
     )
 
 
@@ -267,12 +265,8 @@ def kernel(answer: Any) -> Right:
     bound = float(logits.abs().max())
     return Right(
         f"bounded by {bound:.2f}, and one token changes the output by {change:.3f}.",
-        lambda: _drawn(*figures.head(logits)),
+        lambda: drawn(*figures.head(logits)),
     )
-
-
-def _drawn(figure: Any, finding: str) -> HTML:
-    return show(figure, alt=finding, caption=f"With your function. {finding}")
 
 
 @exercise("3.8", "Adaptive temperature")
@@ -303,7 +297,7 @@ def adaptive_temperature(answer: Any) -> Right:
     ]
 
     def picture() -> HTML:
-        return _drawn(*figures.sharpening(3, answer))
+        return drawn(*figures.sharpening(3, answer))
 
     return compare(
         "adaptive_temperature",

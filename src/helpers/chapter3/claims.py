@@ -10,7 +10,7 @@ from helpers import collapse, data, models, rope, style
 from helpers.chapter3 import figures, measures
 from helpers.claims import Found, called, claim, verdict
 from helpers.models import LanguageModel
-from helpers.sources import AREFIN, BARBERO, COURSE, NOTE, TALK, VELICKOVIC
+from helpers.sources import AREFIN, BARBERO, NOTE, TALK, VELICKOVIC
 
 
 @cache
@@ -122,7 +122,6 @@ def proof_is_rough() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="Theorem B.3 of Barbero et al. (2024), read without its assumption of decay",
     statement="Bounded logits alone force collapse",
     reported="not claimed, often assumed",
@@ -260,7 +259,6 @@ def _errors(model: LanguageModel | None) -> pd.DataFrame:
 
 
 @claim(
-    source=COURSE,
     statement="What loses a prompt in bf16 is where its rounding error points, not how large it is",
     reported="not claimed; low precision is given as the reason",
     shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",

@@ -247,8 +247,7 @@ def separators() -> tuple[Axes, str]:
     for name, mean in curves.items():
         dash = "o--" if name.endswith("1") else "o-"
         ax.plot(SEPARATED, mean, dash, color=style.COLOURS[colours[name.split(",")[0]]], label=name)
-    ax.set_xticks(SEPARATED, [str(n) for n in SEPARATED])
-    ax.minorticks_off()
+    style.ticks(ax, SEPARATED)
     style.label(ax)
     at = ", ".join(f"{name} {float(mean[-1]):.4f}" for name, mean in curves.items())
     return ax, f"All four curves fall. At n = {SEPARATED[-1]}: {at}."
@@ -478,8 +477,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     every = torch.cat([zero - one for pairs in margins.values() for zero, one in pairs.values()])
     room = 0.1 * float(every.max() - every.min())
     ax.set_ylim(float(every.min()) - room, float(every.max()) + room)
-    ax.set_xticks(digits, [str(n) for n in digits])
-    ax.minorticks_off()
+    style.ticks(ax, digits)
     style.label(ax, gap=0.135)
     at = {places: float(effect[-1]) for places, effect in effects.items()}
     return ax, (
@@ -616,8 +614,7 @@ def copier(trained: Trained) -> tuple[Figure, str]:
         if wrong:
             ax.axvline(lengths[here], color=style.COLOURS["vermillion"], lw=1.2, ls="--")
         ax.legend(loc="center left" if ax is top else "lower left", fontsize=13)
-        ax.set_xticks([2, 8, 32, 128], ["2", "8", "32", "128"])
-        ax.minorticks_off()
+        style.ticks(ax, [2, 8, 32, 128])
     where = f"The answer turns at {lengths[here]} digits" if wrong else f"The answer holds up to {lengths[-1]} digits"
     figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
     return figure, (

@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,29 +11,15 @@ from IPython.display import HTML
 from jaxtyping import Float
 from torch import Tensor
 
-from helpers import checks, collapse, counting, data, show, significance
+from helpers import checks, collapse, counting, data, significance
 from helpers.chapter4 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, number, run, shown
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
 
-
-def progress() -> HTML:
-    """Which of the ten are right, and which is next."""
-    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def _cases(*texts: str) -> list[Case]:
     return checks.cases({"checks": checks, "torch": torch}, *texts)
-
-
-def _drawn(figure: Any, finding: str, caption: str = "") -> HTML:
-    return show(figure, alt=finding, caption=f"{caption}{finding}")
-
-
-def _tensor(call: str, answer: Any) -> Tensor:
-    try:
-        return torch.as_tensor(answer).detach().double()
-    except (TypeError, ValueError, RuntimeError):
-        raise Wrong(f"{call} must be numbers in a tensor, not {shown(answer)}.") from None
 
 
 # Softmax and the count -----------------------------------------------------------------------------------
@@ -140,7 +127,7 @@ def baseline(answer: Any) -> Right:
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
-        return _drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
+        return drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
 
     found = compare("baseline", answer, _least, given, traps, picture=picture)
     return Right(f"{found.sentence} A model that does not beat this one has not shown that it counts.", picture)
@@ -204,7 +191,7 @@ def averages(prediction: Any, answer: Any) -> Right:
     ]
 
     def picture() -> HTML:
-        return _drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"))
+        return drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"), "")
 
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1], given, traps)
     network = [
@@ -424,9 +411,7 @@ def interval(answer: Any, strings: Any) -> Right:
             return float(low), float(high)
 
         runs = data.table("counting_trained")
-        return _drawn(
-            *figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. "
-        )
+        return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
 
     found = compare("interval", answer, significance.share_interval, given, traps, tolerance=1e-4)
     n = number("strings", strings)
@@ -527,9 +512,7 @@ def reach(prediction: Any, answer: Any) -> Right:
     compare("reach", answer, _reach, given, traps)
 
     def picture() -> HTML:
-        return _drawn(
-            *figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits))), "With your function. "
-        )
+        return drawn(*figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits))))
 
     return Right(
         f"reach agrees with the solution on {len(given)} cases: {_reach(8)} for bf16, {_reach(11):,} for fp16. "
@@ -579,7 +562,7 @@ def codes(answer: Any) -> Right:
     """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
     for width in (2, 3, 8, 63):
         call, best = f"codes({width})", counting.welch_bound(width + 1, width)
-        vectors = _tensor(call, run(call, answer, width))
+        vectors = tensor(call, run(call, answer, width))
         if vectors.shape == (width + 1, width + 1):
             raise Wrong(
                 f"{call} has {width + 1} columns. These vectors may lie in fewer dimensions: write them in {width}."
@@ -635,7 +618,7 @@ def counter(answer: Any, n: Any) -> Right:
     if not isinstance(found, tuple | list) or len(found) != 5:
         given = f"{len(found)} of them" if isinstance(found, tuple | list) else shown(found)
         raise Wrong(f"{call} must be five things, embedding, query, key, value and read, not {given}.")
-    head, read = [_tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)], found[4]
+    head, read = [tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)], found[4]
     _check_head(head, read)
     for text in (
         "1",

@@ -12,7 +12,7 @@ from helpers import counting, data, significance
 from helpers.chapter4 import asked, inside, measures, trained
 from helpers.claims import Found, called, claim, verdict
 from helpers.models import LanguageModel
-from helpers.sources import BARBERO, COURSE, TALK, YEHUDAI, ZHANG
+from helpers.sources import BARBERO, TALK, YEHUDAI, ZHANG
 
 LESSON, LAB = "4-counting/lesson#", "4-counting/lab#"
 
@@ -41,9 +41,7 @@ def same_ratio_same_state() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="One first token of another kind brings the count back, without mask and positions",
-    reported="",
     shown=LESSON + "What brings the count back?",
 )
 def a_first_token_counts() -> Found:
@@ -78,9 +76,7 @@ def collapse_ends_counting() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="A first token counts to 188 in bf16, 1,463 in fp16 and 11,864,337 in fp32, where exact weights still differ",
-    reported="",
     shown=LESSON + "How far does one weight count?",
 )
 def first_token_reach() -> Found:
@@ -159,9 +155,7 @@ def merged_tokens_hide_items() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Reported answers to 314 ones are multiples of ten more often than chance allows",
-    reported="",
     shown=LESSON + "Which differences are evidence?",
 )
 def answers_are_round() -> Found:
@@ -350,9 +344,7 @@ MARGIN = 0.02  # of accuracy: what counts as no help
 
 
 @claim(
-    source=COURSE,
     statement="From scratch, commas between letters do not help to count within the lengths of training",
-    reported="",
     shown=LAB + "Do commas help, at equal steps and tokens?",
     varied="two encodings, two budgets, seeds; not the length of training",
 )
@@ -487,9 +479,7 @@ def copying_fails_at_collapse() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="A window of 8 keeps the last digit at every length, and has lost the first one where its reach ends",
-    reported="",
     shown=LAB + "At which length does the answer turn?",
 )
 def window_keeps_the_last() -> Found:
@@ -536,9 +526,7 @@ def counting_is_hard_to_learn() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Within the lengths of training counting does not fail with length",
-    reported="",
     shown=LAB + "Within the lengths of training",
     varied="four encodings, lengths of training, seeds; width 64, 40 N steps",
 )
@@ -553,9 +541,7 @@ def counting_holds_within_training() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="As the longest string of training grows, neighbouring counts come nearer to each other",
-    reported="",
     shown=LAB + "Within the lengths of training",
     varied="four encodings, lengths of training, seeds; width 64, 40 N steps",
 )
@@ -573,9 +559,7 @@ def neighbours_come_nearer() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="At one length, wrong counts follow the scatter of a count's states, not the distance of neighbouring counts",
-    reported="",
     shown=LAB + "Within the lengths of training",
     varied="64 letters, four encodings, widths, seeds; encodings and widths are not independent draws",
 )
@@ -593,9 +577,7 @@ def scatter_decides() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="A decoder of 16 dimensions tells 65 counts of one letter apart: they need no dimension each",
-    reported="",
     shown=LAB + "Within the lengths of training",
     varied="64 letters, two encodings, seeds; fp32, and rounded to bf16; one letter is counted, not each of many",
 )
@@ -611,9 +593,7 @@ def few_dimensions_tell_many_counts() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Just beyond the lengths of training the count is still in the state, and is misread",
-    reported="",
     shown=LAB + "Is the count still there?",
     varied="four encodings, one seed, two layers, lengths to 32, two fits of the read-out",
 )

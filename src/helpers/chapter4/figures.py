@@ -324,8 +324,7 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
         ax.plot(missing.length, [top / 3] * len(missing), marker, mfc="none", mew=1.5, color=colour)
     n = sorted(chosen.length.unique())
     ax.plot(n, [error + 1 for error in measures.always(asked.GUESS, n, task)], "--", color=BLACK, label="always 100")
-    ax.set_xticks(n, [str(each) for each in n])
-    ax.minorticks_off()
+    style.ticks(ax, n)
     ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
     whose = "the model writes the answer line" if line == "own" else "the answer line is begun for the model"
     return ax, (
@@ -414,8 +413,7 @@ def counting_by_length(
             ax.vlines(lengths, *zip(*bars, strict=True), color=colour, lw=7, alpha=0.6)
     one = [trained.one_number(n) for n in lengths]
     ax.plot(lengths, one, ":", color=GREY, lw=2, label="one number")
-    ax.set_xticks(lengths, ["" if n == 18 else str(n) for n in lengths])  # no room between 16 and 20
-    ax.minorticks_off()
+    style.ticks(ax, lengths, ["" if n == 18 else str(n) for n in lengths])  # no room between 16 and 20
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     falls = {
@@ -484,8 +482,7 @@ def number_types(found: pd.DataFrame) -> tuple[Axes, str]:
     for name, mark in (("fp32", "o-"), ("fp16", "s--"), ("bf16", "^:")):
         ax.plot(right.index, right[name], mark, color=style.TYPES[name], label=name, ms=11 if name == "fp32" else 7)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
-    ax.set_xticks(lengths, [str(n) for n in lengths])
-    ax.minorticks_off()
+    style.ticks(ax, lengths)
     ax.set_ylim(-0.02, 1.04)
     ax.legend(loc="lower left")
     gap = float(right.sub(right.fp32, axis=0).abs().max().max())
@@ -524,8 +521,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
         ax.set_xscale("log", base=2)
         ax.set_xlabel("digits in the string")
         ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.62 if ax is left else 0.28), fontsize=13)
-        ax.set_xticks([2, 4, 16, 64, 256], ["2", "4", "16", "64", "256"])
-        ax.minorticks_off()
+        style.ticks(ax, [2, 4, 16, 64, 256])
     kept = float(effect[here] / effect[short])
     by_itself = float(-seen["control"][short] / effect[short])
     where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"
@@ -553,8 +549,7 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     ax.axvspan(10, trained.LONGEST, color="#EEF4FA", zorder=0)
     ax.set_yticks(range(len(runs)), list(runs))
     ticks = [16, 32, 64, 128, 256, 512]
-    ax.set_xticks([*ticks, end], [*map(str, ticks), "never"])
-    ax.minorticks_off()
+    style.ticks(ax, [*ticks, end], [*map(str, ticks), "never"])
     ax.set_xlim(10, end * 1.25)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
@@ -582,8 +577,7 @@ def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
                 shown = f"{name}, {label}" if kind != "shuffled" else label if name == names[0] else "_"
                 ax.plot(lengths, means[name, place, kind], look, color=colour, label=shown)
         ax.set_xscale("log", base=2)
-        ax.set_xticks(lengths, [str(n) for n in lengths])
-        ax.minorticks_off()
+        style.ticks(ax, lengths)
         ax.set(ylim=(0.35, 1.03), title=f"{place} digit", xlabel="digits in the string")
     panels[0].set_ylabel("share of right answers")
     panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
@@ -621,8 +615,7 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
         means[name] = values.mean().tolist()
         ax.fill_between(lengths, values.min(), values.max(), color=colour, alpha=0.12, lw=0)
         ax.plot(lengths, means[name], look, color=colour, label=name)
-    ax.set_xticks(lengths, [str(n) for n in lengths])
-    ax.minorticks_off()
+    style.ticks(ax, lengths)
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
     at = lengths.index(24)
@@ -686,8 +679,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         ax.set_ylim(0, 1.05 * float(rows[up].max()))
     ticks = sorted(rows[across].unique())
     if lines:
-        ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
-        ax.minorticks_off()
+        style.ticks(ax, ticks)
         style.label(ax)
     else:
         ax.legend(loc="best")

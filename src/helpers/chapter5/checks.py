@@ -3,28 +3,22 @@
 import math
 import re
 import sys
+from functools import partial
 from typing import Any
 
 import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from helpers import checks, rope, show
+from helpers import checks, rope
 from helpers.chapter5 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, number, run, shown
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
 
-
-def progress() -> HTML:
-    """Which of the ten are right, and which is next."""
-    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def _cases(*texts: str) -> list[Case]:
     return checks.cases({"checks": sys.modules[__name__], "torch": torch, "rope": rope}, *texts)
-
-
-def _drawn(figure: Any, finding: str) -> HTML:
-    return show(figure, alt=finding, caption=f"With your function. {finding}")
 
 
 @exercise("5.1", "Rotate one pair")
@@ -107,13 +101,6 @@ def to_half(answer: Any) -> Right:
     return compare("to_half", answer, lambda x: x[..., rope.layout_order(x.shape[-1])], given, traps)
 
 
-def _tensor(call: str, answer: Any) -> Tensor:
-    try:
-        return torch.as_tensor(answer).detach().double()
-    except (TypeError, ValueError, RuntimeError):
-        raise Wrong(f"{call} must be numbers in a tensor, not {shown(answer)}.") from None
-
-
 SAME, SMALLER, LARGER = "about the same", "smaller", "larger"
 
 
@@ -130,7 +117,7 @@ def favourite_key(prediction: Any, answer: Any) -> Right:
     for seed, distance in ((0, 0), (1, 7), (2, 300), (3, 1999)):
         query = normal(32, seed=seed)
         call = f"favourite_key(checks.normal(32, seed={seed}), {distance}, rope.frequencies(32, 10_000))"
-        key = _tensor(call, run(call, answer, query, distance, theta))
+        key = tensor(call, run(call, answer, query, distance, theta))
         if key.shape != query.shape:
             raise Wrong(f"{call} must be one key of shape (32,), not {tuple(key.shape)}.")
         if not torch.isfinite(key).all() or not key.norm() > 1e-9:
@@ -204,7 +191,7 @@ def lead(answer: Any) -> Right:
     ]
 
     def picture() -> HTML:
-        return _drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
+        return drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
 
     return compare("lead", answer, exact, given, traps, picture=picture)
 
@@ -281,7 +268,7 @@ def ntk_base(answer: Any) -> Right:
     ]
 
     def picture() -> HTML:
-        return _drawn(*figures.scaling("ntk", 8))
+        return drawn(*figures.scaling("ntk", 8))
 
     return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), given, traps, picture=picture)
 
@@ -321,7 +308,7 @@ def smallest_scale(prediction: Any, answer: Any) -> Right:
             )
 
     def picture() -> HTML:
-        return _drawn(*figures.norm_cost(2, 0))
+        return drawn(*figures.norm_cost(2, 0))
 
     return Right(f"the scale is the smallest one on six cases. {reasons[JUMPS[2]]}", picture)
 

@@ -9,7 +9,7 @@ from helpers import data, rope
 from helpers.chapter5 import measures
 from helpers.claims import Found, called, claim, verdict
 from helpers.models import LanguageModel
-from helpers.sources import CHENG, COURSE, MEN, ROUND, SU, TALK
+from helpers.sources import CHENG, MEN, ROUND, SU, TALK
 
 LESSON, LAB = "5-rope-frequencies/lesson#", "5-rope-frequencies/lab#"
 FAR = [1, 10, 100, 1000, 10_000, 100_000]
@@ -322,7 +322,6 @@ def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="The fastest quarter of the pairs costs most in the heads that look at a place and least in the others",
     reported="the talk's conjecture and its exception, together",
     shown=LAB + "Special heads and the others apart",
@@ -511,7 +510,6 @@ def trained_slashes_generalise() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="Cheng et al. (2026), abstract, condition 1, without it",
     statement="Without a shared vector a trained slash is mostly gone on tokens never seen",
     reported="the condition of the theorem left out",
@@ -529,7 +527,6 @@ def the_condition_is_needed() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="Cheng et al. (2026), abstract, condition 1, from nothing",
     statement="Training alone brings queries and keys of a slash head near to rank one",
     reported="a condition of the theorem, not its result",
@@ -553,7 +550,6 @@ def training_makes_rank_one() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Slow pairs alone do not learn a head at a distance of 4 in 300 steps",
     reported="expected from the lesson's toy",
     shown=LAB + "Which quarter can learn it?",
@@ -572,7 +568,6 @@ def slow_pairs_do_not_learn_it() -> Found:
 
 
 @claim(
-    source=COURSE,
     where="Cheng et al. (2026), abstract, condition 2, from nothing",
     statement="Each quarter of the pairs but the slowest learns, alone, a head at a distance of 1 in 300 steps",
     reported="medium and high frequencies",

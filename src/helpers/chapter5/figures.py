@@ -66,29 +66,6 @@ def _gaussian(m: Tensor, base: float) -> tuple[Tensor, str]:
     )
 
 
-def no_diagonal(weights: Tensor, turned: Tensor) -> tuple[Axes, str]:
-    """The search for a diagonal head, without positions and turned: weights of the last x on itself, of (BOS, x, x)."""
-    best, above = [float(w.max()) for w in (weights, turned)], float((turned > 0.5).double().mean())
-    ax = style.axes(
-        f"Largest weight without positions: {best[0]:.2f}; turned: {best[1]:.2f}",
-        "weight of the last token on itself",
-        "tries",
-    )
-    edges = torch.linspace(0, 1, 41).double()
-    edges[1:] += 1e-9  # exactly one half belongs to the left
-    ax.hist(weights, bins=edges, color=BLUE, label="without positions")
-    ax.hist(turned, bins=edges, color=GREEN, label="turned", histtype="step", lw=2.5)
-    ax.set_axisbelow(True)
-    ax.axvline(0.5, color=RED, lw=2)
-    ax.text(0.51, 0.9, "½", color=RED, transform=ax.get_xaxis_transform())
-    ax.legend(loc="upper right")
-    return (
-        ax,
-        f"{len(weights):,} random heads on (BOS, x, x): the largest weight of the last x on itself is {best[0]:.4f}. "
-        f"Queries and keys turned: {best[1]:.4f}, and {above:.0%} of the heads are above one half.",
-    )
-
-
 def second_layer(n: int = 64) -> tuple[Axes, str]:
     """The weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
     sharp, soft, unmarked = (

@@ -12,27 +12,21 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from helpers import attention, checks, differential, show, significance, style
+from helpers import attention, checks, differential, significance, style
 from helpers.chapter6 import comparison, figures, measures, race
 from helpers.chapter6.entries import BASELINE
 from helpers.chapter6.protocol import BUDGET, LEVEL, TRAINED
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, run, shown
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, run, shown
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
-def progress() -> HTML:
-    """Which of the ten are right, and which is next."""
-    return checks.progress(each for each in globals().values() if isinstance(each, checks.Exercise))
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def _cases(*texts: str) -> list[Case]:
     names = {"checks": sys.modules[__name__], "torch": torch, "math": math, "differential": differential}
     return checks.cases(names, *texts)
-
-
-def _drawn(figure: Any, finding: str) -> HTML:
-    return show(figure, alt=finding, caption=f"With your function. {finding}")
 
 
 def _floats(value: Any) -> Tensor:
@@ -106,7 +100,7 @@ def subtract(answer: Any, largest: Any) -> Right:
         ax.axhline(0, color=BLACK, lw=1)
         ax.legend()
         bound = float(_floats(largest(first, second)))
-        return _drawn(ax, f"The row sums to {row.sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
+        return drawn(ax, f"The row sums to {row.sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
 
     return Right("both functions agree with the solution on four cases each. A row sums to 1 - λ.", picture)
 
@@ -161,7 +155,7 @@ def _schedule(answer: Callable) -> HTML:
     ax = style.axes(f"λ starts at {starts[0]:.2f} in layer 1 and at {starts[-1]:.2f} in layer 28", "layer", "λ")
     ax.plot(layers, starts, "o-", color=BLUE)
     ax.set_ylim(0, 1)
-    return _drawn(ax, f"Half of the way is done in layer {next(n for n in layers if starts[n - 1] >= 0.5)}.")
+    return drawn(ax, f"Half of the way is done in layer {next(n for n in layers if starts[n - 1] >= 0.5)}.")
 
 
 SHRINKS, LEAVES, GROWS = "a part of it goes", "it stays the same", "it grows"
@@ -194,7 +188,7 @@ def noise_left(prediction: Any, answer: Any) -> Right:
         ax, finding = figures.noise_left()
         places = [k / 20 for k in range(21)]
         ax.plot(places, [float(_floats(answer(c, 0.8))) for c in places], "x", ms=9, mew=2, color=BLACK)
-        return _drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
+        return drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
     return Right(f"noise_left agrees with the solution on {len(given)} cases. {reasons[LEAVES]}", picture)
 
@@ -266,7 +260,7 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
         said = ", ".join(f"{name} {row.sum():.2f}" for name, row in found.items())
         finding = f"Nothing fits the query, and the weights sum to: {said}."
     ax.set_title(f"{content.capitalize()}: {said}")
-    return _drawn(ax, finding)
+    return drawn(ax, finding)
 
 
 @exercise("6.5", "A scale that outlives the context")
@@ -306,7 +300,7 @@ def _scales(answer: Callable) -> HTML:
         ax.plot(lengths, [answer(gap, n, 0.9) for n in lengths], color=colour, label=f"gap {gap:g}")
         ax.axhline(1 / gap, color=colour, ls=":", lw=1.5)
     style.label(ax)
-    return _drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
+    return drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
 
 
 # Counting a row ----------------------------------------------------------------------------------------
@@ -366,7 +360,7 @@ def counted(prediction: Any, answer: Any) -> Right:
         ax.legend()
         one, two = found.values()
         ax.set_title(f"Independent noise: {one[2]:.2f} of the row with signs, {one[4]:.2f} by size")
-        return _drawn(
+        return drawn(
             ax,
             f"One row of 1,024 keys, λ = 0.8. With signs the noise is {one[2]:.2f} (independent) and {two[2]:.2f} "
             f"(correlated) of the row; by size {one[4]:.2f} and {two[4]:.2f}.",
@@ -497,7 +491,7 @@ def head(prediction: Any, answer: Any) -> Right:
         ax.plot(lams, plain, "--", color=RED, label="norm left out")
         ax.set_ylim(0)
         style.label(ax)
-        return _drawn(ax, f"Two equal maps, λ from 0 to 0.95: {sizes[0]:.2f} to {sizes[-1]:.2f} with the norm, "
+        return drawn(ax, f"Two equal maps, λ from 0 to 0.95: {sizes[0]:.2f} to {sizes[-1]:.2f} with the norm, "
                       f"{plain[0]:.2f} to {plain[-1]:.2f} without it.")  # fmt: skip
 
     return Right(f"head agrees with the solution on {len(given)} cases. {reasons[STAYS]}", picture)
@@ -617,7 +611,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     total = int(found.gap.notna().sum())
 
     def picture() -> HTML:
-        return _drawn(*figures.race_table(rows, found=found.reset_index()))
+        return drawn(*figures.race_table(rows, found=found.reset_index()))
 
     return f"In the race {alone} of {total} comparisons pass alone, {corrected} after your correction.", picture
 
@@ -655,7 +649,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         return Right(
             f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
             f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
-            lambda: _drawn(*figures.race_table(table, entered)),
+            lambda: drawn(*figures.race_table(table, entered)),
         )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.longer.mean() - theirs.mean()), significance.paired(ours.longer, theirs)
@@ -670,7 +664,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
-    return Right(sentence, lambda: _drawn(*figures.race_table(table, entered)))
+    return Right(sentence, lambda: drawn(*figures.race_table(table, entered)))
 
 
 def _check_weigh(weigh: Any) -> None:

@@ -10,7 +10,7 @@ from helpers.chapter6 import ablations, comparison, figures, measures
 from helpers.chapter6.entries import BASELINE, ENTRIES, HALF, MAPS, MIXED, PHYSICAL, POSITIONS, REMEDIES
 from helpers.chapter6.protocol import EQUAL, KEPT, LENGTHS, LEVEL, LOOKED, TRAINED
 from helpers.claims import Found, claim, verdict
-from helpers.sources import COURSE, KONG, MILLER, NAKANISHI, TALK, YE
+from helpers.sources import KONG, MILLER, NAKANISHI, TALK, YE
 from helpers.style import number
 
 LESSON = "6-differential-transformer/lesson#"
@@ -38,7 +38,6 @@ def subtraction_cancels_noise() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="With weight λ a second noise pattern b helps a first one a only if their cosine is above λ/2 times |b|/|a|",
     reported="the law of cosines",
     shown=LESSON + "How much must the two noises agree?",
@@ -60,7 +59,6 @@ def half_of_lambda_is_the_threshold() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Summed with its signs, the noise of a difference looks small even when nothing cancels",
     reported="a row sums to 1 - λ",
     shown=LESSON + "What a sum of signed weights does not say",
@@ -100,7 +98,6 @@ def gradients_stay_aligned() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Without its norm a differential head is two plain heads that share values",
     reported="with output matrices W_O and -λ W_O",
     shown=LESSON + "Each head is normalised",
@@ -326,7 +323,6 @@ def _each_gap(entry: str, against: str, columns: dict[str, str]) -> tuple[str, d
 
 
 @claim(
-    source=COURSE,
     statement="In small decoders differential attention has more on the answer and less on noise than softmax",
     reported="Ye et al. (2025), Table 3, report it for 3B",
     shown=LAB + "Attention to the answer, and to noise",
@@ -345,7 +341,6 @@ def race_differential_attends_to_the_answer() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="In small decoders differential attention retrieves better beyond the trained length than the same decoder without it",
     reported="Ye et al. (2025), Table 2, report more needles for 3B",
     shown=LAB + "What each remedy does",
@@ -365,7 +360,6 @@ def race_differential_retrieves() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="In small decoders differential attention has smaller outliers and loses less in 4 bits",
     reported="Ye et al. (2025), Table 5, report smaller outliers for 3B",
     shown=LAB + "Outliers and four bits",
@@ -383,7 +377,6 @@ def race_differential_has_smaller_outliers() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="The subtraction of a trained small decoder raises signal over noise",
     reported="the wish behind a differential amplifier",
     shown=LAB + "Do the two maps agree?",
@@ -478,7 +471,6 @@ for _what, _names in PHYSICAL.items():
 
 
 @claim(
-    source=COURSE,
     statement="Local layers with RoPE and global ones without positions keep retrieval and the last copy at 8 times the trained length",
     reported="Yang et al. (2025), RNoPE-SWA, build large models so",
     shown=LAB + "What opens which bottleneck",
@@ -497,7 +489,6 @@ def race_local_and_global_opens_both() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="Beyond the trained length the position encoding decides more than what replaces softmax",
     reported="one race at equal budget",
     shown=LAB + "What each remedy does",
@@ -524,7 +515,6 @@ def race_positions_decide() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="No remedy of the race keeps counting at 8 times the trained length",
     reported="most learn it at the trained length",
     shown=LAB + "What opens which bottleneck",
@@ -571,7 +561,6 @@ SMALL = LAB + "The paper's ablations, measured small"
 
 
 @claim(
-    source=COURSE,
     statement="In small decoders differential attention is worse without the norm of its heads",
     reported="Ye et al. (2025), Table 6, report it for 1.4B",
     shown=SMALL,
@@ -581,7 +570,6 @@ def small_head_norm_matters() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="In small decoders it hardly matters where λ starts",
     reported="Ye et al. (2025), Table 6, report it for 1.4B",
     shown=SMALL,
@@ -591,9 +579,7 @@ def small_start_of_lambda_hardly_matters() -> Found:
 
 
 @claim(
-    source=COURSE,
     statement="A learned gain of the head norm, which the released code has and the race leaves out, changes nothing in small decoders",
-    reported="",
     shown=SMALL,
 )
 def small_gain_changes_nothing() -> Found:

@@ -74,8 +74,7 @@ def gradient_ratio() -> tuple[Axes, str]:
             label = f"{start}{', tokens alike' if alike else ''}"
             ax.plot(here.n, here["norm and scale"], "o" + dash, color=colour, label=label)
     ax.axhline(1, color=BLACK, lw=1)
-    ax.set_xticks(sorted(table.n.unique()), [str(n) for n in sorted(table.n.unique())])
-    ax.minorticks_off()
+    style.ticks(ax, sorted(table.n.unique()))
     style.label(ax)
     low, high = table["norm and scale"].min(), table["norm and scale"].max()
     ax.set_title(f"The factor depends on start and tokens: {style.number(low)} to {style.number(high)}")
@@ -341,8 +340,7 @@ def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
     ax.text(LENGTHS[0], CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
     ax.set_ylim(0, 1.05)
-    ax.set_xticks(LENGTHS, LENGTHS)
-    ax.minorticks_off()
+    style.ticks(ax, LENGTHS)
     if not len(means):
         ax.set_title(f"{NAMES[task]}: no remedy has learned it")
         return ax, f"{NAMES[task]}: no cell reached {LEARNED} at length {TRAINED}."

@@ -106,11 +106,6 @@ def independent_gain(spread: float, lam: float, signal: float = 6.0, n: int = 10
     return share(parts(signal, 0.0, n, lam, spread=spread)) / share(parts(signal, 0.0, n, 0.0, spread=spread))
 
 
-def expected_cosine(correlation: float, spread: float) -> float:
-    """exp(-(1 - correlation) spread^2): the cosine of two long softmax rows whose logits are Gaussian."""
-    return math.exp(-(1 - correlation) * spread**2)
-
-
 # Three ways to count one row ----------------------------------------------------------------------------
 
 
