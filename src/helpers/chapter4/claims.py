@@ -350,15 +350,8 @@ MARGIN = 0.02  # of accuracy: what counts as no help
 )
 def commas_do_not_help_from_scratch() -> Found:
     table = data.table("counting_commas")
-    gaps = {
-        (encoding, budget): trained.commas(table, encoding, budget)
-        for encoding in ("RoPE", "NoPE")
-        for budget in ("equal steps", "equal tokens")
-    }
-    listed = "; ".join(
-        f"{encoding}, {budget} {gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})"
-        for (encoding, budget), gap in gaps.items()
-    )
+    gaps = trained.comma_gaps(table)
+    listed = "; ".join(f"{name} {gap.mean:+.3f} ({gap.low:+.3f} to {gap.high:+.3f})" for name, gap in gaps.items())
     plain = table[table.tokens == "characters"].inside.mean()
     beyond = trained.commas(table, "RoPE", "equal steps", "right_18")
     measured = (

@@ -138,8 +138,8 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
         name: next((width for width, share in zip(tried, found, strict=True) if share == 1), None)
         for name, found in (("product", shares), ("solved", solved))
     }
-    ends = [f"{name}: width {width}" if width else f"{name}: never" for name, width in exact.items()]
-    ax = style.axes(f"All counts right, {', '.join(ends)}", "width / vocabulary", "counts that are right", height=4.0)
+    ends = ", ".join(f"{name}: width {width}" if width else f"{name}: never" for name, width in exact.items())
+    ax = style.axes(f"All counts right, {ends}", "width / vocabulary", "counts that are right", height=4.0)
     places = [width / vocabulary for width in tried]
     ax.plot(places, solved, "s--", color=GREEN, ms=6, label="solved, n known")
     ax.plot(places, shares, "o-", color=BLUE, label="product")
@@ -452,26 +452,20 @@ def letters_noticed(table: pd.DataFrame) -> pd.DataFrame:
 def separators(table: pd.DataFrame) -> tuple[Axes, str]:
     """What commas change inside the lengths of training: the mean gap and its interval, by encoding and budget."""
     ax = style.axes("", "accuracy with commas minus without", "", height=4.2)
-    said, names = [], []
-    for encoding in ("RoPE", "NoPE"):
-        for budget in ("equal steps", "equal tokens"):
-            gap, row = trained.commas(table, encoding, budget), len(names)
-            ax.plot([gap.low, gap.high], [row, row], color=style.ENCODINGS[encoding], lw=4)
-            ax.plot([gap.mean], [row], "o", color=style.ENCODINGS[encoding], ms=11)
-            names.append(f"{encoding}, {budget}")
-            said.append(f"{names[-1]} {100 * gap.mean:+.0f} ({100 * gap.low:+.0f} to {100 * gap.high:+.0f})")
+    gaps, said = trained.comma_gaps(table), []
+    for row, (name, gap) in enumerate(gaps.items()):
+        colour = style.ENCODINGS[name.split(",")[0]]
+        ax.plot([gap.low, gap.high], [row, row], color=colour, lw=4)
+        ax.plot([gap.mean], [row], "o", color=colour, ms=11)
+        said.append(f"{name} {100 * gap.mean:+.0f} ({100 * gap.low:+.0f} to {100 * gap.high:+.0f})")
     ax.axvline(0, color=BLACK, lw=1.5)
-    ax.set_yticks(range(len(names)), names)
-    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_yticks(range(len(gaps)), gaps)
+    ax.set_ylim(len(gaps) - 0.5, -0.5)
     ax.grid(axis="y", visible=False)
-    gaps = [
-        trained.commas(table, name, budget) for name in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")
-    ]
-    helps, hurts = sum(gap.low > 0 for gap in gaps), sum(gap.high < 0 for gap in gaps)
+    helps, hurts = sum(gap.low > 0 for gap in gaps.values()), sum(gap.high < 0 for gap in gaps.values())
     ax.set_title(f"Commas: better in {helps} of {len(gaps)} comparisons, worse in {hurts}")
-    return ax, (
-        f"Points of accuracy with commas minus without, mean and 95 % interval over {gaps[0].seeds} seeds: {'; '.join(said).replace('-', '−')}."
-    )
+    listed = "; ".join(said).replace("-", "−")
+    return ax, f"Points of accuracy with commas minus without, mean and 95 % interval over {gap.seeds} seeds: {listed}."
 
 
 def number_types(found: pd.DataFrame) -> tuple[Axes, str]:

@@ -364,6 +364,12 @@ def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside
     return Gap(*significance.interval(gaps), len(gaps))
 
 
+def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
+    """`commas` for both encodings and both budgets."""
+    pairs = [(encoding, budget) for encoding in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")]
+    return {", ".join(pair): commas(table, *pair) for pair in pairs}
+
+
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
     """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier, or the last one.
 

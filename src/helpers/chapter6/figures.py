@@ -186,19 +186,9 @@ def panel(content: str, n: int) -> tuple[Figure, str]:
             ax.plot(i, weights[i], "o", color=BLACK, ms=5)
         ax.axhline(0, color=BLACK, lw=0.8)
         ax.set_title(way.name, size=14)
-        words = (
-            f"answer {answers[way.name]:.2f}\nsum {totals[way.name]:.2f}" if places else f"sum {totals[way.name]:.2f}"
-        )
-        ax.text(
-            0.97,
-            0.93,
-            words,
-            transform=ax.transAxes,
-            ha="right",
-            va="top",
-            size=13,
-            bbox={"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85},
-        )
+        words = [f"answer {answers[way.name]:.2f}"] * bool(places) + [f"sum {totals[way.name]:.2f}"]
+        frame = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85}
+        ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=13, bbox=frame)
         ax.set_ylim(-0.25, 1.05)
         ax.tick_params(labelsize=14)
     if places:
@@ -421,24 +411,18 @@ def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) ->
 
 def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
     """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
-    longest = LENGTHS[-1]
-    columns = [f"answer_{longest}", f"score_{longest}"]
+    columns = [f"answer_{LONG}", f"score_{LONG}"]
     means = _learned(rows, task).groupby("entry", sort=False)[columns].mean()
     rho, _ = comparison.rank_correlation(rows, task)
     ax = style.axes(
         f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
-        f"share of the attention on the answer, {longest} tokens",
+        f"share of the attention on the answer, {LONG} tokens",
         "share right",
         height=4.8,
     )
-    named = {
-        BASELINE,
-        "differential",
-        means[columns[0]].idxmax(),
-        means[columns[1]].idxmax(),
-        means[columns[1]].idxmin(),
-    }
-    ax.plot(means[columns[0]], means[columns[1]], "o", ms=9, color=GREY)
+    shares, right = (means[column] for column in columns)
+    named = {BASELINE, "differential", shares.idxmax(), right.idxmax(), right.idxmin()}
+    ax.plot(shares, right, "o", ms=9, color=GREY)
     for name, (share, score) in means.iterrows():
         if name in named:
             ax.plot(share, score, "o", ms=10, color=BLUE if name == BASELINE else BLACK)
@@ -477,28 +461,18 @@ def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
     figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {BITS} bits at retrieval")
     found = comparison.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
     sure = [name for name in REMEDIES if found.p[name] < LEVEL and found.gap[name] > 0]
-    return (
-        figure,
-        f"{finding} Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}.",
-    )
+    lost = f"Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}."
+    return figure, f"{finding} {lost}"
 
 
 def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
     """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
-    short, long = TRAINED, LENGTHS[-1]
-    columns = {
-        "effective_rank": "effective rank",
-        f"distance_{short}": f"distance at {short}",
-        f"distance_{long}": f"at {long}",
-    }
+    distances = {f"distance_{TRAINED}": f"distance at {TRAINED}", f"distance_{LONG}": f"at {LONG}"}
+    columns = {"effective_rank": "effective rank", **distances}
     means = _learned(rows, "retrieval").groupby("entry")[list(columns)].mean()
     fallen = int((means.iloc[:, 2] < means.iloc[:, 1]).sum())
-    return _pair(
-        rows,
-        "retrieval",
-        columns,
-        f"From {short} to {long} tokens the distance falls in {fallen} of {len(means)} remedies",
-    )
+    title = f"From {TRAINED} to {LONG} tokens the distance falls in {fallen} of {len(means)} remedies"
+    return _pair(rows, "retrieval", columns, title)
 
 
 def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
@@ -541,15 +515,10 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(visible=False)
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    ax.spines[:].set_visible(False)
     one = {task: [name for name in REMEDIES if won.success[name, task]] for task in LOOKED}
     names = [name for name in one["retrieval"] if name in one["last"]]
-    title = (
-        f"At {LONG} tokens {names[0]} opens both"
-        if len(names) == 1
-        else f"At {LONG} tokens {len(names) or 'none'} opens both"
-    )
+    title = f"At {LONG} tokens {names[0] if len(names) == 1 else len(names) or 'none'} opens both"
     figure.suptitle(f"{title}, retrieval and last copy", size=18 if few else 16, weight="bold", x=0.01, ha="left")
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
@@ -666,21 +635,13 @@ def hypotheses(rows: pd.DataFrame) -> str:
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     """For each hypothesis and task: "holds" with the entries that succeed, "does not hold here", or "not decided" if none has learned."""
     won = comparison.successes(rows).set_index(["task", "entry"])
-    result: dict[str, dict[str, str]] = {}
-    for key, (_, names) in HYPOTHESES.items():
-        result[key] = {}
-        for task in LOOKED:
-            here = won.loc[task].loc[names]
-            won_by = list(here.index[here.success])
-            none = (here.verdict == "not learned").all()
-            result[key][task] = (
-                f"holds: {'; '.join(won_by)}"
-                if won_by
-                else "not decided: none has learned"
-                if none
-                else "does not hold here"
-            )
-    return result
+    return {key: {task: _held(won.loc[task].loc[names]) for task in LOOKED} for key, (_, names) in HYPOTHESES.items()}
+
+
+def _held(won: pd.DataFrame) -> str:
+    if won.success.any():
+        return f"holds: {'; '.join(won.index[won.success])}"
+    return "not decided: none has learned" if (won.verdict == "not learned").all() else "does not hold here"
 
 
 def outcome(rows: pd.DataFrame) -> str:
