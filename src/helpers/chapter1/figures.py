@@ -38,9 +38,13 @@ def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph",
 
 
 def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
-    """`measures.geometry` by graph, a sign before the cut that is an upper bound only."""
+    """`measures.geometry` by graph; the cut is φ, with a sign before it where it is an upper bound only."""
     bound = {name: "≤ " if len(_family()[name][0]) > 20 else "" for name in geometry}
-    return table({name: row | {"h": f"{bound[name]}{row['h']:.3f}"} for name, row in geometry.items()})
+    rows = {
+        name: {"φ" if key == "h" else key: f"{bound[name]}{x:.3f}" if key == "h" else x for key, x in row.items()}
+        for name, row in geometry.items()
+    }
+    return table(rows)
 
 
 def predictor_table(found: Mapping[str, float]) -> Styler:
@@ -72,15 +76,11 @@ def luck(factors: torch.Tensor) -> str:
 
 
 def one_number() -> str:
-    """What one edge does on the tree, and what Eq. 5 allows where the paper's networks fail."""
+    """The far Jacobian of the tree, and what one edge makes of it."""
     before, after = measures.trace("tree", "gtr")[1]["far Jacobian"][:2]
-    reported = measures.reported()
-    first = min(depth for depth in reported.columns if reported[depth].max() < 1)
     return (
-        f"One number: on a binary tree of 15 nodes, with 6 layers, the Jacobian between the far ends is "
-        f"**{style.number(before)}** (the pictures above draw other weights, so their values differ a little). One well-placed edge makes it {style.number(after)}, {after / before:,.0f} times as much. "
-        f"At $r = {first}$, where the best of the paper's networks, of width 32, fits {reported[first].max():.0%} of its training "
-        f"set, Eq. 5 asks for {gnn.minimum_width(first)} numbers of 32 bits, or {gnn.minimum_width(first, 1)} of one."
+        f"One number: **{style.number(before)}**, the Jacobian from leaf to leaf across a tree of 15 nodes, untrained, with 6 "
+        f"layers. One well-placed edge makes it {after / before:,.0f} times as large."
     )
 
 
@@ -151,7 +151,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 def capacity() -> tuple[Axes, str]:
     """Bits that Eq. 5 asks for against those of 32 numbers, of 32 bits and of one, where the paper's networks fail."""
     count = pd.DataFrame([measures.message(r) for r in gnn.DEPTHS])
-    r, needed, named = count["r"], count["bits needed"], count["bits to name one"]
+    r, needed = count["r"], count["bits needed"]
     reported = measures.reported()
     first = min(depth for depth in reported.columns if reported[depth].max() < 1)
     full, single = (int(r[needed > 32 * bits].min()) for bits in (32, 1))
@@ -160,7 +160,6 @@ def capacity() -> tuple[Axes, str]:
     ax.plot(r, needed, "o-", label="all orders (Eq. 5)")
     for bits, text in ((32, "32 × 32 bits"), (1, "32 × 1 bit")):
         ax.plot(r, [32 * bits] * len(r), "--", color=style.COLOURS["grey"], label=text)
-    ax.plot(r, named, "o-", color=style.COLOURS["green"], label="name a released\norder")
     ax.axvspan(first - 0.5, 8.2, color=style.COLOURS["vermillion"], alpha=0.12, lw=0)
     ax.text(first - 0.4, 0.9, "no network of width 32 fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
     ax.set_ylim(0.7, 5000)
@@ -168,8 +167,8 @@ def capacity() -> tuple[Axes, str]:
     style.label(ax)
     return ax, (
         f"Bits on a logarithmic axis against r. Eq. 5 rises from {needed.iloc[0]:.1f} to {needed.iloc[-1]:,.0f} and passes the "
-        f"1,024 bits of 32 full floats at r = {full}, the 32 bits of 32 numbers of one bit at r = {single}. To name one of the "
-        f"released orders takes at most {named.max():.1f} bits. From r = {first} on no network of width 32 fits."
+        f"1,024 bits of 32 full floats at r = {full}, the 32 bits of 32 numbers of one bit at r = {single}. "
+        f"From r = {first} on no network of width 32 fits."
     )
 
 
@@ -208,26 +207,26 @@ def width_table() -> Styler:
 
 
 def sensitivity(name: str, times: int, skip: bool) -> tuple[Axes, str]:
-    """The Jacobian of one end with respect to every node, against distance, with its two bounds."""
+    """The Jacobian of one end with respect to every node, against distance, with its bound by walks."""
     graph, _ = _family()[name]
-    target, layers = graphs.far_pair(graph)[1], times * nx.diameter(graph)
+    (source, target), layers = graphs.far_pair(graph), times * nx.diameter(graph)
     distance = measures.hops(graph)[list(graph).index(target)]
     layer = {"self_weight": 0.0, "skip": True} if skip else {}
-    norms = torch.stack([graphs.jacobian_norms(graph, target, layers, seed=seed, **layer) for seed in range(3)]).mean(0)
-    far, own = norms[distance == distance.max()].mean().item(), norms[distance == 0].item()
+    runs = [graphs.jacobian_norms(graph, target, layers, seed=seed, **layer) for seed in range(measures.SEEDS)]
+    norms = torch.stack(runs).mean(0)
+    far, own = norms[list(graph).index(source)].item(), norms[distance == 0].item()
     ax = style.axes(
         f"The farthest input counts {style.number(100 * far / own)} % of the node's own", "distance (hops)",
         "norm of the Jacobian", log="y", height=3.9,
     )  # fmt: skip
-    bound, walks = graphs.resistance_bound(graph, target, layers), graphs.walk_bound(graph, target, layers)
-    ax.plot(distance, bound, "_", ms=14, color=style.COLOURS["grey"], label="resistance bound")
+    walks = graphs.walk_bound(graph, target, layers)
     ax.plot(distance, walks, "^", color=style.COLOURS["vermillion"], label="walk bound")
     ax.plot(distance, norms, "o", color=style.COLOURS["blue"], label="autograd")
-    ax.set(ylim=(1e-11, 1e11), xlim=(-0.4, distance.max() + 0.4))
+    ax.set_xlim(-0.4, distance.max() + 0.4)
     style.counted(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax, (
-        f"{layers} layers. Sensitivity to itself {style.number(own)}, to the farthest node ({int(distance.max())} hops) "
+        f"{layers} layers. Sensitivity to itself {style.number(own)}, to the far end ({int(distance.max())} hops) "
         f"{style.number(far)}."
     )
 
@@ -244,7 +243,7 @@ def deeper(name: str) -> tuple[Axes, str]:
     title = "Four times as deep: own Jacobian " + ", ".join(
         f"× {style.number(x)} ({kind})" for kind, x in growth.items()
     )
-    ax = style.axes(title, "layers, in diameters", "norm of the Jacobian", log="xy", height=3.9)
+    ax = style.axes(title, "layers, in diameters (D)", "norm of the Jacobian", log="xy", height=3.9)
     colours = dict(zip(measures.LAYERS, ("blue", "vermillion"), strict=True))
     for kind, rows in heard.items():
         for place, (text, look) in enumerate((("far", "o--"), ("own", "o-"))):
@@ -296,10 +295,12 @@ def what_predicts() -> tuple[Axes, str]:
         ax.set(xscale="log", xlabel="layers, in diameters")
         style.ticks(ax, part.index)
     first, last = ahead.index[0], ahead.index[-1]
+    whole = next((times for times in ahead.index if (ahead[times:] == len(can)).all()), None)
+    then = f", on all from {whole} D" if whole else f", then {ahead[last]}"
     lead = rows["R - hops"].xs(last, level="times")
-    left.set_title(f"ahead on {ahead[first]} of {len(can)}, then {ahead[last]} of {len(can)}", size=16)
+    left.set_title(f"resistance wins on {ahead[first]} of {len(can)}{then}", size=16)
     left.set_ylabel("resistance less hops")
-    right.set_title("correlation, equal hops", size=16)
+    right.set_title("resistance, at equal hops", size=16)
     left.legend(loc="lower right")
     inside = rows["within hops"].groupby("times").mean()
     return left, (
@@ -323,8 +324,7 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())
     found = (
-        f"From {style.number(round(float(ric[least]), 9))} (edge {least[0]}–{least[1]}) to "
-        f"{style.number(float(max(ric.values())))}, "
+        f"From {style.number(round(float(ric[least]), 9))} to {style.number(float(max(ric.values())))}, "
         f"{negative} of {len(ric)} edges negative."
     )
     wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)

@@ -99,7 +99,7 @@ def resistance_can_differ(graph: nx.Graph) -> bool:
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
-def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = 5) -> dict[str, float]:
+def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS) -> dict[str, float]:
     """Resistance, commute time and Jacobian (mean over seeds) of one pair, and the gap of the graph."""
     i, j = (list(graph).index(node) for node in pair)
     return {
@@ -112,7 +112,7 @@ def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, s
 
 
 def far_jacobian(
-    graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = 5, last: nx.Graph | None = None
+    graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS, last: nx.Graph | None = None
 ) -> float:
     """How much the second node hears of the first, mean over seeds; `last` is the graph of the last layer."""
     source = list(graph).index(pair[0])

@@ -69,7 +69,7 @@ def worst_heard(n: int = 31, layers: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -
     tree, causal = found["tree"], found["causal attention"]
     turned = tree[-1] > tree[2] and causal[-1] < causal[2]
     ax = style.axes(
-        "Layers help the tree, and silence causal attention" if turned else "Layers do the same to both",
+        "Layers bring back the tree's leaf, and lose a causal token" if turned else "Layers do the same to both",
         "layers",
         "share of the worst-heard node",
         log="xy",
@@ -173,15 +173,15 @@ def distances() -> tuple[Axes, str]:
         # t + 1 factors: the theorem counts layers from 0
         row = attention.influence([attention.decay(n, rate)] * (layers + 1))[-1].flip(0)[:200]
         best, formula = int(row[1:].argmax()) + 1, attention.critical_distance(layers, rate)
-        ax.plot(row, color=colour, label=f"c = {rate:g}")
+        ax.plot(row, color=colour)
+        ax.text(best + 3, float(row[best]), f"c = {rate:g}", color=colour, size=14, va="bottom")
         ax.axvline(formula, color=colour, lw=1, ls="--")
         parts.append(f"{best} (formula {formula:.1f}) at c = {rate:g}")
     apart = all(0 < int(line.get_ydata().argmax()) < n - 1 for line in ax.get_lines() if len(line.get_ydata()) > 2)
     ax.set_title(
         "The most influential token is neither first nor last" if apart else "The most influential token is an end"
     )
-    style.label(ax)
-    return ax, f"Largest influence at distance {', '.join(parts)}."
+    return ax, f"{settings[0][0] + 1} layers. Largest influence at distance {', '.join(parts)}."
 
 
 def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
