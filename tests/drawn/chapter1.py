@@ -23,7 +23,6 @@ CALLS = {
     "figures.geometry_table": lambda: figures.geometry_table(
         {name: measures.geometry(graph) for name, graph in measures.examples().items()}
     ),
-    "figures.predictor_table": lambda: figures.predictor_table(measures.predictors(BARBELL, seeds=2)),
     "figures.curvature_table": lambda: figures.curvature_table(CURVED),
     "figures.luck": lambda: figures.luck(torch.tensor([0.5, 2.0, 7.0, 30.0])),
     "figures.one_number": figures.one_number,

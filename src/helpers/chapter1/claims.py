@@ -34,7 +34,7 @@ def width_bound() -> Found:
     where="after Figure 4 of Alon & Yahav (2021)",
     statement="The least width that trains is that of Eq. 5 with about one bit a number",
     reported="Figure 4: width 4, 16, 64, 128, 256, 512 at r = 2 to 7, called far more than the bound",
-    shown="1-over-squashing/lesson#One bit a number",
+    shown="1-over-squashing/lesson#Trained widths fit one bit per number",
     varied="r = 2 to 7 of the paper's figure; no width was trained here",
 )
 def one_bit_a_number() -> Found:
@@ -301,7 +301,7 @@ def attention_picks_the_leaf() -> Found:
     where="Theorem 3.2, and Topping et al. (2022), Lemma 1",
     statement="Powers of the normalised adjacency bound the Jacobian",
     reported="Topping: pairs exactly L hops apart; Di Giovanni: all pairs",
-    shown="1-over-squashing/lesson#The walk bound",
+    shown="1-over-squashing/lesson#A Jacobian is at most a weighted count of walks",
     theorem=True,
 )
 def walks_bound_the_jacobian() -> Found:
@@ -325,7 +325,7 @@ def walks_bound_the_jacobian() -> Found:
     where="section 2",
     statement="On the binary tree the bound is 2^-1 3^-r at distance r + 1",
     reported="for the normalised adjacency",
-    shown="1-over-squashing/lesson#Say which normalisation a bound is for",
+    shown="1-over-squashing/lesson#A bound holds for one matrix",
     theorem=True,
 )
 def tree_closed_form() -> Found:
@@ -347,7 +347,7 @@ def tree_closed_form() -> Found:
     where="bound by effective resistance",
     statement="Effective resistance bounds the Jacobian",
     reported="for every pair of nodes",
-    shown="1-over-squashing/lesson#A bottleneck is not a distance",
+    shown="1-over-squashing/lesson#Resistance measures length and narrowness",
     theorem=True,
 )
 def resistance_bounds_the_jacobian() -> Found:
@@ -418,7 +418,7 @@ def _span(values: list[float]) -> str:
     where="abstract (i)",
     statement="Width can mitigate over-squashing, at the cost of making the whole network more sensitive",
     reported="the bound grows with the width",
-    shown="1-over-squashing/lesson#Wider, deeper",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
     varied="width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
 )
 def width_helps() -> Found:
@@ -446,7 +446,7 @@ def _deeper() -> dict[str, dict[str, list[float]]]:
     where="abstract (ii)",
     statement="Depth cannot help: with more layers over-squashing is dominated by vanishing gradients",
     reported="bounds on deep networks; no table",
-    shown="1-over-squashing/lesson#Wider, deeper",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
     varied="D and 4 D layers, with a self-weight and with a skip connection, eight draws; not trained",
 )
 def depth_does_not_help() -> Found:
@@ -466,7 +466,7 @@ def depth_does_not_help() -> Found:
     where="abstract (iii)",
     statement="The graph's topology plays the greatest role, more than width",
     reported="theorems; no table",
-    shown="1-over-squashing/lesson#Wider, deeper",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
     varied="seven graphs, width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
 )
 def topology_decides() -> Found:
@@ -515,7 +515,7 @@ def field_grows_exponentially() -> Found:
     statement="Under plain averaging the far end of a path counts less than its equal share, the first token of causal "
     "attention more",
     reported="the talk warns against conflating the two; no measurement",
-    shown="1-over-squashing/lesson#The same word in language models",
+    shown="1-over-squashing/lesson#In language models the same word means another loss",
 )
 def two_meanings_of_squashing() -> Found:
     rows = {layers: measures.averages(layers) for layers in (1, 8, 64)}
@@ -531,7 +531,7 @@ def two_meanings_of_squashing() -> Found:
     source=COPIED_CODE,
     statement="The code computes balanced Forman curvature, Definition 1 of Topping et al. (2022)",
     reported="pentagon 0, K4 4/3, bridge of two K5 -6/5",
-    shown="1-over-squashing/lesson#The control that must fail: the copied formula",
+    shown="1-over-squashing/lesson#The most copied code is another curvature",
 )
 def copied_code_computes_curvature() -> Found:
     cases = {

@@ -24,9 +24,6 @@ FORMATS = {
 }  # fmt: skip
 
 
-PREDICTORS = {"walks": "walk bound", "hops": "hops", "resistance": "resistance"}
-
-
 def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph", **formats: str) -> Styler:
     """Rows as a table, each column in its usual format or by `style.number`; a mapping's keys become the column `first`."""
     if isinstance(rows, Mapping):
@@ -45,15 +42,6 @@ def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
         for name, row in geometry.items()
     }
     return table(rows)
-
-
-def predictor_table(found: Mapping[str, float]) -> Styler:
-    """`measures.predictors` of one graph: rank correlations with the Jacobian, differences with their standard errors."""
-    row = {"layers": found["layers"]}
-    row |= {f"correlation with {text}": found[name] for name, text in PREDICTORS.items()}
-    for name, text in (("R - hops", "resistance less hops"), ("within hops", "resistance, equal hops")):
-        row[f"{text} (± s.e.)"] = f"{style.number(found[name])} ± {style.number(found[f's.e. of {name}'])}"
-    return table([row | {"walk bound / measured": found["bound / measured"]}])
 
 
 def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
@@ -187,7 +175,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     style.counted(ax)
     style.label(ax)
     return ax, "Least width by r: " + "; ".join(
-        f"{bits} bit{'s' * (bits > 1)} a number {', '.join(map(str, line))}" for bits, line in mine.items()
+        f"{bits} bit{'s' * (bits > 1)} per number {', '.join(map(str, line))}" for bits, line in mine.items()
     ) + f"; Figure 4 {', '.join(map(str, paper))}."
 
 
@@ -195,9 +183,9 @@ def width_table() -> Styler:
     """The least widths of Figure 4, and the bits that each of their numbers would have to carry."""
     bits = measures.bits_a_number()
     names = {
-        "orders": "bits a number: all orders",
+        "orders": "bits per number: all orders",
         "Eq. 5": "up to swaps (Eq. 5)",
-        "leaves": "leaves a number",
+        "leaves": "leaves per number",
     }
     rows = [
         {"r": r, "width (Fig. 4)": int(row["width"])} | {text: row[name] for name, text in names.items()}
@@ -296,7 +284,7 @@ def what_predicts() -> tuple[Axes, str]:
         style.ticks(ax, part.index)
     first, last = ahead.index[0], ahead.index[-1]
     whole = next((times for times in ahead.index if (ahead[times:] == len(can)).all()), None)
-    then = f", on all from {whole} D" if whole else f", then {ahead[last]}"
+    then = f", on all from {whole} on" if whole else f", then {ahead[last]}"
     lead = rows["R - hops"].xs(last, level="times")
     left.set_title(f"resistance wins on {ahead[first]} of {len(can)}{then}", size=16)
     left.set_ylabel("resistance less hops")
@@ -376,7 +364,7 @@ def beside_random(times: int) -> tuple[Axes, str]:
     ax.set_xticks(range(len(names)), names)
     ax.grid(visible=False, axis="x")
     ax.legend(loc="upper left", ncols=3)
-    return ax, f"{times} D layers, gain over that of random edges: {'; '.join(said)}."
+    return ax, f"L = {times} D: gain over that of random edges: {'; '.join(said)}."
 
 
 def leading_score() -> tuple[Axes, str]:
