@@ -80,7 +80,7 @@ def two_kinds_of_squashing() -> Found:
     where="Theorem B.5, as its proof supports it",
     statement="The path sum bounds the Jacobian of the value path, attention held fixed",
     reported="C times the product of A / β₁ + I",
-    shown=LESSON + "The bound beside the Jacobian",
+    shown=LESSON + "The bound holds for fixed attention only",
     theorem=True,
     varied="sharpness, seeds, norms and slopes of ½ to 2; not depth, width or length",
 )
@@ -97,7 +97,7 @@ def bound_with_attention_fixed() -> Found:
     where="Theorem 5.1 of Barbero et al. (2024), read without “attention held fixed”",
     statement="With attention free to change, the true Jacobian can exceed the path sum",
     reported="not claimed: the authors treat attention as constant",
-    shown=LESSON + "The bound beside the Jacobian",
+    shown=LESSON + "The bound holds for fixed attention only",
     varied="sharpness and seeds; not depth, width or length",
 )
 def true_jacobian_exceeds_the_bound() -> Found:
@@ -124,7 +124,7 @@ def _ratios(column: str, scaled: bool = False) -> list[float]:
     where="Theorem B.5, as printed",
     statement="The Jacobian is at most σ_ψ^L times the printed path sum",
     reported="the proof has ∏ (σ_ψ / β₂ + 1) in place of σ_ψ^L",
-    shown=LESSON + "The bound beside the Jacobian",
+    shown=LESSON + "The bound holds for fixed attention only",
     varied="one decoder, exact: uniform attention held fixed, all norms and σ_ψ one",
 )
 def printed_constant_bounds() -> Found:
@@ -348,7 +348,7 @@ def _decays(rates: dict[int, float], matrix: torch.Tensor, slack: float = 1e-9) 
     where="Theorem 4.1",
     statement="Under the causal mask the first token takes all, and token i (from 1) decays at least like (1 - (i - 1) ε)^t",
     reported="the share of token i is at most C (1 - (i - 1) ε)^t",
-    shown=LESSON + "Masks decide where it ends",
+    shown=LESSON + "Does a window save the last tokens?",
     theorem=True,
 )
 def causal_mask_ends_at_the_first_token() -> Found:
@@ -367,7 +367,7 @@ def causal_mask_ends_at_the_first_token() -> Found:
     where="Theorem 4.2",
     statement="A sliding window has the same limit, only more slowly",
     reported="P ≤ C (1 - (j - 1) ε^k)^(t / 2k), k = ⌈(N - 1)/(w - 1)⌉",
-    shown=LESSON + "Masks decide where it ends",
+    shown=LESSON + "Does a window save the last tokens?",
     theorem=True,
 )
 def window_has_the_same_limit() -> Found:
@@ -396,7 +396,7 @@ def window_has_the_same_limit() -> Found:
     where="Theorem 4.3",
     statement="Under a prefix mask the prefix takes all, and each of its tokens keeps a share",
     reported="P(z_i ∈ [K]) → 1, lim inf P(z_i = k) ≥ κ > 0",
-    shown=LESSON + "Masks decide where it ends",
+    shown=LESSON + "Does a window save the last tokens?",
     theorem=True,
 )
 def prefix_takes_all() -> Found:
@@ -419,7 +419,7 @@ def prefix_takes_all() -> Found:
     where="Lemma 4.4",
     statement="Under a decay mask with bounded logits one layer's attention decays like e^(-c Δ) with the distance Δ",
     reported="between two multiples of e^(-c Δ)",
-    shown=LESSON + "Masks decide where it ends",
+    shown=LESSON + "Does a window save the last tokens?",
     theorem=True,
     varied="ten random maps of 64 tokens with logits within ±1, c = 0.3; not c",
 )
@@ -440,7 +440,7 @@ def decay_mask_decays() -> Found:
     where="Theorem 4.5",
     statement="Under a decay mask the most influential token is about t / (e^c - 1) away",
     reported="x* = t / (e^c - 1), with c for the paper's m",
-    shown=LESSON + "Decay moves the peak, and does not keep it",
+    shown=LESSON + "A decay mask puts the peak in between",
     theorem=True,
 )
 def critical_distance_of_decay() -> Found:
@@ -460,7 +460,7 @@ def critical_distance_of_decay() -> Found:
     where="Lemma 4.6",
     statement="Two-dimensional RoPE with a slow rotation makes attention decay with distance",
     reported="like exp(-const · x² θ²), while the angles stay below π",
-    shown=LESSON + "Masks decide where it ends",
+    shown=LESSON + "Does a window save the last tokens?",
     theorem=True,
 )
 def slow_rotation_decays() -> Found:
