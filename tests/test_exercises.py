@@ -324,6 +324,12 @@ def test_whole_numbers_of_any_size_are_an_answer():
         compare("f", lambda: np.array([{}, 1], dtype=object), lambda: [1.0, 1.0], [Case("", ())])
 
 
+@pytest.mark.parametrize("number", range(1, 7))
+def test_progress_names_the_ten_in_their_order(number):
+    said = importlib.import_module(f"helpers.chapter{number}.checks").progress().data
+    assert re.findall(r"<li>[^<]*?: (\d\.\d+) ", said) == [f"{number}.{k}" for k in range(1, 11)]
+
+
 def test_progress_and_predictions():
     reasons = {"up": "It goes down.", "down": "It does."}
     assert checks.choice("prediction", "down", reasons, "down") == Right("It does.")

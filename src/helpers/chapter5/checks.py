@@ -1,9 +1,9 @@
 """What is behind the exercises of chapter 5."""
 
+import functools
 import math
 import re
 import sys
-from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from helpers import checks, rope
 from helpers.chapter5 import figures
 from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
 
-progress = partial(checks.progress, globals().values())  # of all exercises of this module
+progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
 
 
 def _cases(*texts: str) -> list[Case]:
