@@ -294,6 +294,17 @@ def test_run_all_gives_no_answer_away(monkeypatch):
     assert "42" in check.solution(1)._repr_html_()
 
 
+def test_a_built_page_marks_nothing_that_nobody_could_fill_in(monkeypatch):
+    check = Exercise("0.0", "Add", lambda a: checks.number("a", a) and Right("Yes."))
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    assert check(...)._repr_html_() == "<p>The check runs in the notebook, on your answer.</p>"
+    assert "○ not tried: 0.0 Add" in checks.progress([check]).data
+    assert "✗" in repr(check("a word")), "an answer that is wrong is marked there, too"
+    monkeypatch.delenv("HELPERS_STILL")
+    assert "still empty" in check(...)._repr_html_()
+    assert "✗ not yet: 0.0 Add" in checks.progress([check]).data
+
+
 def test_only_the_stub_is_called_empty():
     def stub(x):
         raise NotImplementedError

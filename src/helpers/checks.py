@@ -36,6 +36,10 @@ class Guessed(Wrong):
     """What comes instead of what the learner predicted: a guess is no mistake, and is not marked as one."""
 
 
+class Empty(Wrong):
+    """Nothing was filled in."""
+
+
 class Right(NamedTuple):
     """What the learner's answer does, in a sentence, and what to draw with it (called once the check is through)."""
 
@@ -60,14 +64,22 @@ class Case(NamedTuple):
 class Verdict:
     """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
 
-    A prediction that does not come true is `guessed`: told, and not marked. One on the book's own answer is `quiet`: it says only whether that passes, so that "Run all" gives nothing away. On the
-    built page, where it stands in a fold, it says all.
+    A prediction that does not come true is `guessed`: told, and not marked. One on the book's own answer is `quiet`: it
+    says only whether that passes, so that "Run all" gives nothing away; on the built page, where it stands in a fold, it
+    says all. There, where nobody can fill anything in, an `empty` answer is `untried`: no mark, and where the check runs.
     """
 
     def __init__(
-        self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, guessed: bool = False
+        self,
+        right: bool,
+        sentence: str,
+        picture: HTML | None = None,
+        quiet: bool = False,
+        guessed: bool = False,
+        empty: bool = False,
     ):
         self.right, self.sentence, self.picture, self.guessed = right, sentence, picture, guessed
+        self.untried = empty and compute.building()
         self.quiet = quiet and right and not compute.building()
 
     def __bool__(self) -> bool:
@@ -81,10 +93,12 @@ class Verdict:
     def __repr__(self) -> str:
         if self.quiet:
             return "The book's answer passes this check."
+        if self.untried:
+            return "The check runs in the notebook, on your answer."
         return f"{self.mark}: {self.sentence}"
 
     def _repr_html_(self) -> str:
-        if self.quiet:
+        if self.quiet or self.untried:
             return f"<p>{self!r}</p>"
         colour = "#00805c" if self.right else "#767676" if self.guessed else "#d55e00"
         box = f"border-left:.3em solid {colour};padding:.4em .8em;margin:.3em 0"
@@ -114,7 +128,7 @@ class Exercise:
                 right = self.check(*answers)
             return Verdict(True, right.sentence, right.picture() if right.picture else None, quiet)
         except Wrong as wrong:
-            return Verdict(False, str(wrong), guessed=isinstance(wrong, Guessed))
+            return Verdict(False, str(wrong), guessed=isinstance(wrong, Guessed), empty=isinstance(wrong, Empty))
 
 
 def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callable[..., Right]], Exercise]:
@@ -123,7 +137,7 @@ def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callabl
 
 
 def _state(verdict: Verdict | None) -> str:
-    if verdict is None:
+    if verdict is None or verdict.untried:
         return "○ not tried"
     return "✓ right" if verdict else "○ guessed otherwise" if verdict.guessed else "✗ not yet"
 
@@ -218,7 +232,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
     """
     name = call.partition("(")[0]
     if answer is ...:
-        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
     if not callable(answer):
         raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
     mine = _copied(arguments)
@@ -228,7 +242,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
         raise
     except Exception as error:
         if isinstance(error, NotImplementedError) and not error.args and _raised_by(answer, error):  # not by torch
-            raise Wrong(f"{name} is still empty: write it, then run the check again.") from None
+            raise Empty(f"{name} is still empty: write it, then run the check again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{_own_line(answer, error)}") from None
     if result is None:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
@@ -247,7 +261,7 @@ def number(name: str, answer: Any) -> float:
         Wrong: it is empty or no number.
     """
     if answer is ...:
-        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
     try:
         value = float(answer)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -264,7 +278,7 @@ def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Ri
         Wrong: it is empty, none of these, or not the right one; of a "prediction" that is `Guessed`.
     """
     if answer is ...:
-        raise Wrong(f"{name} is still empty: predict first, then compute.")
+        raise Empty(f"{name} is still empty: predict first, then compute.")
     if not isinstance(answer, Hashable) or answer not in reasons:
         raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
     if answer != right:
@@ -279,7 +293,7 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
         Wrong: it is empty or not so many pairs.
     """
     if answer is ...:
-        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
     what = "a pair of nodes" if count == 1 else f"{count} pairs of nodes"
     try:
         pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]

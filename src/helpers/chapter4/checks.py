@@ -13,7 +13,7 @@ from torch import Tensor
 
 from helpers import checks, collapse, counting, data, significance
 from helpers.chapter4 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
+from helpers.checks import Case, Empty, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -28,7 +28,7 @@ def _cases(*texts: str) -> list[Case]:
 def _string(name: str, answer: Any) -> str:
     """A string of zeros and ones, from a string or from the signs in any container."""
     if answer is ...:
-        raise Wrong(f"{name} is still empty: fill it in, then run the check again.")
+        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
     try:
         text = str(answer) if isinstance(answer, str) else "".join(str(int(sign)) for sign in answer)
     except (TypeError, ValueError):
