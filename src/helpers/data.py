@@ -3,6 +3,7 @@
 import contextlib
 import difflib
 import errno
+import functools
 import hashlib
 import os
 import shutil
@@ -56,6 +57,16 @@ def table(name: str) -> pd.DataFrame:
         near = ", ".join(difflib.get_close_matches(str(name), known, 3, cutoff=0))
         raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.said(name)}")
     return pd.read_csv(folder() / f"{name}.csv", comment="#")
+
+
+@functools.cache
+def prose() -> str:
+    """The course's own prose, `data/prose.txt`.
+
+    >>> len(prose()) > 3000
+    True
+    """
+    return (folder() / "prose.txt").read_text(encoding="utf-8")
 
 
 def sha256(path: str | Path) -> str:

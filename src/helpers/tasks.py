@@ -342,12 +342,12 @@ class Language:
     @property
     def vocabulary(self) -> tuple[str, ...]:
         """The text of each token."""
-        return (PAD, *sorted(set(_prose())))
+        return (PAD, *sorted(set(data.prose())))
 
     @property
     def characters(self) -> str:
         """The part of the text."""
-        text = _prose()
+        text = data.prose()
         cut = 4 * len(text) // 5
         return text[:cut] if self.part == "training" else text[cut:]
 
@@ -367,13 +367,8 @@ class Language:
 
 
 @cache
-def _prose() -> str:
-    return (data.folder() / "prose.txt").read_text(encoding="utf-8")
-
-
-@cache
 def _numbers(text: str) -> Int[Tensor, " n"]:
-    number = {character: place for place, character in enumerate(sorted(set(_prose())), 1)}
+    number = {character: place for place, character in enumerate(sorted(set(data.prose())), 1)}
     return torch.tensor([number[character] for character in text])
 
 

@@ -226,7 +226,7 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     Raises:
         ValueError: more tokens than the prose has.
     """
-    prose = probe.encode(model, (data.folder() / "prose.txt").read_text(encoding="utf-8"))
+    prose = probe.encode(model, data.prose())
     apart = min(APART, (len(prose) - n + 1) // (STRETCHES - 1))
     if apart < 1:
         raise ValueError(f"n must be at most {len(prose) + 2 - STRETCHES}, not {n}")

@@ -69,7 +69,7 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
     """The model's first token and the next `tokens` - 1 of the course's own prose (`data/prose.txt`)."""
-    ids = probe.encode(model, (data.folder() / "prose.txt").read_text())
+    ids = probe.encode(model, data.prose())
     return torch.cat([probe.first_token(model), ids[start : start + tokens - 1]])
 
 
@@ -404,7 +404,9 @@ def silenced_table(model: LanguageModel, found: Heads) -> pd.DataFrame:
     return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
 
 
-def silenced_in(model: LanguageModel, found: Heads, start: int, threshold: float, where: str) -> dict[str, float]:
+def silenced_in(
+    model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
+) -> dict[str, float]:
     """Loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
 
     The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
@@ -413,7 +415,7 @@ def silenced_in(model: LanguageModel, found: Heads, start: int, threshold: float
     heads = silenced_heads(found, threshold, where)
     plain = probe.loss(model, ids)
     row = {"heads": int(heads.sum()), "plain": round(plain, 4)}
-    for name, pairs in quarters_of_pairs(half).items():
+    for name, pairs in quarters_of_pairs(half, controls).items():
         with probe.altered(model, silence(pairs, half, heads)):
             row[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
     return row

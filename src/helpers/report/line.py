@@ -51,7 +51,14 @@ def parser() -> argparse.ArgumentParser:
 
 def one(model: str, out: str, device: str, dtype: str, budget: str, only: str) -> sweep.Setting:
     """A report as a run of `helpers.sweep`: where it lies, and how long it took."""
-    files = runner.run(model, out, sections=only.split() or None, say=_say, **_chosen(device, dtype, budget))
+    whose = Path(model).name
+    files = runner.run(
+        model,
+        out,
+        sections=only.split() or None,
+        say=lambda said: _say(f"{whose}: {said}"),
+        **_chosen(device, dtype, budget),
+    )
     report = store.read(files.numbers)
     return {"page": files.page.name, "peak_gb": round(report["peak_bytes"] / 1e9, 2)}
 

@@ -230,11 +230,17 @@ def _foot(reports: Sequence[dict]) -> str:
         spent = "; ".join(f"{found['title']} {found['seconds']:.0f} s" for found in each["sections"].values())
         parts.append(
             f"<p><strong>{text.escape(model['name'])}</strong>: <code>{text.escape(each['command'])}</code>, {text.escape(each['made'])}, "
-            f"{each['seconds']:.0f} s, at most {each['peak_bytes'] / 1e9:.1f} GB, on {text.escape(model['device'])}; seed "
+            f"{each['seconds']:.0f} s, at most {each['peak_bytes'] / 1e9:.1f} GB, on {text.escape(model['device'])}{_threads(each)}; seed "
             f"{each['settings']['seed']}; {text.escape(versions)}. SHA-256 of the configuration {model['configuration_sha256'][:16]}…, of the "
             f"weights' sums {model['weights_sha256'][:16]}…. <small>{text.escape(spent)}.</small></p>"
         )
     return f'<h2 id="made">How it was made</h2>\n{"".join(parts)}\n<p>All numbers are in the JSON of the report.</p>'
+
+
+def _threads(report: dict) -> str:
+    """How many threads: the last bits of sums depend on it, and in few bits more than these."""
+    count = report["settings"].get("threads")
+    return f", {count} thread{'s' * (count > 1)}" if count else ""
 
 
 def comparison(reports: Sequence[dict]) -> str:

@@ -62,52 +62,53 @@ def choose(
 def estimate(section: Section, plan: Plan, subject: Subject, second_a_token: float) -> float:
     """About how many seconds a section takes."""
     tokens = section.cost(plan, subject)
-    costs = [CLAIM_TOKENS.get(name, 0) for name in section.claims if not (subject.committed and name in COMMITTED)]
+    needs = [NEEDS.get(name, Need()) for name in section.claims]
+    costs = [need.tokens for need in needs if not (subject.committed and need.committed)]
     tokens += sum(cost for cost in costs if cost <= plan.claims)
     return 0.3 + OVERHEAD * tokens * second_a_token
 
 
-# tokens that claims send through the model beside what their section has read, and the longest text that they need
-CLAIM_TOKENS = {
-    "first_token_is_a_sink": 64 * 18, "repeated_tokens_have_no_sink": 1, "sink_values_are_small": 48 * 14,
-    "massive_activations_go_with_the_sink": 128 * 210, "sinks_slow_mixing": 128 * 70, "hiding_the_sink_breaks_the_model": 128 * 70,
-    "early_tokens_have_more_influence": 48 * 14 * 30, "primacy_is_topology_recency_is_learned": 9000, "valley_survives_training": 9000,
-    "rollout_is_no_jacobian": 9000, "low_precision_is_worse": 3 * 2048, "direction_of_rounding_decides": 6000, "ones_collapse": 550,
-    "varied_digits_delay_collapse": 4500, "varied_digits_still_fall": 2500, "merging_alleviates_collapse": 2500,
-    "commas_prevent_collapse": 3300, "collapse_in_type_1": 600, "first_digit_is_easier": 2400, "hint_helps": 2600,
-    "alternation_helps": 2600, "groups_help": 2600, "prompt_order_matters": 5200, "guesses_are_round": 60_000,
-    "first_layers_previous_last_diagonal": 600, "slashes_survive_random_tokens": 1000, "fast_pairs_are_noise": 119 * 13 * 8,
-    "fast_pairs_serve_places": 6000, "fast_pairs_make_the_slash": 300,
-}  # fmt: skip
-# claims whose numbers lie in tables of the course for the embedded model
-COMMITTED = {
-    "massive_activations_go_with_the_sink", "sinks_slow_mixing", "hiding_the_sink_breaks_the_model",
-    "early_tokens_have_more_influence", "primacy_is_topology_recency_is_learned", "valley_survives_training",
-    "rollout_is_no_jacobian", "low_precision_is_worse", "direction_of_rounding_decides", "fast_pairs_are_noise",
-    "fast_pairs_serve_places", "guesses_are_round",
-}  # fmt: skip
-LONGEST = {  # tokens
-    "ones_collapse": 514, "varied_digits_delay_collapse": 504, "varied_digits_still_fall": 504, "commas_prevent_collapse": 640,
-    "collapse_in_type_1": 640, "low_precision_is_worse": 64, "direction_of_rounding_decides": 64,
-    "first_digit_is_easier": 430, "hint_helps": 430, "alternation_helps": 430, "groups_help": 430, "prompt_order_matters": 430,
-    "merging_alleviates_collapse": 260, "guesses_are_round": 2000, "first_token_is_a_sink": 64, "repeated_tokens_have_no_sink": 64,
-    "massive_activations_go_with_the_sink": 128, "sinks_slow_mixing": 128, "hiding_the_sink_breaks_the_model": 128,
-    **dict.fromkeys(
-        ["sink_values_are_small", "early_tokens_have_more_influence", "primacy_is_topology_recency_is_learned",
-         "valley_survives_training", "rollout_is_no_jacobian"], 48,
-    ),
-}  # fmt: skip
-EXACT = {  # distances that are smaller than the rounding of 16 bits
-    "ones_collapse", "varied_digits_delay_collapse", "varied_digits_still_fall", "commas_prevent_collapse",
-    "merging_alleviates_collapse", "collapse_in_type_1", "low_precision_is_worse", "direction_of_rounding_decides",
-}  # fmt: skip
-COPIES = {  # bytes a parameter of another copy: in 16 bits, or with random weights
-    "low_precision_is_worse": 2, "direction_of_rounding_decides": 2,
-    **dict.fromkeys(
-        ["early_tokens_have_more_influence", "primacy_is_topology_recency_is_learned", "valley_survives_training",
-         "rollout_is_no_jacobian"], 4,
-    ),
-}  # fmt: skip
+class Need(NamedTuple):
+    """What a claim needs of a model beside what its section has read."""
+
+    tokens: int = 0  # that it sends through the model
+    longest: int = 256  # tokens of its longest text
+    committed: bool = False  # its numbers lie in a table of the course for the embedded model
+    exact: bool = False  # it measures distances that are smaller than the rounding of 16 bits
+    copy: int = 0  # bytes a parameter of another copy: in 16 bits, or with random weights
+
+
+NEEDS = {
+    "first_token_is_a_sink": Need(tokens=64 * 18, longest=64),
+    "repeated_tokens_have_no_sink": Need(tokens=1, longest=64),
+    "sink_values_are_small": Need(tokens=48 * 14, longest=48),
+    "massive_activations_go_with_the_sink": Need(tokens=128 * 210, longest=128, committed=True),
+    "early_tokens_have_more_influence": Need(tokens=48 * 14 * 30, longest=48, committed=True, copy=4),
+    "primacy_is_topology_recency_is_learned": Need(tokens=9000, longest=48, committed=True, copy=4),
+    "valley_survives_training": Need(tokens=9000, longest=48, committed=True, copy=4),
+    "rollout_is_no_jacobian": Need(tokens=9000, longest=48, committed=True, copy=4),
+    "sinks_slow_mixing": Need(tokens=128 * 70, longest=128, committed=True),
+    "hiding_the_sink_breaks_the_model": Need(tokens=128 * 70, longest=128, committed=True),
+    "low_precision_is_worse": Need(tokens=3 * 2048, longest=64, committed=True, exact=True, copy=2),
+    "direction_of_rounding_decides": Need(tokens=6000, longest=64, committed=True, exact=True, copy=2),
+    "ones_collapse": Need(tokens=550, longest=514, exact=True),
+    "varied_digits_delay_collapse": Need(tokens=4500, longest=504, exact=True),
+    "varied_digits_still_fall": Need(tokens=2500, longest=504, exact=True),
+    "commas_prevent_collapse": Need(tokens=3300, longest=640, exact=True),
+    "merging_alleviates_collapse": Need(tokens=2500, longest=260, exact=True),
+    "collapse_in_type_1": Need(tokens=600, longest=640, exact=True),
+    "first_digit_is_easier": Need(tokens=2400, longest=430),
+    "hint_helps": Need(tokens=2600, longest=430),
+    "alternation_helps": Need(tokens=2600, longest=430),
+    "groups_help": Need(tokens=2600, longest=430),
+    "prompt_order_matters": Need(tokens=5200, longest=430),
+    "guesses_are_round": Need(tokens=60_000, longest=2000, committed=True),
+    "first_layers_previous_last_diagonal": Need(tokens=600),
+    "slashes_survive_random_tokens": Need(tokens=1000),
+    "fast_pairs_make_the_slash": Need(tokens=300),
+    "fast_pairs_are_noise": Need(tokens=119 * 13 * 8, committed=True),
+    "fast_pairs_serve_places": Need(tokens=6000, committed=True),
+}
 
 
 def run(
@@ -148,7 +149,14 @@ def run(
     facts, target = subject.facts(), where / slug(subject.short)
     parts = target.with_name(f".{target.name}.parts")
     plan, costs = choose(subject, limit, names, _begun(parts, [budget, dtype]))
-    settings = {"plan": plan.name, "budget": budget, "dtype": dtype, "seed": SEED, "sections": names}
+    settings = {
+        "plan": plan.name,
+        "budget": budget,
+        "dtype": dtype,
+        "seed": SEED,
+        "threads": torch.get_num_threads(),
+        "sections": names,
+    }
     key = hashlib.sha256(json.dumps([FORMAT, facts, plan, versions()], sort_keys=True).encode()).hexdigest()
     kept = {each: found for each in names if (found := _part(parts, each, key))}
     left = [each for each in names if each not in kept]
@@ -308,20 +316,21 @@ def sentence(error: Exception) -> str:
 
 def left_out(name: str, subject: Subject, plan: Plan) -> str | None:
     """Why a claim is not measured on this model, or None."""
-    free, longest = subject.committed and name in COMMITTED, LONGEST.get(name, 256)
-    if not free and CLAIM_TOKENS.get(name, 0) > plan.claims:
+    need = NEEDS.get(name, Need())
+    free = subject.committed and need.committed
+    if not free and need.tokens > plan.claims:
         return "left out for the budget"
     if subject.trained:
         return "this is about language models, and the model is a checkpoint of the course, which has the tokens of its task"
-    if longest > subject.context:
-        return f"this takes a text of {longest:,} tokens, and the context is {subject.context:,}"
+    if need.longest > subject.context:
+        return f"this takes a text of {need.longest:,} tokens, and the context is {subject.context:,}"
     if CLAIMS[name].chapter == 5 and (why := subject.hides):
         return why
-    if name in EXACT and subject.dtype not in ("fp32", "fp64"):
+    if need.exact and subject.dtype not in ("fp32", "fp64"):
         return f"this takes exact states, and the model is in {subject.dtype}: its rounding would be measured"
-    if name in COPIES and not free:
-        needed = subject.parameters * COPIES[name]
-        here = subject.model.model.device if name in EXACT else torch.device("cpu")
+    if need.copy and not free:
+        needed = subject.parameters * need.copy
+        here = subject.model.model.device if need.exact else torch.device("cpu")
         if needed > free_memory(here):
             return f"this takes another copy of the model, {needed / 1e9:.1f} GB of memory, and there is less"
     return None

@@ -153,6 +153,7 @@ def _sinks():
         text = layers["text"]
         layers["uniform"] = torch.full_like(text, uniform)
         ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
+        style.counted(ax)
         ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
         row = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "yes")
         values, giant = numbers["values"], numbers["giant"]
@@ -274,8 +275,9 @@ def _hiding():
              "first token hidden from the start (nats)": float(early.mean()),
              f"token {measures2.CONTROL} hidden from token 25 on (nats)": float(control.mean())},
             NOTE if leans else FINE,
-            f"its first token taken out of view at token 25 costs {number(float(late.mean()))} nats"
-            + (": a cache that drops old tokens must keep it" if leans else ""),
+            f"its first token taken out of view at token 25 costs {number(float(late.mean()))} nats: a cache that drops old tokens "
+            "must keep it" if leans
+            else f"its first token taken out of view at token 25 changes the loss by {number(float(late.mean()))} nats",
         )  # fmt: skip
 
     return measure, tell
@@ -736,7 +738,8 @@ def rotary(subject: Subject) -> dict[str, Tensor]:
 def _silenced():
     def measure(subject: Subject, plan: Plan) -> Numbers:
         subject.needs(plan.prose)
-        model, half = subject.model, len(rotating(subject))
+        model = subject.model
+        rotating(subject)
         ids = prose(model, plan.prose)
         found = {
             "plain": probe.loss(model, ids),
@@ -754,7 +757,7 @@ def _silenced():
             }
         else:
             heads = _only(probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash)
-            found |= _inside_and_outside(model, heads, half, measures5.TEXTS[: max(1, min(plan.texts, 4))])
+            found |= _inside_and_outside(model, heads, measures5.TEXTS[: max(1, min(plan.texts, 4))])
         return plain(found)
 
     def tell(numbers: Numbers, name: str) -> Told:
@@ -791,20 +794,16 @@ def _silenced():
     return measure, tell
 
 
-def _inside_and_outside(model, heads: measures5.Heads, half: int, starts: tuple[int, ...]) -> Numbers:
+def _inside_and_outside(model, heads: measures5.Heads, starts: tuple[int, ...]) -> Numbers:
     """Loss added by silencing each quarter in heads that look at a place, in the others, and in as many of these."""
-    chosen = {where: measures5.silenced_heads(heads, 0.15, where) for where in measures5.PLACES}
-    if not bool(chosen["inside"].any()):
+    if not bool(measures5.silenced_heads(heads, 0.15, "inside").any()):
         return {"where": None, "heads": {"inside": 0}, "from": None}
-    texts = [measures5.prose(model, measures5.TEXT_TOKENS, start) for start in starts]
-    added: dict = {where: {} for where in chosen}
-    plain_losses = [probe.loss(model, ids) for ids in texts]
-    for where, mask in chosen.items():
-        for band, name in enumerate(measures5.BAND_NAMES):
-            with probe.altered(model, measures5.silence(measures5.band(band, half), half, mask)):
-                losses = [probe.loss(model, ids) for ids in texts]
-            added[where][name] = sum(a - b for a, b in zip(losses, plain_losses, strict=True)) / len(texts)
-    return {"where": added, "heads": {where: int(mask.sum()) for where, mask in chosen.items()}, "from": None}
+    added, counts = {}, {}
+    for where in measures5.PLACES:
+        rows = pd.DataFrame([measures5.silenced_in(model, heads, start, 0.15, where, controls=0) for start in starts])
+        added[where] = rows[list(measures5.BAND_NAMES)].mean().to_dict()
+        counts[where] = int(rows["heads"][0])
+    return {"where": added, "heads": counts, "from": None}
 
 
 @section(

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from helpers import compute, data, models, probe
+from helpers import compute, models, probe
+from helpers.chapter5 import measures
 from helpers.models import LanguageModel
 from helpers.report import trained
 
@@ -296,10 +297,10 @@ def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
     Raises:
         ValueError: the tokenizer makes too few of it, or has no first token.
     """
-    ids = probe.encode(model, (data.folder() / "prose.txt").read_text(encoding="utf-8"))
-    if len(ids) < tokens - 1:
-        raise ValueError(f"the course's prose has {len(ids)} tokens here, and {tokens - 1} are needed")
-    return torch.cat([probe.first_token(model), ids[: tokens - 1]])
+    ids = measures.prose(model, tokens)
+    if len(ids) < tokens:
+        raise ValueError(f"the course's prose has {len(ids) - 1} tokens here, and {tokens - 1} are needed")
+    return ids
 
 
 SEED = 0  # of all that is drawn
