@@ -585,12 +585,17 @@ def test_titles_and_answers_follow_the_table(instead):
     assert "**" not in figures.opens(rows)[1]
     maps = comparison.noises(rows)
     assert f"**{maps.agree.min():.0%} to {maps.agree.max():.0%}**" in figures.outcome(rows)
+    assert (maps.agree > 0.5).all(), "what the lesson's answer says"
+    assert (maps.answer < maps.left).all(), "what the lesson's answer says"
+    assert (maps.high < 1).all(), "what the lesson's answer says"
+    assert comparison.beside(rows, entries.MIXED, "NoPE", "retrieval").verdict == protocol.EQUAL
+    assert "nothing added to it is better" in figures.answer(rows)
     assert f"**{maps.gain.min():.2f} to {maps.gain.max():.2f}**" in figures.outcome(rows)
     assert f"H1 nowhere; H2 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H3 nowhere" in figures.outcome(
         rows
     )
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
-    assert "At both: **ALiBi**" in figures.answer(won)
+    assert "times the trained length: **ALiBi**" in figures.answer(won)
     assert "ALiBi opens both" in figures.opens(won)[0].get_suptitle()
     assert f"H1 {figures.NAMES['retrieval']} and {figures.NAMES['last']}; H2 nowhere" in figures.outcome(won)
     assert figures.judge(won)["H1"] == {"retrieval": "holds: ALiBi", "last": "holds: ALiBi"}

@@ -24,7 +24,7 @@ LESSON = "6-differential-transformer/lesson#"
     where="abstract; section 2.1",
     statement="Subtracting a second attention map cancels noise",
     reported="as a differential amplifier does",
-    shown=LESSON + "First the case that should fail: independent noise",
+    shown=LESSON + "Two unrelated noises: smaller or larger?",
 )
 def subtraction_cancels_noise() -> Found:
     shares = {}
@@ -61,7 +61,7 @@ def half_of_lambda_is_the_threshold() -> Found:
 @claim(
     statement="Summed with its signs, the noise of a difference looks small even when nothing cancels",
     reported="a row sums to 1 - λ",
-    shown=LESSON + "What a sum of signed weights does not say",
+    shown=LESSON + "A signed sum hides the noise",
 )
 def signed_sums_hide_noise() -> Found:
     table = measures.counted()
@@ -81,7 +81,7 @@ def signed_sums_hide_noise() -> Found:
     where="section 2.1 and appendix on the gradient flow",
     statement="With the fixed scale 1 - λ_init the gradients stay those of a Transformer",
     reported="proved up to constant factors",
-    shown=LESSON + "At the start of training",
+    shown=LESSON + "Does the scale keep the gradients a Transformer's?",
 )
 def gradients_stay_aligned() -> Found:
     table = measures.gradient_setups()
@@ -115,7 +115,7 @@ def two_plain_heads() -> Found:
     where="Table 2",
     statement="DIFF retrieves more of several needles than a Transformer",
     reported="0.85 against 0.55 with six needles",
-    shown=LESSON + "Reported: retrieval",
+    shown=LESSON + "Six needles: 0.85 found against 0.55",
 )
 def more_needles() -> Found:
     table = data.table("reported/differential_retrieval")
@@ -131,7 +131,7 @@ def more_needles() -> Found:
     where="Table 3",
     statement="DIFF attends more to the answer and less to noise",
     reported="answer 0.27 to 0.40 against 0.03 to 0.09, noise 0.01 to 0.02 against 0.49 to 0.54",
-    shown=LESSON + "Reported: attention to the answer, and to noise",
+    shown=LESSON + "Where is the rest of the attention?",
 )
 def more_answer_less_noise() -> Found:
     mean = data.table("reported/differential_attention_mass").mean()
@@ -150,7 +150,7 @@ def more_answer_less_noise() -> Found:
     where="Table 5",
     statement="DIFF has smaller activation outliers",
     reported="largest logit 38.8 against 318.0, largest hidden activation 1688.2 against 3608.6",
-    shown=LESSON + "Reported: activation outliers",
+    shown=LESSON + "Reported: logits eight times smaller",
 )
 def fewer_outliers() -> Found:
     table = data.table("reported/differential_outliers").pivot(index="activation", columns="model", values="largest")
@@ -164,7 +164,7 @@ def fewer_outliers() -> Found:
     where="Table 6",
     statement="Where λ starts hardly matters",
     reported="validation loss 3.062, 3.065 and 3.066",
-    shown=LESSON + "Reported: ablations",
+    shown=LESSON + "Without its norm DIFF loses more than it gains",
 )
 def start_of_lambda_hardly_matters() -> Found:
     loss = data.table("reported/differential_ablations").set_index("model").loss
@@ -181,7 +181,7 @@ def start_of_lambda_hardly_matters() -> Found:
     where="Table 6",
     statement="Head-wise normalisation matters",
     reported="3.122 without it, 3.062 with it, Transformer 3.087; the authors see unstable training",
-    shown=LESSON + "Reported: ablations",
+    shown=LESSON + "Without its norm DIFF loses more than it gains",
 )
 def head_norm_matters() -> Found:
     loss = data.table("reported/differential_ablations").set_index("model").loss
@@ -211,7 +211,7 @@ def _scaling(name: str, quantity: str, what: str) -> None:
         where="sections on scaling",
         statement=f"DIFF reaches a Transformer's loss with about 63 % of the {what}",
         reported=f"{value[quantity]:.1%}",
-        shown=LESSON + "Reported: the same loss for less",
+        shown=LESSON + "Without its norm DIFF loses more than it gains",
     )(measure)
 
 
@@ -227,7 +227,7 @@ _scaling("fewer_tokens", "share of tokens", "tokens")
     where="abstract, point 1",
     statement="Negative attention makes a head more expressive",
     reported="one of three causes of the gain",
-    shown=LESSON + "The critics",
+    shown=LESSON + "The critics: negative weights, not cancelled noise",
 )
 def negative_attention_reaches_further() -> Found:
     plain, half, full = (measures.reach(lam) for lam in (0.0, 0.5, 1.0))
@@ -244,7 +244,7 @@ def negative_attention_reaches_further() -> Found:
     where="abstract, points 2 and 3",
     statement="The gain is due to less similar heads and easier learning, not to cancelled noise",
     reported="measured in trained models",
-    shown=LESSON + "The critics",
+    shown=LESSON + "The critics: negative weights, not cancelled noise",
 )
 def learning_rather_than_noise() -> Found:
     own = measures.gradient_setups()["norm and scale"]
@@ -260,7 +260,7 @@ def learning_rather_than_noise() -> Found:
     where="the formula",
     statement="With one more in the denominator a head can say nothing",
     reported="weights go to 0 as all logits go to minus infinity",
-    shown=LESSON + "Twelve maps, the same logits",
+    shown=LESSON + "Twelve maps: who stays, who goes quiet?",
 )
 def off_by_one_can_say_nothing() -> Found:
     low = {n: float(attention.softmax_off_by_one(torch.full((n,), -4.0)).sum()) for n in (16, 256, 4096)}
@@ -275,7 +275,7 @@ def off_by_one_can_say_nothing() -> Found:
     where="the formula",
     statement="Logits times s ln n keep the peak however long the context gets",
     reported="softmax fades, SSMax does not",
-    shown=LESSON + "Twelve maps, the same logits",
+    shown=LESSON + "Twelve maps: who stays, who goes quiet?",
 )
 def scalable_softmax_keeps_the_peak() -> Found:
     found = {}

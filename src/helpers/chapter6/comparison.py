@@ -120,7 +120,8 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
 
     Returns:
         a row an entry that learned: the layer; cosine, what it needs, the share of heads and questions that have it, what
-        signal over noise is multiplied by (gain) with its 95 % interval over seeds (low, high): means over seeds.
+        the subtraction multiplies by: the noise (left), the answer, and signal over noise (gain) with its 95 % interval
+        over seeds (low, high): means over seeds.
     """
     rows = table() if rows is None else rows
     found = {}
@@ -129,13 +130,20 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         if len(here) < 2:
             continue
         layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
-        means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree")}
+        means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree", "left")}
+        means["answer"] = float((here[f"gain_{layer}"] * here[f"left_{layer}"]).mean())
         found[name] = (
             {"layer": layer}
             | means
             | dict(zip(("gain", "low", "high"), significance.interval(here[f"gain_{layer}"]), strict=True))
         )
     return pd.DataFrame(found).T.rename_axis("entry")
+
+
+def beside(rows: pd.DataFrame, entry: str, other: str, task: str) -> pd.Series:
+    """The row of `compare` for an entry at a task, against another one than its own reference."""
+    against = dict.fromkeys(rows.entry, BASELINE) | {entry: other}
+    return compare(rows[rows.task == task], against=against).set_index("entry").loc[entry]
 
 
 def rank_correlation(

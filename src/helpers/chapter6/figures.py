@@ -645,43 +645,76 @@ def _held(won: pd.DataFrame) -> str:
 
 
 def outcome(rows: pd.DataFrame) -> str:
-    """What the race measured: whether the noises of two maps agree, and which hypotheses hold where."""
+    """What the race measured: whether the noises of two maps agree, what the subtraction takes, which hypotheses hold."""
     maps, judged = comparison.noises(rows), judge(rows)
-    agree, gain = ((maps[name].min(), maps[name].max()) for name in ("agree", "gain"))
+    left, answer, gain = (_span(maps[name]) for name in ("left", "answer", "gain"))
+    low, high = (f"{value:.0%}" for value in (maps.agree.min(), maps.agree.max()))
     held = {key: [NAMES[t] for t in LOOKED if judged[key][t].startswith("holds")] for key in judged}
     listed = "; ".join(f"{key} {' and '.join(tasks) or 'nowhere'}" for key, tasks in held.items())
     return (
-        f"Measured in the lab's decoders at retrieval, {LONG} tokens: the cosine suffices in **{agree[0]:.0%} to "
-        f"{agree[1]:.0%}** of the heads and questions, and the subtraction multiplies signal over noise by "
-        f"**{gain[0]:.2f} to {gain[1]:.2f}** (1 would be no change). The hypotheses hold at: {listed}."
+        f"Measured in the lab's decoders at retrieval, {LONG} tokens: in **{low} to {high}** of the heads and questions the "
+        f"noises agree enough. Still the subtraction multiplies signal over noise by **{gain}**: the noise by {left}, the "
+        f"answer by {answer}. The second map looks at the answer, too. The hypotheses hold at: {listed}. {window(rows)}"
     )
+
+
+def _span(values: pd.Series) -> str:
+    return f"{values.min():.2f} to {values.max():.2f}"
+
+
+def window(rows: pd.DataFrame) -> str:
+    """Does the entry that has both a window and no positions do better at retrieval than no positions alone?"""
+    row = comparison.beside(rows, MIXED, "NoPE", "retrieval")
+    if row.verdict not in VERDICTS:
+        return ""
+    return f"At retrieval {_plain(MIXED)} is {row.verdict} against NoPE alone, which has no window (gap {_signed(row.gap)})."
+
+
+def _plain(name: str) -> str:
+    """The name of an entry for a list: without a comma."""
+    return name.replace("RoPE, global", "RoPE / global").replace(", ", " + ")
 
 
 def answer(rows: pd.DataFrame) -> str:
     """The answer to the lab's question and to the course's."""
     won = comparison.successes(rows)
+    cells = won.set_index(["entry", "task"])
     each = {task: list(won[(won.task == task) & won.success].entry) for task in LOOKED}
     both = [name for name in each["retrieval"] if name in each["last"]]
-    cells = won.set_index(["entry", "task"])
-    listed = ", ".join(f"{NAMES[task]}: **{'; '.join(names) or 'none'}**" for task, names in each.items())
-    sharp = ", ".join(f"{name} {cells.best[name, 'retrieval']:.2f} and {cells.best[name, 'last']:.2f}" for name in both)
+    alone = {task: "; ".join(_plain(n) for n in names if n not in both) or "none" for task, names in each.items()}
+    sharp = "; ".join(f"{cells.best[name, 'retrieval']:.2f} and {cells.best[name, 'last']:.2f}" for name in both)
     more = [f"{NAMES[task]}: **{_kept(cells, task)}**" for task in _tasks(rows) if task not in LOOKED]
     return (
-        f"Remedies that keep a small decoder right in {KEPT} of the answers at {LONG} tokens, {LONG // TRAINED} "
-        f"times the trained length, and attend to the answer with more than half of the weight in the head that looks at it most: {listed}. At both: "
-        f"**{'; '.join(both) or 'none'}**" + (f" (best head: {sharp})." if both else ".")
-        + (f" Where attention was not looked at, {', '.join(more)}." if more else "") + _also(won, both, "**")
+        f"{' and '.join(NAMES[task] for task in LOOKED).capitalize()} at {LONG} tokens, {LONG // TRAINED} times the trained "
+        f"length: **{'; '.join(map(_plain, both)) or 'none'}**" + (f" (best head {sharp})." if both else ".")
+        + "".join(f" {NAMES[task].capitalize()} alone: **{names}**." for task, names in alone.items())
+        + f" Asked for: right in {KEPT}, better than the decoder without the remedy, and more than half of the attention on "
+        "the answer in the head of each question that looks at it most." + _added(won)
+        + (f" Attention not looked at, {', '.join(more)}." if more else "")
     )  # fmt: skip
 
 
-def _also(won: pd.DataFrame, both: list[str], mark: str = "") -> str:
+def _added(won: pd.DataFrame) -> str:
+    """Whether what is added to NoPE is better than NoPE, where NoPE alone is a success."""
+    here = won[won.task == "retrieval"].set_index("entry")
+    added = here[here.index.str.startswith("NoPE, ") & (here.verdict != "not learned")]
+    if not here.success.get("NoPE", False) or not len(added) or added.success.any():
+        return ""
+    best = added.right.idxmax()
+    return (
+        f" At retrieval NoPE alone is right in {here.right['NoPE']:.2f}, and nothing added to it is better by the test "
+        f"({_plain(best)} {added.right[best]:.2f})."
+    )
+
+
+def _also(won: pd.DataFrame, both: list[str]) -> str:
     """Who is as right and as sharp at both tasks, but where the decoder without the remedy is, too."""
     won = won[won.task.isin(LOOKED)]
     fine = ((won.right >= KEPT) & (won.best > SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
     names = [name for name in REMEDIES if fine.get(name, False) and name not in both]
     if not names:
         return ""
-    return f" As right and as sharp at both, though not at each better than the decoder without it: {mark}{'; '.join(names)}{mark}."
+    return f" As right and as sharp at both, though not at each better than the decoder without it: {'; '.join(names)}."
 
 
 # Table 6, measured -------------------------------------------------------------------------------------
