@@ -230,7 +230,8 @@ def test_lines_of_the_worst_heard_node_are_those_of_the_table():
 
 def test_titles_follow_the_numbers():
     assert figures.shape(torch.full((9,), 1 / 9)) == "Every token has the same influence"
-    assert figures.shape(torch.tensor([0.5, 0.1, 0.1, 0.3])) == "A U: first and last above the middle"
+    assert figures.shape(torch.tensor([0.5, 0.1, 0.1, 0.3])) == "A U whose right arm is the last token alone"
+    assert figures.shape(torch.tensor([0.5, 0.1, 0.2, 0.3])) == "A U: first and last above the middle"
     assert figures.shape(torch.tensor([0.999, 0.001, 0.0, 0.0])) == "The first token takes all"
     assert figures.shape(torch.tensor([0.1, 0.2, 0.3, 0.4])) == "Late tokens lead"
     ax, _ = figures.bound(0.0)

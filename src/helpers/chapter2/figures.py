@@ -135,7 +135,8 @@ def shape(row: Float[Tensor, " n"]) -> str:
     if float(row.max() - row.min()) < 1e-6:
         return "Every token has the same influence"
     if first > 2 * middle and last > 2 * middle:
-        return "A U: first and last above the middle"
+        alone = float(row[-2]) < 2 * middle
+        return "A U whose right arm is the last token alone" if alone else "A U: first and last above the middle"
     if first > 0.99:
         return "The first token takes all"
     return "Early tokens lead" if first > last else "Late tokens lead"
@@ -262,7 +263,7 @@ def reported_sinks() -> tuple[Axes, str]:
     """Shares of sink heads that others report, by text."""
     table = data.table("reported/attention_sinks").set_index("model")
     kept = ", ".join(table.index[table["repeated"] > 0])
-    ax = style.axes(f"Equal tokens leave a sink in {kept} alone", "heads with a sink (%)", "", height=3.6)
+    ax = style.axes(f"On equal tokens only {kept} keeps its sinks", "heads with a sink (%)", "", height=3.6)
     texts = {"natural": BLUE, "random": GREEN, "repeated": RED}
     for name, colour in texts.items():
         ax.plot(table[name], range(len(table)), "o", mfc="white", mew=2.5, color=colour, label=name)
