@@ -1,7 +1,8 @@
 """Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
 A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of its code cells, of the modules
-and tables that they reach (`helpers.closure`), of the pins of what notebooks import and of what else decides the outputs: text may change freely.
+and tables that they reach (`helpers.closure`), of the version of everything installed and of what else decides the
+outputs: text may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 """
 
@@ -56,15 +57,11 @@ def key(path: Path, root: Path) -> str:
     cells = [cell for cell in cells if "google.colab" not in cell.source]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
     may_fail = [str("raises-exception" in cell.metadata.get("tags", [])) for cell in cells]
-    imported = (
-        (root / "requirements.txt").read_text().split("# the book")[0]
-    )  # what builds and tests it changes no output
-    pins = [line.split("#")[0].strip() for line in imported.splitlines()]
     return closure.key(
         code,
         *(cell.source for cell in cells),
         *may_fail,
-        "\n".join(filter(None, pins)),
+        closure.pins(root),
         f"{sys.version_info[:2]} HELPERS_STILL={environment(root)['HELPERS_STILL']}",
         package=root / "src/helpers",
     )

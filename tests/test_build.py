@@ -28,7 +28,7 @@ BETA = f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n
 @pytest.fixture
 def clone(tmp_path):
     """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
-    for name in ("sphinx_ext", "_static", "_config.yml", "references.bib", "requirements.txt"):
+    for name in ("sphinx_ext", "_static", "_config.yml", "references.bib", "requirements.txt", "constraints.txt"):
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     for folder in ("src/helpers/chapter1", "data", "chapters", "frontend/dist"):
@@ -113,6 +113,7 @@ CHANGES = {
     "a table that nobody reads": ("data/other.csv", ""),
     "a module that nobody reaches": ("src/helpers/unused.py", ""),
     "the pins": ("requirements.txt", "AB"),
+    "the pins of what these ask for": ("constraints.txt", "AB"),
     "a new page": ("README.md", ""),
 }
 
@@ -123,9 +124,7 @@ def test_only_what_depends_on_a_change_is_executed_again(clone):
     for what, (name, expected) in CHANGES.items():
         place, new = clone / name, "\n" if name.startswith("data") else "x = 3\n"
         old = place.read_text() if place.exists() else ""
-        place.write_text(
-            new + old if name == "requirements.txt" else old + new
-        )  # the pins of what notebooks import stand first
+        place.write_text(old + new)
         execute(notebooks(clone), clone)
         assert runs(clone) == expected, what
     write(clone, "alpha", ALPHA, "# Another title")

@@ -25,7 +25,8 @@ RUNS = [(kind, number) for kind, numbers in (("llama", WITH_NAME), ("gpt2", "235
 def course(tmp_path_factory):
     """The package and its tables, but those of the embedded model; and tiny decoders, each in a folder of its own."""
     root = tmp_path_factory.mktemp("course")
-    shutil.copy(ROOT / "requirements.txt", root)
+    for name in ("requirements.txt", "constraints.txt"):
+        shutil.copy(ROOT / name, root)
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "data", root / "data", ignore=shutil.ignore_patterns(*(f"{n}.csv" for n in OF_THE_EMBEDDED)))
     return root

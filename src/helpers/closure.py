@@ -23,6 +23,12 @@ def tables(package: Path = PACKAGE) -> Path:
     return inside if inside.is_dir() else package.parents[1] / "data"
 
 
+def pins(root: Path) -> str:
+    """The version of everything that is installed in the source tree's environment, without comments."""
+    lines = "\n".join((root / name).read_text() for name in ("requirements.txt", "constraints.txt")).splitlines()
+    return "\n".join(filter(None, (line.split("#")[0].strip() for line in lines)))
+
+
 def files(code: str, package: Path = PACKAGE) -> list[Path]:
     """The files that `code` depends on: modules of the package, files that lie beside them, tables.
 

@@ -102,7 +102,7 @@ def _kept(claim: Claim) -> Path | None:
     if not (root / "pyproject.toml").is_file():
         return None
     chapter = claim.measure.__module__.rpartition(".")[0]
-    return root / "_build/claims" / claim.name / f"{_key(chapter, (root / 'requirements.txt').read_text())}.json"
+    return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}.json"
 
 
 @functools.cache
