@@ -15,6 +15,8 @@ import pkgutil
 import re
 import types
 import typing
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import networkx as nx
@@ -238,8 +240,11 @@ def good(function: str, parameter: Parameter):
     raise AssertionError(f"{function} needs an example of {parameter.name}: add one to EXAMPLES, or a reason to EXEMPT")
 
 
-NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, -0.5, 1e300, -1e300)
-WRONG_TYPES = (None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]))
+NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, -0.5, 1e300, -1e300, 1e-300, 5e-324, -(10**6), Fraction(1, 3))
+WRONG_TYPES = (
+    None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]), np.array(["a", None], dtype=object), 10**400,
+    np.array("x"), Decimal("nan"), {1, 2}, torch.tensor([]), torch.zeros(1, 1, 1, 1, 1),
+)  # fmt: skip
 GRAPHS = {
     "disconnected": nx.Graph([(0, 1), (2, 3)]),
     "with a loop": nx.Graph([(0, 1), (1, 1)]),
@@ -256,7 +261,7 @@ def bad_tensors(value: torch.Tensor) -> list:
     """Tensors that a function which takes `value` may not be ready for."""
     floating = value.double()
     changed = []
-    for number in (math.nan, math.inf, -math.inf, -1.0, 1e300):
+    for number in (math.nan, math.inf, -math.inf, -1.0, 1e300, -1e300, 1e-300, 0.0):
         changed.append(floating.clone().fill_(number))
         changed.append(floating.clone())
         changed[-1].view(-1)[:1] = number
@@ -264,7 +269,11 @@ def bad_tensors(value: torch.Tensor) -> list:
     shapes += [floating[..., :1], floating[:1], torch.tensor(0.5, dtype=torch.float64), torch.zeros(())]
     kinds = [floating.long(), -floating.long() - 1, floating.long() + 10**6, floating.float(), floating.half()]
     kinds += [floating > 0, floating.to(torch.complex128), floating.tolist(), floating.numpy()]
-    return [*changed, *shapes, *kinds, 0, 1.5]
+    kinds += [floating.to(kind) for kind in (torch.bfloat16, torch.int8, torch.uint8, torch.int32)]
+    kinds += [floating.numpy().astype(object), floating.numpy().astype(str)]
+    shapes += [floating[(None,) * k] for k in (2, 3)] + [floating[0], floating.transpose(0, -1), floating.flip(0)]
+    shapes += [torch.zeros((1,) * rank, dtype=floating.dtype) for rank in range(1, 6)]
+    return [*changed, *shapes, *kinds, 0, 1.5, True, 1e300]
 
 
 def bad_functions() -> list:
@@ -287,6 +296,7 @@ def bad(function: str, parameter: Parameter) -> list:
             values += bad_tensors(start if isinstance(start, torch.Tensor) and start.ndim else torch.ones(3))
         elif kind in (int, float):
             values += [*NUMBERS, True, 1.5, 7, np.int64(2), np.float64(0.5), torch.tensor(2), torch.tensor([1.0, 2.0])]
+            values += [np.bool_(True), np.array(2), np.array(2, dtype=object), np.float16(2), torch.tensor(True), 2**63]
             values += [10**20, 2**64] if parameter.name == "seed" else []
         elif kind is nx.Graph:
             values += list(GRAPHS.values())
@@ -303,6 +313,17 @@ def bad(function: str, parameter: Parameter) -> list:
                 [(1, None)],
                 [(9, None)],
                 [[2]],
+                np.array([2, None], dtype=object),
+                np.ones((2, 2)),
+                torch.ones(2, 2),
+                torch.tensor([2.0, 3.0], dtype=torch.half),
+                torch.tensor([True, False]),
+                [10**30],
+                [1e300],
+                [5e-324],
+                {2, 3},
+                iter([2, 3]),
+                "24",
             ]
         else:
             values += [3, -1, math.nan, "nonsense", ["x"]]

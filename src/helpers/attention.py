@@ -239,7 +239,7 @@ def uniform_influence(j: int, i: int, layers: int) -> Fraction:
 
 
 def critical_distance(layers: int, rate: float) -> float:
-    """The distance x at which C(layers + x, x) exp(-rate x) is largest: layers / (exp(rate) - 1).
+    """The distance x at which C(layers + x, x) exp(-rate x) is largest, for a network of `layers` + 1: layers / (exp(rate) - 1).
 
     Theorem 4.5 of Wu et al. (2025): under a decay mask, what lies there has the most influence.
 
@@ -488,6 +488,8 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     True
     """
     _check_logits(logits)
+    if logits.ndim < 3:
+        raise ValueError(f"logits must be a tensor of shape (..., h, n, n), not {require.said(logits)}")
     later = _square_logits(logits).tril(-1)
     later[:, 0] = False
     marks = logits[..., :1, :, :].where(later, 0).relu().masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
@@ -630,11 +632,8 @@ def _check_square(name: str, matrix: Tensor) -> None:
 
 def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
     """One value for each layer."""
-    many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim > 0)
+    many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
     values = list(value) if many else [value] * count
     if len(values) != count:
         raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
-    values = [v.item() if isinstance(v, Tensor) else v for v in values]
-    for v in values:
-        require.number(name, v, **({"above": 0} if positive else {"least": 0}))
-    return values
+    return [require.number(name, v, **({"above": 0} if positive else {"least": 0})) for v in values]

@@ -69,7 +69,7 @@ def turns(
         frequencies = float(base) ** (-torch.arange(half, dtype=torch.float64) / half)
     found = torch.polar(torch.ones(len(places), half, dtype=torch.float64), places[:, None] * frequencies)
     for name, pairs, value in (("still", still, 1), ("silent", silent, 0)):
-        if not hasattr(pairs, "__len__") or len(pairs):
+        if not isinstance(pairs, Sequence) or len(pairs):
             found[:, require.integers(name, pairs, 0, half - 1)] = value
     return found
 
@@ -111,7 +111,7 @@ def read(
         require.tensor(
             "heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
-    change = _Change(mask, heads, require.number("temperature", temperature, above=0))
+    change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
     maps = torch.stack([change.maps[layer] for layer in sorted(change.maps)])

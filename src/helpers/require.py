@@ -30,7 +30,7 @@ def said(value: Any) -> str:
 
 
 def integer(name: str, value: object, least: int | None = None, most: int | None = None) -> int:
-    """An integer from `least` to `most`; True and 2.0 are none.
+    """An integer from `least` to `most` that 64 bits hold; True, 2.0 and an array of one are none.
 
     >>> integer("n", 3, least=1)
     3
@@ -39,18 +39,21 @@ def integer(name: str, value: object, least: int | None = None, most: int | None
     ValueError: n must be an integer of at least 1, not 0
     """
     try:
-        number = None if isinstance(value, bool | Tensor) else operator.index(value)
+        number = None if isinstance(value, bool | Tensor | np.ndarray) else operator.index(value)
     except TypeError:
         number = None
-    if number is None or (least is not None and number < least) or (most is not None and number > most):
-        raise ValueError(f"{name} must be an integer{_range(least, most)}, not {said(value)}")
+    huge = number is not None and not -(2**63) <= number < 2**63
+    if number is None or huge or (least is not None and number < least) or (most is not None and number > most):
+        limit = " below 2**63" if huge and most is None else ""
+        raise ValueError(f"{name} must be an integer{_range(least, most)}{limit}, not {said(value)}")
     return number
 
 
 def number(
     name: str, value: object, least: float | None = None, most: float | None = None, above: float | None = None
 ) -> float:
-    """A finite number from `least` to `most`, or `above` a bound that it may not reach.
+    """A finite number from `least` to `most`, or `above` a bound that it may not reach: an int, a float, or one of NumPy
+    or torch.
 
     >>> number("scale", 2, above=0)
     2.0
@@ -59,7 +62,9 @@ def number(
     ValueError: scale must be a finite number above 0, not nan
     """
     try:
-        found = math.nan if isinstance(value, bool | str | bytes) else float(value)
+        plain = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        tensor = isinstance(value, Tensor) and value.ndim == 0 and value.dtype != torch.bool
+        found = float(value) if plain or tensor else math.nan
     except (TypeError, ValueError, OverflowError, RuntimeError):
         found = math.nan
     low, high = least is not None and found < least, most is not None and found > most

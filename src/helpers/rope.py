@@ -277,7 +277,7 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
     _length(length)
     _width(width)
     _base(start, "start")
-    require.number("step", step, above=0)
+    step = require.number("step", step, above=0)
     require.integer("tries", tries, 1)
     witness, k, size = None, 0, 1
     while k < tries:
@@ -294,7 +294,10 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
         if witness is None:
             return base
         k, size = k + failed + 1, max(1, failed // 2)
-    raise ValueError(f"no base of {start} + k x {step} passes for length {length} and width {width} in {tries} tries")
+    raise ValueError(
+        f"no base passes for length {length} and width {width} from start {start} in steps of {step}: raise step or tries, "
+        f"now {tries}"
+    )
 
 
 def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:

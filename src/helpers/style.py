@@ -97,6 +97,7 @@ def number(value: float, digits: int = 2) -> str:
         raise ValueError(f"value must be a number, not {require.said(value)}")
     if isinstance(value, numbers.Integral):
         return f"{int(value):,}".replace("-", "−")
+    value = float(value)
     if not math.isfinite(value):
         return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
     if value == 0:

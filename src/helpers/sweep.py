@@ -10,6 +10,7 @@ import argparse
 import csv
 import datetime
 import functools
+import inspect
 import io
 import itertools
 import math
@@ -108,7 +109,7 @@ def run(
     >>> table[["n", "square"]].values.tolist()
     [[2, 4], [3, 9]]
     """
-    settings = list(require.instance("settings", settings, Iterable, "a list of dictionaries"))
+    settings = [*require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")]
     _check(function, settings, jobs, dask, threads)
     out = _place(out)
     if command is not None:
@@ -195,6 +196,10 @@ def _check(function: Callable, settings: Sequence[Setting], jobs: int, dask: str
     for setting in settings:
         if list(setting) != list(settings[0]):
             raise ValueError(f"settings must all have the names {list(settings[0])}, not {list(setting)}")
+    try:
+        inspect.signature(function).bind(**settings[0])
+    except TypeError as error:
+        raise ValueError(f"function must take the settings {', '.join(settings[0])}: {error}") from None
 
 
 def _place(out: str | Path) -> Path:

@@ -374,7 +374,7 @@ def _numbers(text: str) -> Int[Tensor, " n"]:
 
 def _check(lengths: object, size: object) -> None:
     found = require.integers("lengths", lengths, 1, 100_000)
-    if len(found) != 2 or found[0] > found[1]:
+    if len(found) != 2 or found[0] > found[1] or not isinstance(lengths, Sequence):
         raise ValueError(f"lengths must be the least and the largest length, not {require.said(lengths)}")
     require.integer("size", size, 1, 100_000)
 

@@ -288,8 +288,8 @@ def build(
     _check_depth(depth, DEPTHS)
     _check_key(key)
     step = HEADS if kind == "gat" else 1
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1 or width % step:
-        raise ValueError(f"width must be a positive multiple of {step} for {kind!r}, not {width!r}")
+    if require.integer("width", width, 1, 100_000) % step:
+        raise ValueError(f"width must be a multiple of {step} for {kind!r}, not {width!r}")
     if kind != "attention":
         return Network(kind, depth, width, fully_adjacent, key)
     if fully_adjacent:

@@ -37,7 +37,7 @@ def accuracy(network: nn.Module, task: TreeNeighborsMatch, examples: Int[Tensor,
         ValueError: no network of `build`, no task, or examples that are not numbers of its examples.
     """
     _check_network(network, task)
-    require.tensor("examples", examples, "examples", "whole")
+    examples = require.tensor("examples", examples, "examples", "whole").long()
     if examples.min() < 0 or examples.max() >= task.leaves * len(task.orders):
         raise ValueError(f"examples must be from 0 to {task.leaves * len(task.orders) - 1}, the examples of the task")
     training, device = network.training, network.readout.weight.device
