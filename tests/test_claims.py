@@ -37,7 +37,7 @@ def measured_as_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"
     allowed, why = EXPECTED[name]
     found = scorecard.found(CLAIMS[name])
-    assert any(character.isdigit() for character in found.measured)
+    assert re.search(r"\d", found.measured), f"what {name} has measured must hold a number, not {found.measured!r}"
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
     for reported, measured in found.numbers.values():
         assert all(x is None or abs(x) < float("inf") for x in (reported, measured))
@@ -88,7 +88,8 @@ def test_no_verdict_is_written_down(name):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "verdict":
             whole = call.args[0]
             open_only = any(k.arg in ("decided", "able") and isinstance(k.value, ast.Constant) for k in call.keywords)
-            assert not isinstance(whole, ast.Constant) or open_only or name in NEVER_WHOLE, ast.unparse(call)
+            decided = f"{name}: {ast.unparse(call)} must follow from what is measured"
+            assert not isinstance(whole, ast.Constant) or open_only or name in NEVER_WHOLE, decided
 
 
 @pytest.mark.parametrize("name", EVIDENCE)
