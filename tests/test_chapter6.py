@@ -152,8 +152,8 @@ def test_figures_say_what_they_show():
 
 def test_independent_noise_is_reduced_where_rows_are_nearly_flat():
     """What is common to both maps is the flat part; with deviation 1.5 peaks of its own remain."""
-    gains = [measures.independent_gain(spread, 0.8) for spread in (0.3, 0.75, 1.25)]
-    assert gains[0] > 1.5 > gains[1] > 1 > gains[2]
+    left = [measures.simulated_left(0.0, spread, 0.8).left for spread in (0.3, 0.75, 1.25)]
+    assert left[0] < 0.5 < left[1] < 1 < left[2]
 
 
 def test_sizes_of_the_noises_move_the_threshold():

@@ -101,11 +101,6 @@ def simulated_left(
     return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
 
 
-def independent_gain(spread: float, lam: float, signal: float = 6.0, n: int = 1024) -> float:
-    """By what the answer's share is multiplied when an independent map of this deviation is subtracted lam times."""
-    return share(parts(signal, 0.0, n, lam, spread=spread)) / share(parts(signal, 0.0, n, 0.0, spread=spread))
-
-
 # Three ways to count one row ----------------------------------------------------------------------------
 
 
