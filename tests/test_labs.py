@@ -14,7 +14,14 @@ from execution import execute, executed
 from tiny_models import saved
 
 pytestmark = pytest.mark.slow
-OF_THE_EMBEDDED = ("sensitivity_smollm2", "hiding_smollm2", "counting_smollm2", "telling_apart", "silenced_pairs")
+OF_THE_EMBEDDED = (
+    "sensitivity_smollm2",
+    "hiding_smollm2",
+    "counting_smollm2",
+    "telling_apart",
+    "copying_prompts",
+    "silenced_pairs",
+)
 LABS = {path.parent.name[0]: path for path in sorted((ROOT / "chapters").glob("*/lab.ipynb"))}
 WITH_NAME = {number: path for number, path in LABS.items() if "NAME = models.DEFAULT" in path.read_text()}
 # gpt2 turns no pairs, holds queries, keys and values in one matrix, and merges digits; lab 4 asks for none of these

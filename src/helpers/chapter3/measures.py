@@ -1,6 +1,7 @@
 """What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`.
 
-`python -m helpers.chapter3.measures` writes how well two number types tell n from n + 1, for lengths up to 2,048.
+`python -m helpers.chapter3.measures` writes how well two number types tell n from n + 1, for lengths up to 2,048;
+with `--table copying` what the other copying prompts give.
 """
 
 import argparse
@@ -18,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import collapse, models, probe
+from helpers import collapse, compute, data, models, probe, sweep
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
@@ -291,18 +292,6 @@ def right(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
     return (zero > 0) & (one < 0)
 
 
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--tokens", type=int, default=2048)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    start, states = time.monotonic(), {}
-    for kind in ("fp32", "bf16", "fp16"):
-        model = models.load(dtype=kind)
-        states[kind] = probe.last_representations(model, ones(model, given.tokens))
-    write(states, given.out, model.name, time.monotonic() - start)
-
-
 @cache
 def telling_apart(model: LanguageModel, tokens: int = 2048) -> pd.DataFrame:
     """The table that `write` commits for the embedded model, for another one: rows of ones up to `tokens` or its context."""
@@ -336,5 +325,67 @@ def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> No
     out.write_text("\n".join(lines) + "\n" + tabled(states).to_csv(index=False, float_format="%.4f"))
 
 
+PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`
+    "hint": {"hint": True},
+    "alternating": {"pattern": "alternating"},
+    "groups of ten": {"pattern": "repeated"},
+    "question first": {"prompt": "type 1"},
+    "form first": {"prompt": "type 2"},
+}
+DIGITS = (5, 300)
+
+
+def copied(prompt: str, model: LanguageModel | None = None) -> dict[str, float]:
+    """`collapse.copying_margins` for one of `PROMPTS` in one row: the digit's place, the place asked for, 0 or 1, length.
+
+    The model is the embedded one, if none is given.
+    """
+    found = collapse.copying_margins(model or models.load(dtype="fp32"), DIGITS, **PROMPTS[prompt])
+    return {
+        f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
+        for (place, asked), pair in found.items()
+        for digit, margins in zip("01", pair, strict=True)
+        for n, margin in zip(DIGITS, margins, strict=True)
+    }
+
+
+def copying_table(model: LanguageModel) -> pd.DataFrame:
+    """The margins with each of `PROMPTS`: the committed table if the model is the embedded one, else measured."""
+    if model.name == models.DEFAULT:
+        return data.table("copying_prompts")
+    return pd.DataFrame([{"prompt": p} | copied(p, model) for p in compute.progress(PROMPTS, "copying prompts")])
+
+
+def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
+    """The margins of `copying_table` by prompt, each in the form of `collapse.copying_margins`."""
+    return {
+        row["prompt"]: {
+            (place, asked): tuple(torch.tensor([row[f"{place}_{asked}_{digit}_{n}"] for n in DIGITS]) for digit in "01")
+            for place, asked in itertools.product(collapse.PLACES, collapse.PLACES)
+        }
+        for row in copying_table(model).to_dict("records")
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m helpers.chapter3.measures", description=__doc__.splitlines()[0])
+    parser.add_argument("--table", choices=["telling apart", "copying"], default="telling apart")
+    parser.add_argument("--tokens", type=int, default=2048)
+    sweep.options(parser)
+    given = parser.parse_args(arguments)
+    if given.table == "copying":
+        notes = [
+            f"Logit of 0 minus logit of 1 as the answer of {models.DEFAULT} to the copying prompts of Barbero et al. (2024);",
+            "first_last_0_300: a 0 at the first of 300 digits, and the last one is asked for",
+        ]
+        sweep.run_line(parser, arguments, copied, sweep.grid(prompt=PROMPTS), notes)
+        return
+    start, states = time.monotonic(), {}
+    for kind in ("fp32", "bf16", "fp16"):
+        model = models.load(dtype=kind)
+        states[kind] = probe.last_representations(model, ones(model, given.tokens))
+    write(states, Path(given.out), model.name, time.monotonic() - start)
+
+
 if __name__ == "__main__":
-    _main()
+    main()
