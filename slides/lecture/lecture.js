@@ -7,6 +7,11 @@ document.querySelectorAll(".slides section :is(ul, ol)").forEach(list => {
   const items = [...list.children];
   if (!list.closest("aside, figure") && items.length > 1) items.forEach(item => item.classList.add("fragment"));
 });
+// no slide opens with its heading alone: a list that stands by itself shows its first item at once
+document.querySelectorAll(".slides section").forEach(slide => {
+  const first = [...slide.querySelectorAll("p, li, td, pre, img, svg")].some(e => !e.closest("aside, .fragment"));
+  if (!first) slide.querySelector(":is(ul, ol) > li.fragment:not(.fragment .fragment)")?.classList.remove("fragment");
+});
 // the speaker's notes of a slide are its own, also where they stand beside what comes later
 document.querySelectorAll(".slides .fragment aside.notes").forEach(notes => notes.closest("section").append(notes));
 

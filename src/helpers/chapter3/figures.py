@@ -333,7 +333,7 @@ WHAT = {  # what `told_apart` can show of a resolution: column of the table, lab
     "along the difference": ("along", "error along the difference,\nover the difference", "the error goes {:.2f} of the way"),
     "size of the error": ("floor", "L1 error of one prompt", "an error of {:.2g}"),
 }  # fmt: skip
-SHORT = dict(zip(measures.ERRORS[1:], ("error of\nanother prompt", "coordinates\nshuffled", "isotropic"), strict=True))
+SHORT = dict(zip(measures.ERRORS[1:], ("error of another prompt", "coordinates shuffled", "isotropic"), strict=True))
 ERROR_COLOURS = dict(zip(measures.ERRORS, ("vermillion", "purple", "blue", "grey"), strict=True))
 
 
@@ -351,7 +351,7 @@ def told_apart(
     column, axis, words = WHAT[what]
     table = data.table("telling_apart") if model.name == MEASURED else None
     ax = style.axes(
-        "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.7
+        "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.1
     )
     last = {}
     for errors, part in found[kind].items():
@@ -370,7 +370,7 @@ def told_apart(
     own = last[measures.ERRORS[0]]
     span = f"n = {own.low:,.0f} to {own.high - 1:,.0f}"
     if column in ("nearest", "pair"):
-        ax.set(ylim=(-0.05, 1.2), yticks=[0, 0.25, 0.5, 0.75, 1])
+        ax.set(ylim=(-0.05, 1.45), yticks=[0, 0.25, 0.5, 0.75, 1])
         chance = 0.5 if column == "pair" else 1 / (own.high + 1)
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
     if column == "along":
@@ -378,12 +378,11 @@ def told_apart(
         ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
-    style.label(ax, gap=0.11)
+    style.label(ax, gap=0.09)
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
     return ax, (
-        f"{model.short}, {kind}, {span}. The right one of all prompts is the nearest, by errors: {listed}. The error of a prompt is "
-        f"{own.length:.2g} times as long as the difference, and {own.share:.1%} of its square lies along it (by chance "
-        f"{last['isotropic'].share:.2%})."
+        f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. An error is {own.length:.2g} times as long as "
+        f"the difference; {own.share:.1%} of its square lies along it (by chance {last['isotropic'].share:.2%})."
     )
 
 
@@ -399,7 +398,9 @@ def along(right: Callable[[float, float], float] = measures.right_of_two, column
     width, bf16, fp16 = 576, own[own.type == "bf16"], own[own.type == "fp16"]
     late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
     least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
-    ax = style.axes("An error loses a prompt by its direction", "length of the error (1 = the difference)", "", log="x")
+    ax = style.axes(
+        "An error loses a prompt by its direction", "length of the error (1 = the difference)", "", log="x", height=4.6
+    )
     ax.set_ylabel(f"right one of {what}")
     lengths = [10 ** (k / 40) for k in range(-70, 61)]
     for share, colour, name in (

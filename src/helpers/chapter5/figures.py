@@ -126,7 +126,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
 def alleviation() -> tuple[Axes, str]:
     """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
     rows = data.table("race")
-    ax = style.axes("", "", "accuracy", height=3.9)
+    ax = style.axes("", "", "accuracy", height=3.6)
     names, places = ("NoPE", "RoPE", "ALiBi"), []
     means = {}
     for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
@@ -254,7 +254,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     again = int((good[:-1] & ~good[1:]).sum())
     ax = style.axes(
         f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
-        "base", "smallest sum below the context", height=4.1,
+        "base", "smallest sum below the context", height=3.6,
     )  # fmt: skip
     ax.plot(bases, lowest, color=GREY, lw=1)
     ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
@@ -361,7 +361,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
         f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
         "pair (fast to slow)",
         "layer",
-        height=3.7,
+        height=3.2,
     )
     image = ax.imshow(
         share,
@@ -428,7 +428,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
-    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.6)
+    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.3)
     shown = (
         ("inside", f"{heads.inside} heads that look at a place", RED, "o"),
         ("outside", f"the other {heads.outside}", BLUE, "s"),
@@ -503,7 +503,9 @@ def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
     means = float(share[chosen].mean()), float(share[~chosen].mean())
     above = float((share[chosen][:, None] > share[~chosen]).double().mean())
     verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"
-    ax = style.axes(f"Slash heads are {verdict}", "share of the largest singular value (squared)", "share of heads")
+    ax = style.axes(
+        f"Slash heads are {verdict}", "share of the largest singular value (squared)", "share of heads", height=4.4
+    )
     bins = torch.linspace(0, 1, 26).tolist()
     for mask, name, colour in ((~chosen, "other heads", GREY), (chosen, "slash heads", RED)):
         ax.hist(
