@@ -354,6 +354,29 @@ def test_drawings_stand_alone_too():
         assert (ROOT / "_build/html" / drawing.DRAWINGS[name].page).exists()
 
 
+@pytest.mark.parametrize("size", [(1280, 720), (1024, 768)], ids=["16:9", "4:3"])
+@pytest.mark.parametrize("name", [d["deck"] for d in lectures(ROOT) if "## Check" in d["path"].read_text()])
+def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck, name, size):
+    page = deck(name)
+    page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
+    page.reload()
+    page.wait_for_function("window.deckReady && Reveal.isReady()")
+    asked = page.evaluate(f"{SLIDES.removesuffix('.map(i => [i.h, i.v ?? 0])')}")
+    for at in asked:
+        page.evaluate("at => Reveal.slide(at.h, at.v ?? 0)", at)
+        page.evaluate(GROWN)
+        low, room, open_ = page.evaluate(
+            """() => { const slide = Reveal.getCurrentSlide(), every = [...slide.querySelectorAll('details')];
+            const options = every.filter(each => !each.closest('aside'));
+            const low = () => Math.max(...[...slide.querySelectorAll('*')].filter(e => !e.closest('aside') && e.checkVisibility())
+              .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).map(b => b.bottom));
+            const found = options.map(each => (each.querySelector('summary').click(), [low(), options.filter(o => o.open).length]));
+            return [Math.max(0, ...found.map(f => f[0])), innerHeight - 56 * Reveal.getScale(), Math.max(0, ...found.map(f => f[1]))] }"""
+        )
+        assert low <= room + 1, f"{name}, slide {at}: an open option reaches down to {low:.0f} of {room:.0f} px"
+        assert open_ <= 1, f"{name}, slide {at}: {open_} options are open at once"
+
+
 def test_speaker_view_shows_the_notes(deck):
     page = deck(DECKS[0])
     with page.context.expect_page() as opened:

@@ -15,17 +15,34 @@ document.querySelectorAll(".slides section").forEach(slide => {
 // the speaker's notes of a slide are its own, also where they stand beside what comes later
 document.querySelectorAll(".slides .fragment aside.notes").forEach(notes => notes.closest("section").append(notes));
 
+// of the options of a question one is open at a time
+const options = slide => [...slide.querySelectorAll("details")].filter(each => !each.closest("aside"));
+document.querySelectorAll(".slides section").forEach((slide, k) => {
+  if (!slide.querySelector("section")) options(slide).forEach(each => each.setAttribute("name", `options-${k}`));
+});
+
 // a slide that is opened by its link shows all of itself; the speaker view follows the deck
 const byLink = location.hash.length > 2 && !/[?&](receiver|print-pdf)/.test(location.search);
 function showAll() {
   while (byLink && Reveal.availableFragments().next) Reveal.nextFragment();
 }
 
-function overflows(slide) {
+function beyond(slide) {
   return [...slide.querySelectorAll("*")].some(e => {
     if (e.closest("aside, mjx-assistive-mml, mjx-stretchy-v, mjx-stretchy-h, script, style")) return false; // parts of tall signs are clipped
     const box = e.getBoundingClientRect(), zoom = Reveal.getScale(), home = slide.getBoundingClientRect();
     return (box.bottom - home.top) / zoom > HEIGHT || (box.right - home.left) / zoom > WIDTH;
+  });
+}
+
+// also with any one option open
+function overflows(slide) {
+  return beyond(slide) || options(slide).some(each => {
+    const was = each.open;
+    each.open = true;
+    const over = beyond(slide);
+    each.open = was;
+    return over;
   });
 }
 
