@@ -1,6 +1,7 @@
 """Pages for those who teach: plans, and what students get wrong, both read from the decks, the exercises and their checks.
 
-`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say. `{mistakes} 3`: what the cues of
+`{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say. `{shorter}`: by deck, which slides to
+leave out first, from `chapters/plans/shorter.yml`. `{mistakes} 3`: what the cues of
 chapter 3 say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what runs live.
 """
 
@@ -114,6 +115,41 @@ def weeks(root: Path, name: str) -> list[dict]:
     """A plan for a term: a row a week, with its lecture and its class."""
     given = yaml.safe_load((root / f"chapters/plans/{name}.yml").read_text())["weeks"]
     return [each | {kind: row(root, each[kind]) for kind in ("lecture", "class")} for each in given]
+
+
+def shorter(root: Path, name: str) -> list[dict]:
+    """The slides of a deck that may be left out, the first to go first, each with the minutes that are `left` then.
+
+    Raises:
+        ValueError: one of them is no slide of the deck, or is its first or its last one.
+    """
+    found = slides(part(root, name))
+    middle, left, rows = {each["id"]: each for each in found[1:-1]}, sum(each["minutes"] for each in found), []
+    for cell in map(str, yaml.safe_load((root / "chapters/plans/shorter.yml").read_text())[name]):
+        if cell not in middle:
+            raise ValueError(f"no slide between the first and the last one of {name} has the id {cell!r}")
+        left -= middle[cell]["minutes"]
+        rows.append(middle[cell] | {"left": left})
+    return rows
+
+
+def out(root: Path, name: str) -> str:
+    """The slides of a deck that may be left out, as links, in their order."""
+    path = part(root, name)
+    return ", ".join(
+        f'{k}. <a href="{deck(path)}{each["place"]}">{html.escape(each["heading"])}</a> ({each["minutes"]:g})'
+        for k, each in enumerate(shorter(root, name), 1)
+    )
+
+
+def by_deck(root: Path) -> str:
+    """The table of all decks: how long each takes, what to leave out first, how long it takes then."""
+    rows = []
+    for name in (f"{chapter} {kind}" for chapter in "123456" for kind in ("lesson", "lab")):
+        path, least = part(root, name), shorter(root, name)[-1]["left"]
+        linked = f'<a href="{deck(path)}">{name}</a>'
+        rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))
+    return table(("Deck", "Takes", "Leave out, in this order (minutes)", "Then"), rows, "plan")
 
 
 def clock(at: float) -> str:
@@ -265,7 +301,10 @@ def sizes(root: Path, chapter: str) -> str:
         many = f"{len(exercises(path))} exercises" if kind == "exercises" else f"{len(slides(path))} slides"
         where = f"{path.parent.name}/{kind}.html"
         said.append(f'<a href="{where}">{kind}</a> {minutes(path)} min, {many}')
-    return f"<p>{' · '.join(said)}</p>"
+    room = (
+        f"<p><strong>Short of time?</strong> Leave out, in this order (minutes): {out(root, f'{chapter} lesson')}.</p>"
+    )
+    return f"<p>{' · '.join(said)}</p>{room}"
 
 
 def stage(root: Path, chapter: str) -> str:
@@ -305,6 +344,17 @@ class Plan(_Shown):
     def html(self, root: Path, name: str) -> str:
         shape = by_week(weeks(root, name)) if name == "term" else shown(plan(root, name))
         return f'{shape}<p><a href="../teaching/{name}.csv" download>This plan as a table to edit (CSV)</a></p>'
+
+
+class Shorter(_Shown):
+    required_arguments = 0
+
+    def run(self):
+        self.arguments = [""]
+        return super().run()
+
+    def html(self, root: Path, name: str) -> str:
+        return by_deck(root)
 
 
 class Mistakes(_Shown):
@@ -349,6 +399,7 @@ def write_files(app, error):
 
 def setup(app):
     app.add_directive("plan", Plan)
+    app.add_directive("shorter", Shorter)
     app.add_directive("mistakes", Mistakes)
     app.add_directive("athand", AtHand)
     app.connect("build-finished", write_files)

@@ -1,7 +1,10 @@
 """The pages for those who teach: their minutes are the decks', their rows are there, and no plan is longer than it says."""
 
 import csv
+import html
+import itertools
 import json
+import math
 
 import pytest
 import teaching
@@ -45,6 +48,27 @@ def test_the_cues_of_a_deck_add_up_to_what_the_plans_say(root, chapter, kind):
     assert teaching.row(root, {"decks": [f"{chapter} {kind}"]})["minutes"] == minutes(path)
     assert len({each["place"] for each in found}) == len(found)
     assert all(each["heading"] for each in found)
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS)
+@pytest.mark.parametrize("kind", ["lesson", "lab"])
+def test_every_deck_says_what_to_leave_out_first(root, chapter, kind):
+    name = f"{chapter} {kind}"
+    rows, whole = teaching.shorter(root, name), minutes(teaching.part(root, name))
+    assert len({each["id"] for each in rows}) == len(rows)
+    assert [whole - each["left"] for each in rows] == list(itertools.accumulate(each["minutes"] for each in rows))
+    assert 8 <= whole - rows[-1]["left"] <= whole / 3, "room for a derivation or for questions, and a lecture is left"
+    needed = {each for part in teaching.yaml.safe_load((root / "chapters/plans/hour.yml").read_text())["rows"] for each in part.get("slides", [])}  # fmt: skip
+    assert not needed & {f"{name}#{each['id']}" for each in rows}, "what the shortest plan shows is not left out"
+    assert rows[0]["heading"] in html.unescape(teaching.by_deck(root))
+    assert kind == "lab" or rows[1]["heading"] in html.unescape(teaching.sizes(root, chapter))
+
+
+def test_an_odd_count_of_cases_is_never_a_power_of_two():
+    for r in range(2, 7):
+        cases, rest = divmod(math.factorial(2**r), 2 ** (2**r - 1))
+        assert rest == 0
+        assert cases % 2 == 1
 
 
 @pytest.mark.site

@@ -12,6 +12,7 @@ document.querySelectorAll(".slides section").forEach(slide => {
   const first = [...slide.querySelectorAll("p, li, td, pre, img, svg")].some(e => !e.closest("aside, .fragment"));
   if (!first) slide.querySelector(":is(ul, ol) > li.fragment:not(.fragment .fragment)")?.classList.remove("fragment");
 });
+document.querySelector(".reveal").classList.toggle("tall", TALL);
 // the speaker's notes of a slide are its own, also where they stand beside what comes later
 document.querySelectorAll(".slides .fragment aside.notes").forEach(notes => notes.closest("section").append(notes));
 

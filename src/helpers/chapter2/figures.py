@@ -19,14 +19,17 @@ MASKS = ("causal", "window of 8", "prefix of 4", "decay 0.3", "sink 0.8")
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))
 
 
-def graph(matrix: Float[Tensor, "n n"], layers: int = 1) -> tuple[Axes, str]:
-    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last token."""
+def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -> tuple[Axes, str]:
+    """Attention as a matrix through so many layers and as arcs of one, and who reaches the last token.
+
+    Orange are the arcs of the last token, or those that lead to `heard_token` (1 the first).
+    """
     heard = attention.influence([matrix] * layers)
     n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
     left, right = Figure(figsize=(9.0, 4.2)).subplots(1, 2, width_ratios=(1, 1.35))
     _matrix(left, heard)
     left.set_title(words, size=16)
-    _arcs(right, matrix, heard[-1])
+    _arcs(right, matrix, heard[-1], heard_token)
     right.set_title("arcs of one layer", size=16)
     reached, most = int((heard[-1] > 0).sum()), int(heard[-1].argmax())
     return left, (
@@ -45,13 +48,13 @@ def _matrix(ax: Axes, matrix: Float[Tensor, "n n"]) -> None:
     ax.grid(False)
 
 
-def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"]) -> None:
+def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0) -> None:
     """Arcs from the token looked at to the one that looks, as wide as the weight; dots as large as the influence."""
     n = len(matrix)
     for i in range(n):
         for j in range(i):
             if matrix[i, j] > 0:
-                colour = RED if i == n - 1 else GREY
+                colour = RED if (j == heard_token - 1 if heard_token else i == n - 1) else GREY
                 width = 0.6 + 3 * float(matrix[i, j])
                 ax.add_patch(Arc(((i + j) / 2, 0), i - j, 0.9 * (i - j), theta1=0, theta2=180, lw=width, color=colour))
     ax.scatter(range(n), [0] * n, s=[60 + 700 * float(h) for h in heard], color=BLUE, zorder=3, edgecolors="black")

@@ -1,6 +1,6 @@
 """What chapter 4 draws: functions that return a figure and the sentence that states its finding."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -529,30 +529,51 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
-    runs, end = trained.copiers(table), trained.TURNS[-1] * 1.6
-    ax = style.axes("", "first length with a wrong answer", "", log="x", height=4.3)
-    kept, all_points = {}, 0
-    for row, (name, rows) in enumerate(runs.items()):
-        points = []
-        for digit in "01":
-            able = rows[rows[f"short_{place}_{digit}"]]
-            points += able[f"turn_{place}_{digit}"].tolist()
-        kept[name], all_points = sum(at == trained.NEVER for at in points), all_points + len(points)
-        shift = [row + 0.12 * (k - len(points) / 2) / 2 for k in range(len(points))]
-        ax.plot([at or end for at in points], shift, "o", color=BLUE, alpha=0.7)
+    points = {}
+    for name, rows in trained.copiers(table).items():
+        able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
+        points[name] = [at for digit in "01" for at in able[digit][f"turn_{place}_{digit}"]]
+    ax = _turns(points)
+    kept = {name: sum(at == trained.NEVER for at in turns) for name, turns in points.items()}
+    every = sum(map(len, points.values()))
+    lost = every - sum(kept.values())
+    ax.set_title(f"By {trained.TURNS[-1]} digits {lost} of {every} have lost the {place} one")
+    return ax, (
+        f"{place} digit: {lost} of {every} pairs of decoder and digit turn by {trained.TURNS[-1]} digits; "
+        "never: " + ", ".join(f"{name} {count}" for name, count in kept.items() if count) + "."
+    )
+
+
+def copying_ends(table: pd.DataFrame, names: Sequence[str] = ("RoPE", "APE")) -> tuple[Axes, str]:
+    """The lengths at which the first and the last digit turn, by encoding: a point a decoder and digit."""
+    points, said = {}, []
+    found = trained.first_against_last(table).set_index("encoding")
+    for name in names:
+        for place in PLACES:
+            points[f"{name}, {place} digit"] = trained.turns(table, name)[place]
+        row = found.loc[name]
+        place = "first" if row["first earlier"] > row["last earlier"] else "last"
+        said.append(f"{name} {place} ({int(row[f'{place} earlier'])} of {int(row.pairs)})")
+    ax = _turns(points, 0.6 * len(points) + 1.8)
+    ax.set_title(f"Lost earlier: {', '.join(said)}")
+    return ax, f"Which digit is lost earlier, by pairs of decoder and digit: {', '.join(said)}."
+
+
+def _turns(points: Mapping[str, Sequence[int]], height: float = 4.6) -> Axes:
+    """A row of points for each name: the first length with a wrong answer, or "never"."""
+    end = trained.TURNS[-1] * 1.6
+    ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
+    for row, (name, turns) in enumerate(points.items()):
+        shift = [row + 0.7 * ((k + 0.5) / len(turns) - 0.5) for k in range(len(turns))]
+        ax.plot([at or end for at in turns], shift, "o", color=RED if "first" in name else BLUE, alpha=0.7)
     ax.axvspan(10, trained.LONGEST, color="#EEF4FA", zorder=0)
-    ax.set_yticks(range(len(runs)), list(runs))
+    ax.set_yticks(range(len(points)), list(points))
     ticks = [16, 32, 64, 128, 256, 512]
     style.ticks(ax, [*ticks, end], [*map(str, ticks), "never"])
     ax.set_xlim(10, end * 1.25)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    ever = sum(kept.values())
-    ax.set_title(f"The {place} digit is lost by {all_points - ever} of {all_points}")
-    return ax, (
-        f"{place} digit: {all_points - ever} of {all_points} pairs of decoder and digit turn by {trained.TURNS[-1]} digits; "
-        "never: " + ", ".join(f"{name} {count}" for name, count in kept.items() if count) + "."
-    )
+    return ax
 
 
 def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:

@@ -370,20 +370,29 @@ def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
     return {", ".join(pair): commas(table, *pair) for pair in pairs}
 
 
+def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
+    """By place, the first lengths with a wrong answer of an encoding's decoders without a window, `NEVER` included.
+
+    Pairs of decoder and digit count that are right up to `LONGEST` digits at both places.
+    """
+    chosen = table[(table.encoding.replace({"0.5-RoPE": "RoPE"}) == name) & (table.window == 0)]
+    found = {place: [] for place in PLACES}
+    for digit in "01":
+        able = chosen[chosen[f"short_first_{digit}"] & chosen[f"short_last_{digit}"]]
+        for place in PLACES:
+            found[place] += able[f"turn_{place}_{digit}"].tolist()
+    return found
+
+
 def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
     """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier, or the last one.
 
     Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided sign test.
     """
-    names = table.encoding.replace({"0.5-RoPE": "RoPE"})
     rows = []
     for name in ("RoPE", "NoPE", "ALiBi", "APE"):
-        chosen, turns = table[(names == name) & (table.window == 0)], {place: [] for place in PLACES}
-        for digit in "01":
-            able = chosen[chosen[f"short_first_{digit}"] & chosen[f"short_last_{digit}"]]
-            for place in PLACES:
-                turns[place] += able[f"turn_{place}_{digit}"].replace(NEVER, 10 * TURNS[-1]).tolist()
-        first, last = (pd.Series(turns[place], dtype=float) for place in PLACES)
+        lost = {place: [at or 10 * TURNS[-1] for at in found] for place, found in turns(table, name).items()}
+        first, last = (pd.Series(lost[place], dtype=float) for place in PLACES)
         earlier = int((first < last).sum()), int((last < first).sum())
         middle = [float("inf") if x > TURNS[-1] else float(x) for x in (first.median(), last.median())]
         rows.append((name, len(first), *earlier, *middle, significance.sign_test(*earlier)))

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 import pandas as pd
 import torch
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from torch import Tensor
 
-from helpers import data, rope, style
+from helpers import data, probe, rope, style
 from helpers.attention import slash_score
 from helpers.chapter5 import measures
 from helpers.models import LanguageModel
@@ -205,8 +206,11 @@ def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
     )
 
 
-def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
-    """The smallest base for each context: ours, published, recomputed by Su; and shipped models."""
+def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
+    """The smallest base for each context: ours, published, recomputed by Su; and shipped models.
+
+    With a context `stressed`, its published base and the smallest one found are named, and no model is.
+    """
     table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
     ax = style.axes("", "context (tokens)", "base", log="xy", height=3.9)
     ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
@@ -217,10 +221,18 @@ def bounds(found: Mapping[int, float]) -> tuple[Axes, str]:
         fails = [rope.first_negative(width, float(base), context) is not None for width in same.width]
         negative += sum(fails)
         ax.plot(context, base, "v" if fails[0] else "^", color=BLACK, ms=9)
+        if stressed:
+            continue
         names = ",\n".join(name.split("-")[0] for name in same.model)
         at, side, line = ((0, -8), "center", "top") if base < 1e5 else ((-8, 8), "right", "center")
         ax.annotate(names, (context, base), at, textcoords="offset points", size=13, ha=side, va=line)
     ax.set_title(f"A negative sum within the context: {negative} of {len(models)} models")
+    if stressed:
+        published = float(table.set_index("context").published[stressed])
+        ax.axvline(stressed, color=GREY, lw=1, zorder=0)
+        for base, at, colour in ((published, (10, 34), RED), (found[stressed], (14, -34), BLUE)):
+            ax.annotate(f"{base:,.0f}", (stressed, base), at, textcoords="offset points", size=17, color=colour, weight="bold", ha="right" if colour == RED else "left")  # fmt: skip
+        ax.set_title(f"{stressed:,} tokens: a base of {found[stressed]:,.0f} passes, below {published:,.0f}")
     ax.legend(loc="upper left")
     worst = max(
         table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
@@ -324,6 +336,26 @@ def scaling(method: str, factor: int) -> tuple[Axes, str]:
         ax,
         f"{what}, base 10,000, trained on {length:,}: {kept} pairs unchanged, the slowest at {slow:.3f} of its speed.",
     )
+
+
+def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
+    """The maps of two heads of a model on prose: the one that looks most at the token before, and at the first one."""
+    ids = measures.prose(model, tokens)
+    found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
+    figure = Figure(figsize=(10.0, 4.6))
+    named, said = {"one token back": found.slashes[..., 1], "the first token": found.sinks}, []
+    parts = list(probe.queries_and_keys(model, ids))
+    for ax, (what, scores) in zip(figure.subplots(1, 2), named.items(), strict=True):
+        layer, head = divmod(int(scores.argmax()), scores.shape[1])
+        share = float(scores[layer, head])
+        ax.imshow(measures.weights(*parts[layer], theta)[head], cmap="Blues", vmin=0, vmax=1)
+        ax.set_title(f"{share:.0%} on {what}", size=18)
+        ax.set(xlabel="token looked at", ylabel="token that looks")
+        for ticks in (ax.set_xticks, ax.set_yticks):
+            ticks(range(0, tokens, 13), range(1, tokens + 1, 13))
+        ax.grid(False)
+        said.append(f"layer {layer + 1}, head {head + 1}, {share:.0%} on {what}")
+    return figure, f"Two heads, {tokens} tokens of prose: {'; '.join(said)}."
 
 
 def toy(band: str, offset: int) -> tuple[Axes, str]:
@@ -447,7 +479,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
         ax.set_title(f"No head has a slash score above {threshold:g}")
         return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
     most, least = means["inside"].idxmax(), means["outside"].idxmin()
-    ax.set_title(f"Needed most: {most} pairs inside; needed least: {least} pairs outside")
+    ax.set_title(f"Place heads need the {most} most, the others the {least} least")
     random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "

@@ -1,15 +1,17 @@
 """What the talk's notebook shows beside the figures of the chapters: claims with their verdicts, corrections, numbers."""
 
 import html
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from IPython.display import HTML
 
 from helpers import scorecard, widget, words
-from helpers.claims import CORRECTED, FAILS
+from helpers.claims import CLAIMS, CORRECTED, FAILS, VERDICTS
 from helpers.scorecard.answer import BOTTLENECKS
 
+_shown: dict[str, str] = {}  # the claims said so far, with their verdicts
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
     ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
@@ -39,6 +41,7 @@ def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
     for name, row in rows.items():
         text, remark = (row, "") if isinstance(row, str) else row
         verdict, sign, colour, address = scorecard.badge(name)
+        _shown[name] = verdict
         label = "Correction" if verdict in (FAILS, CORRECTED) else "Note"
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
@@ -60,11 +63,24 @@ def note(text: str, **numbers: str) -> HTML:
     return HTML(f'<style>{STYLE}</style><p class="talk-note">{html.escape(words.said(text.format(**numbers)))}</p>')
 
 
+def tally() -> HTML:
+    """How many of the claims said so far have which verdict, without those of the course itself."""
+    counts = Counter(verdict for name, verdict in _shown.items() if not CLAIMS[name].own)
+    chips = " ".join(
+        f'<span class="talk-chip" style="--tone:{scorecard.LOOKS[verdict][1]}">{scorecard.LOOKS[verdict][0]} '
+        f"{html.escape(words.said(verdict))}: {counts[verdict]}</span>"
+        for verdict in VERDICTS
+        if counts[verdict]
+    )
+    lead = html.escape(words.said(f"{counts.total()} claims of the talk:"))
+    return HTML(f'<style>{STYLE}</style><p class="talk-claim talk-tally">{lead} {chips}</p>')
+
+
 def places() -> HTML:
-    """The six places where something is lost, with what helps."""
+    """The six places where something is lost, with what helps: on a slide one after the other."""
     head = "".join(f'<th scope="col">{html.escape(words.said(text))}</th>' for text in ("Where", "What helps"))
     rows = "".join(
-        f'<tr><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
+        f'<tr class="fragment"><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
         f"<td>{html.escape(words.said(each.helps))}</td></tr>"
         for each in BOTTLENECKS
     )
