@@ -15,7 +15,7 @@ from fontTools.ttLib import TTFont
 from matplotlib.figure import Figure
 
 from helpers import scorecard, style, widget, words
-from helpers.claims import CLAIMS, CORRECTED, FAILS
+from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS
 from helpers.scorecard import talk
 
 PATH = ROOT / "chapters/talk.ipynb"
@@ -105,6 +105,22 @@ def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
     assert ("talk-correction" in shown) == (verdict in (FAILS, CORRECTED))
     with pytest.raises(ValueError, match="name"):
         talk.says({"no_such_claim": "What it says."})
+
+
+def test_the_tally_counts_the_claims_of_the_talk_by_verdict(monkeypatch):
+    theirs = [name for name, claim in CLAIMS.items() if not claim.own][:3]
+    ours = next(name for name, claim in CLAIMS.items() if claim.own)
+    verdicts = dict(zip(theirs, (FAILS, FAILS, CORRECTED), strict=True))
+    monkeypatch.setattr(talk, "_shown", verdicts | {ours: HOLDS})
+    shown = talk.tally().data
+    assert "3 claims of the talk" in shown
+    assert f"{FAILS}: 2</span>" in shown
+    assert f"{CORRECTED}: 1</span>" in shown
+    assert f"{HOLDS}: " not in shown
+    monkeypatch.setattr(talk, "_shown", {})
+    monkeypatch.setattr(scorecard, "badge", lambda name: scorecard.Badge(HOLDS, "✓", "#00805c", f"#{name}"))
+    talk.says({"tree_closed_form": ("As the talk has it.", "as it is.")})
+    assert talk._shown == {"tree_closed_form": HOLDS}
 
 
 def test_no_cell_of_the_other_language_is_out_of_date():

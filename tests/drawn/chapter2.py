@@ -51,6 +51,7 @@ RANKS = pd.DataFrame({
 
 CALLS = {
     "figures.graph": lambda: figures.graph(WINDOW, 2),
+    "figures.graph, to the first token": lambda: figures.graph(WINDOW, heard_token=1),
     "figures.worst_heard": figures.worst_heard,
     "figures.mask": lambda: [figures.mask(name, 12)[-1] for name in figures.MASKS],
     "figures.landscape": lambda: figures.landscape("causal", 6, 0.5),

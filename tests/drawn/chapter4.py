@@ -47,6 +47,7 @@ CALLS = {
     ),
     "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
     "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
+    "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
     "figures.copiers_read": lambda: figures.copiers_read(data.table("copying_probed")),
     "figures.counters_read": lambda: figures.counters_read(data.table("counting_probed"), "RoPE"),
     **{

@@ -60,6 +60,7 @@ CALLS = {
     "figures.gap": lambda: figures.gap([1, 100, 1000], *measures.lead([1, 100, 1000], count=500)),
     "figures.leads": lambda: figures.leads(lambda m, base: 2 * float(rope.cosine_sum(torch.tensor([m]), 128, base))),
     "figures.bounds": lambda: figures.bounds({1024: 4000, 4096: 18_000, 65_536: 700_000}),
+    "figures.bounds, a context stressed": lambda: figures.bounds({4096: 18_000, 65_536: 700_000}, 65_536),
     "figures.shipped": lambda: figures.shipped(tiny("llama")),
     "figures.context_sums": lambda: figures.context_sums(SUMS),
     "figures.feasible": lambda: figures.feasible(1024, 40),
@@ -68,6 +69,7 @@ CALLS = {
         for method in ("p-RoPE", "linear", "ntk", "yarn", "llama3")
     },
     **{f"figures.toy, {band}": lambda band=band: figures.toy(band, 3) for band in figures.BANDS},
+    "figures.line_and_column": lambda: figures.line_and_column(tiny("llama"), 24),
     "figures.usage": lambda: figures.usage("queries", _heads()),
     "figures.usage, keys": lambda: figures.usage("keys", _heads()),
     "figures.special_heads": lambda: figures.special_heads(_heads()),
