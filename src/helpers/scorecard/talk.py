@@ -80,9 +80,9 @@ def places() -> HTML:
     """The six places where something is lost, with what helps: on a slide one after the other."""
     head = "".join(f'<th scope="col">{html.escape(words.said(text))}</th>' for text in ("Where", "What helps"))
     rows = "".join(
-        f'<tr class="fragment"><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
+        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
         f"<td>{html.escape(words.said(each.helps))}</td></tr>"
-        for each in BOTTLENECKS
+        for k, each in enumerate(BOTTLENECKS)
     )
     return HTML(
         f'<style>{STYLE}</style><table class="talk-places"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
