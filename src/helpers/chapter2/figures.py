@@ -154,7 +154,7 @@ def bound(sharpness: float) -> tuple[Axes, str]:
         if over
         else "The bound holds for both Jacobians here"
     )
-    ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=3.9)
+    ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=2.8)
     places = range(1, len(table) + 1)
     ax.plot(places, table["bound"], "_", ms=20, mew=3, color=GREY, label="bound")
     ax.plot(places, table["true"], "o", color=RED, label="true")
@@ -185,6 +185,7 @@ def distances() -> tuple[Axes, str]:
     ax.set_title(
         "The most influential token is neither first nor last" if apart else "The most influential token is an end"
     )
+    ax.set_ylim(top=1.15 * ax.get_ylim()[1])
     return ax, f"{settings[0][0] + 1} layers. Largest influence at distance {', '.join(parts)}."
 
 
