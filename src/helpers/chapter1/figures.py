@@ -283,12 +283,10 @@ def what_predicts() -> tuple[Axes, str]:
         ax.set(xscale="log", xlabel="layers, in diameters")
         style.ticks(ax, part.index)
     first, last = ahead.index[0], ahead.index[-1]
-    whole = next((times for times in ahead.index if (ahead[times:] == len(can)).all()), None)
-    then = f", on all from {whole} on" if whole else f", then {ahead[last]}"
     lead = rows["R - hops"].xs(last, level="times")
-    left.set_title(f"resistance wins on {ahead[first]} of {len(can)}{then}", size=16)
+    left.set_title(f"resistance leads on {ahead[first]}, then {ahead[last]}", size=15)
     left.set_ylabel("resistance less hops")
-    right.set_title("resistance, at equal hops", size=16)
+    right.set_title("resistance, at equal hops", size=15)
     left.legend(loc="lower right")
     inside = rows["within hops"].groupby("times").mean()
     return left, (
