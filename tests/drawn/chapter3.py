@@ -79,6 +79,7 @@ CALLS = {
     "figures.reach": figures.reach,
     "figures.separator_curves": figures.separator_curves,
     "figures.separators": figures.separators,
+    "figures.separators, a period": lambda: figures.separators(3),
     "figures.sharpening": lambda: figures.sharpening(3),
     "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
     "figures.falling": _falling,

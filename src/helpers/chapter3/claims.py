@@ -86,7 +86,7 @@ def early_noise_is_forgotten() -> Found:
     where="Theorem B.3 (bounded encodings are assumed in section 2)",
     statement="A repeated last token is forgotten when bounded positional information decays with distance",
     reported="distance below any ε for long sequences; the printed proof needs a repair",
-    shown="3-representational-collapse/lesson#Why one would believe it",
+    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
     theorem=True,
     varied="lengths; one head, one kernel, one draw of values",
 )
@@ -104,7 +104,7 @@ def decaying_positions_collapse() -> Found:
     where="on Theorem B.3",
     statement="The proof of Theorem B.3 is too rough",
     reported="no details given",
-    shown="3-representational-collapse/lesson#What the proof leaves open",
+    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
     theorem=True,
     varied="lengths; one example is enough",
 )
@@ -139,7 +139,7 @@ def bounded_logits_suffice() -> Found:
     where="section 4, doubted in appendix C.4",
     statement="RoPE decays with distance, as Theorem B.3 needs",
     reported="assumed; the appendix concedes it may fail",
-    shown="3-representational-collapse/lesson#What the proof leaves open",
+    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
     varied="nothing: one key decides a statement about all",
 )
 def rope_decays() -> Found:
@@ -158,7 +158,7 @@ def rope_decays() -> Found:
     where="Proposition B.4",
     statement="The softmaxes of 1010… and 0101… do not approach each other",
     reported="total variation does not tend to 0",
-    shown="3-representational-collapse/lesson#What the proof leaves open",
+    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
     theorem=True,
     varied="lengths",
 )
@@ -174,7 +174,7 @@ def alternating_sequences_stay_apart() -> Found:
     where="appendix C.4, Figure 10, first half",
     statement="Representational collapse occurs with NoPE, RoPE, ALiBi and absolute encodings",
     reported="with all four",
-    shown="3-representational-collapse/lesson#Most fall, by very different factors",
+    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
     varied="encodings and ten seeds; one head, one width",
 )
 def all_encodings_collapse() -> Found:
@@ -191,7 +191,7 @@ def all_encodings_collapse() -> Found:
     where="appendix C.4, Figure 10, second half",
     statement="The convergence happens at similar sequence lengths with all encodings",
     reported="similar lengths",
-    shown="3-representational-collapse/lesson#Most fall, by very different factors",
+    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
     varied="encodings and ten seeds; one head, one width",
 )
 def encodings_collapse_alike() -> Found:
@@ -206,7 +206,7 @@ def encodings_collapse_alike() -> Found:
     where="appendix C.3, Figure 8",
     statement="Representations converge with sinusoidal encodings and sampled queries, keys and values",
     reported="converge",
-    shown="3-representational-collapse/lesson#What the figures leave to the reader",
+    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
     varied="residual or none, five seeds; one head, one width",
 )
 def sinusoidal_encodings_collapse() -> Found:
@@ -284,7 +284,7 @@ def direction_of_rounding_decides(model: LanguageModel | None = None) -> Found:
     where="appendix C.6",
     statement="A sliding window addresses representational collapse",
     reported="at the source",
-    shown="3-representational-collapse/lesson#The window on two sequences",
+    shown="3-representational-collapse/lesson#A window erases a run of ones, and not varied tokens",
     varied="equal and varied tokens, three seeds; not the depth",
 )
 def window_stops_collapse() -> Found:
@@ -325,7 +325,7 @@ def window_stops_over_squashing() -> Found:
     where="on section 4",
     statement="Separators do not follow from the theory",
     reported="hard to derive",
-    shown="3-representational-collapse/lesson#Separators act locally",
+    shown="3-representational-collapse/lesson#Do separators help?",
     varied="lengths, one or three tokens more, five seeds; one spacing of commas",
 )
 def separators_do_not_follow() -> Found:
@@ -363,7 +363,7 @@ def adaptive_temperature_sharpens() -> Found:
     source=AREFIN,
     statement="The Seq-VCR loss tells collapsed batches from healthy ones",
     reported="used as a training loss",
-    shown="3-representational-collapse/lesson#Training against it, and more bits",
+    shown="3-representational-collapse/lesson#More bits buy length, not a slower fall",
     theorem=True,
     varied="three batches of equal size",
 )

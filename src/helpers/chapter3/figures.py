@@ -121,7 +121,8 @@ def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str
     level = [name for name in names if ratios[name] > 0.5]
     fall = [1 / ratios[name] for name in names if name not in level]
     still = f"; {len(level)} stay level" if level else ""
-    title = f"Falls by factors from {min(fall):.0f} to {max(fall):,.0f}{still}"
+    least, most = (round(x, -math.floor(math.log10(x))) for x in (min(fall), max(fall)))
+    title = f"Falls by factors of about {least:.0f} to {most:,.0f}{still}"
     ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy", height=3.7)
     for name in names:
         dash = "o-" if name in READING else "s--"
@@ -184,7 +185,7 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
         ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
     ax.set_ylim(zero / 5, 30)
     ax.annotate(
-        "0, to float64's rounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center"
+        "0, to float64's\nrounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center"
     )
     style.label(ax)
     free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
@@ -237,20 +238,22 @@ def separator_curves() -> dict[str, Tensor]:
     }
 
 
-def separators() -> tuple[Axes, str]:
-    """Whether commas slow the collapse in random decoders, when equal numbers of tokens are repeated."""
-    curves = separator_curves()
-    ones, commas = (float(curves[f"{name}, n to n + 3"][-1]) for name in ("ones", "commas"))
-    slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"a factor of {commas / ones:.1f}"
-    ax = style.axes(f"Three tokens more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.9)
-    colours = {"ones": "blue", "commas": "vermillion"}
-    for name, mean in curves.items():
-        dash = "o--" if name.endswith("1") else "o-"
-        ax.plot(SEPARATED, mean, dash, color=style.COLOURS[colours[name.split(",")[0]]], label=name)
+def separators(more: int = 1) -> tuple[Axes, str]:
+    """Whether commas slow the collapse in random decoders, when 1 token or 3, a whole period, are repeated in both."""
+    curves = {name: separator_curves()[f"{name}, n to n + {more}"] for name in ("ones", "commas")}
+    ones, commas = (float(curve[-1]) for curve in curves.values())
+    slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"{commas / ones:.0f} times the distance"
+    tokens = "One token" if more == 1 else f"{more} tokens"
+    ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.9)
+    for (name, mean), colour in zip(curves.items(), ("blue", "vermillion"), strict=True):
+        ax.plot(SEPARATED, mean, "o-", color=style.COLOURS[colour], label=name)
+    every = torch.cat(list(separator_curves().values()))
+    ax.set_ylim(float(every.min()) / 2, float(every.max()) * 2)
     style.ticks(ax, SEPARATED)
     style.label(ax)
-    at = ", ".join(f"{name} {float(mean[-1]):.4f}" for name, mean in curves.items())
-    return ax, f"All four curves fall. At n = {SEPARATED[-1]}: {at}."
+    fall = ", ".join(f"{name} {style.number(float(mean[-1]))}" for name, mean in curves.items())
+    both = " Both fall with n." if all(mean[-1] < mean[0] for mean in curves.values()) else ""
+    return ax, f"n against n + {more}, at n = {SEPARATED[-1]}: {fall}.{both}"
 
 
 def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:

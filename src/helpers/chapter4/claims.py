@@ -61,7 +61,7 @@ def a_first_token_counts() -> Found:
     where="Corollary B.10",
     statement="Due to representational collapse, n or n + 1 equal tokens get a wrong count for large enough finite n",
     reported="for some finite n",
-    shown=LESSON + "Corollary B.10",
+    shown=LESSON + "The corollary names no n",
     theorem=True,
 )
 def collapse_ends_counting() -> Found:
@@ -116,7 +116,7 @@ def wide_enough_counts() -> Found:
     where="abstract",
     statement="Counting has a sharp transition where the width falls below the vocabulary",
     reported="a phase transition at width = vocabulary",
-    shown=LESSON + "The transition at width = vocabulary",
+    shown=LESSON + "The step at width = vocabulary belongs to the read-out",
     varied="widths, two read-outs, two lengths, ten sequences each; not a trained model",
 )
 def transition_at_the_vocabulary() -> Found:
@@ -141,7 +141,7 @@ def _percent(shares: list[float]) -> str:
     where="theory",
     statement="Tokens that merge several items hide the items, and separators free them",
     reported="BPE merges undermine counting",
-    shown=LESSON + "Tokens of one hundred items",
+    shown=LESSON + "What does the model see?",
 )
 def merged_tokens_hide_items() -> Found:
     found = measures.hidden()
@@ -193,7 +193,7 @@ def separators_help_with_314() -> Found:
     where="last slide on counting",
     statement="Separators help very much: Case I against Case II",
     reported="0.50 to 1.28 % against 0.16 %",
-    shown=LESSON + "Case I and Case II: how many strings?",
+    shown=LESSON + "How many strings were tested?",
 )
 def separators_help_in_training() -> Found:
     table = data.table("reported/counting_separator_base")
@@ -217,7 +217,7 @@ def separators_help_in_training() -> Found:
     where="last slide on counting",
     statement="The base of RoPE follows no clear rule in counting",
     reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
-    shown=LESSON + "Look at the axis",
+    shown=LESSON + "How many strings were tested?",
 )
 def base_has_no_rule() -> Found:
     rho, p = measures.base_trend()
@@ -235,7 +235,7 @@ def base_has_no_rule() -> Found:
     where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
     statement="Difficulty: zeros and ones < sum ≈ word < ones",
     reported="from the errors in a figure",
-    shown=LESSON + "Harder task, or larger error?",
+    shown=LESSON + "Always say 100",
 )
 def order_of_difficulty() -> Found:
     guess = {task: torch.tensor(measures.always(100, measures.PAPER_LENGTHS, task)).mean() for task in counting.TASKS}
@@ -266,7 +266,7 @@ def _alike(a: float, b: float) -> bool:
     where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
     statement="Strategies: no CoT ≈ CoT zero-shot > CoT few-shot",
     reported="from the errors in a figure; whether > is better or a larger error is not said",
-    shown=LESSON + "Harder task, or larger error?",
+    shown=LESSON + "Always say 100",
 )
 def order_of_strategies() -> Found:
     error = _read_off("strategy")
@@ -615,7 +615,7 @@ def the_count_is_there() -> Found:
     where="section 3.2",
     statement="For sums and ones the error is lower near 100, for zeros and ones it is not",
     reported="from the curves of Figure 3",
-    shown=LESSON + "Harder task, or larger error?",
+    shown=LESSON + "Always say 100",
 )
 def lower_near_a_hundred() -> Found:
     ones, mixed = (measures.always(100, measures.PAPER_LENGTHS, task) for task in ("ones", "zeros and ones"))
@@ -632,7 +632,7 @@ def lower_near_a_hundred() -> Found:
     where="appendix C.2",
     statement="Gemma answers less accurately than Gemini",
     reported="Figures 6 and 7 beside Figures 3 and 4",
-    shown=LESSON + "Harder task, or larger error?",
+    shown=LESSON + "Always say 100",
 )
 def gemma_below_gemini() -> Found:
     read = data.table("reported/counting_figures")

@@ -40,8 +40,9 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
     ax.text(0.02, 0.95, "— change from k to k + 1 copies", color=style.TYPES[dtype], transform=ax.transAxes, va="top")
     ax.text(0.02, 0.87, "- - its rounding error", color=GREY, transform=ax.transAxes, va="top")
     return ax, (
-        f"{setup}, {unit}, {dtype}: from 1 copy to 2 the state moves by {found.change[0]:.1e} of its size, "
-        f"from {found.copies[-1]} to {found.copies[-1] + 1} by {found.change[-1]:.1e}; the rounding error of this is {found.error[-1]:.1e}."
+        f"{setup}, {unit}, {dtype}: from 1 copy to 2 the state moves by {style.number(found.change[0])} of its size, "
+        f"from {found.copies[-1]} to {found.copies[-1] + 1} by {style.number(found.change[-1])}; the rounding error of this is "
+        f"{style.number(found.error[-1])}."
     )
 
 
@@ -51,25 +52,25 @@ def readout() -> tuple[Axes, str]:
     ax = style.axes(
         "; ".join(f"{name} counts to {limit:,}" for name, limit in limits.items()),
         "ones after the first token",
-        "error of the count read",
+        "count read",
         log="x",
     )
     ax.set_title(ax.get_title(loc="left"), fontsize=15)
     ax.axvspan(10, 200, color="#EEF4FA", zorder=0)
-    ax.text(45, 3.3, "lengths of\nthe paper", ha="center", color=BLUE, size=13)
+    ax.text(45, 0.62, "lengths of\nthe paper", ha="center", color=BLUE, size=13)
     ax.axvline(measures.ASKED, color=GREY, lw=1.5, ls=":")
-    ax.text(measures.ASKED * 1.1, 3.6, "314", color=GREY, size=13)
+    ax.text(measures.ASKED * 1.1, 1.2, "314", color=GREY, size=13)
     n = torch.unique(torch.logspace(0, 8, 4000, dtype=torch.float64).round())
     for k, (name, limit) in enumerate(limits.items()):
         alpha = collapse.round_to(1 / (1 + n), compute.dtype(name))
-        error = ((1 / alpha - 1).round() - n).clamp(-4, 4)
+        error = ((1 / alpha - 1).round() - n).clamp(-1, 1)
         wrong = error.ne(0)
-        ax.plot(n[wrong], error[wrong] + 0.12 * (k - 1), ".", ms=3, color=style.TYPES[name], rasterized=True)
-        ax.plot([1, limit], [0.12 * (k - 1)] * 2, color=style.TYPES[name], lw=4, label=name)
+        ax.plot(n[wrong], error[wrong] + 0.08 * (k - 1), ".", ms=3, color=style.TYPES[name], rasterized=True)
+        ax.plot([1, limit], [0.08 * (k - 1)] * 2, color=style.TYPES[name], lw=4, label=name)
         ax.annotate(
-            name, (limit, 0), (0, -30), textcoords="offset points", ha="center", color=style.TYPES[name], weight="bold"
+            name, (limit, 0), (0, -42), textcoords="offset points", ha="center", color=style.TYPES[name], weight="bold"
         )
-    ax.set(ylim=(-4.4, 4.4), xlim=(1, 1e8))
+    ax.set(ylim=(-1.4, 1.4), xlim=(1, 1e8), yticks=[-1, 0, 1], yticklabels=["too low", "right", "too high"])
     return ax, (
         "The count read from the first token's weight 1/(1 + n), rounded once, is right up to "
         + ", ".join(f"{limit:,} ({name})" for name, limit in limits.items())
@@ -81,9 +82,9 @@ def lead_costs() -> tuple[Axes, str]:
     """How far the first token counts when its logit leads the others'."""
     leads = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6]
     found = {name: [counting.first_token_limit(name, lead) for lead in leads] for name in ("bf16", "fp16")}
-    zero, far = leads.index(0), leads.index(4)
+    zero, far = leads.index(0), leads.index(6)
     ax = style.axes(
-        f"bf16 counts to {found['bf16'][zero]} without a lead, to {found['bf16'][far]} with a lead of 4",
+        f"bf16 counts to {found['bf16'][zero]} without a lead, to {found['bf16'][far]} with a lead of 6",
         "lead of the first token's logit",
         "largest count",
     )
@@ -200,9 +201,10 @@ def tokens(text: str, items: int | None = None) -> tuple[Figure, str]:
             break
         places.append((x, y, width - 0.35))
         x += width
-    figure = Figure(figsize=(9.0, 3.9))
+    rows = ROWS if items is not None else min(y + 1, ROWS)  # all frames of a widget have one size
+    figure = Figure(figsize=(9.0, 0.9 + 0.6 * rows))
     ax = figure.subplots()
-    ax.set(xlim=(0, 60), ylim=(-ROWS - 0.5, 0.5), xticks=[], yticks=[])
+    ax.set(xlim=(0, 60), ylim=(-rows - 0.5, 0.5), xticks=[], yticks=[])
     ax.spines[:].set_visible(False)
     ax.grid(False)
     for k, (x, y, width) in enumerate(places):

@@ -133,7 +133,7 @@ def writings(items: int) -> pd.DataFrame:
     """How many tokens a number of items takes in each writing, and how many items come to a token."""
     cut = {name: pieces(write(items)) for name, write in TEXTS.items()}
     rows = [(name, items, len(found), len(set(found)), items / len(found)) for name, found in cut.items()]
-    return pd.DataFrame(rows, columns=["writing", "items", "tokens", "different tokens", "items a token"])
+    return pd.DataFrame(rows, columns=["writing", "items", "tokens", "different tokens", "items per token"])
 
 
 class Hidden(NamedTuple):
@@ -269,17 +269,7 @@ def evidence() -> pd.DataFrame:
         found = against_ones(writing)
         outcome = f"{found.better} nearer, {found.worse} farther, {found.equal} equal"
         rows.append((name, outcome, f"sign test p = {found.p:.2f}", "none" if found.p > 0.05 else "a difference"))
-    rho, p = base_trend()
-    bases = len(data.table("reported/counting_separator_base"))
-    rows.append(
-        (
-            "accuracy with the base",
-            f"rank correlation {rho:+.2f}",
-            f"p = {p:.2f}, {bases} bases",
-            "none" if p > 0.05 else "a trend",
-        )
-    )
-    return pd.DataFrame(rows, columns=["of what", "reported", "95 % interval, or test", "evidence for"])
+    return pd.DataFrame(rows, columns=["answers", "reported", "95 % interval, or test", "evidence for"])
 
 
 def _share(successes: int, trials: int) -> str:

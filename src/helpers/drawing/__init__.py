@@ -72,7 +72,7 @@ DRAWINGS = {
         'The <span data-light="codes">barcodes</span> are 576 numbers each, blue above 0 and orange below, of '
         "SmolLM2-135M-Instruct, measured beforehand: the first token, n tokens, and the last of them once more. Drag n, "
         'change tokens, number type and window. <span data-light="same">Black</span> (in the dark, white) is what is equal '
-        'to the bit at this n; its count goes up and down with n. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
+        'to the bit at this n. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
         "chapters/3-representational-collapse/lesson.html",
     ),
     "needle": Facts(
