@@ -185,7 +185,7 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
         ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
     ax.set_ylim(zero / 5, 30)
     ax.annotate(
-        "0, to float64's\nrounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="center"
+        "0, to float64's\nrounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="bottom"
     )
     style.label(ax)
     free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
