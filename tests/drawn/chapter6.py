@@ -44,6 +44,7 @@ CALLS = {
     "figures.found_at": lambda: figures.found_at(comparison.table(), REMEDIES, "retrieval"),
     "figures.more_steps": figures.more_steps,
     "figures.hypotheses": lambda: figures.hypotheses(comparison.table()),
+    "figures.window": lambda: figures.window(comparison.table()),
     "figures.judge": lambda: [str(found) for found in figures.judge(comparison.table()).values()],
     "figures.outcome": lambda: figures.outcome(comparison.table()),
     "figures.answer": lambda: figures.answer(comparison.table()),
