@@ -10,12 +10,12 @@ const facts = (s) => {
   const found = Math.exp(LEAD) / (Math.exp(LEAD) + n - 1);
   const kept = roundTo(1 - 1 / n, "bf16");
   return [
-    { lost: n > 16 * CELLS, short: n > 16 * CELLS ? "too many for one place" : "one place has room for all", why: `${n} yes-or-no tokens; ${CELLS} numbers of 16 bits`, page: "1-over-squashing" },
+    { lost: n > 16 * CELLS, short: n > 16 * CELLS ? "too many for one place" : "one place has room for all", why: `${n} yes-or-no tokens, ${CELLS} × 16 bits`, page: "1-over-squashing" },
     { lost: heard * n < 1, short: heard * n < 1 ? "heard less than others" : "heard more than others", why: `after ${LAYERS} layers ${say(100 * heard * n, 2)} % of an equal share`, page: "2-causal-attention" },
-    { lost: kept === 1, short: kept === 1 ? "two inputs, one vector" : "two inputs, two vectors", why: `in bf16 (8 bits of precision) the flip is ${kept === 1 ? "gone" : "there"}`, page: "3-representational-collapse" },
+    { lost: kept === 1, short: kept === 1 ? "two inputs, one vector" : "two inputs, two vectors", why: `in bf16 (8 bits) the flip is ${kept === 1 ? "gone" : "there"}`, page: "3-representational-collapse" },
     { lost: n > COUNTED, short: n > COUNTED ? "how many were there?" : "the count can be read", why: `by one token's share in bf16: up to ${COUNTED}`, page: "4-counting" },
     { lost: true, short: "in what order?", why: "the mean is the same in every order", page: "5-rope-frequencies" },
-    { lost: found < 0.5, short: found < 0.5 ? "the noise of the others" : "one is above the noise", why: `a score ahead by ${LEAD} gets ${say(100 * found, 2)} % of the weight`, page: "6-differential-transformer" },
+    { lost: found < 0.5, short: found < 0.5 ? "the noise of the others" : "one is above the noise", why: `a lead of ${LEAD} gets ${say(100 * found, 2)} % of the weight`, page: "6-differential-transformer" },
   ];
 };
 
