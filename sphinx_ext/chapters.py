@@ -49,8 +49,10 @@ def first_sentence(text: str) -> str:
 
     >>> first_sentence("Nearly. One more moves it little. It is so.")
     'Nearly. One more moves it little.'
+    >>> first_sentence('It is <span class="math">n. 2</span>. And so on.')
+    'It is <span class="math">n. 2</span>.'
     """
-    found = re.match(r"(?:<span class=\"math.*?</span>|.)*?[a-z)%>]\.(?=\s|$)|.*", text, re.S)[0]
+    found = re.match(r"(?:<span class=\"math.*?</span>|.)*?(?<=[a-z)%>])\.(?=\s|$)|.*", text, re.S)[0]
     rest = text[len(found) :]
     return found if " " in found or not rest.strip() else found + " " + first_sentence(rest.lstrip())
 
