@@ -266,7 +266,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     again = int((good[:-1] & ~good[1:]).sum())
     ax = style.axes(
         f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
-        "base", "smallest sum below the context", height=3.6,
+        "base", "smallest sum", height=3.6,
     )  # fmt: skip
     ax.plot(bases, lowest, color=GREY, lw=1)
     ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
