@@ -92,6 +92,8 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     require.text("label", label)
     if items is not None:
         require.instance("items", items, Iterable, "something to iterate over")
+        if getattr(items, "ndim", 1) == 0:
+            raise ValueError(f"items must be something to iterate over, not {require.said(items)}")
     return tqdm(items, desc=label, leave=False, disable=building(), **options)
 
 

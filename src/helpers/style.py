@@ -163,7 +163,7 @@ def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None,
     require.instance("ax", ax, Axes, "Matplotlib axes")
     require.flag("x", x)
     for name, given in (("places", places), ("names", [] if names is None else names)):
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
             raise ValueError(f"{name} must be a list, not {require.said(given)}")
     places = list(places)
     for place in places:

@@ -54,6 +54,7 @@ def readout() -> tuple[Axes, str]:
         "ones after the first token",
         "count read",
         log="x",
+        height=4.2,
     )
     ax.set_title(ax.get_title(loc="left"), fontsize=15)
     ax.axvspan(10, 200, color="#EEF4FA", zorder=0)
@@ -561,7 +562,7 @@ def copying_ends(table: pd.DataFrame, names: Sequence[str] = ("RoPE", "APE")) ->
     return ax, f"Which digit is lost earlier, by pairs of decoder and digit: {', '.join(said)}."
 
 
-def _turns(points: Mapping[str, Sequence[int]], height: float = 4.6) -> Axes:
+def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     """A row of points for each name: the first length with a wrong answer, or "never"."""
     end = trained.TURNS[-1] * 1.6
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)

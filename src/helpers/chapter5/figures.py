@@ -369,7 +369,7 @@ def toy(band: str, offset: int) -> tuple[Axes, str]:
         f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
         "distance (tokens)",
         "slash score",
-        height=3.9,
+        height=3.6,
     )
     ax.bar(range(33), scores, color=[RED if k == offset else GREY for k in range(33)])
     ax.set_ylim(0, 1)
