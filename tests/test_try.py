@@ -476,6 +476,7 @@ def test_the_page_opens_without_a_network_once_its_model_was_loaded_and_then_has
     context.close()
 
 
+@pytest.mark.site
 def test_the_service_worker_keeps_every_file_of_the_page_and_no_part_of_the_model():
     folder = ROOT / "_build/html/live"
     script = (folder / "offline.js").read_text()
