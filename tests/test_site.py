@@ -316,7 +316,7 @@ def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
 
 @pytest.mark.parametrize("name", DRAWN_FOR_SLIDES)
 def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
-    """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them."""
+    """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them: 16.5 px or more."""
     page = deck(name)
     for number, (h, v) in enumerate(page.evaluate(SLIDES), 1):
         page.evaluate(f"Reveal.slide({h}, {v})")
@@ -325,7 +325,7 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
             """() => [...Reveal.getCurrentSlide().querySelectorAll('figure img')].map(i => {
             const b = i.getBoundingClientRect(); return Math.min(b.width / i.naturalWidth, b.height / i.naturalHeight) })"""
         )
-        small = [round(14 * 120 / 72 * scale, 1) for scale in scales if 14 * 120 / 72 * scale < 19.5]
+        small = [round(14 * 120 / 72 * scale, 1) for scale in scales if 14 * 120 / 72 * scale < 16.5]
         assert not small, f"{name}, slide {number}: ticks of {small} px; a flatter figure, or less text"
 
 
