@@ -3,14 +3,16 @@
 import html
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from IPython.display import HTML
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from helpers import scorecard, widget, words
 from helpers.claims import CLAIMS, CORRECTED, FAILS, VERDICTS
 from helpers.scorecard.answer import BOTTLENECKS
 
+ROOM = 4.05  # inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
 _shown: dict[str, str] = {}  # the claims said so far, with their verdicts
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
@@ -22,9 +24,14 @@ STYLE = (
 )
 
 
-def figure(drawn: tuple[Any, str], caption: str = "", alt: str = "") -> HTML:
-    """A chapter's figure; its finding is the text for who does not see it, unless another is given."""
-    return widget.show(drawn[0], alt=alt or drawn[1], caption=caption)
+def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -> HTML:
+    """A chapter's figure, no higher than a slide with claims has room for.
+
+    Its finding is the text for who does not see it, unless another is given.
+    """
+    shown, finding = drawn
+    shown.figure.set_figheight(min(shown.figure.get_figheight(), ROOM))
+    return widget.show(shown, alt=alt or finding, caption=caption)
 
 
 def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
