@@ -40,7 +40,7 @@ def dispersion(gap: float) -> tuple[Axes, str]:
     """The most that a token with a lead of `gap` logits can get, against length."""
     n = sorted({round(10 ** (k / 20)) for k in range(141)})
     ax = style.axes(
-        f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x", height=4.1
+        f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x", height=3.7
     )
     for other in GAPS:
         ax.plot(n, [collapse.largest_weight(other, k) for k in n], color="#bbbbbb", lw=1.5)
@@ -244,7 +244,7 @@ def separators(more: int = 1) -> tuple[Axes, str]:
     ones, commas = (float(curve[-1]) for curve in curves.values())
     slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"{commas / ones:.0f} times the distance"
     tokens = "One token" if more == 1 else f"{more} tokens"
-    ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.9)
+    ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.7)
     for (name, mean), colour in zip(curves.items(), ("blue", "vermillion"), strict=True):
         ax.plot(SEPARATED, mean, "o-", color=style.COLOURS[colour], label=name)
     every = torch.cat(list(separator_curves().values()))
