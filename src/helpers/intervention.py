@@ -191,13 +191,11 @@ def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None
     def tables(module, arguments, out):
         return tuple(torch.cat([part, part], -1)[None].to(out[0]) for part in (rope.real, rope.imag))
 
-    owners = [each for each in model.model.modules() if isinstance(getattr(each, "inv_freq", None), Tensor)]
-    hooks = [each.register_forward_hook(tables) for each in owners]
-    try:
+    with contextlib.ExitStack() as hooks:
+        for each in model.model.modules():
+            if isinstance(getattr(each, "inv_freq", None), Tensor):
+                hooks.enter_context(each.register_forward_hook(tables))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 class Link:

@@ -491,15 +491,11 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     maps = attention_maps(model, tokens)
     blocks = _layers(model)
     kept: dict[int, Tensor] = {}
-    hooks = []
-    try:
+    with contextlib.ExitStack() as hooks:
         for layer, block in enumerate(blocks):
             keep = functools.partial(lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer)
-            hooks.append(block.self_attn.v_proj.register_forward_hook(keep))
+            hooks.enter_context(block.self_attn.v_proj.register_forward_hook(keep))
         states = _forward(model, tokens, None, states=True).hidden_states
-    finally:
-        for hook in hooks:
-            hook.remove()
     sizes, shares = [], []
     for layer, (block, attention) in enumerate(zip(blocks, maps, strict=True)):
         heads, n, _ = attention.shape
@@ -556,16 +552,12 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
     """
     _check_model(model)
     require.function("alter", alter)
-    hooks = []
-    try:
+    with contextlib.ExitStack() as hooks:
         for layer, block in enumerate(_layers(model)):
             for name, short in (("queries", "q"), ("keys", "k")):
                 part = getattr(block.self_attn, f"{short}_norm", None) or getattr(block.self_attn, f"{short}_proj")
-                hooks.append(part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim)))
+                hooks.enter_context(part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim)))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _hook(alter: Callable, layer: int, name: str, width: int) -> Callable:

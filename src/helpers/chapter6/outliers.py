@@ -1,7 +1,7 @@
 """Outliers, and activations in few bits: what enters a model's linear layers, rounded with one scale a tensor."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -29,9 +29,7 @@ def few_bits(layers: Iterable[nn.Module], bits: int, spare_first: bool = False) 
             return (torch.cat([x[:, :1], rounded(x[:, 1:], bits)], 1),)
         return (rounded(x, bits),)
 
-    hooks = [layer.register_forward_pre_hook(change) for layer in layers]
-    try:
+    with ExitStack() as hooks:
+        for layer in layers:
+            hooks.enter_context(layer.register_forward_pre_hook(change))
         yield
-    finally:
-        for hook in hooks:
-            hook.remove()
