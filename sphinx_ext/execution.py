@@ -69,7 +69,11 @@ def key(path: Path, root: Path) -> str:
 
 def kept(path: Path, root: Path) -> Path:
     """Where the executed notebook lies, or will lie."""
-    return root / "_build/executed" / path.relative_to(root).with_suffix("") / f"{key(path, root)}.ipynb"
+    return _folder(path, root) / f"{key(path, root)}.ipynb"
+
+
+def _folder(path: Path, root: Path) -> Path:
+    return root / "_build/executed" / path.relative_to(root).with_suffix("")
 
 
 def executed(path: Path, root: Path) -> nbformat.NotebookNode:
@@ -158,12 +162,12 @@ async def run(path: Path, root: Path) -> None:
 
 def earlier(path: Path, root: Path) -> list[dict]:
     """When the notebook was executed and how long it took, for each execution that is kept."""
-    return [nbformat.read(p, as_version=4).metadata["executed"] for p in kept(path, root).parent.glob("*.ipynb")]
+    return [nbformat.read(p, as_version=4).metadata["executed"] for p in _folder(path, root).glob("*.ipynb")]
 
 
 def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
     """Name, seconds and day of each notebook's execution, where it was executed as it is now."""
-    done = [(path, kept(path, root)) for path in sorted(paths) if kept(path, root).exists()]
+    done = [(path, place) for path in sorted(paths) if (place := kept(path, root)).exists()]
     notes = [(path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done]
     return [(str(path.relative_to(root / "chapters").with_suffix("")), n["seconds"], n["on"]) for path, n in notes]
 

@@ -8,7 +8,7 @@ cannot tell, everything counts. One thing it cannot see: a module whose function
 import ast
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 
@@ -112,23 +112,24 @@ def _reads(code: str, base: str, package: Path) -> tuple[set[str], set[Path]]:
     """The modules that `code` imports by name, with the packages around them, and the tables it reads."""
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
-        tree = _tree(plain)
+        parents = _parents(plain)
     except SyntaxError:
         return _every_module(package), _every_table(package)
-    names, aliases = _imports(tree, base, package)
-    return names, _tables_read(tree, aliases, package)
+    names, aliases = _imports(parents, base, package)
+    return names, _tables_read(parents, aliases, package)
 
 
 @lru_cache
-def _tree(code: str) -> ast.AST:
-    return ast.parse(code)
+def _parents(code: str) -> dict[ast.AST, ast.AST]:
+    """Every node of the code's tree but the root, and the one that it hangs on."""
+    return {child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)}
 
 
-def _imports(tree: ast.AST, base: str, package: Path) -> tuple[set[str], dict[str, str]]:
+def _imports(nodes: Iterable[ast.AST], base: str, package: Path) -> tuple[set[str], dict[str, str]]:
     """Names of modules that are imported, and what each local name stands for."""
     named: set[str] = set()
     aliases: dict[str, str] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for item in node.names:
                 named.add(item.name)
@@ -153,12 +154,10 @@ def _imports(tree: ast.AST, base: str, package: Path) -> tuple[set[str], dict[st
     return {".".join(part[: n + 1]) for part in parts for n in range(len(part))}, aliases
 
 
-def _tables_read(tree: ast.AST, aliases: dict[str, str], package: Path) -> set[Path]:
+def _tables_read(parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], package: Path) -> set[Path]:
     """Files of the data folder that the code names, or all of them where it computes the name."""
     home, found = tables(package), set()
     module = f"{package.name}.data"
-    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-
     # the last part of what may mean one of the two functions
     short = {"table", "folder"} | {name for name, full in aliases.items() if full.startswith(f"{module}.")}
 
@@ -171,7 +170,7 @@ def _tables_read(tree: ast.AST, aliases: dict[str, str], package: Path) -> set[P
             return {path}
         return {p for p in path.rglob("*") if p.is_file()} if path.is_dir() and path != home else _every_table(package)
 
-    for node in ast.walk(tree):
+    for node in parents:
         last = getattr(node, "id", getattr(node, "attr", ""))
         if last in short and meant(node) == f"{module}.table":
             call = parents.get(node)
