@@ -122,14 +122,6 @@ def test_intervals_separate_with_enough_strings_and_only_then():
     assert (low / 100, high / 100) == pytest.approx(significance.share_interval(8, 5000))
 
 
-def test_all_reported_accuracies_are_multiples_of_their_finest_step():
-    step = measures.finest_step()
-    assert step == 0.02
-    assert all(
-        abs(x / step - round(x / step)) < 1e-9 for x in data.table("reported/counting_separator_base").accuracy_percent
-    )
-
-
 def test_one_constant_answer_by_enumeration():
     share = sum(math.comb(19, k) * 0.7**k * 0.3 ** (19 - k) for k in (13,))
     assert measures.best_constant() == pytest.approx(share)

@@ -83,13 +83,13 @@ def _kept(last: float, period: float, inside: float):
 def _sweep(varied: float, fifty: float):
     return {
         "_varied": _fixed(([9, 5, 4], [90, 90, varied])),
-        "_small_model": _fixed(None),
+        "models.default": _fixed(None),
         "measures.ones_at_the_end": _fixed(torch.tensor([90, 50, 20, fifty])),
         "_distance": _by_length(50, 4, 4, 4, 4, 4),
     }
 
 
-_PROMPT = {"_small_model": _fixed(None), "collapse.copying_prompt": _fixed(("", ""))}
+_PROMPT = {"models.default": _fixed(None), "collapse.copying_prompt": _fixed(("", ""))}
 
 
 EVIDENCE = {
@@ -156,9 +156,9 @@ EVIDENCE = {
         FAILS: {"_commas": _kept(0.1, 0.1, 0.1)},
     },
     "merging_alleviates_collapse": {
-        HOLDS: {"_small_model": _fixed(None), "measures.merging": _merged(2, 2)},
-        CORRECTED: {"_small_model": _fixed(None), "measures.merging": _merged(2, 0.5)},
-        FAILS: {"_small_model": _fixed(None), "measures.merging": _merged(0.5, 0.5)},
+        HOLDS: {"models.default": _fixed(None), "measures.merging": _merged(2, 2)},
+        CORRECTED: {"models.default": _fixed(None), "measures.merging": _merged(2, 0.5)},
+        FAILS: {"models.default": _fixed(None), "measures.merging": _merged(0.5, 0.5)},
     },
     "collapse_in_type_1": {
         HOLDS: {"_distance": _by_length(9, 8, 7, 1), **_PROMPT},

@@ -24,11 +24,6 @@ def _random(n: int, layers: int, seed: int = 0, width: int | None = None) -> tor
     return logits.masked_fill(~mask, -math.inf).softmax(-1)
 
 
-@cache
-def _model() -> models.LanguageModel:
-    return models.load()
-
-
 # The graph ------------------------------------------------------------------------------------------
 
 
@@ -168,7 +163,7 @@ def _orders(network: str, model: LanguageModel | None) -> list[float]:
 
 
 def _profile(text: str, network: str = "trained", model: LanguageModel | None = None) -> torch.Tensor:
-    return measures.profile_of(measures.profiles(model or _model()), text, network)
+    return measures.profile_of(measures.profiles(model or models.default()), text, network)
 
 
 @claim(
@@ -254,7 +249,7 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Found:
 
 
 def _proxies(model: LanguageModel | None):
-    return measures.proxies(model or _model())
+    return measures.proxies(model or models.default())
 
 
 # In the limit -----------------------------------------------------------------------------------------
@@ -540,7 +535,7 @@ def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Found:
 
 @cache
 def _sinks(model: LanguageModel | None):
-    return measures.sink_table(model or _model()).set_index(["text", "first token"])
+    return measures.sink_table(model or models.default()).set_index(["text", "first token"])
 
 
 @claim(
@@ -568,8 +563,7 @@ def massive_activations_go_with_the_sink(model: LanguageModel | None = None) -> 
 
 def _hiding(token: int, since: int, model: LanguageModel | None):
     """The rows of one experiment, one a text."""
-    table = measures.hiding_table(model or _model())
-    return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
+    return measures.case(measures.hiding_table(model or models.default()), token, since)
 
 
 @claim(
@@ -582,7 +576,7 @@ def _hiding(token: int, since: int, model: LanguageModel | None):
 )
 def sink_values_are_small(model: LanguageModel | None = None) -> Found:
     ratios = torch.stack(
-        [_value_ratio(tokens, model) for tokens in measures.texts(model or _model(), measures.TOKENS).values()]
+        [_value_ratio(tokens, model) for tokens in measures.texts(model or models.default(), measures.TOKENS).values()]
     )
     middle, small = float(ratios.median()), float((ratios < 0.5).double().mean())
     measured = (
@@ -593,7 +587,7 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Found:
 
 
 def _value_ratio(tokens: torch.Tensor, model: LanguageModel | None) -> torch.Tensor:
-    return measures.value_ratios(model or _model(), tokens)
+    return measures.value_ratios(model or models.default(), tokens)
 
 
 @claim(

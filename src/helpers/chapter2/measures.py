@@ -199,8 +199,7 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
     Raises:
         ValueError: another kind, or more tokens than the text has.
     """
-    if kind not in TEXTS:
-        raise ValueError(f"kind must be one of {', '.join(TEXTS)}, not {kind!r}")
+    require.choice("kind", kind, TEXTS)
     body = n - first
     if kind == "natural":
         tokens = probe.encode(model, TEXT)
@@ -417,17 +416,12 @@ def _profile_settings(exact: int, others: int, seeds: int) -> list[dict]:
     return found + [{"text": "harbour", "network": f"seed {k}", "directions": others} for k in range(1, seeds)]
 
 
-@functools.cache
-def _embedded() -> LanguageModel:
-    return models.load(device="cpu")
-
-
 def _sensitivity(**setting: str | int) -> dict[str, float]:
-    return sensitivity(_embedded(), **setting)
+    return sensitivity(models.default(), **setting)
 
 
 def _hidden(**setting: str | int) -> dict[str, float]:
-    return hidden(_embedded(), **setting)
+    return hidden(models.default(), **setting)
 
 
 @functools.cache
@@ -444,6 +438,11 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
     return pd.DataFrame([s | hidden(model, **s) for s in HIDDEN])
+
+
+def case(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
+    """The rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
+    return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 
 
 def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "trained") -> Float[Tensor, " n"]:

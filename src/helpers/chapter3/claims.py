@@ -374,13 +374,8 @@ def seq_vcr_sees_collapse() -> Found:
     return Found(measured, verdict(losses[0] < 0.5 * min(losses[1:])))
 
 
-@cache
-def _small_model() -> models.LanguageModel:
-    return models.load(dtype="fp32")
-
-
 def _distance(lengths: list[int], model: LanguageModel | None = None, **setting) -> list[float]:
-    return [float(x) for x in collapse.last_token_distance(model or _small_model(), lengths, **setting)]
+    return [float(x) for x in collapse.last_token_distance(model or models.default(), lengths, **setting)]
 
 
 @claim(
@@ -416,7 +411,7 @@ def _varied(model: LanguageModel | None) -> tuple[list[float], list[float]]:
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Found:
     ones, varied = _varied(model)
     runs, (fifty, *near) = (
-        measures.ones_at_the_end(model or _small_model()),
+        measures.ones_at_the_end(model or models.default()),
         _distance([50, *range(192, 213, 5)], model=model),
     )
     alone = float(torch.tensor(near).median())
@@ -447,7 +442,7 @@ def varied_digits_still_fall(model: LanguageModel | None = None) -> Found:
 
 @cache
 def _commas(model: LanguageModel | None) -> dict[str, list[float]]:
-    head, tail = collapse.copying_prompt(model or _small_model(), "sequence first", "last", hint=False)
+    head, tail = collapse.copying_prompt(model or models.default(), "sequence first", "last", hint=False)
     inside = {"head": head, "tail": tail}
     return {
         "last": _distance([6, 502], model=model, sequence="111,"),
@@ -487,7 +482,7 @@ def commas_prevent_collapse(model: LanguageModel | None = None) -> Found:
     varied="three letters, three lengths; one model",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Found:
-    found = measures.merging(model or _small_model())
+    found = measures.merging(model or models.default())
     alone = found["one letter more, unmerged"]
     wins = [int((found[how] > alone).sum()) for how in ("one letter more", "one token more")]
     measured = (
@@ -508,7 +503,7 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Found:
     varied="lengths; one model, one prompt",
 )
 def collapse_in_type_1(model: LanguageModel | None = None) -> Found:
-    head, tail = collapse.copying_prompt(model or _small_model(), "type 1", "last", hint=False)
+    head, tail = collapse.copying_prompt(model or models.default(), "type 1", "last", hint=False)
     lengths = [2, 22, 50, 502]
     found = _distance(lengths, model=model, head=head, tail=tail)
     measured = f"{called(model)}: " + ", ".join(f"{x:.3g} (n = {n})" for n, x in zip(lengths, found, strict=True))
@@ -518,7 +513,7 @@ def collapse_in_type_1(model: LanguageModel | None = None) -> Found:
 
 @cache
 def _copying(model: LanguageModel | None, **setting) -> dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor]]:
-    return collapse.copying_margins(model or _small_model(), [5, 300], **setting)
+    return collapse.copying_margins(model or models.default(), [5, 300], **setting)
 
 
 def _copied(more: bool | None, found: dict, numbers: str, model: LanguageModel | None) -> Found:

@@ -19,7 +19,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from helpers import collapse, compute, data, models, probe, sweep
+from helpers import collapse, compute, data, models, probe, require, sweep
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
@@ -39,7 +39,7 @@ def random_distance(
         decoder = Decoder(3, encoding="NoPE").double()
         with torch.no_grad():
             states = decoder.states(torch.tensor([tokens]))[0]
-        runs.append(torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]))
+        runs.append(prefix_distance(states, lengths, step))
     return torch.stack(runs).mean(0)
 
 
@@ -55,8 +55,7 @@ def window_distance(
     Raises:
         ValueError: the sequence is none of these.
     """
-    if sequence not in SEQUENCES:
-        raise ValueError(f"sequence must be one of {', '.join(SEQUENCES)}, not {sequence!r}")
+    require.choice("sequence", sequence, SEQUENCES)
     runs = []
     for seed in range(seeds):
         torch.manual_seed(seed)
@@ -147,8 +146,7 @@ def replaced(
     Raises:
         ValueError: errors is none of these.
     """
-    if errors not in ERRORS:
-        raise ValueError(f"errors must be one of {', '.join(ERRORS)}, not {errors!r}")
+    require.choice("errors", errors, ERRORS)
     exact = exact.double().cpu()
     own, generator = rounded.double().cpu() - exact, torch.Generator().manual_seed(seed)
     if errors == "of another prompt":
@@ -340,7 +338,7 @@ def copied(prompt: str, model: LanguageModel | None = None) -> dict[str, float]:
 
     The model is the embedded one, if none is given.
     """
-    found = collapse.copying_margins(model or models.load(dtype="fp32"), DIGITS, **PROMPTS[prompt])
+    found = collapse.copying_margins(model or models.default(), DIGITS, **PROMPTS[prompt])
     return {
         f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
         for (place, asked), pair in found.items()

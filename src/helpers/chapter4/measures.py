@@ -99,15 +99,9 @@ def absent(vocabulary: int, length: int) -> float:
 # Tokens --------------------------------------------------------------------------------------------------
 
 
-@cache
-def model_in_use() -> LanguageModel:
-    """The embedded model, on the CPU."""
-    return models.load(device="cpu")
-
-
 def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
     """The text of each token."""
-    model = model or model_in_use()
+    model = model or models.default()
     return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
 
 
@@ -227,14 +221,6 @@ def _interval(percent: float, trials: int) -> tuple[float, float]:
 def separated(trials: int) -> int:
     """How many of the bases' intervals lie above that of the plain strings."""
     return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
-
-
-def finest_step() -> float:
-    """The largest step, in per cent, of which every reported accuracy is a multiple: 100 over it strings would give it."""
-    hundredths = [
-        round(100 * x) for x in [*data.table("reported/counting_separator_base").accuracy_percent, PLAIN_ACCURACY]
-    ]
-    return next(step for step in range(min(hundredths), 0, -1) if all(x % step == 0 for x in hundredths)) / 100
 
 
 def base_trend() -> tuple[float, float]:

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import torch
 
-from helpers import data, rope
+from helpers import data, models, rope
 from helpers.chapter5 import measures
 from helpers.claims import Found, called, claim, verdict
 from helpers.models import LanguageModel
@@ -463,7 +463,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Found:
     shown=LAB + "Which frequencies make the slash?",
 )
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
-    read, found = model or measures.model_in_use(), _heads(model)
+    read, found = model or models.default(), _heads(model)
     if not measures.slash_heads(found, 1):
         raise ValueError(_none(model))
     table = measures.quarters(read, measures.prose(read), measures.slash_heads(found, 1))

@@ -64,7 +64,7 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
             why = f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, and not all"
     except ValueError as error:
         why = str(error).replace(model.name, model.short)
-    return (model_in_use(), f"{why}; so what follows is measured in {models.DEFAULT}. ") if why else (model, "")
+    return (models.default(), f"{why}; so what follows is measured in {models.DEFAULT}. ") if why else (model, "")
 
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
@@ -203,28 +203,20 @@ def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, flo
     return losses | {"guessing": math.log(model.model.config.vocab_size)}
 
 
-@cache
 def default(seed: int | None = None, text: int = 0) -> Heads:
-    """Every head of the embedded model on a stretch of the prose, or on random tokens of a seed."""
-    model = model_in_use()
-    ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
-    return heads(model, ids, rank=seed is None and not text)
+    """`seen` of the embedded model."""
+    return seen(models.default(), seed, text)
 
 
 @cache
 def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
-    """`default` for any model.
+    """Every head of a model on a stretch of the prose, or on random tokens of a seed.
 
     Raises:
         ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each alone.
     """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)
-
-
-@cache
-def model_in_use() -> LanguageModel:
-    return models.load(device="cpu")
 
 
 # Closed forms and simulations of the lesson ------------------------------------------------------------
@@ -367,6 +359,11 @@ def slash_heads(found: Heads, offset: int | None = None, least: float = 0.3) -> 
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
+def at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
+    """The slash score of every head at an offset of its own."""
+    return found.slashes.gather(-1, offsets[..., None])[..., 0]
+
+
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
     """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control").
 
@@ -387,7 +384,7 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
     """One row of the committed table: `silenced_in` the embedded model."""
-    return silenced_in(model_in_use(), default(), start, threshold, where)
+    return silenced_in(models.default(), default(), start, threshold, where)
 
 
 def silenced_table(model: LanguageModel, found: Heads) -> pd.DataFrame:
@@ -455,8 +452,7 @@ def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) ->
     Raises:
         ValueError: the spectrum is none of these.
     """
-    if spectrum not in SPECTRA:
-        raise ValueError(f"spectrum must be one of {', '.join(SPECTRA)}, not {spectrum!r}")
+    require.choice("spectrum", spectrum, SPECTRA)
     torch.manual_seed(seed)
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
     encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
