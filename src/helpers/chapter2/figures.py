@@ -1,6 +1,7 @@
 """What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
 
 import itertools
+import statistics
 from collections.abc import Callable, Sequence
 
 import pandas as pd
@@ -11,11 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 from torch import Tensor
 
-from helpers import attention, data, probe, significance, style
+from helpers import attention, data, probe, require, significance, style
 from helpers.chapter2 import measures
 from helpers.models import LanguageModel
 
-MASKS = ("causal", "window of 8", "prefix of 4", "decay 0.3", "sink 0.8")
+_MASKS = {
+    "causal": lambda n: attention.uniform(attention.causal_mask(n)),
+    "window of 8": lambda n: attention.uniform(attention.window_mask(n, 8)),
+    "prefix of 4": lambda n: attention.uniform(attention.prefix_mask(n, 4)),
+    "decay 0.3": lambda n: attention.decay(n, 0.3),
+    "sink 0.8": lambda n: attention.sink(n, 0.8),
+}
+MASKS = tuple(_MASKS)
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))
 
 
@@ -39,10 +47,7 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
 
 def _matrix(ax: Axes, matrix: Float[Tensor, "n n"]) -> None:
     ax.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
-    ax.set(
-        xlabel="token looked at",
-        ylabel="token that looks",
-    )
+    ax.set(xlabel="token looked at", ylabel="token that looks")
     for ticks in (ax.set_xticks, ax.set_yticks):
         ticks(range(0, len(matrix), 3), range(1, len(matrix) + 1, 3))
     ax.grid(False)
@@ -100,16 +105,7 @@ def mask(name: str, n: int) -> Float[Tensor, "n n"]:
     Raises:
         ValueError: another name.
     """
-    make = {
-        "causal": lambda: attention.uniform(attention.causal_mask(n)),
-        "window of 8": lambda: attention.uniform(attention.window_mask(n, 8)),
-        "prefix of 4": lambda: attention.uniform(attention.prefix_mask(n, 4)),
-        "decay 0.3": lambda: attention.decay(n, 0.3),
-        "sink 0.8": lambda: attention.sink(n, 0.8),
-    }
-    if name not in make:
-        raise ValueError(f"name must be one of {', '.join(MASKS)}, not {name!r}")
-    return make[name]()
+    return _MASKS[require.choice("name", name, MASKS)](n)
 
 
 def landscape(name: str, layers: int, residual: float, lengths: Sequence[int] = (16, 32, 64)) -> tuple[Axes, str]:
@@ -404,7 +400,7 @@ def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
 
 def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
     """How much the later loss rises when the first token is hidden from a place on: a line a text."""
-    plain = table[table["token"] == 0].set_index("text")["loss"]
+    plain = measures.case(table, 0)["loss"]
     rows = table[table["token"] == 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
     other = table[table["token"] > 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
     worst = rows.max(axis=1)
@@ -432,16 +428,13 @@ def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
 
 def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
     """How far a replaced token moves later states when a token is hidden, over the same with nothing hidden."""
-    plain = table[table["token"] == 0].set_index("text")["spread"]
+    plain = measures.case(table, 0)["spread"]
     cases = {
         "sink hidden late": (1, 25),
         "sink hidden from the start": (1, 1),
         f"token {measures.CONTROL} hidden late": (measures.CONTROL, 25),
     }
-    found = {}
-    for name, (token, since) in cases.items():
-        rows = table[(table["token"] == token) & (table["since"] == since)].set_index("text")["spread"]
-        found[name] = rows / plain
+    found = {name: measures.case(table, *case)["spread"] / plain for name, case in cases.items()}
     late, *controls = found.values()
     further = int((late > pd.concat(controls).max()).sum())
     ax = style.axes(
@@ -466,17 +459,14 @@ def _nats(loss: float) -> str:
 
 def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, attended: float) -> str:
     """The lab's answer, from what was measured on the model alone; `attended` is the attention that the first token gets."""
-    shares = {}
-    for network in ("seed 0", "trained"):
-        rows = [measures.profile_of(table, text, network) for text in measures.NAMES]
-        shares[network] = sum(float(row[0] / row.sum()) for row in rows) / len(rows)
-    fresh = [measures.profile_of(table, text, "seed 0") for text in measures.NAMES]
+    rows = {
+        network: [measures.profile_of(table, text, network) for text in measures.NAMES]
+        for network in ("seed 0", "trained")
+    }
+    shares = {network: statistics.fmean(float(row[0] / row.sum()) for row in each) for network, each in rows.items()}
+    fresh = rows["seed 0"]
     falls = all(significance.rank_correlation(torch.arange(len(row) - 1), row[:-1])[0] < -0.9 for row in fresh)
-    plain = hidden[hidden["token"] == 0].set_index("text")["loss"]
-    late, early = (
-        float((hidden[(hidden["token"] == 1) & (hidden["since"] == since)].set_index("text")["loss"] - plain).mean())
-        for since in (25, 1)
-    )
+    plain, late, early = (measures.case(hidden, *which)["loss"] for which in ((0, 1), (1, 25), (1, 1)))
     rollout, alone = (style.number(float(ranks.loc[name].mean())) for name in ("rollout", "mask alone"))
     return (
         f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
@@ -484,5 +474,5 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
         f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
         f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
         f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
-        f"{alone}). Hidden from token 25 on, the first token costs {_nats(late)} nats; hidden from the start, {_nats(early)}."
+        f"{alone}). Hidden from token 25 on, the first token costs {_nats((late - plain).mean())} nats; hidden from the start, {_nats((early - plain).mean())}."
     )

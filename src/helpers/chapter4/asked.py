@@ -17,7 +17,7 @@ LENGTHS = (3, 5, 10, 50, 100)
 NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
 NEW_BEGUN = 128
 BEGUN = "The final answer to your maths question is:"  # the answer line, begun for a model that does not write it
-LINES = ("own", "begun")
+LINES = {"own": "the model writes the answer line", "begun": "the answer line is begun for the model"}
 GUESS = 100  # the baseline: whoever always says 100
 
 

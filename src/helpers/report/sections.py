@@ -29,7 +29,6 @@ from helpers.report.subject import Plan, Subject, prose
 from helpers.style import number
 
 SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
-WHOSE = {"own": "the model writes the answer line", "begun": "the answer line is begun for the model"}
 FINE, NOTE, TROUBLE = "fine", "note", "trouble"
 LEVELS = (FINE, NOTE, TROUBLE)
 Numbers = dict[str, Any]
@@ -255,13 +254,10 @@ def _hiding():
     def tell(numbers: Numbers, name: str) -> Told:
         table = pd.DataFrame(numbers["rows"])
         ax, alt = figures2.hidden_since(table)
-        plain_loss = table[table["token"] == 0].set_index("text")["loss"]
-
-        def added(token: int, since: int) -> pd.Series:
-            rows = table[(table["token"] == token) & (table["since"] == since)].set_index("text")["loss"]
-            return rows - plain_loss
-
-        late, early, control = added(1, 25), added(1, 1), added(measures2.CONTROL, 25)
+        plain_loss = measures2.case(table, 0)["loss"]
+        late, early, control = (
+            measures2.case(table, *which)["loss"] - plain_loss for which in ((1, 25), (1, 1), (measures2.CONTROL, 25))
+        )
         leans = late.mean() > 0.5 and late.mean() > 5 * control.max()
         said = (
             f"Mean of {len(late)} {'text' if len(late) == 1 else 'texts'} of {measures2.LENGTH} tokens: with the first token hidden "
@@ -538,7 +534,7 @@ def _counting():
         said = (
             f"Asked to count ones, {len(table)} questions of {table.length.min()} to {table.length.max()} ones: {given} answers are "
             f"numbers, {int((table.error == 0).sum())} are right ({right} of {asked_for} with at most 10), {nearer} are nearer "
-            f"than always saying {asked.GUESS}. The picture: {WHOSE[best]}."
+            f"than always saying {asked.GUESS}. The picture: {asked.LINES[best]}."
         )
         return Told(
             ax, alt, said,
@@ -566,8 +562,7 @@ def _counted(numbers: Numbers, name: str) -> Told:
     )
     ax.axvspan(low, high, color=figures5.GREY, alpha=0.25, label="lengths of training")
     ax.plot(right.index, right, "o-", color=style.COLOURS["blue"], label="right")
-    ax.set_xticks(list(right.index), [str(n) for n in right.index])
-    ax.minorticks_off()
+    style.ticks(ax, right.index)
     ax.set_ylim(-0.05, 1.05)
     ax.legend()
     listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
@@ -610,7 +605,7 @@ def _heads():
         counts = {k: int((found.slashes[..., k] > 0.3).sum()) for k in (0, 1)}
         best, where = found.slashes.max(-1)
         chosen = best > 0.3
-        kept = chosen & (drawn.slashes.gather(-1, where[..., None])[..., 0] > 0.3)
+        kept = chosen & (measures5.at(where, drawn) > 0.3)
         total, stay = int(chosen.sum()), int(kept.sum())
         said = (
             f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads look at the token before (mean weight above "
