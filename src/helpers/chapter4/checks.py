@@ -1,8 +1,9 @@
 """What is behind the exercises of chapter 4."""
 
 import math
+import operator
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from helpers import checks, collapse, counting, data, significance
 from helpers.chapter4 import figures
-from helpers.checks import Case, Empty, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -27,8 +28,7 @@ def _cases(*texts: str) -> list[Case]:
 
 def _string(name: str, answer: Any) -> str:
     """A string of zeros and ones, from a string or from the signs in any container."""
-    if answer is ...:
-        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
+    checks.filled(name, answer)
     try:
         text = str(answer) if isinstance(answer, str) else "".join(str(int(sign)) for sign in answer)
     except (TypeError, ValueError):
@@ -332,10 +332,10 @@ def _merges(step: Any) -> Any:
     return lengths
 
 
-def _merged(pieces: Sequence[str], pair: tuple[str, str]) -> list[str]:
+def _merged(pieces: Sequence[str], pair: tuple[str, str], alike: Callable = operator.eq) -> list[str]:
     done, k = [], 0
     while k < len(pieces):
-        hit = tuple(pieces[k : k + 2]) == tuple(pair)
+        hit = alike(tuple(pieces[k : k + 2]), tuple(pair))
         done.append("".join(pieces[k : k + 2]) if hit else pieces[k])
         k += 1 + hit
     return done
@@ -352,12 +352,7 @@ def _backwards(pieces: list[str], pair: tuple[str, str]) -> list[str]:
 
 
 def _unordered(pieces: list[str], pair: tuple[str, str]) -> list[str]:
-    done, k = [], 0
-    while k < len(pieces):
-        hit = sorted(pieces[k : k + 2]) == sorted(pair)
-        done.append("".join(pieces[k : k + 2]) if hit else pieces[k])
-        k += 1 + hit
-    return done
+    return _merged(pieces, pair, lambda here, wanted: sorted(here) == sorted(wanted))
 
 
 def _overlapping(pieces: list[str], pair: tuple[str, str]) -> list[str]:

@@ -329,9 +329,8 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
     ax.plot(n, [error + 1 for error in measures.always(asked.GUESS, n, task)], "--", color=BLACK, label="always 100")
     style.ticks(ax, n)
     ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
-    whose = "the model writes the answer line" if line == "own" else "the answer line is begun for the model"
     return ax, (
-        f"{name}, {task}, {whose}: {len(given)} of {len(chosen)} answers are numbers, {exact} are right, "
+        f"{name}, {task}, {asked.LINES[line]}: {len(given)} of {len(chosen)} answers are numbers, {exact} are right, "
         f"and {int((given.error < abs(given['count'] - asked.GUESS)).sum())} are nearer than 100 is."
     )
 
@@ -695,13 +694,8 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         ax.set_ylim(0.8 if floor > 0.82 else -0.02, 1.012)
     else:
         ax.set_ylim(0, 1.05 * float(rows[up].max()))
-    ticks = sorted(rows[across].unique())
-    if lines:
-        style.ticks(ax, ticks)
-        style.label(ax)
-    else:
-        ax.legend(loc="best")
     if not lines:
+        ax.legend(loc="best")
         rho, _ = significance.rank_correlation(rows[across], rows[up])
         name = "distance" if across == "gap" else "scatter"
         ax.set_title(f"Right answers against {name}: rank correlation {style.number(rho)}")
@@ -709,6 +703,8 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
             ax,
             f"{len(rows)} decoders, N = 64, widths {_span(rows.width)}: rank correlation {style.number(rho)}.",
         )
+    style.ticks(ax, sorted(rows[across].unique()))
+    style.label(ax)
     first, last = ({name: float(each.iloc[k]) for name, each in means.items()} for k in (0, -1))
     name = what.partition(",")[0].capitalize()
     if up == "right_4":

@@ -97,7 +97,7 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     layers, fresh = trained.states(model, ids), trained.states(model, new)
     for name, k in (("probe_1", 0), ("probe", -1)):
         found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
-    mixed = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+    mixed = trained.shuffled(labels, seed)
     found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
     found |= apart(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
     y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")

@@ -108,6 +108,11 @@ def share(probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: I
     return float((probe(new) == right).double().mean())
 
 
+def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
+    """The labels in another order: a probe that is fitted to them has to fail."""
+    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+
+
 # Counting ------------------------------------------------------------------------------------------------
 
 
@@ -129,8 +134,13 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
 
 def errors(model: Decoder, task: Counting, n: int, count: int = 128, seed: int = 0) -> Int[Tensor, " count"]:
     """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
-    drawn, right = _questions(task, n, count, seed)
+    drawn, right = _questions(task, n, count, 1_000 + seed)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
+
+
+def right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
+    """Share of right counts on strings of n letters."""
+    return float((errors(model, task, n, count) == 0).double().mean())
 
 
 def one_number(n: int, most: int = LONGEST) -> float:
@@ -139,15 +149,14 @@ def one_number(n: int, most: int = LONGEST) -> float:
 
 
 def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
-    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(1_000 + seed))
+    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
     return drawn, torch.tensor([string.count("y") for string in drawn])
 
 
 def noticed(model: Decoder, task: Counting, n: int, place: int, count: int = 128) -> float:
     """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
-    task = replace(task, lengths=(n, n), size=count)
-    drawn = task.strings(torch.Generator().manual_seed(2_000))
-    drawn = [string for string in drawn if string.count("y") < task.most - 1]
+    strings, counts = _questions(task, n, count, 2_000)
+    drawn = [string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1]
     place = place % n
     pair = [[string[:place] + letter + string[place + 1 :] for string in drawn] for letter in "xy"]
     before, after = (answers(model, task, strings) for strings in pair)
@@ -160,11 +169,10 @@ def type_accuracy(trained: Trained, lengths: Sequence[int] = (8, 12, 16, 20, 24,
     for name in ("fp32", "fp16", "bf16"):
         model = copy.deepcopy(trained.model).to(compute.dtype(name))
         for n in lengths:
-            drawn = replace(trained.task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(1_000))
+            drawn, exactly = _questions(trained.task, n, count, 1_000)
             given = answers(model, trained.task, drawn)
-            right = given == torch.tensor([string.count("y") for string in drawn])
             same = given == exact.setdefault(n, given)
-            shares = {"right": float(right.double().mean()), "same": float(same.double().mean())}
+            shares = {"right": float((given == exactly).double().mean()), "same": float(same.double().mean())}
             rows.append({"type": name, "length": n} | shares)
     return pd.DataFrame(rows)
 
@@ -177,8 +185,7 @@ def probed(model: Decoder, task: RunningCount, layer: int, known: int = 768, new
     """
 
     def seen(n: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
-        drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
-        counts = torch.tensor([string.count("y") for string in drawn])
+        drawn, counts = _questions(task, n, count, seed)
         return states(model, task.encode(drawn)[0])[layer], counts
 
     parts = [seen(n, known // 8, 3_000 + n) for n in range(LONGEST // 2 + 1, LONGEST + 1)]
@@ -186,10 +193,9 @@ def probed(model: Decoder, task: RunningCount, layer: int, known: int = 768, new
     found = {}
     for n in PROBED:
         (old, counts), (fresh, right) = seen(n, known, 4_000 + n), seen(n, new, 5_000 + n)
-        mixed = counts[torch.randperm(len(counts), generator=torch.Generator().manual_seed(n))]
         found[f"own_{n}"] = share(linear_probe(old, counts), fresh, right)
         found[f"within_{n}"] = share(within, fresh, right)
-        found[f"shuffled_{n}"] = share(linear_probe(old, mixed), fresh, right)
+        found[f"shuffled_{n}"] = share(linear_probe(old, shuffled(counts, n)), fresh, right)
     return found
 
 
@@ -199,16 +205,16 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
     model = decoder("counting", task, encoding, base, window, seed)
     losses, found = train(model, task, steps, seed), {}
     found["loss"] = sum(losses[-20:]) / 20
-    found["inside"] = sum(float((errors(model, task, n, 64) == 0).double().mean()) for n in range(1, 17)) / 16
-    found["least"] = min(float((errors(model, task, n, 256) == 0).double().mean()) for n in (12, 13, 14, 15, 16))
+    found["inside"] = sum(right(model, task, n, 64) for n in range(1, 17)) / 16
+    found["least"] = min(right(model, task, n) for n in (12, 13, 14, 15, 16))
     for n in LENGTHS:
         wrong = errors(model, task, n, STRINGS)
         found[f"right_{n}"] = float((wrong == 0).double().mean())
         found[f"error_{n}"] = float(wrong.double().mean())
     alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
     for name, strings in alone.items():
-        right = torch.tensor([string.count("y") for string in strings])
-        found[name] = float((answers(model, task, strings) == right).double().mean())
+        counts = torch.tensor([string.count("y") for string in strings])
+        found[name] = float((answers(model, task, strings) == counts).double().mean())
     for name, place in (("first", 0), ("last", -1)):
         found |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
     return {name: round(value, 4) for name, value in found.items()}
@@ -218,7 +224,7 @@ def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
     """Train one decoder to count; how often it names the count, and how often a probe of its states does, by length."""
     model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
     train(model, COUNTING, steps, seed)
-    found = {f"right_{n}": float((errors(model, COUNTING, n, 256) == 0).double().mean()) for n in PROBED}
+    found = {f"right_{n}": right(model, COUNTING, n) for n in PROBED}
     for name, layer in (("layer1", 0), ("last", -1)):
         found |= {f"{name}_{key}": value for key, value in probed(model, COUNTING, layer).items()}
     return {name: round(value, 4) for name, value in found.items()}
@@ -230,9 +236,9 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
     found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
-    by_length = [float((errors(model, task, n, 128) == 0).double().mean()) for n in range(1, LONGEST + 1)]
+    by_length = [right(model, task, n, 128) for n in range(1, LONGEST + 1)]
     found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
-    return found | {f"right_{n}": float((errors(model, task, n, 256) == 0).double().mean()) for n in (18, 20, 24)}
+    return found | {f"right_{n}": right(model, task, n) for n in (18, 20, 24)}
 
 
 COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
@@ -275,8 +281,7 @@ def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
                 logits = model.head(new)
             found[f"right_{place}_{n}"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
             found[f"probe_{place}_{n}"] = share(linear_probe(known, labels), new, right)
-            mixed = labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(n))]
-            found[f"shuffled_{place}_{n}"] = share(linear_probe(known, mixed), new, right)
+            found[f"shuffled_{place}_{n}"] = share(linear_probe(known, shuffled(labels, n)), new, right)
     return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -451,27 +456,22 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             losses = train(model, task, steps, seed)
             rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
             lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
-            found = {n: float((errors(model, task, n, 256) == 0).double().mean()) for n in lengths}
-            results = {
-                "accuracy at the lengths of training": training.accuracy(model, replace(task, size=256), count=4)
-            }
-            results["accuracy at the worst length of training"] = min(found[n] for n in range(1, LONGEST + 1))
+            found = {n: right(model, task, n) for n in lengths}
+            results = {"accuracy at the worst length of training": min(found[n] for n in range(1, LONGEST + 1))}
             results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
         else:
             losses = training.fit(model, task, steps=steps, seed=seed)
             rates = "AdamW, rate 3e-3"
             results = {
-                "accuracy at the lengths of training": training.accuracy(model, replace(task, size=256), count=4)
-            }
-            results |= {
                 f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
                 for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
             }
+        inside = training.accuracy(model, replace(task, size=256), count=4)
         checkpoints.save(
             folder / f"{name}.safetensors", model, task, arguments,
             what=f"A decoder of the course's own, trained for the toy task {kind}; nothing else was in its training.",
             trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
-            results=results,
+            results={"accuracy at the lengths of training": inside} | results,
             limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
             command="python -m helpers.chapter4.trained checkpoints --folder data/checkpoints",
             made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
