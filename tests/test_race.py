@@ -306,7 +306,7 @@ def test_unknown_entries_and_tasks_are_named(tmp_path, capsys):
             race.run(**{"entry": "RoPE", "task": "first", "seed": [0], "budget": 3} | wrong)
     with pytest.raises(SystemExit):
         race.main(["--entries", "sparse dreams", "--out", str(tmp_path / "x.csv")])
-    assert "entry must be one of" in capsys.readouterr().err
+    assert "invalid choice: 'sparse dreams'" in capsys.readouterr().err
 
 
 def test_the_committed_table_has_whole_tasks():

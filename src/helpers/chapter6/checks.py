@@ -16,7 +16,7 @@ from helpers import attention, checks, differential, significance, style
 from helpers.chapter6 import comparison, figures, measures, race
 from helpers.chapter6.entries import BASELINE
 from helpers.chapter6.protocol import BUDGET, LEVEL, TRAINED
-from helpers.checks import Case, Empty, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, run, shown
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, run, shown
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -626,8 +626,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     """Any causal function from logits to weights, trained as all entries are; any honest prediction."""
     _check_weigh(weigh)
     for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):
-        if value is ...:
-            raise Empty(f"{what} is still empty: fill it in, then run the check again.")
+        checks.filled(what, value)
     if not isinstance(prediction, str) or prediction not in (BETTER, SAME, WORSE):
         raise Wrong(f"prediction must be one of '{BETTER}', '{SAME}', '{WORSE}', not {shown(prediction)}.")
     table = comparison.table()
@@ -653,7 +652,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.longer.mean() - theirs.mean()), significance.paired(ours.longer, theirs)
-    found = SAME if p >= 0.05 else BETTER if gap > 0 else WORSE
+    found = SAME if p >= LEVEL else BETTER if gap > 0 else WORSE
     how = (
         "one seed cannot tell more"
         if len(ours) == 1

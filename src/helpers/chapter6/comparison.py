@@ -33,6 +33,12 @@ def verdict(gap: Sequence[float], p: float) -> str:
     return "not told apart"
 
 
+def able(rows: pd.DataFrame) -> pd.Series:
+    """By task and entry, whether the cell has learned: `CELL` of its seeds."""
+    learned = rows.groupby(["task", "entry"]).learned
+    return learned.sum() >= CELL * learned.size()
+
+
 def compare(
     rows: pd.DataFrame, column: str = "longer", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
@@ -56,12 +62,12 @@ def compare(
     elif against is None:
         against = {name: ENTRIES[name].reference if name in ENTRIES else BASELINE for name in rows.entry.unique()}
     require.choice("column", column, list(rows.columns))
-    found = []
+    rows = rows[rows[column].notna()]
+    every, found = able(rows), []
     for task in [t for t in TASKS if t in set(rows.task)]:
-        here = rows[(rows.task == task) & rows[column].notna()]
+        here, cells = rows[rows.task == task], every[task]
         names = list(here.entry.unique())
         count = here.groupby("entry").learned.agg(["sum", "size"])
-        cells = {name: bool(count["sum"][name] >= CELL * count["size"][name]) for name in names}
         wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
         gaps, part = {}, []
         for name in names:

@@ -223,11 +223,11 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
     return [task for task in TASKS if task in set(rows.task)]
 
 
-def _learned(rows: pd.DataFrame, task: str, control: bool = False) -> pd.DataFrame:
-    """The runs of a task that learned, of the entries that did."""
-    found = comparison.compare(rows).set_index(["task", "entry"]).verdict[task]
-    hidden = {"not learned"} if control else {"not learned", "control"}
-    return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(found.index[~found.isin(hidden)])]
+def _learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The runs of a task that learned, of the entries that did and are no controls."""
+    able = comparison.able(rows)[task]
+    names = set(able.index[able]) - set(CONTROLS)
+    return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
 
 
 def _listed(words: list[str]) -> str:
@@ -481,19 +481,19 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     Args:
         few: the entries of `FEW` alone, large, and without the price.
     """
-    found = comparison.compare(rows).set_index(["entry", "task"]).verdict
-    won = comparison.successes(rows).set_index(["entry", "task"])
+    successes, able = comparison.successes(rows), comparison.able(rows)
+    won = successes.set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
     order = sorted(
         FEW if few else REMEDIES,
-        key=lambda name: -sum(means.get((name, t), 0) * (found[name, t] != "not learned") for t in tasks),
+        key=lambda name: -sum(means.get((name, t), 0) * able[t, name] for t in tasks),
     )
     price = rows[rows.task.isin(LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
     figure = Figure(figsize=LARGE if few else (11.5, 0.33 * len(order) + 1.6))
     size, ax = 17 if few else 13, figure.subplots()
     for y, name in enumerate(order):
         for x, task in enumerate(tasks):
-            learned = found[name, task] != "not learned"
+            learned = able[task, name]
             value = means.get((name, task), 0.0)
             shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
             ax.add_patch(
@@ -524,7 +524,7 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
     return figure, f"Success at {LONG} tokens (✓): " + ", ".join(
         f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
-    ) + "." + kept + _also(comparison.successes(rows), names) + " The darker, the more is right."
+    ) + "." + kept + _also(successes, names) + " The darker, the more is right."
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:

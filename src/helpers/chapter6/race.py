@@ -104,19 +104,16 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.race", description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=list(SIZES), default="small")
-    parser.add_argument("--entries", nargs="+", metavar="ENTRY")
-    parser.add_argument("--tasks", nargs="+", metavar="TASK")
+    parser.add_argument("--entries", nargs="+", choices=ENTRIES, default=list(ENTRIES), metavar="ENTRY")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
     parser.add_argument("--seeds", type=int, default=BUDGET["seeds"])
     parser.add_argument("--steps", type=int, default=BUDGET["steps"], help="the most a run may take to the criterion")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    entries, each, size = chosen.entries or list(ENTRIES), chosen.tasks or list(TASKS), SIZES[chosen.size]
-    for named, given, allowed in (("entry", entries, ENTRIES), ("task", each, TASKS)):
-        for name in given:
-            if name not in allowed:
-                parser.error(f"{named} must be one of {', '.join(allowed)}, not {name!r}")
-    settings = sweep.grid(task=each, entry=entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size])
-    longest = LENGTHS[-1]
+    size, longest = SIZES[chosen.size], LENGTHS[-1]
+    settings = sweep.grid(
+        task=chosen.tasks, entry=chosen.entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size]
+    )
     notes = [
         f"Decoders of width {size['width']}, {size['heads']} heads, {size['layers']} layers; AdamW, rate {size['rate']}, "
         f"{size['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
