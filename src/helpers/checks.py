@@ -224,6 +224,16 @@ def compare(
     return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
 
 
+def filled(name: str, answer: Any, todo: str = "fill it in, then run the check again") -> None:
+    """Nothing, where an answer was filled in.
+
+    Raises:
+        Empty: it was not.
+    """
+    if answer is ...:
+        raise Empty(f"{name} is still empty: {todo}.")
+
+
 def run(call: str, answer: Any, *arguments: Any) -> Any:
     """The answer's result on copies of the arguments; `call` is how the learner would write it.
 
@@ -231,8 +241,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
         Wrong: the answer is no function, is empty, raises, returns nothing, or changes an argument.
     """
     name = call.partition("(")[0]
-    if answer is ...:
-        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
+    filled(name, answer)
     if not callable(answer):
         raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
     mine = _copied(arguments)
@@ -260,8 +269,7 @@ def number(name: str, answer: Any) -> float:
     Raises:
         Wrong: it is empty or no number.
     """
-    if answer is ...:
-        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
+    filled(name, answer)
     try:
         value = float(answer)
     except (TypeError, ValueError, OverflowError, RuntimeError):
@@ -277,8 +285,7 @@ def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Ri
     Raises:
         Wrong: it is empty, none of these, or not the right one; of a "prediction" that is `Guessed`.
     """
-    if answer is ...:
-        raise Empty(f"{name} is still empty: predict first, then compute.")
+    filled(name, answer, "predict first, then compute")
     if not isinstance(answer, Hashable) or answer not in reasons:
         raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
     if answer != right:
@@ -292,8 +299,7 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
     Raises:
         Wrong: it is empty or not so many pairs.
     """
-    if answer is ...:
-        raise Empty(f"{name} is still empty: fill it in, then run the check again.")
+    filled(name, answer)
     what = "a pair of nodes" if count == 1 else f"{count} pairs of nodes"
     try:
         pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]

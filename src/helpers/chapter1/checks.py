@@ -12,7 +12,7 @@ from torch import Tensor
 
 from helpers import checks, gnn, graphs
 from helpers.chapter1 import figures
-from helpers.checks import Case, Empty, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run
+from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run
 
 LETTERS = 'nx.Graph([("c", "a"), ("a", "b"), ("b", "d")])'
 
@@ -463,8 +463,7 @@ def _leaf_not_zero(graph: nx.Graph, i: Any, j: Any) -> float:
 def rewiring(prediction: Any, edges: Any) -> Right:
     """Three edges for the tree of 15 nodes: much less total resistance, and a worse far Jacobian."""
     tree = graphs.family("tree", 15)
-    if prediction is ...:
-        raise Empty("prediction is still empty: predict first, by what factor the walk bound of the pair falls.")
+    checks.filled("prediction", prediction, "predict first, by what factor the walk bound of the pair falls")
     guess = number("prediction", prediction)
     if not 0 <= guess <= 1:
         raise Wrong(

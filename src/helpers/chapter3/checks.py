@@ -29,10 +29,10 @@ def _cases(*texts: str) -> list[Case]:
     return checks.cases({"checks": sys.modules[__name__], "torch": torch}, *texts)
 
 
-def _learners(name: str, answer: Any, book: Callable) -> Any:
+def _learners(answer: Any, book: Callable) -> Any:
     """The answer, unless it is the book's own function."""
     if answer is book:
-        raise Wrong(f"{name} is the book's own function, and it is right. Now write one that is yours.")
+        raise Wrong(f"{book.__name__} is the book's own function, and it is right. Now write one that is yours.")
     return answer
 
 
@@ -54,7 +54,7 @@ def total_variation(answer: Any) -> Right:
     ]
     return compare(
         "total_variation",
-        _learners("total_variation", answer, collapse.total_variation),
+        _learners(answer, collapse.total_variation),
         collapse.total_variation,
         given,
         traps,
@@ -151,9 +151,7 @@ def first_collision(answer: Any) -> Right:
         Trap("`isclose` allows differences that the type can tell: ask for equality.", _close),
         Trap("You rounded to bfloat16 whatever the type.", lambda f, d: _collision(f, torch.bfloat16)),
     ]
-    return compare(
-        "first_collision", _learners("first_collision", answer, collapse.first_collision), _collision, FUNCTIONS, traps
-    )
+    return compare("first_collision", _learners(answer, collapse.first_collision), _collision, FUNCTIONS, traps)
 
 
 def _guarded(function: Callable) -> Callable:
@@ -301,7 +299,7 @@ def adaptive_temperature(answer: Any) -> Right:
 
     return compare(
         "adaptive_temperature",
-        _learners("adaptive_temperature", answer, collapse.adaptive_temperature),
+        _learners(answer, collapse.adaptive_temperature),
         collapse.adaptive_temperature,
         given,
         traps,
@@ -342,9 +340,7 @@ def seq_vcr_loss(answer: Any) -> Right:
         Trap("eta is missing under the root.", _seq_vcr(eta=0.0)),
         Trap("The two weights are exchanged.", _seq_vcr(weights=(0.004, 1.0))),
     ]
-    return compare(
-        "seq_vcr_loss", _learners("seq_vcr_loss", answer, collapse.seq_vcr_loss), collapse.seq_vcr_loss, given, traps
-    )
+    return compare("seq_vcr_loss", _learners(answer, collapse.seq_vcr_loss), collapse.seq_vcr_loss, given, traps)
 
 
 def _seq_vcr(
