@@ -63,7 +63,7 @@ def test_geometry_of_a_cycle_is_known():
     found = measures.geometry(nx.cycle_graph(8))
     assert found["largest R"] == pytest.approx(2)
     assert found["R total"] == pytest.approx(42)
-    assert found["h"] == pytest.approx(2 / 8)
+    assert found["φ"] == pytest.approx(2 / 8)
 
 
 def test_hops_and_far_numbers_follow_the_order_of_the_nodes():

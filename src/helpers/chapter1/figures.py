@@ -37,11 +37,7 @@ def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph",
 def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
     """`measures.geometry` by graph; the cut is φ, with a sign before it where it is an upper bound only."""
     bound = {name: "≤ " if len(_family()[name][0]) > 20 else "" for name in geometry}
-    rows = {
-        name: {"φ" if key == "h" else key: f"{bound[name]}{x:.3f}" if key == "h" else x for key, x in row.items()}
-        for name, row in geometry.items()
-    }
-    return table(rows)
+    return table({name: row | {"φ": f"{bound[name]}{row['φ']:.3f}"} for name, row in geometry.items()})
 
 
 def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
@@ -199,9 +195,7 @@ def sensitivity(name: str, times: int, skip: bool) -> tuple[Axes, str]:
     graph, _ = _family()[name]
     (source, target), layers = graphs.far_pair(graph), times * nx.diameter(graph)
     distance = measures.hops(graph)[list(graph).index(target)]
-    layer = {"self_weight": 0.0, "skip": True} if skip else {}
-    runs = [graphs.jacobian_norms(graph, target, layers, seed=seed, **layer) for seed in range(measures.SEEDS)]
-    norms = torch.stack(runs).mean(0)
+    norms = measures.sensitivities(graph, target, layers, skip=skip)
     far, own = norms[list(graph).index(source)].item(), norms[distance == 0].item()
     ax = style.axes(
         f"The farthest input counts {style.number(100 * far / own)} % of the node's own", "distance (hops)",

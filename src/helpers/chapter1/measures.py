@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import compute, data, gnn, graphs, require, significance, sweep
+from helpers import attention, compute, data, gnn, graphs, require, significance, sweep
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
@@ -46,14 +46,14 @@ def all_jacobians(graph: nx.Graph, layers: int, width: int = 16, seed: int = 0) 
 
 
 def geometry(graph: nx.Graph) -> dict[str, float]:
-    """Diameter, resistances and cuts; beyond 20 nodes h is that of the best cut along the second eigenvector."""
+    """Diameter, resistances and cuts; beyond 20 nodes φ is that of the best cut along the second eigenvector."""
     gap, cut = graphs.spectral_gap(graph), graphs.cheeger_cut if len(graph) <= 20 else graphs.sweep_cut
     return {
         "diameter": nx.diameter(graph),
         "largest R": graphs.effective_resistance(graph).max().item(),
         "R total": graphs.total_resistance(graph),
         "gap / 2": gap / 2,
-        "h": cut(graph)[0],
+        "φ": cut(graph)[0],
         "√(2 gap)": math.sqrt(2 * gap),
     }
 
@@ -111,27 +111,38 @@ def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, s
     }
 
 
+def sensitivities(
+    graph: nx.Graph,
+    target: Hashable,
+    layers: int,
+    width: int = 16,
+    seeds: int = SEEDS,
+    skip: bool = False,
+    last: nx.Graph | None = None,
+) -> Float[Tensor, " n"]:
+    """`graphs.jacobian_norms` of one node, mean over seeds.
+
+    The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
+    """
+    layer = {"self_weight": 0.0, "skip": True} if skip else {}
+    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=k, last=last, **layer) for k in range(seeds)]
+    return torch.stack(runs).mean(0)
+
+
 def far_jacobian(
     graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS, last: nx.Graph | None = None
 ) -> float:
     """How much the second node hears of the first, mean over seeds; `last` is the graph of the last layer."""
-    source = list(graph).index(pair[0])
-    runs = [graphs.jacobian_norms(graph, pair[1], layers, seed=seed, last=last)[source] for seed in range(seeds)]
-    return torch.stack(runs).mean().item()
+    return sensitivities(graph, pair[1], layers, seeds=seeds, last=last)[list(graph).index(pair[0])].item()
 
 
 def far_and_own(
     graph: nx.Graph, layers: int, width: int = 16, seeds: int = SEEDS, skip: bool = False
 ) -> tuple[float, float]:
-    """What one end of the longest way hears of the other end, and of itself; means over seeds.
-
-    The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
-    """
-    source, target = graphs.far_pair(graph)
-    places = [list(graph).index(node) for node in (source, target)]
-    layer = {"self_weight": 0.0, "skip": True} if skip else {}
-    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=seed, **layer)[places] for seed in range(seeds)]
-    far, own = torch.stack(runs).mean(0).tolist()
+    """What one end of the longest way hears of the other end, and of itself: `sensitivities`."""
+    pair = graphs.far_pair(graph)
+    norms = sensitivities(graph, pair[1], layers, width, seeds, skip)
+    far, own = norms[[list(graph).index(node) for node in pair]].tolist()
     return far, own
 
 
@@ -276,8 +287,7 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
 
     On a path with self-loops, and in causal attention that weights all earlier tokens alike.
     """
-    causal = torch.ones(nodes, nodes, dtype=torch.float64).tril()
-    causal /= causal.sum(1, keepdim=True)
+    causal = attention.uniform(attention.causal_mask(nodes))
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
     power = torch.linalg.matrix_power
     return {"path": power(path, layers)[-1, 0].item(), "causal attention": power(causal, layers)[-1, 0].item()}
