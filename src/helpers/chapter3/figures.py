@@ -9,7 +9,6 @@ import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 from pandas.io.formats.style import Styler
 from torch import Tensor
 
@@ -177,7 +176,6 @@ def window(sequence: str, window: str) -> tuple[Axes, str]:
     zero = 1e-12
     ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy", height=3.9)
     for width, mean in found.items():
-        name = "no window" if width is None else f"w = {width}"
         if width not in (None, chosen):
             ax.plot(WINDOW_LENGTHS, mean.clamp(min=zero), color="#cccccc", lw=1.5)
     for width, colour in ((None, "blue"), (chosen, "vermillion")) if chosen else ((None, "blue"),):
@@ -527,7 +525,7 @@ def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str
     ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
     ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
     ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    style.counted(ax)
     ax.set_ylim(0, 1.02)
     style.label(ax)
     level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]

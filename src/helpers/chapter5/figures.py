@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from helpers import data, probe, rope, style
-from helpers.attention import slash_score
+from helpers import attention, data, probe, rope, style
 from helpers.chapter5 import measures
 from helpers.models import LanguageModel
 
@@ -30,7 +29,6 @@ BANDS = {
 def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
     """The score of queries and keys of a kind against their distance."""
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
-    bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
     if vectors == "all ones":
         score, name = rope.cosine_sum(m, 128, base) / 64, "score / its value at 0"
         first = rope.first_negative(128, base, far)
@@ -44,11 +42,11 @@ def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
     else:
         favourite = far // 2
         m = torch.unique(torch.cat([m, torch.tensor([float(favourite)])]))
-        bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
         score, name = rope.cosine_sum(m - favourite, 128, base) / 64, "score / its largest value"
         best = int(m[score.argmax()])
         finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
         title = f"A key whose favourite distance is {best:,}"
+    bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
     ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x", height=3.9)
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
     ax.plot(m, score, color=BLUE, label=name)
@@ -362,7 +360,7 @@ def toy(band: str, offset: int) -> tuple[Axes, str]:
     """The attention of equal queries and keys turned by `offset`, from a band of frequencies: its slashes."""
     theta = rope.frequencies(128, 1e4)[BANDS[band]]
     weights = rope.slash_attention(theta, 256, offset)
-    scores = [float(slash_score(weights, k)) for k in range(33)]
+    scores = [float(attention.slash_score(weights, k)) for k in range(33)]
     best = max(range(33), key=scores.__getitem__)
     hit = best == offset and scores[offset] > 0.3
     ax = style.axes(
@@ -498,7 +496,7 @@ def out_of_distribution(
 ) -> tuple[Axes, str]:
     """The score of every head at its best offset on prose, against the same on random tokens; counts for a second text."""
     best, offset = natural.slashes.max(-1)
-    other = drawn.slashes.gather(-1, offset[..., None])[..., 0]
+    other = measures.at(offset, drawn)
     chosen = best > least
     kept = chosen & (other > least)
     ax = style.axes(
@@ -515,7 +513,7 @@ def out_of_distribution(
     ax.axvline(least, color=GREY, lw=1, ls="--")
     ax.axhline(least, color=GREY, lw=1, ls="--")
     ax.legend(loc="upper left")
-    stays = chosen & (second.slashes.gather(-1, offset[..., None])[..., 0] > least)
+    stays = chosen & (measures.at(offset, second) > least)
     shares = {k: [int((mask & (offset == k)).sum()) for mask in (kept, stays, chosen)] for k in (0, 1)}
     return ax, (
         f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][2]} previous-token heads, {shares[0][0]} of "
@@ -583,7 +581,7 @@ def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
 def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, offset: int) -> tuple[Axes, str]:
     """One picture of the film: the attention map of the better head at a step."""
     found = maps[spectrum][step]
-    scores = slash_score(found, offset)
+    scores = attention.slash_score(found, offset)
     head = int(scores.argmax())
     score = float(scores[head])
     ax = style.axes(
@@ -593,16 +591,13 @@ def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, of
         height=4.1,
     )
     n = len(found[head])
+    uniform = float(attention.slash_score(attention.uniform(attention.causal_mask(n)), offset))
     ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
     ax.grid(False)
     return (
         ax,
-        f"{spectrum} after {step} steps: mean weight {score:.3f} on the token {offset} back (a uniform row gives about {_uniform(len(found[head]), offset):.3f}).",
+        f"{spectrum} after {step} steps: mean weight {score:.3f} on the token {offset} back (a uniform row gives about {uniform:.3f}).",
     )
-
-
-def _uniform(n: int, offset: int) -> float:
-    return sum(1 / (i + 1) for i in range(offset, n)) / (n - offset)
 
 
 def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
