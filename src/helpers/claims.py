@@ -3,7 +3,6 @@
 Nothing here knows a chapter: `helpers.chapter1.claims` and its like register theirs, `helpers.scorecard` gathers them.
 """
 
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -53,11 +52,6 @@ class Claim(NamedTuple):
     def own(self) -> bool:
         """Whether the claim is a finding of this course, counted apart from those of the sources."""
         return self.source is COURSE
-
-    @property
-    def of_model(self) -> bool:
-        """Whether it speaks of a language model, which its function takes as an argument; the embedded one by default."""
-        return "model" in inspect.signature(self.measure).parameters
 
 
 CLAIMS: dict[str, Claim] = {}
