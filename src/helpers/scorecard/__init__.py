@@ -3,7 +3,6 @@
 import functools
 import html
 import json
-import os
 import re
 import unicodedata
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import NamedTuple
 import filelock
 from IPython.display import HTML
 
-from helpers import closure, compute
+from helpers import closure, compute, data
 from helpers.chapter1 import claims as chapter1
 from helpers.chapter2 import claims as chapter2
 from helpers.chapter3 import claims as chapter3
@@ -74,9 +73,7 @@ def found(claim: Claim) -> Found:
         new = claim.measure()
         for old in place.parent.glob("*.json"):
             old.unlink()
-        part = place.with_suffix(".part")
-        part.write_text(json.dumps({**new._asdict(), "numbers": {k: [*v] for k, v in new.numbers.items()}}))
-        os.replace(part, place)
+        data.write(place, json.dumps(new._asdict()), "measurements")
         return new
 
 
