@@ -14,7 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 import yaml
-from chapters import minutes
+from chapters import listed, markdown, minutes
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from lectures import CUE
@@ -65,10 +65,7 @@ def slides(path: Path) -> list[dict]:
 
 def exercises(path: Path) -> dict[str, tuple[str, int]]:
     """Title and minutes of each exercise, by its number."""
-    text = "\n".join(
-        "".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "markdown"
-    )
-    found = re.findall(r"^## (\d\.\d+) (.+?)$.*?^●+ .*?(\d+) minutes$", text, re.M | re.S)
+    found = re.findall(r"^## (\d\.\d+) (.+?)$.*?^●+ .*?(\d+) minutes$", markdown(path), re.M | re.S)
     return {number: (title, int(least)) for number, title, least in found}
 
 
@@ -86,16 +83,18 @@ def row(root: Path, given: dict) -> dict:
         links.append((f"{name.capitalize().replace('Lesson', 'lesson')}: {title}", deck(path)))
     for name in given.get("slides", []):
         place, _, cell = name.partition("#")
-        found = next((s for s in slides(part(root, place)) if s["id"] == cell), None)
+        path = part(root, place)
+        found = next((s for s in slides(path) if s["id"] == cell), None)
         if found is None:
             raise ValueError(f"no slide of {place} has the id {cell!r}")
         least += found["minutes"]
-        links.append((f"{place[0]}. {found['heading']}", deck(part(root, place)) + found["place"]))
+        links.append((f"{place[0]}. {found['heading']}", deck(path) + found["place"]))
     for number in map(str, given.get("exercises", [])):
         path = part(root, f"{number[0]} exercises")
-        if number not in exercises(path):
+        there = exercises(path)
+        if number not in there:
             raise ValueError(f"there is no exercise {number}")
-        title, took = exercises(path)[number]
+        title, took = there[number]
         least += took
         links.append((f"{number} {title}", f"{path.parent.name}/exercises.html#{nodes.make_id(title)}"))
     return {"minutes": least, "links": links, "do": words, "they": given.get("they", ""), "drop": given.get("drop", "")}
@@ -145,7 +144,7 @@ def out(root: Path, name: str) -> str:
 def by_deck(root: Path) -> str:
     """The table of all decks: how long each takes, what to leave out first, how long it takes then."""
     rows = []
-    for name in (f"{chapter} {kind}" for chapter in "123456" for kind in ("lesson", "lab")):
+    for name in (f"{lesson.parent.name[0]} {kind}" for lesson in listed(root) for kind in ("lesson", "lab")):
         path, least = part(root, name), shorter(root, name)[-1]["left"]
         linked = f'<a href="{deck(path)}">{name}</a>'
         rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))
@@ -335,7 +334,7 @@ class _Shown(Directive):
         env = self.state.document.settings.env
         env.note_reread()
         try:
-            return [nodes.raw("", self.html(Path(env.srcdir), self.arguments[0]), format="html")]
+            return [nodes.raw("", self.html(Path(env.srcdir), *self.arguments), format="html")]
         except (ValueError, OSError) as error:
             raise self.error(str(error)) from error
 
@@ -349,11 +348,7 @@ class Plan(_Shown):
 class Shorter(_Shown):
     required_arguments = 0
 
-    def run(self):
-        self.arguments = [""]
-        return super().run()
-
-    def html(self, root: Path, name: str) -> str:
+    def html(self, root: Path) -> str:
         return by_deck(root)
 
 

@@ -83,6 +83,11 @@ def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | No
     notebook.cells.insert(notebook.cells.index(last) + 1, new)
 
 
+def code(address: str, page: str) -> str:
+    """The QR code of a page of the site that belongs to the repository at `address`."""
+    return segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
+
+
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
     """On a slide with claims, a QR code of the page that shows the first one, where the site has an address."""
     for cell in notebook.cells:
@@ -91,9 +96,8 @@ def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> N
             if address and (named := re.search(r'data-claim="(\w+)"', shown)):
                 page, _, heading = CLAIMS[named[1]].shown.partition("#")
                 page = f"chapters/{page}.html#{slug(heading)}"
-                code = segno.make(site(address) + page).svg_inline(border=1, omitsize=True)
                 output["data"]["text/html"] = (
-                    f'{shown}<a class="code" href="../{page}" aria-label="{frame["row"]}">{code}</a>'
+                    f'{shown}<a class="code" href="../{page}" aria-label="{frame["row"]}">{code(address, page)}</a>'
                 )
 
 
@@ -127,10 +131,9 @@ def page_links(page: str, source: Path) -> str:
     return LINK.sub(there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#'))
 
 
-def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
+def live_links(notebook: nbformat.NotebookNode, item: dict, address: str) -> None:
     """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
     heading, folder, name = "", item["path"].parent.name, item["path"].stem
-    address = repository()
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = [heading, *re.findall(r"^##? (.+)$", cell.source, re.M)][-1]
@@ -139,8 +142,8 @@ def live_links(notebook: nbformat.NotebookNode, item: dict) -> None:
             shown = output.get("data", {}).get("text/html", "")
             if 'class="explore"' in shown and kind(cell) != "skip":
                 page = f"chapters/{folder}/{name}.html#{slug(heading)}"
-                code = segno.make(site(address) + page).svg_inline(border=1, omitsize=True) if address else ""
-                link = f'<p class="live"><a href="../{page}">Open this widget on the page</a>{code}</p>'
+                scanned = code(address, page) if address else ""
+                link = f'<p class="live"><a href="../{page}">Open this widget on the page</a>{scanned}</p>'
                 output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
 
 
@@ -153,7 +156,7 @@ def main() -> None:
     exporter = SlidesExporter(
         template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")], exclude_anchor_links=True
     )
-    found = lectures(ROOT)
+    found, address = lectures(ROOT), repository()
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
         (out / old).unlink()
@@ -169,8 +172,8 @@ def main() -> None:
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
         speaker_notes(notebook)
-        live_links(notebook, item)
-        claim_links(notebook, frame, repository())
+        live_links(notebook, item, address)
+        claim_links(notebook, frame, address)
         last_slide(notebook, item, following.get(item["deck"]), frame)
         if item["chapter"]:
             dots = (f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ " for k, name in enumerate(chapters))
