@@ -600,7 +600,9 @@ def _value_ratio(tokens: torch.Tensor, model: LanguageModel | None) -> torch.Ten
 )
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Found:
     plain = _hiding(0, 1, model)["spread"]
-    late, early, control = (_hiding(*which, model)["spread"] / plain for which in ((1, 25), (1, 1), (6, 25)))
+    late, early, control = (
+        _hiding(*which, model)["spread"] / plain for which in ((1, 25), (1, 1), (measures.CONTROL, 25))
+    )
     toy = [float(influence([attention.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.8)]
     measured = (
         f"{called(model)}, 7 texts: with the sink hidden from token 25 on a replaced token moves later states "
@@ -623,7 +625,9 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Found:
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Found:
     plain = _hiding(0, 1, model)["loss"]
-    late, early, control = (_hiding(*which, model)["loss"] - plain for which in ((1, 25), (1, 1), (6, 25)))
+    late, early, control = (
+        _hiding(*which, model)["loss"] - plain for which in ((1, 25), (1, 1), (measures.CONTROL, 25))
+    )
     measured = (
         f"{called(model)}, 7 texts, loss after token 64: hidden from token 25 on {late.min():+.2f} to {late.max():+.2f} nats "
         f"(token 6: {control.max():+.2f} at most), hidden from all {early.min():+.2f} to {early.max():+.2f}: then the "
