@@ -91,12 +91,14 @@ def network_norms(
     def norms(seed: int) -> Tensor:
         weights = graphs.orthogonal_weights(layers, width, seed)
         x = torch.randn(len(matrix), width, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
-        jacobian = torch.autograd.functional.jacobian(
-            lambda h: graphs.propagate(h, matrix, weights)[read], x, vectorize=True
-        )
-        return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+        return _jacobian_norms(lambda h: graphs.propagate(h, matrix, weights)[read], x)
 
     return torch.stack([norms(seed) for seed in range(seeds)]).mean(0)
+
+
+def _jacobian_norms(state: Callable[[Tensor], Tensor], inputs: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    jacobian = torch.autograd.functional.jacobian(state, inputs, vectorize=True)
+    return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
@@ -158,10 +160,7 @@ def bound_and_truth(
     _, maps = run(inputs, True)
     columns = {"bound": attention.influence_bound(maps, **(scales or {}))[-1]}
     for name, frozen in (("attention fixed", True), ("true", False)):
-        jacobian = torch.autograd.functional.jacobian(
-            lambda v, frozen=frozen: run(v, frozen)[0][-1], inputs, vectorize=True
-        )
-        columns[name] = torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+        columns[name] = _jacobian_norms(lambda v, frozen=frozen: run(v, frozen)[0][-1], inputs)
     return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
 
 

@@ -36,7 +36,7 @@ SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the t
 
 
 class Heads(NamedTuple):
-    """What one pass says about every head of a model.
+    """What one pass says about every head of a model; what was not asked for is empty.
 
     Attributes:
         queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
@@ -46,12 +46,12 @@ class Heads(NamedTuple):
         rank: singular values that hold 95 % of the squares: (layers, heads, 2).
     """
 
-    queries: Tensor
-    keys: Tensor
-    slashes: Tensor
-    sinks: Tensor
-    concentration: Tensor
-    rank: Tensor
+    queries: Tensor = torch.empty(0)
+    keys: Tensor = torch.empty(0)
+    slashes: Tensor = torch.empty(0)
+    sinks: Tensor = torch.empty(0)
+    concentration: Tensor = torch.empty(0)
+    rank: Tensor = torch.empty(0)
 
 
 def readable(model: LanguageModel) -> tuple[LanguageModel, str]:

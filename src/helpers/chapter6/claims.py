@@ -417,7 +417,8 @@ def race_share_is_not_the_point() -> Found:
     shown=LAB + "The hypotheses",
 )
 def race_positions_are_not_enough() -> Found:
-    judged, rows = figures.judge(comparison.table())["H1"], comparison.table()
+    rows = comparison.table()
+    judged = figures.judge(rows)["H1"]
     best = rows[(rows.learned == 1) & rows.entry.isin(POSITIONS)].groupby(["task", "entry"])
     best = best[[f"best_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     listed = "; ".join(

@@ -73,11 +73,7 @@ def compare(
         for name in names:
             other = against[name]
             row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
-            row |= (
-                dict(zip(("mean", "low", "high"), significance.interval(wide[name].dropna()), strict=True))
-                if cells[name]
-                else {}
-            )
+            row |= _interval("mean low high", wide[name].dropna()) if cells[name] else {}
             both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
             if name in CONTROLS:
                 row["verdict"] = "control"
@@ -89,9 +85,7 @@ def compare(
                 row["verdict"] = "reference not learned"
             else:
                 gaps[name] = (both[name] - both[other]).tolist()
-                row |= dict(
-                    zip(("gap", "gap_low", "gap_high"), significance.interval(gaps[name], 1 - 2 * LEVEL), strict=True)
-                )
+                row |= _interval("gap gap_low gap_high", gaps[name], 1 - 2 * LEVEL)
                 row["p"] = significance.paired(both[name], both[other])
             part.append(row)
         judged = [row for row in part if row["entry"] in gaps]
@@ -100,6 +94,10 @@ def compare(
         found += part
     columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
     return pd.DataFrame(found).reindex(columns=columns)
+
+
+def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> dict[str, float]:
+    return dict(zip(names.split(), significance.interval(values, confidence), strict=True))
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
@@ -138,11 +136,7 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
         means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree", "left")}
         means["answer"] = float((here[f"gain_{layer}"] * here[f"left_{layer}"]).mean())
-        found[name] = (
-            {"layer": layer}
-            | means
-            | dict(zip(("gain", "low", "high"), significance.interval(here[f"gain_{layer}"]), strict=True))
-        )
+        found[name] = {"layer": layer} | means | _interval("gain low high", here[f"gain_{layer}"])
     return pd.DataFrame(found).T.rename_axis("entry")
 
 

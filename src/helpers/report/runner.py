@@ -238,20 +238,22 @@ def _command(subject: Subject, budget: str | None, dtype: str, device: str | Non
 
 def _begun(parts: Path, asked: list) -> str | None:
     """The plan of a run that was stopped and was asked the same."""
-    try:
-        before, plan = json.loads((parts / "plan").read_text())
-    except (OSError, ValueError):
-        return None
-    return plan if before == asked else None
+    found = _left(parts / "plan")
+    return found[1] if found and found[0] == asked else None
 
 
 def _part(parts: Path, name: str, key: str) -> dict | None:
     """A section that an earlier run kept, if it is of the same model, plan and versions."""
+    found = _left(parts / f"{name}.json")
+    return found["section"] if found and found.get("key") == key else None
+
+
+def _left(path: Path) -> Any:
+    """What an earlier run left in a file, or None."""
     try:
-        found = json.loads((parts / f"{name}.json").read_text())
+        return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-    return found["section"] if found.get("key") == key else None
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:

@@ -243,10 +243,11 @@ def _hiding():
     def measure(subject: Subject, plan: Plan) -> Numbers:
         subject.needs(measures2.LENGTH)
         names = measures2.NAMES[: plan.texts]
-        if subject.committed or plan.texts == len(measures2.NAMES):
-            table = measures2.hiding_table(subject.model) if subject.committed else _hidden_rows(subject, names, None)
+        if subject.committed:
+            table = measures2.hiding_table(subject.model)
         else:
-            table = _hidden_rows(subject, names, [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)])
+            few = [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
+            table = _hidden_rows(subject, names, None if names == measures2.NAMES else few)
         return plain(
             {"rows": table.to_dict("records"), "from": "data/hiding_smollm2.csv" if subject.committed else None}
         )
@@ -598,7 +599,7 @@ def _heads():
         return plain({"tokens": plan.prose, "slashes": slashes}, 4)
 
     def tell(numbers: Numbers, name: str) -> Told:
-        heads = {text: _only(torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
+        heads = {text: measures5.Heads(slashes=torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
         found, drawn = heads["prose"], heads["random tokens"]
         ax, alt = figures5.special_heads(found)
         ax.axhline(0.3, color=figures5.GREY, lw=1, ls="--")
@@ -624,11 +625,6 @@ def _heads():
     return measure, tell
 
 
-def _only(slashes: Tensor) -> measures5.Heads:
-    empty = torch.empty(0)
-    return measures5.Heads(empty, empty, slashes, empty, empty, empty)
-
-
 @section(
     "frequencies", 5, "Which rotary pairs are used", "5-rope-frequencies/lab#The fast pairs are small in most layers",
     lambda plan, _: 2 * plan.prose,
@@ -652,8 +648,7 @@ def _frequencies():
 
     def tell(numbers: Numbers, name: str) -> Told:
         queries, keys = (torch.tensor(numbers[what])[:, None] for what in ("queries", "keys"))
-        empty = torch.empty(0)
-        ax, alt = figures5.usage("queries", measures5.Heads(queries, keys, empty, empty, empty, empty))
+        ax, alt = figures5.usage("queries", measures5.Heads(queries, keys))
         share = {what: _quarters(x[:, 0]) for what, x in (("queries", queries), ("keys", keys))}
         turn = 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf
         rank = numbers["rank"]
@@ -751,8 +746,8 @@ def _silenced():
                 "from": "data/silenced_pairs.csv",
             }
         else:
-            heads = _only(probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash)
-            found |= _inside_and_outside(model, heads, measures5.TEXTS[: max(1, min(plan.texts, 4))])
+            seen = probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash
+            found |= _inside_and_outside(model, measures5.Heads(slashes=seen), measures5.TEXTS[: plan.texts])
         return plain(found)
 
     def tell(numbers: Numbers, name: str) -> Told:
