@@ -136,12 +136,10 @@ def far_jacobian(
     return sensitivities(graph, pair[1], layers, seeds=seeds, last=last)[list(graph).index(pair[0])].item()
 
 
-def far_and_own(
-    graph: nx.Graph, layers: int, width: int = 16, seeds: int = SEEDS, skip: bool = False
-) -> tuple[float, float]:
+def far_and_own(graph: nx.Graph, layers: int, width: int = 16, skip: bool = False) -> tuple[float, float]:
     """What one end of the longest way hears of the other end, and of itself: `sensitivities`."""
     pair = graphs.far_pair(graph)
-    norms = sensitivities(graph, pair[1], layers, width, seeds, skip)
+    norms = sensitivities(graph, pair[1], layers, width, skip=skip)
     far, own = norms[[list(graph).index(node) for node in pair]].tolist()
     return far, own
 
@@ -230,21 +228,21 @@ def gains_by_depth() -> pd.DataFrame:
 
 
 @cache
-def trace(name: str, method: str, times: int = 1, most: int = 4) -> tuple[list[nx.Graph], pd.DataFrame]:
-    """An example with 0 to `most` edges of a method, and `far_numbers` of its farthest pair, edge by edge.
+def trace(name: str, method: str, times: int = 1) -> tuple[list[nx.Graph], pd.DataFrame]:
+    """An example with 0 to 4 edges of a method, and `far_numbers` of its farthest pair, edge by edge.
 
     Layers: `times` the diameter before.
     """
     graph = examples()[name]
-    steps = [graphs.rewire(graph, method, edges) for edges in range(most + 1)]
+    steps = [graphs.rewire(graph, method, edges) for edges in range(5)]
     pair, layers = graphs.far_pair(graph), times * nx.diameter(graph)
     return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
 
 
-def random_draws(graph: nx.Graph, edges: int = 4, draws: int = 30) -> Float[Tensor, " draws"]:
-    """The factor by which each draw of random edges multiplies the Jacobian of the farthest pair."""
+def random_draws(graph: nx.Graph, draws: int = 30) -> Float[Tensor, " draws"]:
+    """The factor by which each draw of four random edges multiplies the Jacobian of the farthest pair."""
     pair, layers = graphs.far_pair(graph), nx.diameter(graph)
-    wired = [graphs.rewire(graph, "random", edges, seed) for seed in range(draws)]
+    wired = [graphs.rewire(graph, "random", 4, seed) for seed in range(draws)]
     return torch.tensor([far_jacobian(each, pair, layers) for each in wired]) / far_jacobian(graph, pair, layers)
 
 
@@ -302,20 +300,13 @@ def longer_commutes(graph: nx.Graph) -> dict[str, float]:
     return {"total resistance": fall, "pairs with longer commute": (change > 1e-9)[pairs].double().mean().item()}
 
 
-def train_tree(
-    kind: str,
-    depth: int,
-    epochs: int,
-    seed: int = 0,
-    fully_adjacent: bool = False,
-    change: Callable[[nn.Module], None] | None = None,
-) -> pd.DataFrame:
+def train_tree(kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None) -> pd.DataFrame:
     """Train a network on Tree-NeighborsMatch, `change`d first, and return its epochs."""
-    compute.seed(seed)
-    task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth, fully_adjacent=fully_adjacent)
+    compute.seed(0)
+    task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
     if change:
         change(network)
-    return pd.DataFrame(gnn.train(network, task, epochs=epochs, seed=seed))
+    return pd.DataFrame(gnn.train(network, task, epochs=epochs))
 
 
 def without_choice(attention: gnn.Attention) -> None:
@@ -502,12 +493,6 @@ def few() -> pd.DataFrame:
         parts.append(table.assign(control=control))
     columns = ["control", "depth", "distance", "examples", "seed", "steps", "best_train_accuracy", "orders"]
     return pd.concat(parts)[columns].reset_index(drop=True)
-
-
-def tree_beside_chain(depth: int) -> dict[str, float]:
-    """What GCN reached on a tree of this depth, and in how many steps."""
-    run = grid_runs("gcn").loc[depth]
-    return {"leaves": 2**depth, "steps": int(run["steps"]), "accuracy": run["best_train_accuracy"]}
 
 
 def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:

@@ -323,7 +323,7 @@ def product_is_diagonalizable() -> Found:
     return Found(measured, verdict(eigenvectors == times))
 
 
-def _decays(rates: dict[int, float], matrix: torch.Tensor, slack: float = 1e-9) -> float:
+def _decays(rates: dict[int, float], matrix: torch.Tensor) -> float:
     """The largest share of token j > 0 in the last row, over what the claimed rate allows, from the middle of the run on."""
     worst, power = 0.0, matrix
     reference = {}
@@ -334,7 +334,7 @@ def _decays(rates: dict[int, float], matrix: torch.Tensor, slack: float = 1e-9) 
             if t == 60:
                 reference[j] = allowed
             elif t > 60 and float(power[-1, j]) > 1e-250:
-                worst = max(worst, allowed / (reference[j] + slack * reference[j]))
+                worst = max(worst, allowed / (reference[j] * (1 + 1e-9)))
     return worst
 
 

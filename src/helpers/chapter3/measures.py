@@ -108,11 +108,11 @@ class Resolution(NamedTuple):
     nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
 
 
-def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], seed: int = 0) -> Resolution:
+def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
     """Compare the representations of all prefixes, exact and with errors."""
     exact, rounded = exact.double().cpu(), rounded.double().cpu()
     true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
-    other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(seed))]
+    other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(0))]
     along = (error * true).sum(-1)
     distances = torch.cdist(rounded, exact, compute_mode="donot_use_mm_for_euclid_dist")
     cosine = torch.nn.functional.cosine_similarity

@@ -75,15 +75,13 @@ def misread(dtype: str, seeds: int = 4, most: int = 200) -> str:
 # Width ---------------------------------------------------------------------------------------------------
 
 
-def counted(
-    vocabulary: int, width: int, kind: str, length: int, trials: int = 10, seed: int = 0, readout: str = "product"
-) -> float:
+def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product") -> float:
     """The share of symbols whose count in a random sequence is read right from the sum of the codes.
 
     `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
     """
     read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
-    for trial in range(seed, seed + trials):
+    for trial in range(trials):
         codes = counting.codes(vocabulary, width, kind, trial)
         tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(trial))
         exact = torch.bincount(tokens, minlength=vocabulary)

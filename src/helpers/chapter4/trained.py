@@ -132,9 +132,9 @@ def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tenso
     return torch.where((named >= first) & (named <= first + task.most), named - first, -1)
 
 
-def errors(model: Decoder, task: Counting, n: int, count: int = 128, seed: int = 0) -> Int[Tensor, " count"]:
+def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
     """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
-    drawn, right = _questions(task, n, count, 1_000 + seed)
+    drawn, right = _questions(task, n, count, 1_000)
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
@@ -153,9 +153,9 @@ def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str]
     return drawn, torch.tensor([string.count("y") for string in drawn])
 
 
-def noticed(model: Decoder, task: Counting, n: int, place: int, count: int = 128) -> float:
+def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
     """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
-    strings, counts = _questions(task, n, count, 2_000)
+    strings, counts = _questions(task, n, 128, 2_000)
     drawn = [string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1]
     place = place % n
     pair = [[string[:place] + letter + string[place + 1 :] for string in drawn] for letter in "xy"]
@@ -262,6 +262,9 @@ def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
     """Read the states of a shipped copier on random strings: its answers, and a probe of the digit asked for.
 
     `seed` and `steps` are those of its training, which its card states.
+
+    Raises:
+        ValueError: they are others.
     """
     model, _, card = checkpoints.load({"RoPE": "copying", "NoPE": "copying_nope"}[encoding])
     if (card["trained"]["seed"], card["trained"]["steps"]) != (seed, steps):
@@ -359,7 +362,11 @@ class Gap(NamedTuple):
 
 
 def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
-    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table."""
+    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table.
+
+    Raises:
+        ValueError: the table has fewer than two seeds with both.
+    """
     rows = table[table.encoding == encoding].set_index("seed")
     plain = rows[rows.tokens == "characters"][where]
     wanted = COMMA_STEPS if budget == "equal steps" else FEWER

@@ -362,7 +362,7 @@ def toy(band: str, offset: int) -> tuple[Axes, str]:
     weights = rope.slash_attention(theta, 256, offset)
     scores = [float(attention.slash_score(weights, k)) for k in range(33)]
     best = max(range(33), key=scores.__getitem__)
-    hit = best == offset and scores[offset] > 0.3
+    hit = best == offset and scores[offset] > measures.SLASH
     ax = style.axes(
         f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
         "distance (tokens)",
@@ -417,7 +417,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
     strong = f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}"
     ax = style.axes(
-        strong if best.max() > 0.3 else "No head is diagonal or looks at the previous token",
+        strong if best.max() > measures.SLASH else "No head is diagonal or looks at the previous token",
         "layer",
         "slash score of the best head",
         height=3.7,
@@ -426,7 +426,7 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
     ax.set_ylim(0, 1)
     ax.legend(loc="upper right")
-    counts = [(found.slashes[:, :, k] > 0.3).nonzero()[:, 0] + 1 for k in (0, 1)]
+    counts = [(found.slashes[:, :, k] > measures.SLASH).nonzero()[:, 0] + 1 for k in (0, 1)]
     where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
     listed = [f"{len(c)} (layers {layers})" if layers else "none" for c, layers in zip(counts, where, strict=True)]
     return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."
@@ -491,10 +491,9 @@ def _texts(rows: pd.DataFrame) -> str:
     return f"Mean of {count} texts." if count > 1 else "One text."
 
 
-def out_of_distribution(
-    natural: measures.Heads, drawn: measures.Heads, second: measures.Heads, least: float = 0.3
-) -> tuple[Axes, str]:
+def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, second: measures.Heads) -> tuple[Axes, str]:
     """The score of every head at its best offset on prose, against the same on random tokens; counts for a second text."""
+    least = measures.SLASH
     best, offset = natural.slashes.max(-1)
     other = measures.at(offset, drawn)
     chosen = best > least
@@ -521,15 +520,15 @@ def out_of_distribution(
     )
 
 
-def rank_one(found: measures.Heads, least: float = 0.3) -> tuple[Axes, str]:
+def rank_one(found: measures.Heads) -> tuple[Axes, str]:
     """How near to rank one the queries and keys of slash heads are, beside all other heads."""
-    chosen = found.slashes.max(-1).values > least
+    chosen = found.slashes.max(-1).values > measures.SLASH
     share = found.concentration.mean(-1)
     if not chosen.any() or chosen.all():
         ax = style.axes("No two groups to compare", "share of the largest singular value (squared)", "heads")
         ax.hist(share.flatten(), bins=torch.linspace(0, 1, 26).tolist(), color=GREY, alpha=0.7)
         which = "Every" if chosen.all() else "No"
-        return ax, f"{which} head has a slash score above {least:g}; mean share of all heads {share.mean():.2f}."
+        return ax, f"{which} head has a slash score above {measures.SLASH}; mean share of all heads {share.mean():.2f}."
     means = float(share[chosen].mean()), float(share[~chosen].mean())
     above = float((share[chosen][:, None] > share[~chosen]).double().mean())
     verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"

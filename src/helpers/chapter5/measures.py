@@ -23,7 +23,8 @@ from helpers.transformer import Decoder
 BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
 BANDS = len(BAND_NAMES)
 PLACES = ("inside", "outside", "control")  # of heads that look at a place
-THRESHOLDS = (0.1, 0.15, 0.2, 0.3)  # of their slash scores
+SLASH = 0.3  # a head with a larger slash score looks at a place
+THRESHOLDS = (0.1, 0.15, 0.2, SLASH)
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
 CHANCE = {"last": 0.75, "retrieval": 0.25}  # of two tasks of `data/race.csv`
@@ -174,9 +175,9 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
     return losses
 
 
-def rank_table(found: Heads, least: float = 0.3) -> pd.DataFrame:
+def rank_table(found: Heads) -> pd.DataFrame:
     """Share of the largest squared singular value, and how many hold 95 %: slash heads and others, queries and keys."""
-    chosen = found.slashes.max(-1).values > least
+    chosen = found.slashes.max(-1).values > SLASH
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
         if not mask.any():
@@ -223,10 +224,10 @@ def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
 
 
 def lead(
-    distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000, seed: int = 0
+    distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
 ) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
     """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent, entries of mean 0, variance 1."""
-    generator, theta = torch.Generator().manual_seed(seed), rope.frequencies(width, base)
+    generator, theta = torch.Generator().manual_seed(0), rope.frequencies(width, base)
     q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
     found = []
     for m in distances:
@@ -237,35 +238,35 @@ def lead(
 
 
 def gaussian_scores(
-    distances: Sequence[float] | Tensor, count: int = 2000, seed: int = 0, width: int = 128, base: float = 1e4
+    distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
 ) -> Float[Tensor, "count m"]:
-    """Scores over sqrt(d) of Gaussian queries and keys at each distance, the same vectors for all."""
-    generator = torch.Generator().manual_seed(seed)
+    """Scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
+    width, generator = 128, torch.Generator().manual_seed(0)
     q, k = (torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64) for _ in range(2))
     product = torch.view_as_complex(q) * torch.view_as_complex(k).conj()
     angles = rope.frequencies(width, base)[:, None] * torch.as_tensor(distances).double()
     return (product @ torch.polar(torch.ones_like(angles), angles)).real / math.sqrt(width)
 
 
-def gaussian_spread(distances: Sequence[float], count: int = 20_000) -> list[float]:
-    """Standard deviation of `gaussian_scores` at each distance."""
-    return gaussian_scores(distances, count).std(0).tolist()
+def gaussian_spread(distances: Sequence[float]) -> list[float]:
+    """Standard deviation of 20,000 `gaussian_scores` at each distance."""
+    return gaussian_scores(distances, 20_000).std(0).tolist()
 
 
-def gaussian_mean(distances: Sequence[float], count: int = 20_000) -> tuple[list[float], list[float]]:
-    """Mean of the scores (without the root of d) at each distance, and its standard error."""
-    scores = gaussian_scores(distances, count) * math.sqrt(128)
-    return scores.mean(0).tolist(), (scores.std(0) / math.sqrt(count)).tolist()
+def gaussian_mean(distances: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Mean of 20,000 scores (without the root of d) at each distance, and its standard error."""
+    scores = gaussian_scores(distances, 20_000) * math.sqrt(128)
+    return scores.mean(0).tolist(), (scores.std(0) / math.sqrt(len(scores))).tolist()
 
 
-def favourites(distances: Sequence[int], longest: int = 10_000, seed: int = 0) -> list[int]:
-    """For each distance a random query, and its key turned by that distance: where the largest logit is."""
-    theta, m = rope.frequencies(64, 1e4), torch.arange(longest).double()
-    queries = torch.randn(len(distances), 1, 64, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+def favourites(distances: Sequence[int]) -> list[int]:
+    """For each distance a random query, and its key turned by that distance: where the largest of 10,000 logits is."""
+    theta, m = rope.frequencies(64, 1e4), torch.arange(10_000).double()
+    queries = torch.randn(len(distances), 1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     best = []
     for query, distance in zip(queries, distances, strict=True):
         key = rope.rotate(query, torch.tensor([float(distance)]), theta)
-        turned = rope.rotate(key.expand(longest, -1), -m, theta)
+        turned = rope.rotate(key.expand(len(m), -1), -m, theta)
         best.append(int((turned @ query[0]).argmax()))
     return best
 
@@ -352,10 +353,10 @@ def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tupl
     return table
 
 
-def slash_heads(found: Heads, offset: int | None = None, least: float = 0.3) -> list[tuple[int, int, int]]:
-    """(layer, head, offset) of the heads whose best score is above `least`, strongest first; of one offset, if given."""
+def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
+    """(layer, head, offset) of the heads whose best score is above `SLASH`, strongest first; of one offset, if given."""
     best, where = found.slashes.max(-1)
-    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > least).nonzero()]
+    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > SLASH).nonzero()]
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
@@ -521,15 +522,15 @@ def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, 
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def film(spectrum: str, offset: int, steps: int = 300, every: int = 30, seed: int = 0) -> dict[int, Tensor]:
-    """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, by step."""
-    decoder, frames = shallow(spectrum, seed), {}
+def film(spectrum: str, offset: int) -> dict[int, Tensor]:
+    """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, every 30 steps."""
+    decoder, frames = shallow(spectrum, 0), {}
     ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, batch=1)
 
     def shot(step: int, model: Decoder) -> None:
         frames[step] = model.attention(ids)[0, 0]
 
-    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed, watch=shot, every=every)
+    training.fit(decoder, partial(copying, offset=offset), steps=300, seed=0, watch=shot, every=30)
     return frames
 
 

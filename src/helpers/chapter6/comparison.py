@@ -152,6 +152,9 @@ def rank_correlation(
     """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest length; and its p value.
 
     The p value takes the entries for independent, and most of them are changes of one baseline: it is too small.
+
+    Raises:
+        ValueError: share is neither of the two.
     """
     require.choice("share", share, ["answer", "noise"])
     names = [name for name in REMEDIES if name not in without]

@@ -186,11 +186,11 @@ def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def as_two_heads(n: int = 12, width: int = 16, heads: int = 2, seed: int = 0) -> float:
+def as_two_heads() -> float:
     """How far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
-    torch.manual_seed(seed)
-    model = differential.DifferentialAttention(width, heads, 2, norm=False).double()
-    x = torch.randn(2, n, width, dtype=torch.float64)
+    torch.manual_seed(0)
+    model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
+    x = torch.randn(2, 12, 16, dtype=torch.float64)
     q1, k1, q2, k2, v = model.project(x)
     plain = torch.cat([scaled_dot_product_attention(q, k, v, is_causal=True) for q, k in ((q1, k1), (q2, k2))], 1)
     lam = model.lam(x)[0, 0, 0]
@@ -199,12 +199,12 @@ def as_two_heads(n: int = 12, width: int = 16, heads: int = 2, seed: int = 0) ->
     return float((out - model(x)).abs().max().detach())
 
 
-def reach(lam: float, tries: int = 400, seed: int = 0) -> float:
+def reach(lam: float, tries: int = 400) -> float:
     """How near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
 
     The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax alone.
     """
-    maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     corners = torch.eye(3, dtype=torch.float64)
     first = torch.cat([(3 * maps[:, 0]).softmax(-1), corners.repeat_interleave(3, 0)])
     second = torch.cat([(3 * maps[:, 1]).softmax(-1), corners.repeat(3, 1)])

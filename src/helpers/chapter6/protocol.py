@@ -56,7 +56,11 @@ VERDICTS = ("better", "worse", EQUAL, "not told apart", "not learned", "referenc
 
 
 def vocabulary(task: str) -> tuple[str, ...]:
-    """The task's tokens and the separator, which all entries have and one uses."""
+    """The task's tokens and the separator, which all entries have and one uses.
+
+    Raises:
+        ValueError: unknown task.
+    """
     return (*TASKS[require.choice("task", task, TASKS)](None, 1).vocabulary, "|")
 
 

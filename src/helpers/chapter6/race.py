@@ -80,7 +80,11 @@ def enter(
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
-    """One sentence on what is wrong with a function from logits to weights, before it is trained."""
+    """Try a function from logits to weights before it is trained.
+
+    Raises:
+        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
+    """
     require.function("weigh", weigh)
     logits = torch.randn(2, BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
     hidden = torch.ones(5, 5).triu(1).bool()

@@ -602,11 +602,11 @@ def _heads():
         heads = {text: measures5.Heads(slashes=torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
         found, drawn = heads["prose"], heads["random tokens"]
         ax, alt = figures5.special_heads(found)
-        ax.axhline(0.3, color=figures5.GREY, lw=1, ls="--")
-        counts = {k: int((found.slashes[..., k] > 0.3).sum()) for k in (0, 1)}
+        ax.axhline(measures5.SLASH, color=figures5.GREY, lw=1, ls="--")
+        counts = {k: int((found.slashes[..., k] > measures5.SLASH).sum()) for k in (0, 1)}
         best, where = found.slashes.max(-1)
-        chosen = best > 0.3
-        kept = chosen & (measures5.at(where, drawn) > 0.3)
+        chosen = best > measures5.SLASH
+        kept = chosen & (measures5.at(where, drawn) > measures5.SLASH)
         total, stay = int(chosen.sum()), int(kept.sum())
         said = (
             f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads look at the token before (mean weight above "
@@ -640,7 +640,7 @@ def _frequencies():
         seen = probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash
         # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
         found = found._replace(slashes=seen)
-        ranks = measures5.rank_table(found) if bool((seen.max(-1).values > 0.3).any()) else None
+        ranks = measures5.rank_table(found) if bool((seen.max(-1).values > measures5.SLASH).any()) else None
         return plain({
             "queries": found.queries.mean(1), "keys": found.keys.mean(1), "fastest": theta[0], "slowest": theta[-1],
             "rank": None if ranks is None else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
