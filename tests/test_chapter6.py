@@ -1,5 +1,6 @@
 """Chapter 6: what cancels, what only looks so, gradients at the start, and verdicts that can change."""
 
+import itertools
 import math
 
 import pytest
@@ -145,9 +146,17 @@ def test_figures_say_what_they_show():
     for draw in (figures.retrieval, figures.answer_mass, figures.reported_ablations, figures.counting):
         ax, finding = draw()
         assert any(character.isdigit() for character in ax.get_title(loc="left") + finding)
-    for content in measures.CONTENTS:
-        _, finding = figures.panel(content, 16)
-        assert finding.endswith((".", "1."))
+    for content, kind in itertools.product(measures.CONTENTS, measures.KINDS_OF_MAPS):
+        assert figures.panel(content, 16, kind)[1].endswith(".")
+
+
+def test_each_map_is_drawn_once_beside_those_whose_rows_sum_to_one_or_those_whose_rows_need_not():
+    one, free = measures.KINDS_OF_MAPS.values()
+    assert sorted(one + free) == sorted(way.name for way in measures.MAPS)
+    logits = [measures.panel_logits(content, n)[0] for content in measures.CONTENTS for n in (16, 64)]
+    for way in measures.MAPS:
+        sums = torch.stack([way.call(given).sum() for given in logits])
+        assert bool((sums - 1).abs().max() < 1e-6) == (way.name in one), way.name
 
 
 def test_independent_noise_is_reduced_where_rows_are_nearly_flat():

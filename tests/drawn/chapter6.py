@@ -15,7 +15,9 @@ CALLS = {
     "figures.counting": figures.counting,
     "figures.reported_ablations": figures.reported_ablations,
     **{
-        f"figures.panel, {content}": lambda content=content: figures.panel(content, 16) for content in measures.CONTENTS
+        f"figures.panel, {content}, {kind}": lambda content=content, kind=kind: figures.panel(content, 16, kind)
+        for content in measures.CONTENTS
+        for kind in measures.KINDS_OF_MAPS
     },
     "figures.race_table": lambda: figures.race_table(comparison.table()),
     "figures.race_table, few": lambda: figures.race_table(comparison.table(), few=True),

@@ -88,6 +88,7 @@ def lead_costs() -> tuple[Axes, str]:
         f"bf16 counts to {found['bf16'][zero]} without a lead, to {found['bf16'][far]} with a lead of 6",
         "lead of the first token's logit",
         "largest count",
+        height=4.6,
     )
     ax.set_yscale("symlog", linthresh=10)
     for name, limits in found.items():
@@ -228,12 +229,12 @@ def tokens(text: str, items: int | None = None) -> tuple[Figure, str]:
 def reported(guess: int) -> tuple[Axes, str]:
     """The talk's answers to 314 ones, beside a model that always names one number."""
     table = measures.answers()
-    ax = style.axes("", "answer", "", height=4.3)
+    ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
     marks = {"ones": ("o", BLUE), "comma_separated": ("s", RED), "groups_of_five": ("^", GREEN)}
     for k, (writing, (mark, colour)) in enumerate(marks.items()):
         rows = table[table.writing == writing]
-        places = [len(names) - 1 - names.index(model) + 0.2 * (1 - k) for model in rows.model]
+        places = [len(names) - 1 - names.index(model) + 0.27 * (1 - k) for model in rows.model]
         ax.plot(rows.answer, places, mark, mfc="none", mew=2.5, ms=11, color=colour, label=measures.WRITINGS[writing])
     ax.axvline(measures.ASKED, color=BLACK, lw=2)
     ax.text(measures.ASKED + 3, -0.75, "314, the truth", size=13)

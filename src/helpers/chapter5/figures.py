@@ -21,6 +21,12 @@ BANDS = {
     "slower half": slice(32, 64),
     "all": slice(0, 64),
 }
+PLACES = {  # of the names of shipped models beside their marks: points, and what lies there
+    "Llama-7B": ((-9, 9), "right"),
+    "Llama2-7B": ((0, -17), "center"),
+    "Gemma-7B": ((10, 0), "left"),
+    "Mistral-7B-v0.2": ((-7, 13), "right"),
+}
 
 
 # Lesson ------------------------------------------------------------------------------------------------
@@ -125,7 +131,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
 def alleviation() -> tuple[Axes, str]:
     """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
     rows = data.table("race")
-    ax = style.axes("", "", "accuracy", height=3.6)
+    ax = style.axes("", "", "accuracy", height=3.35)
     names, places = ("NoPE", "RoPE", "ALiBi"), []
     means = {}
     for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
@@ -173,7 +179,7 @@ def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]
     worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
     first = rope.first_negative(128, 1e4, 10_000)
     ax = style.axes(
-        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.5
+        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.4
     )
     ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(Δ)")
     ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
@@ -210,7 +216,7 @@ def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
     With a context `stressed`, its published base and the smallest one found are named, and no model is.
     """
     table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
-    ax = style.axes("", "context (tokens)", "base", log="xy", height=3.9)
+    ax = style.axes("", "context (tokens)", "base of RoPE", log="xy", height=3.8)
     ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
     ax.plot(table.context, table.published, "o", mfc="none", mew=2, ms=11, color=RED, label="Men et al. (2024)")
     ax.plot(table.context, table.su, "s", mfc="none", mew=2, ms=7, color=GREEN, label="Su's recomputation")
@@ -221,9 +227,10 @@ def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
         ax.plot(context, base, "v" if fails[0] else "^", color=BLACK, ms=9)
         if stressed:
             continue
-        names = ",\n".join(name.split("-")[0] for name in same.model)
-        at, side, line = ((0, -8), "center", "top") if base < 1e5 else ((-8, 8), "right", "center")
-        ax.annotate(names, (context, base), at, textcoords="offset points", size=13, ha=side, va=line)
+        names = ", ".join(name.split("-")[0] for name in same.model)
+        at, side = PLACES.get(same.model.iloc[0], ((-9, 0), "right"))
+        ax.annotate(names, (context, base), at, textcoords="offset points", size=14, ha=side, va="center")
+    ax.set_ylim(1e3, None)
     ax.set_title(f"A negative sum within the context: {negative} of {len(models)} models")
     if stressed:
         published = float(table.set_index("context").published[stressed])

@@ -42,7 +42,7 @@ def noise_left(ratio: float = 1.0) -> tuple[Axes, str]:
         ratio: size of the second pattern over the first's.
     """
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
-    ax = style.axes("", "cosine of the two noise patterns", "noise left")
+    ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
     for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):
         ax.plot(cosine, measures.left(cosine, lam, ratio), color=colour, label=f"λ = {lam}")
     ax.plot(cosine, (1 - cosine.square()).sqrt(), color=BLUE, ls="--", label="best λ")
@@ -170,38 +170,41 @@ def reported_ablations() -> tuple[Axes, str]:
     ) + "."
 
 
-def panel(content: str, n: int) -> tuple[Figure, str]:
-    """Twelve maps from the same logits to weights, on the same axes."""
+def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
+    """Six maps from the same logits to weights, on the same axes: those of a kind (`measures.KINDS_OF_MAPS`)."""
     logits, places = measures.panel_logits(content, n)
-    figure = Figure(figsize=(11.7, 4.3))
-    axes = figure.subplots(3, 4, sharex=True, sharey=True).flatten()
-    answers, totals = {}, {}
-    for ax, way in zip(axes, measures.MAPS, strict=True):
+    figure = Figure(figsize=(11.5, 3.5))
+    axes = figure.subplots(2, 3, sharex=True, sharey=True).flatten()
+    answers, totals, largest = {}, {}, {}
+    chosen = [way for way in measures.MAPS if way.name in measures.KINDS_OF_MAPS[kind]]
+    for ax, way in zip(axes, chosen, strict=True):
         weights = way.call(logits)
         answers[way.name] = float(weights[places].sum()) if places else 0.0
         totals[way.name] = float(weights.sum())
+        largest[way.name] = float(weights.max())
         colours = [BLACK if i in places else RED if w < 0 else BLUE for i, w in enumerate(weights.tolist())]
-        ax.vlines(range(n), 0, weights, color=colours, lw=max(1.4, 90 / n))
+        ax.vlines(range(n), 0, weights, color=colours, lw=max(1.8, 90 / n))
         for i in places:
-            ax.plot(i, weights[i], "o", color=BLACK, ms=5)
+            ax.plot(i, weights[i], "o", color=BLACK, ms=7)
         ax.axhline(0, color=BLACK, lw=0.8)
-        ax.set_title(way.name, size=14)
+        ax.set_title(way.name, size=16)
         words = [f"answer {answers[way.name]:.2f}"] * bool(places) + [f"sum {totals[way.name]:.2f}"]
         frame = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85}
-        ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=13, bbox=frame)
+        ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=15, bbox=frame)
         ax.set_ylim(-0.25, 1.05)
         ax.tick_params(labelsize=14)
     if places:
-        best = [name for name, value in answers.items() if value > 0.9 * len(places) and totals[name] < 1.5]
-        least = min(answers, key=answers.get)
-        finding = f"Answer: softmax {answers['softmax']:.2f}; least by {least} ({answers[least]:.2f})."
-        title = f"{content.capitalize()} among {n} keys: softmax gives {answers['softmax']:.2f}"
-        if len(places) == 1:
-            finding += f" Above 0.9: {', '.join(best) or 'none'}."
+        most, least = (pick(answers, key=answers.get) for pick in (max, min))
+        title = f"{content.capitalize()}, {n} keys: {answers[least]:.2f} to {answers[most]:.2f} of the weight"
+        finding = "The answer gets " if len(places) == 1 else "Both answers together get "
+        finding += ", ".join(f"{value:.2f} ({name})" for name, value in answers.items()) + "."
+    elif min(totals.values()) > 0.999:
+        title = f"{content.capitalize()}, {n} keys: all six hand out all of their 1"
+        finding = "The largest weight: " + ", ".join(f"{value:.2f} ({name})" for name, value in largest.items()) + "."
     else:
         silent = [name for name, value in totals.items() if value < 0.1]
-        title = f"{content.capitalize()}, {n} keys: {len(silent)} of 12 say nothing"
-        finding = f"Weights that sum to less than 0.1: {', '.join(silent) or 'none'}. Softmax hands out all of its 1."
+        title = f"{content.capitalize()}, {n} keys: {len(silent)} of 6 say{'s' * (len(silent) == 1)} nothing"
+        finding = f"Weights that sum to less than 0.1: {', '.join(silent)}."
     figure.suptitle(title, x=0.01, ha="left", weight="bold")
     return figure, finding
 

@@ -259,6 +259,10 @@ MAPS = (
     Map("window of 8", _window),
     Map("differential, 0.8", _difference),
 )
+KINDS_OF_MAPS = {
+    "sum to 1": ("softmax", "scalable softmax", "entmax 1.5", "sparsemax", "forgetting, 0.9", "window of 8"),
+    "need not sum to 1": ("off by one", "sink, logit 4", "gate 0.5", "softpick", "sigmoid − ln n", "differential, 0.8"),
+}
 CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
 
 
