@@ -148,7 +148,8 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     ax.plot(places, shares, "o-", color=BLUE, label="product")
     absent = measures.absent(vocabulary, length)
     ax.axhline(absent, color=RED, lw=1.5, ls="--")
-    ax.text(0.01, max(absent + 0.015, 0.09), "always answering 0", color=RED, size=13)
+    beside, side = (absent - 0.03, "top") if absent > 0.2 else (0.09, "bottom")  # under its line, or above the points
+    ax.text(0.01, beside, "always answering 0", color=RED, size=14, va=side)
     ax.axvline(1, color=GREY, lw=1.5, ls="--")
     ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
     ax.set(ylim=(-0.03, 1.15), xlim=(0, 1.21))
@@ -156,7 +157,7 @@ def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
     below = tried.index(vocabulary - 1)
     return ax, (
         f"{vocabulary} symbols, {length:,} tokens, one dimension fewer than symbols: by the product {shares[below]:.0%} of the "
-        f"counts are right, solved with n known {solved[below]:.0%}, always answering 0 {absent:.0%}."
+        f"counts are right, solved with n known {solved[below]:.0%}, always answering zero {absent:.0%}."
     )
 
 
