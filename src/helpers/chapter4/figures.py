@@ -680,7 +680,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     """
     across, up, x, y = INSIDE[what]
     rows = inside.chosen(table, across)
-    lines = across in ("longest", "width", "steps")
+    lines = across in ("longest", "width")
     ax = style.axes("", x, y, log="x" if lines else "", height=4.0)
     means = {}
     for encoding in dict.fromkeys(rows.encoding):
@@ -710,7 +710,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     first, last = ({name: float(each.iloc[k]) for name, each in means.items()} for k in (0, -1))
     name = what.partition(",")[0].capitalize()
     if up == "right_4":
-        where = {"longest": "Longest string", "width": "Widest", "steps": "Longest training"}[across]
+        where = {"longest": "Longest string", "width": "Widest"}[across]
         ax.set_title(f"{where}: {min(last.values()):.1%} to {max(last.values()):.1%} right")
     else:
         smaller = sum(last[encoding] < first[encoding] for encoding in means)

@@ -113,8 +113,8 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
 def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
     """The grid, in the order in which it is run: what tells most stands first, for every seed."""
 
-    def cell(encoding: str, width: int, longest: int, seed: int, budget: int = 1) -> sweep.Setting:
-        steps = budget * STEPS_A_LETTER * longest
+    def cell(encoding: str, width: int, longest: int, seed: int) -> sweep.Setting:
+        steps = STEPS_A_LETTER * longest
         return {"encoding": encoding, "width": width, "longest": longest, "steps": steps, "seed": seed}
 
     cells = []
@@ -124,37 +124,33 @@ def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
         cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
     cells += [cell(name, 64, 128, seeds[0]) for name in ("NoPE", "RoPE")]
     cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
+    every = ("NoPE", "RoPE", "APE", "ALiBi")
     for seed in seeds[2:]:
-        cells += [cell(name, 64, longest, seed) for longest in (16, 32) for name in ("NoPE", "RoPE", "APE", "ALiBi")]
-    for name in ("NoPE", "RoPE"):
-        cells += [cell(name, 64, longest, seeds[0], 2) for longest in (16, 32, 64)]
+        cells += [cell(name, 64, longest, seed) for longest in (16, 32) for name in every]
+    cells += [cell(name, 64, 64, seed) for seed in seeds[2:5] for name in every]
     return cells
 
 
-FIXED = {"width": 64, "longest": 64, "budget": 1}
+FIXED = {"width": 64, "longest": 64}
 
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """The decoders to compare across a column: width 64, up to 64 letters, the budget of the grid, but for that column.
+    """The decoders to compare across a column: width 64, up to 64 letters, but for that column.
 
-    "longest" takes every length of training, "width" every width, "steps" every budget; any other column every width.
-    Encodings and lengths that were run at one width or budget only are left out where these are compared.
+    "longest" takes every length of training, "width" every width; any other column every width.
+    Encodings that were run at one width only are left out where widths are compared.
 
     Raises:
         ValueError: the table has no such column.
     """
     require.choice("across", across, list(table.columns))
-    budget = table.steps / (STEPS_A_LETTER * table.longest)
     keep = pd.Series(True, index=table.index)
     if across != "longest":
         keep &= table.longest == FIXED["longest"]
-    if across in ("longest", "steps"):
+    if across == "longest":
         keep &= table.width == FIXED["width"]
-    if across != "steps":
-        keep &= budget == FIXED["budget"]
     found = table[keep]
-    several = found.groupby("encoding")[across].transform("nunique") > 1
-    return found[several] if across in ("width", "steps") else found
+    return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
 
 
 NOTES = [
