@@ -50,13 +50,12 @@ def readout() -> tuple[Axes, str]:
     """The count read off the first token's rounded weight, and how wrong it is."""
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     ax = style.axes(
-        "; ".join(f"{name} counts to {limit:,}" for name, limit in limits.items()),
+        "Right up to " + ", ".join(f"{limit:,} ({name})" for name, limit in limits.items()),
         "ones after the first token",
         "count read",
         log="x",
         height=4.2,
     )
-    ax.set_title(ax.get_title(loc="left"), fontsize=15)
     ax.axvspan(10, 200, color="#EEF4FA", zorder=0)
     ax.text(45, 0.62, "lengths of\nthe paper", ha="center", color=BLUE, size=13)
     ax.axvline(measures.ASKED, color=GREY, lw=1.5, ls=":")
@@ -69,7 +68,7 @@ def readout() -> tuple[Axes, str]:
         ax.plot(n[wrong], error[wrong] + 0.08 * (k - 1), ".", ms=3, color=style.TYPES[name], rasterized=True)
         ax.plot([1, limit], [0.08 * (k - 1)] * 2, color=style.TYPES[name], lw=4, label=name)
         ax.annotate(
-            name, (limit, 0), (0, -42), textcoords="offset points", ha="center", color=style.TYPES[name], weight="bold"
+            name, (limit, 0), (0, -42), textcoords="offset points", ha="right", color=style.TYPES[name], weight="bold"
         )
     ax.set(ylim=(-1.4, 1.4), xlim=(1, 1e8), yticks=[-1, 0, 1], yticklabels=["too low", "right", "too high"])
     return ax, (
