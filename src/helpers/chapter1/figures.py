@@ -453,7 +453,7 @@ def chain() -> tuple[Axes, str]:
     runs = runs[(runs["examples"] == measures.FEW) & (runs["best_train_accuracy"] == 1)]
     span = runs.groupby(["control", "depth", "distance"])["steps"].agg(["min", "max"]).reset_index()
     slow = max(part["max"].max() for name, part in span.groupby("control") if name.startswith("tree"))
-    title = f"{measures.FEW} examples: trees of 32 leaves fit within {slow} epochs"
+    title = f"{measures.FEW} examples: trees of up to 32 leaves fit in {slow} epochs"
     ax = style.axes(title, "hops from the leaves to the question", "epochs until no error", log="y")
     looks = {"chain": (blue, "o-", 0), "tree": (green, "s", -0.07), "tree, all questions": (green, "D", 0.07)}
     for control, (colour, look, shift) in looks.items():
@@ -646,10 +646,10 @@ def attention_seeds() -> str:
     """How the attention layer's runs of three seeds ended."""
     runs = measures.runs().query("kind == 'attention'")
     rows = [
-        f"r = {r}: {int((part['ended'] == 'fitted').sum())} of {len(part)} fitted within {part['epochs_allowed'].max():,}"
+        f"r = {r}: {int((part['ended'] == 'fitted').sum())} of {len(part)} within {part['epochs_allowed'].max():,} epochs"
         for r, part in runs.groupby("depth")
     ]
-    return f"It depends on the seed too. Epochs and runs: {'; '.join(rows)}."
+    return f"It depends on the seed too. Runs that fitted: {'; '.join(rows)}."
 
 
 def few_table() -> Styler:
