@@ -463,8 +463,10 @@ def chain() -> tuple[Axes, str]:
         label = {"chain": "chain, 4 leaves", "tree": "tree, questions at random"}.get(control, control)
         mark = {"fmt": look, "color": colour, "mfc": colour if look != "D" else "none", "label": label, "capsize": 4}
         ax.errorbar(part["distance"] + shift, middle, error, **mark)
-    released, epochs = len(gnn.TreeNeighborsMatch(3).train), int(measures.grid_runs("gcn").loc[3]["epochs"])
-    ax.plot(3, epochs, "*", ms=16, color=style.COLOURS["vermillion"], label=f"released tree, {released:,} examples")
+    tree, epochs = gnn.TreeNeighborsMatch(3), int(measures.grid_runs("gcn").loc[3]["epochs"])
+    ax.plot(
+        3, epochs, "*", ms=16, color=style.COLOURS["vermillion"], label=f"released tree, {len(tree.train):,} examples"
+    )
     for r, part in span[span["control"] == "star, all questions"].groupby("depth"):
         ax.plot(
             2,
@@ -484,7 +486,7 @@ def chain() -> tuple[Axes, str]:
         + "; ".join(
             f"{row.control}, r = {row.depth}, {row.distance} hops: {row.min} to {row.max}" for row in span.itertuples()
         )
-        + f". The released tree of 8 leaves, {released:,} examples: {epochs} epochs of 100 steps."
+        + f". The released tree of {tree.leaves} leaves, {len(tree.train):,} examples: {epochs} epochs of 100 steps."
     )
 
 

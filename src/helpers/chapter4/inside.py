@@ -144,12 +144,8 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
         ValueError: the table has no such column.
     """
     require.choice("across", across, list(table.columns))
-    keep = pd.Series(True, index=table.index)
-    if across != "longest":
-        keep &= table.longest == FIXED["longest"]
-    if across == "longest":
-        keep &= table.width == FIXED["width"]
-    found = table[keep]
+    held = "width" if across == "longest" else "longest"
+    found = table[table[held] == FIXED[held]]
     return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
 
 
