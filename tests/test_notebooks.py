@@ -132,7 +132,7 @@ def test_every_slide_has_a_cue_and_the_minutes_add_up(path):
 
 @lectures
 def test_the_page_is_written_to_be_read(path):
-    """Prose for a reader: no stage directions, no formulas in words."""
+    """Prose for a reader: no stage directions, no formulas in words, nothing said twice."""
     text = "\n\n".join(source for source, cell in cells(path, "markdown") if not is_cue(cell))
     stage = re.search(r"\b(next|this|previous|last) slide\b|\bslide before\b|\ba few slides ago\b", text, re.I)
     assert not stage, f"a page has no slides: {stage[0]}"
@@ -145,6 +145,8 @@ def test_the_page_is_written_to_be_read(path):
         assert not (before.endswith(":") and after.startswith("#")), (
             f"what a colon announces follows it: {before[-60:]!r}"
         )
+    begun = [part[:60] for part in re.split(r"\n\n+", text) if len(part) > 60]
+    assert len(set(begun)) == len(begun), f"a paragraph stands twice: {next(b for b in begun if begun.count(b) > 1)!r}"
 
 
 @every
