@@ -130,6 +130,7 @@ EXAMPLES = {
     "significance.holm": {"p": [0.01, 0.04]},
     "significance.rank_interval": {"rho": 0.5, "pairs": 28},
     "significance.share_interval": {"successes": 1, "trials": 3},
+    "style.readers": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }

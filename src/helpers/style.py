@@ -5,14 +5,16 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 
 import math
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import matplotlib.pyplot as plt
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from pandas.io.formats.style import Styler
 
-from helpers import require
+from helpers import require, words
 
 # Okabe and Ito (2008), darkest first; each has a contrast of at least 3:1 against white.
 COLOURS = {
@@ -45,6 +47,10 @@ TYPES = {
     "bf16": COLOURS["vermillion"],
     "fp16": COLOURS["green"],
 }
+
+# Who can be asked whether a state still tells something, and what each may find.
+READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")
+FATES = ("kept", "in part", "lost")
 
 plt.rcParams.update(
     {
@@ -220,3 +226,39 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
             va="center",
             annotation_clip=False,
         )
+
+
+def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
+    """Lost to whom? One state, and what each reader gets out of it: the same table in all chapters.
+
+    Args:
+        rows: who reads, one of `READERS`; what is asked; what is measured, a number (written by `number`) or a text with
+            its unit; and what became of that for this reader, one of `FATES`.
+        state: whose state it is, the table's caption.
+
+    Raises:
+        ValueError: no rows, one that is not these four, or a text that is empty.
+
+    >>> rows = [("a nearest-state search", "which n?", "60 %", "lost"), ("a linear read-out", "n", 3.3, "in part")]
+    >>> readers(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()
+    ['n', '3.3', 'in part']
+    """
+    require.text("state", state, empty=False)
+    if (
+        not isinstance(rows, list | tuple)
+        or not rows
+        or {type(row) for row in rows} != {tuple}
+        or {*map(len, rows)} != {4}
+    ):
+        raise ValueError(
+            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not {require.said(rows)}"
+        )
+    table = {"asked": [], "measured": [], "what was asked is": []}
+    for reader, asked, found, fate in rows:
+        require.choice("reader in rows", reader, READERS)
+        found = require.text("number in rows", found, empty=False) if isinstance(found, str) else number(found)
+        texts = require.text("asked in rows", asked, empty=False), found, require.choice("fate in rows", fate, FATES)
+        for column, text in zip(table.values(), texts, strict=True):
+            column.append(words.said(text))
+    frame = pd.DataFrame(table, index=[words.said(row[0]) for row in rows]).rename(columns=words.said)
+    return frame.rename_axis(words.said("reader"), axis=1).style.set_caption(words.said(state))
