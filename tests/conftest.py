@@ -12,6 +12,7 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TQDM_DISABLE", "1")
 
+import hypothesis
 import jaxtyping
 import joblib
 import psutil
@@ -25,6 +26,8 @@ MATHEMATICS = (
     "attention", "checkpoints", "collapse", "compute", "counting", "data", "differential", "gnn", "graphs", "models", "probe",
     "require", "rope", "tasks", "training", "transformer",
 )  # fmt: skip
+hypothesis.settings.register_profile("course", deadline=None)  # no test waits for the clock
+hypothesis.settings.load_profile("course")
 jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
 
 

@@ -152,7 +152,7 @@ def test_the_window_of_two_is_not_diagonalizable_and_still_converges():
 
 
 @given(st.integers(1, 7), st.integers(1, 4), st.integers(0, 99), st.floats(0, 1), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_products_stay_stochastic_and_triangular(n, layers, seed, residual, windowed):
     """Lemma B.7."""
     found = influence(random_attention(n, layers, seed, width=2 if windowed else None), residual)
@@ -162,7 +162,7 @@ def test_products_stay_stochastic_and_triangular(n, layers, seed, residual, wind
 
 
 @given(st.integers(2, 6), st.integers(0, 99), st.sampled_from([0.0, 0.25, 0.5]))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_in_the_limit_the_first_token_takes_all(n, seed, residual):
     """Proposition B.8, and Theorem 4.1 of Wu et al.: for attention bounded away from 0."""
     matrix = 0.5 * random_attention(n, 1, seed)[0] + 0.5 * uniform(causal_mask(n))

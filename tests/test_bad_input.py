@@ -404,7 +404,7 @@ def test_several_bad_arguments_are_named_or_harmless(name):
     choices = {p.name: [good(name, p), *bad(name, p)] for p in known}
     strategy = st.fixed_dictionaries({p: st.integers(0, len(values) - 1) for p, values in choices.items()})
 
-    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=40, derandomize=True, suppress_health_check=list(HealthCheck))
     @given(strategy)
     def holds(picked):
         call = arguments(name) | {p: choices[p][k] for p, k in picked.items() if k}

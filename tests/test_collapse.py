@@ -20,7 +20,7 @@ def test_total_variation_has_no_factor_one_half():
 
 
 @given(st.integers(1, 30), st.integers(0, 1000))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_total_variation_is_a_metric(n, seed):
     p, q, r = torch.randn(3, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).softmax(-1)
     tv = collapse.total_variation
@@ -60,7 +60,7 @@ def test_a_repeated_token_moves_a_mean_by_an_exact_fraction(k):
 
 
 @given(st.floats(0.2, 3), st.integers(2000, 4000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_the_counterexample_tends_to_two_tanh(scale, n):
     change, variation = collapse.rotating_counterexample(n, scale=scale)
     assert change == pytest.approx(2 * math.tanh(scale), abs=20 * math.exp(scale) / n)
@@ -153,7 +153,7 @@ def test_first_collision_accepts_torch_types_and_refuses_the_rest():
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_round_to_agrees_with_torch_and_numpy(x):
     """Where a single cast is exact (from fp32), rounding equals torch's and NumPy's casts."""
     value = torch.tensor(x, dtype=torch.float64)

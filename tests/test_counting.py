@@ -200,7 +200,7 @@ def distance(a: str, b: str, **setting) -> float:
 
 
 @given(st.text(alphabet="01", min_size=1, max_size=8), st.integers(2, 6), st.integers(1, 3), st.integers(0, 50))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_without_mask_and_positions_only_the_ratio_counts(unit, times, layers, seed):
     """Proposition B.9 of Barbero et al. (2024): `times` copies have the representation of one, to 1e-13 of its size."""
     size = float(counting.last_state(unit, layers=layers, seed=seed).abs().max())

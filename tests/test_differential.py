@@ -77,7 +77,7 @@ def test_the_operator_is_equation_1(call):
             torch.testing.assert_close(found[b, h], loops(*(x[b, h] for x in heads), 0.37), rtol=1e-12, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     some.integers(1, 20), some.integers(1, 6), some.integers(1, 9), some.sampled_from([(), (3,), (2, 3), (2, 1, 2)]),
     some.sampled_from(["number", "head", "token"]), some.sampled_from([None, "window", "added"]), some.integers(0, 99),
@@ -257,7 +257,7 @@ def test_version_2_has_a_lambda_for_each_token_and_head_and_shared_keys():
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(order=some.permutations(range(3)))
 def test_the_order_of_the_heads_does_not_matter(version, order):
     """Heads moved in every projection alike, pairs kept together: the same output. Halves of a pair swapped: another."""
@@ -346,7 +346,6 @@ def test_the_maps_by_the_numbers_of_the_closed_forms():
     assert [float(MAPS[name](zeros)[0]) for name in known] == pytest.approx([0.2, 0, 0.25, 0.25])
 
 
-@settings(deadline=None)
 @given(some.integers(1, 40), some.floats(0.01, 30), some.integers(0, 999))
 def test_sparsemax_and_entmax_are_the_entmax_packages(n, scale, seed):
     x = draw(3, n, seed=seed, scale=scale)
@@ -354,7 +353,6 @@ def test_sparsemax_and_entmax_are_the_entmax_packages(n, scale, seed):
     torch.testing.assert_close(attention.entmax15(x), entmax.entmax15(x, -1), rtol=0, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(some.integers(1, 40), some.floats(0.01, 30), some.integers(0, 999))
 def test_sparsemax_and_entmax_meet_their_conditions_in_float64(n, scale, seed):
     """One threshold for all that get weight, none of the others above it, and a sum of 1."""
@@ -418,7 +416,6 @@ def test_every_map_is_finite_in_every_type(name, dtype):
         assert bool(torch.isfinite(x.grad).all())
 
 
-@settings(deadline=None)
 @given(some.integers(1, 30), some.floats(0, 20), some.integers(0, 99))
 def test_what_a_row_may_sum_to(n, scale, seed):
     x = draw(n, seed=seed, scale=scale)

@@ -106,7 +106,7 @@ def test_edge_weights_are_ignored():
     assert graphs.spectral_gap(graph) == pytest.approx(1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(connected())
 def test_resistance_is_a_metric_that_sums_to_n_minus_1_over_the_edges(graph):
     """Foster (1949): the resistances of the edges sum to n - 1."""
@@ -119,7 +119,7 @@ def test_resistance_is_a_metric_that_sums_to_n_minus_1_over_the_edges(graph):
     assert (resistance[:, :, None] <= resistance[:, None] + resistance.T[None] + 1e-9).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(connected(), st.data())
 def test_an_added_edge_never_raises_a_resistance(graph, data):
     """Rayleigh's monotonicity. Commute time has |E| in front and may rise."""
@@ -144,7 +144,7 @@ def test_spectral_gap_of_graphs_with_known_spectra():
     assert graphs.spectral_gap(nx.hypercube_graph(4)) == pytest.approx(2 / 4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(connected())
 def test_cheeger_inequality_holds_and_the_sweep_cut_keeps_its_guarantee(graph):
     gap, (h, side), sweep = graphs.spectral_gap(graph), graphs.cheeger_cut(graph), graphs.sweep_cut(graph)[0]
@@ -217,7 +217,7 @@ def _forman_by_listing_cycles(graph, i, j):
     return ric + (len(through) / (max(through) * large) if through else 0)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(connected())
 def test_balanced_forman_is_its_definition(graph):
     for edge, value in graphs.balanced_forman(graph).items():
@@ -240,7 +240,7 @@ def test_the_copied_formula_is_wrong_where_it_is_known_to_be():
         assert abs(wrong[edge] - right[edge]) > 0.05
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(connected())
 def test_curvature_bounded_below_bounds_gap_and_cheeger_constant(graph):
     """Proposition 5 of Topping et al. (2022): Ric >= k > 0 on every edge gives gap >= k and h >= k / 2."""
@@ -276,7 +276,7 @@ def test_no_jacobian_exceeds_its_bounds(activation):
     assert cases > 900
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(connected(), st.integers(1, 12))
 def test_resistance_bounds_the_sum_of_all_walks(graph, layers):
     """The matrix inequality under Black et al. (2023), also where the graph is bipartite."""
@@ -332,7 +332,7 @@ def test_rewiring_adds_the_edges_one_by_one_and_leaves_the_graph_alone(method, n
     assert graphs.total_resistance(three) < graphs.total_resistance(graph)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(connected(7))
 def test_gtr_takes_the_edge_that_lowers_total_resistance_most(graph):
     free = list(nx.non_edges(graph))

@@ -5,7 +5,7 @@ import math
 import mpmath
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
@@ -68,7 +68,6 @@ def test_the_wrong_layout_gives_another_score():
     assert found == {"half": pytest.approx(45.9295672520), "interleaved": pytest.approx(70.2790325503)}
 
 
-@settings(deadline=None)
 @given(WIDTHS, BASES, some.integers(0, 3000))
 def test_the_permutation_turns_one_layout_into_the_other(width, base, position):
     x, theta, order = vectors(width), rope.frequencies(width, base), rope.layout_order(width)
@@ -76,7 +75,6 @@ def test_the_permutation_turns_one_layout_into_the_other(width, base, position):
     torch.testing.assert_close(half, rope.rotate(x, at(position), theta, "interleaved")[:, order])
 
 
-@settings(deadline=None)
 @given(
     WIDTHS,
     BASES,
@@ -95,7 +93,6 @@ def test_scores_depend_on_relative_position_alone(width, base, layout, m, n, shi
     torch.testing.assert_close(score(m, n), score(m + shift, n + shift), rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(WIDTHS, BASES, some.sampled_from(rope.LAYOUTS), some.integers(-999, 999), some.integers(-999, 999))
 def test_rotations_keep_the_norm_and_add_up(width, base, layout, m, n):
     x, theta = vectors(width), rope.frequencies(width, base)
@@ -207,7 +204,6 @@ def test_decay_bound_is_the_published_mean_and_is_not_monotone():
     assert (rope.decay_bound(torch.arange(3000), 128, 1e4).diff() > 0).any()
 
 
-@settings(deadline=None)
 @given(WIDTHS, BASES, some.integers(0, 10_000))
 def test_decay_bound_bounds_every_score(width, base, m):
     """RoFormer, Eq. 35 to 37, for random queries and keys: h_i = q_i conj(k_i), h_{d/2} = 0."""
@@ -234,7 +230,6 @@ def test_first_negative_by_every_sum(width, base, expected):
     assert rope.first_negative(width, base, expected) is None
 
 
-@settings(deadline=None)
 @given(some.integers(1, 40).map(lambda pairs: 2 * pairs), BASES, some.integers(1, 5000))
 def test_first_negative_agrees_with_every_sum_everywhere(width, base, limit):
     negative = (rope.cosine_sum(torch.arange(limit), width, base) < 0).nonzero().flatten()
@@ -294,7 +289,6 @@ def test_one_frequency_is_dear_and_the_full_spectrum_is_cheap():
     assert rope.slash_scale(torch.zeros(4), 10) == math.inf
 
 
-@settings(deadline=None)
 @given(some.integers(2, 60), some.integers(0, 59), some.floats(0.2, 0.999))
 def test_the_scale_reaches_its_weight_and_no_smaller_one_does(n, offset, weight):
     offset = min(offset, n - 1)

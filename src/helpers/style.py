@@ -47,6 +47,8 @@ TYPES = {
     "bf16": COLOURS["vermillion"],
     "fp16": COLOURS["green"],
 }
+ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits are another processor's tomorrow
+
 
 # Who can be asked whether a state still tells something, and what each may find.
 READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")

@@ -95,6 +95,9 @@ def _axes(ax: Axes) -> Iterable[str]:
     for line in ax.get_lines():
         look = f"{line.get_linestyle()} {line.get_marker()}{' open' if _colour(line.get_mfc()) in ('white', 'none') else ''}"
         name = f"line {_label(line)} {_colour(line.get_color())} {look}"
+        if line.get_gid() == style.ROUNDING:
+            yield f"{name}: rounding"
+            continue
         drawn.setdefault(name, []).append(np.stack([np.asarray(each, dtype=float) for each in line.get_data()]))
     for name, points in drawn.items():  # points that look alike stand in one line of text
         x, y = np.concatenate(points, axis=1)

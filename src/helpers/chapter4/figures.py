@@ -34,16 +34,23 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
     else:
         title = f"One more copy is lost in rounding after {last} cop{'y' if last == 1 else 'ies'}"
     ax = style.axes(title, "copies k of the string", "relative to the state", log="xy", height=4.0)
-    ax.plot(found.copies, [max(x, floor) for x in found.change], "o-", color=style.TYPES[dtype])
-    ax.plot(found.copies, [max(x, floor) for x in found.error], "--", color=GREY)
+    changes = list(zip(found.copies, found.change, found.seen(), strict=True))
+    shown = [(k, change) for k, change, seen in changes if seen]
+    lost = [(k, max(change, floor)) for k, change, seen in changes if not seen]
+    look = {"color": style.TYPES[dtype], "marker": "o"}
+    ax.plot([k for k, _ in shown], [change for _, change in shown], **look)
+    ax.plot([k for k, _ in lost], [change for _, change in lost], **look, mfc="white", gid=style.ROUNDING)
+    ax.plot(found.copies, [max(x, floor) for x in found.error], "--", color=GREY, gid=style.ROUNDING)
     ax.set_ylim(floor / 3, 1e5)
-    ax.text(0.02, 0.95, "— change from k to k + 1 copies", color=style.TYPES[dtype], transform=ax.transAxes, va="top")
+    label = "— change from k to k + 1 copies (open: rounding)"
+    ax.text(0.02, 0.95, label, color=style.TYPES[dtype], transform=ax.transAxes, va="top")
     ax.text(0.02, 0.87, "- - its rounding error", color=GREY, transform=ax.transAxes, va="top")
-    return ax, (
-        f"{setup}, {unit}, {dtype}: from 1 copy to 2 the state moves by {style.number(found.change[0])} of its size, "
-        f"from {found.copies[-1]} to {found.copies[-1] + 1} by {style.number(found.change[-1])}; the rounding error of this is "
-        f"{style.number(found.error[-1])}."
-    )
+    if not shown:
+        return ax, f"{setup}, {unit}, {dtype}: no change of the state is larger than its rounding error."
+    ends = dict([shown[0], shown[-1]])
+    moves = " and ".join(f"from {k} to {k + 1} copies by {style.number(change)}" for k, change in ends.items())
+    beyond = "" if last == found.copies[-1] else " Beyond, the change is no larger than its rounding error."
+    return ax, f"{setup}, {unit}, {dtype}: the state moves {moves} of its size.{beyond}"
 
 
 def readout() -> tuple[Axes, str]:
