@@ -1,10 +1,13 @@
 """Probes against plain forward passes, on every supported architecture, with and without grouped keys."""
 
+import types
+
 import pytest
 import torch
-from tiny_models import tiny
+from tiny_models import VOCABULARY, byte_tokenizer, tiny
+from tokenizers import processors
 
-from helpers import attention, probe
+from helpers import attention, data, models, probe
 
 KINDS = ["llama", "qwen2", "gemma", "gemma2", "gpt2"]
 
@@ -261,3 +264,68 @@ def test_bad_arguments_of_heads_and_sensitivity_are_named(model, ids):
     ):
         with pytest.raises(ValueError, match=message):
             call()
+
+
+# What opens a text ---------------------------------------------------------------------------------------
+
+
+class _Leading(torch.nn.Module):
+    """A network that predicts the right token if the sequence begins with one of `fine`, else chooses at random."""
+
+    def __init__(self, fine, size):
+        super().__init__()
+        self.fine, self.size, self.device = fine, size, torch.device("cpu")
+        self.config = tiny("llama").model.config
+
+    def forward(self, ids, **_):
+        logits = torch.randn(*ids.shape, self.size, generator=torch.Generator().manual_seed(0)) / 10
+        if int(ids[0, 0]) in self.fine:
+            logits[:, :-1].scatter_(2, ids[:, 1:, None], 9.0)
+        return types.SimpleNamespace(logits=logits)
+
+
+def _led(fine, bos="<bos>", eos="<bos>"):
+    tokenizer = byte_tokenizer()
+    tokenizer.bos_token, tokenizer.eos_token = bos, eos
+    return models.LanguageModel(_Leading(fine, len(VOCABULARY)), tokenizer)
+
+
+def test_a_text_is_opened_as_the_tokenizer_opens_it():
+    """Also with two tokens; no loss is then compared."""
+    model = _led({5})
+    whole = model.tokenizer
+    whole.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<bos> <bos> $A <bos>", special_tokens=[("<bos>", 0)]
+    )
+    found = probe.opening(model)
+    assert (found.tokens.tolist(), found.losses) == ([0, 0], {})
+    assert probe.first_token(model).tolist() == [0]
+
+
+def test_where_the_tokenizer_adds_nothing_the_loss_decides_and_chance_does_not():
+    same = probe.opening(_led(set()))
+    assert (same.tokens.tolist(), same.how) == ([0], "its BOS")
+    bare = probe.opening(_led({int(probe.encode(_led(set()), data.prose())[0])}))
+    assert bare.tokens.tolist() == []
+    assert "its BOS loses more" in bare.how
+    assert bare.losses["nothing"] < bare.losses["<bos>"] - 3
+    ended = probe.opening(_led({VOCABULARY.index("!")}, eos="!"))
+    assert ended.tokens.tolist() == [VOCABULARY.index("!")]
+
+
+def test_a_row_of_equal_tokens_has_another_one_in_front_though_texts_have_none():
+    model = _led({int(probe.encode(_led(set()), data.prose())[0])})
+    assert len(probe.opening(model).tokens) == 0
+    assert probe.first_token(model).tolist() == [0]
+    neither = _led(set(), bos=None, eos=None)
+    assert len(probe.opening(neither).tokens) == 0
+    with pytest.raises(ValueError, match="neither a BOS nor"):
+        probe.first_token(neither)
+
+
+@pytest.mark.slow
+def test_the_embedded_model_is_opened_by_its_bos(smollm2):
+    """Its tokenizer adds nothing; nothing in front loses less than its BOS, but by less than chance."""
+    found = probe._found_opening(smollm2)
+    assert found.tokens.tolist() == [smollm2.tokenizer.bos_token_id] == probe.opening(smollm2).tokens.tolist()
+    assert found.losses == pytest.approx(probe.OPENED, abs=2e-3)

@@ -9,6 +9,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -18,9 +19,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import masking_utils
 
-from helpers import compute, require
+from helpers import compute, data, require
 from helpers.models import LanguageModel
 
+PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
+CLEAR = 3  # standard errors by which another way must be better
+OPENED = {"nothing": 3.603, "<|im_start|>": 3.654, "<|im_end|>": 3.656}  # of the embedded model, which a test holds
 CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
 
 
@@ -42,18 +46,114 @@ def encode(model: LanguageModel, text: str) -> Int[Tensor, " n"]:
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
 
 
-def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
-    """The token that opens a sequence: the tokenizer's BOS, else its end-of-text token.
+class Opening(NamedTuple):
+    """How a model's texts begin: the tokens put in front (there may be none), why these, and the loss of each way tried."""
+
+    tokens: Int[Tensor, " _"]
+    how: str
+    losses: dict[str, float]  # nats a token of prose, by the text in front; empty where the tokenizer decides
+
+
+_openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def opening(model: LanguageModel) -> Opening:
+    """What stands in front of a text, as the tokenizer itself puts it there.
+
+    Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
+    read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
+    same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than `CLEAR`
+    standard errors over the passages. Measured once a model; for the embedded one the losses are `OPENED`.
 
     Raises:
-        ValueError: the tokenizer has neither.
+        ValueError: model is not what `models.load` returns.
     """
     _check_model(model)
     tokenizer = model.tokenizer
-    first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
-    if first is None:
+    known = _openings.setdefault(model.model, {})
+    key = (id(tokenizer), tokenizer.bos_token_id, tokenizer.eos_token_id)
+    if model.unpacked:
+        return Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(OPENED))
+    if key not in known:
+        known[key] = _found_opening(model)
+    return known[key]
+
+
+def _found_opening(model: LanguageModel) -> Opening:
+    own, given = _put_in_front(model), ways(model)
+    if own:
+        return Opening(torch.tensor(own), "the tokenizer puts it there", {})
+    declared = [model.tokenizer.bos_token_id] if model.tokenizer.bos_token_id is not None else []
+    said = "its BOS" if declared else "nothing, as the tokenizer does it"
+    try:
+        losses = {way: _opened_losses(model, ids) for way, ids in given.items()}
+    except ValueError:  # a tokenizer that cannot cut prose
+        return Opening(torch.tensor(declared, dtype=torch.long), said, {})
+    usual = losses[next(way for way, ids in given.items() if ids == declared)]
+    clear = {}
+    for way, found in losses.items():
+        less = usual - found
+        if float(less.mean()) > CLEAR * float(less.std()) / len(less) ** 0.5:
+            clear[way] = float(found.mean())
+    if clear:
+        best = min(clear, key=clear.get)
+        declared, said = given[best], f"the least loss on prose, where {said} loses more"
+    tokens = torch.tensor(declared, dtype=torch.long)
+    return Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()})
+
+
+def _put_in_front(model: LanguageModel) -> list[int]:
+    """The tokens that the tokenizer puts in front of a text when nobody asks."""
+    try:
+        alone, whole = (model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True))
+    except ValueError:
+        return []
+    found = (k for k in range(len(whole)) if whole[k : k + len(alone)] == alone)
+    return list(whole[: next(found, 0)])
+
+
+def ways(model: LanguageModel) -> dict[str, list[int]]:
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
+    tokenizer = model.tokenizer
+    tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
+    with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
+        if tokenizer.chat_template:
+            written = tokenizer.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
+            tokens.append(int(encode(model, written)[0]))
+    given = [int(token) for token in dict.fromkeys(tokens) if token is not None]
+    return {"nothing": [], **{tokenizer.decode([token]): [token] for token in given}}
+
+
+@torch.inference_mode()
+def _opened_losses(model: LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
+    """The loss of the same tokens of each passage, from its second one on, with `front` before it."""
+    passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
+    config = model.model.config.get_text_config()
+    room = (getattr(config, "max_position_embeddings", None) or PASSAGE + 1) - 1
+    length = min(PASSAGE, room, *map(len, passages))
+    ids = torch.stack([each[:length] for each in passages]).to(model.model.device)
+    before = torch.tensor(front, dtype=torch.long, device=ids.device).expand(len(ids), -1)
+    logits = model.model(torch.cat([before, ids], 1), use_cache=False).logits[:, len(front) : -1].float()
+    losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:].to(logits.device), reduction="none")
+    return losses.mean(1).double().cpu()
+
+
+def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
+    """A token to stand before a sequence that needs one, such as a row of equal tokens: the one that opens a text.
+
+    Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text token and the chat
+    template's first token with which prose has the least loss.
+
+    Raises:
+        ValueError: the tokenizer has none of these.
+    """
+    found = opening(model)
+    if len(found.tokens):
+        return found.tokens[:1]
+    tokens = {way: ids for way, ids in ways(model).items() if ids}
+    if not tokens:
         raise ValueError("the tokenizer has neither a BOS nor an end-of-text token: pass the head of the sequence")
-    return torch.tensor([first])
+    return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
 
 
 @torch.inference_mode()

@@ -193,17 +193,22 @@ def printed_constant(n: int = 5, layers: int = 3) -> pd.DataFrame:
 
 
 def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0) -> Int[Tensor, " n"]:
-    """n tokens of natural text, drawn at random, or one repeated; with or without the model's first token in front.
+    """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are, or not.
+
+    Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in front.
 
     Raises:
         ValueError: another kind, or more tokens than the text has.
     """
     require.choice("kind", kind, TEXTS)
-    body = n - first
+    front = torch.empty(0, dtype=torch.long)
+    if first:
+        front = probe.first_token(model) if kind == "repeated" else probe.opening(model).tokens
+    body = n - len(front)
     if kind == "natural":
         tokens = probe.encode(model, TEXT)
         if body > len(tokens) or seed > len(tokens) - body:
-            raise ValueError(f"n must be at most {len(tokens) + first} less the seed {seed}, not {n}")
+            raise ValueError(f"n must be at most {len(tokens) + len(front)} less the seed {seed}, not {n}")
         tokens = tokens[seed : seed + body]
     elif kind == "random":
         generator = torch.Generator().manual_seed(seed)
@@ -213,24 +218,24 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
         )  # the first are special or bytes
     else:
         tokens = probe.encode(model, TEXT)[seed].repeat(body)
-    return torch.cat([probe.first_token(model), tokens]) if first else tokens
+    return torch.cat([front, tokens])
 
 
 def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
-    """Seven texts of n tokens, a first token included: the lab's own and six stretches of the course's prose.
+    """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the course's prose.
 
     The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the prose.
 
     Raises:
         ValueError: more tokens than the prose has.
     """
-    prose = probe.encode(model, data.prose())
-    apart = min(APART, (len(prose) - n + 1) // (STRETCHES - 1))
+    prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
+    apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
     if apart < 1:
-        raise ValueError(f"n must be at most {len(prose) + 2 - STRETCHES}, not {n}")
+        raise ValueError(f"n must be at most {len(prose) + len(front) + 1 - STRETCHES}, not {n}")
     found = {"harbour": sequence(model, "natural", n)}
     for k in range(STRETCHES):
-        found[f"prose {k + 1}"] = torch.cat([probe.first_token(model), prose[k * apart : k * apart + n - 1]])
+        found[f"prose {k + 1}"] = torch.cat([front, prose[k * apart : k * apart + n - len(front)]])
     return found
 
 
@@ -254,12 +259,13 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
 
 
 def reader(model: LanguageModel) -> Callable[[str], Reading]:
-    """What the head atlas reads prompts with: the model's first token in front."""
+    """What the head atlas reads prompts with: what opens the model's texts in front."""
 
     def read(prompt: str) -> Reading:
-        tokens = torch.cat([probe.first_token(model), probe.encode(model, prompt)])
-        words = [model.tokenizer.decode([token]) for token in tokens.tolist()]
-        return Reading(["(first)", *words[1:]], probe.attention_maps(model, tokens))
+        front, body = probe.opening(model).tokens, probe.encode(model, prompt)
+        words = ["(first)"] * len(front) + [model.tokenizer.decode([token]) for token in body.tolist()]
+        tokens = torch.cat([front, body])
+        return Reading(words, probe.attention_maps(model, tokens))
 
     return read
 

@@ -69,16 +69,16 @@ def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
 
 
 def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
-    """The model's first token and the next `tokens` - 1 of the course's own prose (`data/prose.txt`)."""
-    ids = probe.encode(model, data.prose())
-    return torch.cat([probe.first_token(model), ids[start : start + tokens - 1]])
+    """So many tokens of the course's own prose (`data/prose.txt`), what opens the model's texts included."""
+    ids, front = probe.encode(model, data.prose()), probe.opening(model).tokens
+    return torch.cat([front, ids[start : start + tokens - len(front)]])
 
 
 def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
-    """The model's first token and tokens drawn uniformly from its vocabulary."""
-    generator = torch.Generator().manual_seed(seed)
-    drawn = torch.randint(0, model.model.config.get_text_config().vocab_size, (tokens - 1,), generator=generator)
-    return torch.cat([probe.first_token(model), drawn])
+    """Tokens drawn uniformly from the model's vocabulary, after what opens its texts."""
+    front, generator = probe.opening(model).tokens, torch.Generator().manual_seed(seed)
+    size = model.model.config.get_text_config().vocab_size
+    return torch.cat([front, torch.randint(0, size, (tokens - len(front),), generator=generator)])
 
 
 def causal(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:

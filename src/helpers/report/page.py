@@ -96,7 +96,7 @@ def _facts(reports: Sequence[dict]) -> str:
         "parameters": lambda m: number(m["parameters"]),
         "layers, heads (groups)": lambda m: f"{m['layers']}, {m['heads']} ({m['groups']})",
         "width, context": lambda m: f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}",
-        "first token": lambda m: m["first_token"] if m["first_token"] is not None else "none",
+        "first token": _opened,
         "chat template": lambda m: "yes" if m["chat_template"] else "no: prompts are given as they are",
         "fifty ones": lambda m: "50 tokens, one a digit" if m.get("tokens_of_50_ones") == 50
         else f"{m['tokens_of_50_ones']} tokens: digits are not one token each" if m.get("tokens_of_50_ones")
@@ -106,6 +106,16 @@ def _facts(reports: Sequence[dict]) -> str:
     cells = [(name, [text.escape(show(each["model"])) for each in reports]) for name, show in rows.items()]
     cells.append(("measured", [text.escape(f"{r['settings']['plan']} plan, {r['made']}") for r in reports]))
     return _table("The model" if len(reports) == 1 else "The models", [r["model"]["name"] for r in reports], cells)
+
+
+def _opened(model: Mapping) -> str:
+    """What stands in front of each text, why, and the losses that decided it."""
+    first = model["first_token"] if model["first_token"] is not None else "none"
+    found = model.get("opening", {"how": "", "losses": {}})
+    losses = ", ".join(f"{loss:.2f} ({way})" for way, loss in found["losses"].items())
+    return (
+        first + (f": {found['how']}" if found["how"] else "") + (f"; nats a token of prose: {losses}" if losses else "")
+    )
 
 
 def _short(reports: Sequence[dict]) -> str:

@@ -24,6 +24,7 @@ from helpers.chapter5 import figures as figures5
 from helpers.chapter5 import measures as measures5
 from helpers.chapter6 import figures as figures6
 from helpers.chapter6 import measures as measures6
+from helpers.models import LanguageModel
 from helpers.report import trained
 from helpers.report.subject import Plan, Subject, prose
 from helpers.style import number
@@ -120,7 +121,7 @@ def _share(share: float) -> str:
 
 @section(
     "sinks", 2, "Most attention may go to the first token", "2-causal-attention/lab#The sink, by layer",
-    lambda plan, _: 64 * (6 * len(plan.seeds) + 3) + 400,
+    lambda plan, _: 64 * (6 * len(plan.seeds) + 6) + 400,
     ("first_token_is_a_sink", "repeated_tokens_have_no_sink", "sink_values_are_small", "massive_activations_go_with_the_sink"),
 )  # fmt: skip
 def _sinks():
@@ -144,6 +145,7 @@ def _sinks():
             "giant": None if giant is None else giant._asdict() | {"norms": None, "spread": None},
             "why_no_giant": no_giant,
         }
+        found |= _sinks_by_opening(model)
         return plain(found)
 
     def tell(numbers: Numbers, name: str) -> Told:
@@ -155,6 +157,7 @@ def _sinks():
         style.counted(ax)
         ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
         row = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "yes")
+        bare = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "no")
         values, giant = numbers["values"], numbers["giant"]
         times = giant["times"] if giant else None
         said = (
@@ -162,6 +165,14 @@ def _sinks():
             f"{row['sink heads']:.0%} of the heads; the mean score is {row['mean sink score']:.2f}, that of uniform attention "
             f"{uniform:.2f}."
         )
+        if "opened" in numbers:
+            opened, others = numbers["opened"], numbers["otherwise"]
+            said += (
+                f" The first token opens the text: {opened}."
+                if opened
+                else " Nothing opens the text: the first token is its own."
+            )
+            said += " Opened otherwise: " + ", ".join(f"{share:.0%} ({way})" for way, share in others.items()) + "."
         if values is not None:
             said += f" What the first token hands over has {number(values)} times the others' mean norm (median of the heads)."
         if giant:
@@ -171,14 +182,25 @@ def _sinks():
         large = times is not None and times > 50
         return Told(
             ax, alt, said,
-            {"heads with a sink, text (%)": _percent(row["sink heads"]), "mean sink score": row["mean sink score"],
-             "norm that the first token hands over, others = 1": values, "largest state at half depth, median = 1": times},
+            {"heads with a sink, text (%)": _percent(row["sink heads"]), "heads with a sink, nothing in front (%)": _percent(bare["sink heads"]),
+             "mean sink score": row["mean sink score"], "norm that the first token hands over, others = 1": values, "largest state at half depth, median = 1": times},
             NOTE if large else FINE,
             f"a state {number(times)} times the median at half depth: a massive activation" if large
             else f"a sink in {row['sink heads']:.0%} of the heads",
         )  # fmt: skip
 
     return measure, tell
+
+
+def _sinks_by_opening(model: LanguageModel) -> Numbers:
+    """What opens a text, and the share of heads with a sink where another token does, or none."""
+    front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
+    others = {}
+    for way, ids in probe.ways(model).items():
+        if ids != front.tolist():
+            tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
+            others[way] = float((probe.head_scores(model, tokens).sink > measures5.SLASH).double().mean())
+    return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
 
 
 @section(

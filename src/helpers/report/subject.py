@@ -150,10 +150,7 @@ class Subject:
         config, network = self.config, self.model.model
         tokenizer = self.model.tokenizer
         heads = int(config.num_attention_heads)
-        try:
-            first = tokenizer.decode(probe.first_token(self.model))
-        except ValueError:
-            first = None
+        opened = probe.opening(self.model)
         try:
             ones = {"tokens_of_50_ones": len(probe.encode(self.model, "1" * 50))}
         except ValueError:
@@ -175,7 +172,8 @@ class Subject:
             "vocabulary": int(config.vocab_size),
             "dtype": self.dtype,
             "device": str(network.device),
-            "first_token": first,
+            "first_token": tokenizer.decode(opened.tokens) if len(opened.tokens) else None,
+            "opening": {"how": opened.how, "losses": {way: round(loss, 3) for way, loss in opened.losses.items()}},
             **ones,
             "chat_template": bool(tokenizer.chat_template),
             "unpacked_4_bit": self.model.unpacked,
@@ -292,14 +290,14 @@ def versions() -> dict[str, str]:
 
 
 def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
-    """The model's first token and tokens of the course's prose.
+    """So many tokens of the course's prose, what opens the model's texts included.
 
     Raises:
-        ValueError: the tokenizer makes too few of it, or has no first token.
+        ValueError: the tokenizer makes too few of it.
     """
     ids = measures.prose(model, tokens)
     if len(ids) < tokens:
-        raise ValueError(f"the course's prose has {len(ids) - 1} tokens here, and {tokens - 1} are needed")
+        raise ValueError(f"the course's prose has {len(ids)} tokens here, and {tokens} are needed")
     return ids
 
 
