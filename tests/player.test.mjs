@@ -11,8 +11,8 @@ class Element {
   }
   setAttribute(name, value) { this.attributes[name] = String(value); }
   addEventListener(kind, listener) { this.listeners[kind] = listener; }
-  fire(kind) {
-    const event = { stopped: false, stopPropagation() { this.stopped = true; } };
+  fire(kind, key = "") {
+    const event = { key, stopped: false, stopPropagation() { this.stopped = true; } };
     this.listeners[kind](event);
     return event;
   }
@@ -65,10 +65,17 @@ test("every control leads to its own frame", () => {
   assert.equal(page.slider.attributes["aria-valuetext"], "2");
 });
 
-test("the keys of a control stay with it", () => {
+test("the keys that a control uses stay with it, and the others turn the page of a deck", () => {
   const page = figure();
   run(page);
-  assert.ok(page.slider.fire("keydown").stopped);
+  for (const [control, own, others] of [
+    [page.slider, ["ArrowLeft", "Home"], ["PageDown", "PageUp", "Escape", "n", "s"]],
+    [page.choice, ["ArrowDown", "Enter"], ["PageDown", "Escape"]],
+    [page.toggle, [" "], ["ArrowRight", "PageDown"]],
+  ]) {
+    for (const key of own) assert.ok(control.fire("keydown", key).stopped, key);
+    for (const key of others) assert.ok(!control.fire("keydown", key).stopped, key);
+  }
 });
 
 test("two equal widgets on a page do not move each other, and none is brought to life twice", () => {

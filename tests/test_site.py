@@ -313,6 +313,41 @@ def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     assert page.errors == []
 
 
+# a control that is seen and can be used, one of each kind in a figure; of a drawing's items those with a role
+CONTROLS = """figure => { const kinds = new Set(); return [...figure.querySelectorAll('input, select, button, .item[role]')].filter(e => {
+  const box = e.getBoundingClientRect(), at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+  const kind = e.tagName + (e.type ?? e.getAttribute('role')), own = e.contains(at) && !e.disabled && !kinds.has(kind);
+  if (own) kinds.add(kind);
+  return own && kind !== 'glink'; }) }"""
+FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
+
+
+@pytest.mark.parametrize("name", DECKS)
+def test_the_clicker_turns_the_slide_after_a_control_was_touched(deck, name):
+    page = deck(name)
+    for figure in page.locator(FIGURES).all():
+        figure.evaluate(SHOW)
+        page.evaluate(GROWN)
+        at = page.evaluate("Reveal.getIndices()")
+        for control in figure.evaluate_handle(CONTROLS).get_properties().values():
+            element = control.as_element()
+            if not element.is_visible():
+                continue  # another control has taken it away
+            select = element.evaluate("e => e.tagName === 'SELECT'")
+            if select:  # its list is the system's: as after a choice by keys
+                element.focus()
+                page.keyboard.press("ArrowDown")
+            else:
+                box = element.bounding_box()
+                page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+                assert page.evaluate("document.activeElement === document.body"), "the deck has the focus again"
+                element.focus()  # and now by the keyboard
+            page.keyboard.press("PageDown")
+            assert page.evaluate("Reveal.getIndices()") != at, f"{name}: {element.evaluate('e => e.outerHTML')[:300]}"
+            figure.evaluate(SHOW)
+    assert page.errors == []
+
+
 @pytest.mark.parametrize("name", DECKS)
 def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
     """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them: 19.5 px or more.

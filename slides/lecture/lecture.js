@@ -67,6 +67,17 @@ function grow(slide) {
   largest(slide, "--air", 0.45, AIRIEST, "em");
 }
 
+// What was moved with a pointer gives the focus back, and so does what is given a key that it leaves to the deck.
+let pointed = false;
+const giveBack = () => document.activeElement.closest(".slides figure") && document.activeElement.blur();
+addEventListener("pointerdown", () => { pointed = true; }, true);
+addEventListener("keydown", () => { pointed = false; }, true);
+for (const kind of ["pointerup", "click", "change"]) {
+  // a click leaves the list of a select open
+  addEventListener(kind, () => pointed && (kind === "change" || document.activeElement.tagName !== "SELECT") && giveBack());
+}
+document.querySelector(".reveal").addEventListener("keydown", ({ key }) => /^(Tab|Shift|Control|Alt|Meta)/.test(key) || giveBack());
+
 const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
 window.addEventListener("load", () => {

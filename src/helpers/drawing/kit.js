@@ -56,6 +56,10 @@ const between = (a, b, share) => {
 };
 
 const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 };
+// The keys that stay with what has the focus, by its type or role; a deck has all others, PageDown of every clicker first.
+const STEPS = ["ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "Home", "End"];
+const PRESS = [" ", "Enter"];
+const OWN = { range: STEPS, slider: [...STEPS, ...PRESS], "select-one": [...STEPS, ...PRESS], checkbox: PRESS, button: PRESS, link: PRESS };
 
 /**
  * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
@@ -228,7 +232,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       if (event.key === "Enter" && item.href) press();
       else if ((event.key === "Enter" || event.key === " ") && item.press) press();
       else if ((event.key === "Enter" || event.key === " ") && item.enter) hand.set(item.enter(state, data) ?? {});
-      else if (item.key && event.key in KEYS) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data, event.key) ?? {});
+      else if (item.key && event.key in KEYS && !(event.key.startsWith("Page") && el.closest(".reveal"))) hand.set(item.key(KEYS[event.key] * (event.shiftKey ? 10 : 1), state, data, event.key) ?? {});
       else if (item.key && (event.key === "Home" || event.key === "End")) hand.set(item.key(event.key === "Home" ? -Infinity : Infinity, state, data) ?? {});
       else return;
       event.preventDefault();
@@ -331,7 +335,9 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   };
   const sizes = new ResizeObserver(fit);
   sizes.observe(el);
-  el.addEventListener("keydown", (event) => event.stopPropagation()); // a deck turns its page at arrows
+  el.addEventListener("keydown", (event) => {
+    if (OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
+  });
   on(window, "hashchange", () => {
     const linked = fromLink(spec.name, state, location.hash);
     if (linked) hand.set(linked);

@@ -53,7 +53,10 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
       stop();
       update();
     });
-    input.addEventListener("keydown", (event) => event.stopPropagation()); // the arrows of a deck, the keys of a notebook
+    input.addEventListener("keydown", (event) => {
+      const own = input.type === "checkbox" ? /^ / : /^(Arrow|Home|End|Enter| )/;
+      if (own.test(event.key)) event.stopPropagation(); // a deck has all others, PageDown of every clicker first
+    });
   }
   for (const button of root.querySelectorAll("button")) {
     button.addEventListener("click", () => {
