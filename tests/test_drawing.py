@@ -144,6 +144,7 @@ def test_a_script_in_the_data_stays_data():
 
 
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+PHONE = {"width": 390, "height": 844}
 VIOLATIONS = (
     "async () => (await axe.run()).violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3))"
 )
@@ -184,7 +185,7 @@ def seen(page):
 @pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
-    for options in ({}, {"color_scheme": "dark"}, {"viewport": {"width": 390, "height": 844}}):
+    for options in ({}, {"color_scheme": "dark"}, {"viewport": PHONE}):
         page = stand(name, **options)
         assert page.errors == []
         assert [url for url in page.asked if not url.endswith(f"/{name}.html") and not url.startswith("data:")] == []
@@ -228,16 +229,7 @@ def test_a_hand_drags_by_mouse_and_by_touch_and_a_frame_is_short(stand, name):
     page.mouse.move(x - 25, y + 20, steps=4)
     page.mouse.up()
     assert (after := seen(page)) != before
-    session = page.context.new_cdp_session(page)
-    box = item.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    for kind, points in (
-        ("touchStart", [{"x": x, "y": y}]),
-        ("touchMove", [{"x": x + 30, "y": y - 14}]),
-        ("touchMove", [{"x": x + 45, "y": y - 18}]),
-        ("touchEnd", []),
-    ):
-        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    swipe(page, item, 45, 18)
     assert seen(page) != after
     milliseconds = page.evaluate(
         """async () => { const box = document.querySelector('.drawing-controls input[type=range]'), taken = [];
@@ -251,6 +243,49 @@ def test_a_hand_drags_by_mouse_and_by_touch_and_a_frame_is_short(stand, name):
     )
     assert milliseconds < 50, "the middle one of twenty frames"
     assert page.errors == []
+
+
+def swipe(page, item, right, down):
+    """A finger on the middle of an item, and twelve small moves."""
+    session, box = page.context.new_cdp_session(page), item.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    way = [{"x": x + right * k / 12, "y": y + down * k / 12} for k in range(13)]
+    for k, point in enumerate(way):
+        kind = "touchMove" if k else "touchStart"
+        session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [point]})
+    session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+# what follows the finger in one direction or both; steps are at most ten pixels
+FOLLOWS = {
+    "welcome": ("flip", 0, 36), "squash": ("node0", 48, 36), "river": ("token", 48, 0), "barcodes": ("here", 48, 0),
+    "needle": ("end", 48, 0), "clocks": ("here", 48, 0), "waves": ("tip", 48, 36),
+}  # fmt: skip
+
+
+@pytest.mark.site
+@pytest.mark.parametrize("name", NAMES)
+def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
+    """Where `touch-action` does not reach, the browser takes the finger after some ten pixels, to scroll."""
+    page, (part, right, down) = (
+        stand(name, has_touch=True, is_mobile=True, viewport=PHONE | {"height": 420}),
+        FOLLOWS[name],
+    )
+    page.evaluate(
+        """() => { window.fingers = {};
+        for (const kind of ['pointermove', 'pointerup', 'pointercancel'])
+          addEventListener(kind, () => { fingers[kind] = (fingers[kind] ?? 0) + 1; }, true); }"""
+    )
+    assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 60"), "the page could scroll"
+    item = page.locator(f'.drawing-stage .item[data-id="{part}"]')
+    item.scroll_into_view_if_needed()
+    before, there = middle(page, part), page.evaluate("scrollY")
+    swipe(page, item, right, down)
+    seen(page)
+    assert page.evaluate("fingers") == {"pointermove": 12, "pointerup": 1}
+    assert page.evaluate("scrollY") == there
+    moved = [now - was for now, was in zip(middle(page, part), before, strict=True)]
+    assert all(abs(there - wanted) <= 11 for there, wanted in zip(moved, (right, down), strict=True) if wanted), moved
 
 
 @pytest.mark.site
