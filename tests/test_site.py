@@ -423,6 +423,38 @@ def test_speaker_view_shows_the_notes(deck):
     speaker = opened.value
     speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
     assert page.foreign == []
+    assert speaker.locator(".pacing-title").is_visible(), "reveal.js keeps pace by the minutes of the cues"
+    page.evaluate(f"({SHOW})(document.querySelector('.cue:has(> :nth-child(4))'))")
+    speaker.wait_for_function("document.querySelectorAll('.cue > div').length > 2", timeout=20_000)
+    blocks = speaker.locator(".cue > div")
+    tops = [block.bounding_box()["y"] for block in blocks.all()]
+    assert tops == sorted(set(tops)), "each part of a cue stands below the one before"
+    assert {block.evaluate("e => getComputedStyle(e).fontSize") for block in blocks.all()} == {"20px"}
+
+
+def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(deck):
+    """On a machine without Chinese fonts two characters would be two equal boxes."""
+    page = deck("talk.zh.html")
+    with page.context.expect_page() as opened:
+        page.keyboard.press("s")
+    speaker = opened.value
+    speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
+    assert speaker.evaluate("document.documentElement.lang") == "zh-CN"
+    assert speaker.evaluate("document.fonts.ready.then(f => [...f].map(face => face.status))") == ["loaded", "loaded"]
+    speaker.locator("select").select_option("tall")
+    speaker.wait_for_function("document.querySelector('.speaker-layout-label').innerText === '布局: 高'")
+    shown = speaker.evaluate(
+        """() => { const c = document.body.cloneNode(true);
+        c.querySelectorAll('script, .value, .clock').forEach(e => e.remove()); return c.textContent }"""
+    )
+    assert re.findall("[A-Za-z]{3,}", shown) == [], "a word of reveal.js is still English"
+
+
+def test_a_deck_keeps_pace_by_the_minutes_of_its_cues():
+    for item in lectures(ROOT):
+        text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
+        seconds = sum(map(float, re.findall(r'<section data-timing="([\d.]+)"', text)))
+        assert seconds == 60 * item["minutes"], item["deck"]
 
 
 @pytest.mark.parametrize("name", DECKS)
@@ -468,9 +500,10 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     assert re.search(length, first.inner_text())
     assert page.locator(".place b").count() == 1
     assert page.locator(".next-lecture").count() == 1
-    cues = page.locator("aside.notes .cue").all_text_contents()
-    total = sum(float(re.match(r"\s*([\d.]+) min\.", cue)[1]) for cue in cues)
-    assert total == next(item["minutes"] for item in lectures(ROOT) if item["deck"] == name)
+    minutes = next(item["minutes"] for item in lectures(ROOT) if item["deck"] == name)
+    gone = [tuple(map(float, re.findall(r"[\d.]+", when))) for when in page.locator(".when").all_text_contents()]
+    assert [start for _, start, _, _ in gone] == [0, *(end for _, _, end, _ in gone[:-1])], "each starts where one ends"
+    assert gone[-1][2:] == (minutes, minutes)
 
 
 @pytest.mark.parametrize("name", DECKS)

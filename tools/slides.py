@@ -40,8 +40,14 @@ FRAME = {
     "place": "The talk",
     "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
     "row": "The page of this claim",
+    "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
+    "speaker": {},  # the words of the speaker's window, where they are not English
     "kinds": {},  # the first word of a box, where it is not English
 }
+# what a part of a cue begins with, and its class in the speaker's window; the rest is what to do
+PARTS = {"Ask": "ask", "Say": "say", "Answer": "say", "They get wrong": "wrong"}
+PART = re.compile(rf"^({'|'.join(PARTS)})([^:.?!\"]{{0,20}}): (.+)", re.S)
+NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?=(?:{"|".join(PARTS)})[^:.?!"]{{0,20}}: )""")
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -111,14 +117,45 @@ def typeset(text: str) -> str:
     return re.sub(r"\n\s*\n", "\n", parser.render(text))
 
 
-def speaker_notes(notebook: nbformat.NotebookNode) -> None:
-    """What the speaker view shows: the cue large, the page's paragraphs small below it."""
+def parts(cue: str) -> list[tuple[str, str, str]]:
+    """The parts of a cue, one after the other: class, label and text of each. A cue that is one speech has no labels.
+
+    >>> parts('Point at a row. Ask: "Who?"\\nThey get wrong: they sum columns.')
+    [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"'), ('wrong', 'Wrong', 'they sum columns.')]
+    >>> parts("Good morning.")
+    [('do', '', 'Good morning.')]
+    """
+    found = [(PART.match(part), part) for part in NEXT.split(cue.strip())]
+    do = "Do" if any(named for named, _ in found) else ""
+    return [(PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part) for m, part in found]
+
+
+def speaker_notes(notebook: nbformat.NotebookNode, total: float, frame: dict) -> None:
+    """What the speaker view shows: minutes, a block for each part of the cue, and small below it the page's paragraphs."""
+    start = 0.0
     for cell in notebook.cells:
-        if kind(cell) == "notes" and cell.cell_type == "markdown":
-            cue = CUE.fullmatch(cell.source.strip())
-            text = f"**{cue[1]} min.**\n\n{cue[2]}" if cue else cell.source
-            size = "font-size: 1.3em" if cue else "font-size: .8em; color: #555"
-            cell.source = f'<div class="{"cue" if cue else "page"}" style="{size}">{typeset(text)}</div>'
+        if kind(cell) != "notes" or cell.cell_type != "markdown":
+            continue
+        if not (cue := CUE.fullmatch(cell.source.strip())):
+            cell.source = f'<div class="page">{typeset(cell.source)}</div>'
+            continue
+        minutes = float(cue[1])
+        when = frame["when"].format(minutes=minutes, start=start, end=start + minutes, total=total)
+        blocks = "".join(
+            f'<div class="{name}"><b>{label}</b><div>{typeset(text)}</div></div>' for name, label, text in parts(cue[2])
+        )
+        cell.source = f'<div class="cue" data-seconds="{60 * minutes:g}"><p class="when">{when}</p>{blocks}</div>'
+        start += minutes
+
+
+def timed(page: str) -> str:
+    """The deck with the seconds of each slide, from its cues, where the speaker view keeps pace by them."""
+    slides = re.split(r"(?=<section\b)", page)
+    seconds = [sum(map(float, re.findall(r'class="cue" data-seconds="([^"]+)"', slide))) for slide in slides]
+    return "".join(
+        slide.replace("<section", f'<section data-timing="{s:g}"', 1) if s else slide
+        for slide, s in zip(slides, seconds, strict=True)
+    )
 
 
 def page_links(page: str, source: Path) -> str:
@@ -153,6 +190,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
     script = (ROOT / "slides/lecture/lecture.js").read_text()
+    speaker = (ROOT / "slides/lecture/speaker.css").read_text()
     exporter = SlidesExporter(
         template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")], exclude_anchor_links=True
     )
@@ -171,7 +209,7 @@ def main() -> None:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
-        speaker_notes(notebook)
+        speaker_notes(notebook, item["minutes"], frame)
         live_links(notebook, item, address)
         claim_links(notebook, frame, address)
         last_slide(notebook, item, following.get(item["deck"]), frame)
@@ -181,11 +219,12 @@ def main() -> None:
         else:
             place = f"<b>{frame['place']}</b>"
         settings = {"style": style, "script": script, "title": item["title"], "place": place}
+        settings["speaker"] = json.dumps({"words": frame["speaker"], "style": speaker})
         page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
         if item["words"]:
             page = page.replace("</style>", f"{fonts(item['words'].stem, out)}</style>", 1)
         (out / item["deck"]).write_text(
-            OPENING.sub(partial(callout, kinds=frame["kinds"]), page_links(page, item["path"]))
+            OPENING.sub(partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"])))
         )
         print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
 

@@ -12,6 +12,10 @@ document.querySelectorAll(".slides section").forEach(slide => {
   const first = [...slide.querySelectorAll("p, li, td, pre, img, svg")].some(e => !e.closest("aside, .fragment"));
   if (!first) slide.querySelector(":is(ul, ol) > li.fragment:not(.fragment .fragment)")?.classList.remove("fragment");
 });
+// a link opens beside the deck, which stays where it is
+document.querySelectorAll('.slides a[href]:not([href^="#"])').forEach(link => {
+  if (!link.closest(".next-lecture")) link.target = "_blank";
+});
 document.querySelector(".reveal").classList.toggle("tall", TALL);
 // the speaker's notes of a slide are its own, also where they stand beside what comes later
 document.querySelectorAll(".slides .fragment aside.notes").forEach(notes => notes.closest("section").append(notes));
@@ -77,6 +81,30 @@ for (const kind of ["pointerup", "click", "change"]) {
   addEventListener(kind, () => pointed && (kind === "change" || document.activeElement.tagName !== "SELECT") && giveBack());
 }
 document.querySelector(".reveal").addEventListener("keydown", ({ key }) => /^(Tab|Shift|Control|Alt|Meta)/.test(key) || giveBack());
+
+// reveal.js writes the speaker's window in English and without the deck's type
+const openWindow = window.open.bind(window);
+window.open = (address, name, ...more) => {
+  const view = openWindow(address, name, ...more);
+  if (view && name === "reveal.js - Notes") setTimeout(() => dress(view.document));
+  return view;
+};
+function dress(page) {
+  const faces = [...document.querySelector("style").sheet.cssRules].filter(rule => rule instanceof CSSFontFaceRule);
+  const there = rule => rule.cssText.replace(/url\("([^"]+)"\)/, (_, file) => `url("${new URL(file, location.href)}")`);
+  page.documentElement.lang = document.documentElement.lang;
+  page.head.insertAdjacentHTML("beforeend", `<style>${faces.map(there).join("")}${SPEAKER.style}</style>`);
+  const said = text => text.split(": ").map(part => SPEAKER.words[part.trim()] ?? part).join(": ");
+  const translate = () => {
+    const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const node = walker.currentNode, text = said(node.data);
+      if (!node.parentElement.closest("script, .value") && node.data !== text) node.data = text;
+    }
+  };
+  translate();
+  new MutationObserver(translate).observe(page.querySelector("#speaker-layout"), { subtree: true, childList: true });
+}
 
 const typeset = () => window.MathJax?.startup?.promise ?? Promise.resolve();
 const growCurrent = () => typeset().then(() => requestAnimationFrame(() => grow(Reveal.getCurrentSlide())));
