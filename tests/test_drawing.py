@@ -284,8 +284,13 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     seen(page)
     assert page.evaluate("fingers") == {"pointermove": 12, "pointerup": 1}
     assert page.evaluate("scrollY") == there
-    moved = [now - was for now, was in zip(middle(page, part), before, strict=True)]
-    assert all(abs(there - wanted) <= 11 for there, wanted in zip(moved, (right, down), strict=True) if wanted), moved
+    goal = [(k, before[k] + way) for k, way in enumerate((right, down)) if way]
+    page.wait_for_function(
+        """([part, goal]) => { const box = document.querySelector(`.item[data-id="${part}"]`).getBoundingClientRect();
+        const now = [box.x + box.width / 2, box.y + box.height / 2]; return goal.every(([k, x]) => Math.abs(now[k] - x) < 11) }""",
+        arg=[part, goal],
+        timeout=10_000,
+    )
 
 
 @pytest.mark.site
