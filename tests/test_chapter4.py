@@ -11,7 +11,7 @@ from tiny_models import tiny
 
 from helpers import counting, data, significance
 from helpers.chapter4 import checks, claims, figures, measures
-from helpers.claims import CORRECTED, FAILS, HOLDS, UNABLE
+from helpers.claims import CORRECTED, FAILS, HOLDS, UNFIT
 
 # Lesson --------------------------------------------------------------------------------------------------
 
@@ -199,7 +199,7 @@ def test_models_that_work_would_decide_on_separators_and_base(monkeypatch):
     table["accuracy_percent"] = [50.0 + 3 * (k % 2) for k in range(10)]
     assert claims.base_has_no_rule().verdict == HOLDS
     table["accuracy_percent"] = 1.0
-    assert claims.separators_help_in_training().verdict == UNABLE
+    assert claims.separators_help_in_training().verdict == UNFIT
 
 
 def test_orders_are_decided_by_errors_once_these_are_read(monkeypatch):

@@ -7,7 +7,7 @@ from tiny_models import tiny
 
 from helpers import checkpoints, counting, data
 from helpers.chapter4 import asked, claims, figures, inside, trained
-from helpers.claims import CORRECTED, FAILS, HOLDS, OPEN, UNABLE
+from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")
@@ -290,9 +290,9 @@ def test_verdicts_on_counting_follow_the_table(monkeypatch):
         helped.loc[helped.tokens == tokens, "inside"] = accuracy
         assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == wanted
     helped.loc[helped.tokens == "separated", "inside"] = 0.6 + 0.3 * (-1.0) ** helped.seed
-    assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == OPEN
+    assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == LITTLE
     helped.inside = 1.0
-    assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == UNABLE
+    assert measured(monkeypatch, claims.commas_do_not_help_from_scratch, counting_commas=helped) == UNFIT
     chunks = COUNTED.copy()
     chunks.loc[chunks.tokens.str.startswith("chunks"), ["right_12", "right_16"]] = 0.3
     assert measured(monkeypatch, claims.chunks_in_trained_decoders, counting_trained=chunks) == HOLDS
@@ -316,7 +316,7 @@ def test_verdicts_on_what_the_states_hold_follow_the_tables(monkeypatch):
     gone[[name for name in gone if "own" in name]] = 0.1
     assert measured(monkeypatch, claims.the_count_is_there, counting_probed=gone) == FAILS
     leaking[[name for name in leaking if "shuffled" in name]] = 0.9
-    assert measured(monkeypatch, claims.the_count_is_there, counting_probed=leaking) == OPEN
+    assert measured(monkeypatch, claims.the_count_is_there, counting_probed=leaking) == UNFIT
     blind[[name for name in blind if name.startswith(("right", "probe", "shuffled"))]] = 0.5
     assert measured(monkeypatch, claims.copying_fails_at_collapse, copying_probed=blind) == HOLDS
     blind[[name for name in blind if name.startswith("probe")]] = 1.0

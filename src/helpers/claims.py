@@ -3,7 +3,7 @@
 Nothing here knows a chapter: `helpers.chapter1.claims` and its like register theirs, `helpers.scorecard` gathers them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from helpers.sources import COURSE, Source
@@ -12,8 +12,10 @@ HOLDS = "holds"
 CORRECTED = "holds with a correction"
 FAILS = "does not hold here"
 OPEN = "not run far enough"
+LITTLE = "too little evidence"
+UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
-VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, UNABLE)
+VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
 
 
 class Found(NamedTuple):
@@ -93,20 +95,62 @@ def claim(
     return register
 
 
-def verdict(whole: bool, part: bool = False, *, decided: bool = True, able: bool = True) -> str:
+def verdict(
+    whole: bool, part: bool = False, *, run: bool = True, fit: bool = True, able: bool = True, decided: bool = True
+) -> str:
     """The verdict that evidence allows, weakest evidence first.
 
     Args:
         whole: the measurement agrees with the claim as stated.
-        part: it agrees in part, or under a further condition that the page explains.
-        decided: the runs went far enough to decide.
+        part: it agrees under a condition that the page names, or with a weaker statement. Several cells are `weigh`ed.
+        run: something was measured that bears on the claim, and enough of it to tell a difference from chance.
+        fit: the set-up could have told, however far it is run; a control that must fail did fail.
         able: the model does the task at some length, so that it can tell something about the others.
+        decided: the runs went far enough to decide; more steps or lengths of the same could.
 
     >>> verdict(whole=False, part=True)
     'holds with a correction'
+    >>> verdict(whole=False, fit=False)
+    'this set-up cannot decide'
     """
-    if not able:
-        return UNABLE
-    if not decided:
-        return OPEN
-    return HOLDS if whole else CORRECTED if part else FAILS
+    reasons = {LITTLE: run, UNFIT: fit, UNABLE: able, OPEN: decided}
+    missing = next((word for word, there in reasons.items() if not there), None)
+    return missing or (HOLDS if whole else CORRECTED if part else FAILS)
+
+
+def quoted(said: str, numbers: Mapping[str, tuple[float | None, None]] | None = None) -> Found:
+    """A row that repeats what a source reports, where nothing was run here that bears on it.
+
+    Raises:
+        ValueError: a number was measured here; then it is to be compared with what the source reports.
+
+    >>> quoted("not trained at 3B here").verdict
+    'too little evidence'
+    """
+    measured = {name for name, (_, here) in (numbers or {}).items() if here is not None}
+    if measured:
+        raise ValueError(f"numbers must be the source's alone, but {sorted(measured)} were measured here")
+    return Found(said, verdict(False, run=bool(measured)), numbers or {})
+
+
+def weigh(agree: Iterable[bool], against: Iterable[bool], **rest: bool) -> str:
+    """The verdict on a claim that is measured in several cells (graphs, depths, encodings, texts).
+
+    It holds where every cell agrees, and with a correction where more than half of them do and none goes the other way.
+
+    Args:
+        agree: by cell, whether it agrees with the claim.
+        against: by cell, whether it goes the other way, beyond its error.
+        rest: what `verdict` asks besides; without any cell there is too little evidence.
+
+    Raises:
+        ValueError: a cell both agrees and goes the other way, or the two do not have the same cells.
+
+    >>> weigh([True, True, False], [False, False, False]), weigh([True, True, False], [False, False, True])
+    ('holds with a correction', 'does not hold here')
+    """
+    cells = [(bool(a), bool(b)) for a, b in zip(agree, against, strict=True)]
+    if (True, True) in cells:
+        raise ValueError("against must not hold for a cell that agrees")
+    most = 2 * sum(a for a, _ in cells) > len(cells) and not any(b for _, b in cells)
+    return verdict(all(a for a, _ in cells), most, **{"run": bool(cells)} | rest)

@@ -18,16 +18,16 @@ EXPECTED = {
     "sinusoidal_encodings_collapse": ({HOLDS}, "ratios of five seeds, far from the bounds"),
     "low_precision_is_worse": ({CORRECTED}, "a committed table"),
     "direction_of_rounding_decides": ({HOLDS}, "a committed table"),
-    "window_stops_collapse": ({CORRECTED}, "exactly 0 on equal tokens; level on varied ones"),
+    "window_stops_collapse": ({FAILS}, "exactly 0 on equal tokens; level on varied ones"),
     "window_stops_over_squashing": ({CORRECTED}, "exactly 0 beyond the reach"),
     "adaptive_temperature_sharpens": ({CORRECTED}, "closed form"),
     "separators_do_not_follow": ({HOLDS}, "means of five seeds, far from the bounds"),
     "seq_vcr_sees_collapse": ({HOLDS}, "closed form for large batches"),
     "ones_collapse": ({CORRECTED}, "the embedded model, whose weights do not change"),
     "varied_digits_delay_collapse": ({CORRECTED}, "the embedded model: 50 ones at the end undo it"),
-    "varied_digits_still_fall": ({CORRECTED}, "the embedded model, four seeds"),
-    "commas_prevent_collapse": ({CORRECTED}, "the embedded model"),
-    "merging_alleviates_collapse": ({CORRECTED}, "the embedded model: one letter more yes, one token more no"),
+    "varied_digits_still_fall": ({FAILS}, "the embedded model, four seeds: falls up to 22 digits, then level"),
+    "commas_prevent_collapse": ({FAILS}, "the embedded model: only where the last digit alone is repeated"),
+    "merging_alleviates_collapse": ({FAILS}, "the embedded model: one letter more yes, one token more no"),
     "collapse_in_type_1": ({CORRECTED}, "the embedded model"),
     "first_digit_is_easier": ({UNABLE}, "the embedded model is wrong at five digits"),
     "hint_helps": ({UNABLE}, "the embedded model is wrong at five digits"),
@@ -80,9 +80,15 @@ def _kept(last: float, period: float, inside: float):
     return _fixed({name: [1.0, x] for name, x in zip(names, (last, period, 0.1, inside, 0.1), strict=True)})
 
 
+def _digits(*distances: float):
+    """Random digits, by length, of four seeds that hardly differ."""
+    runs = torch.tensor(distances) * torch.tensor([[0.999], [1.0], [1.0], [1.001]])
+    return _fixed(([9.0], runs))
+
+
 def _sweep(varied: float, fifty: float):
     return {
-        "_varied": _fixed(([9, 5, 4], [90, 90, varied])),
+        "_varied": _fixed(([9, 5, 4], torch.tensor([[90.0, 90.0, varied]]))),
         "models.default": _fixed(None),
         "measures.ones_at_the_end": _fixed(torch.tensor([90, 50, 20, fifty])),
         "_distance": _by_length(50, 4, 4, 4, 4, 4),
@@ -146,19 +152,18 @@ EVIDENCE = {
         FAILS: _sweep(5.0, 5.0),
     },
     "varied_digits_still_fall": {
-        HOLDS: {"_varied": _fixed(([9, 5, 4], [90, 80, 40]))},
-        CORRECTED: {"_varied": _fixed(([9, 5, 4], [90, 50, 40]))},
-        FAILS: {"_varied": _fixed(([9, 5, 4], [90, 80, 70]))},
+        HOLDS: {"_varied": _digits(90, 80, 70, 60, 50, 40, 30, 20)},
+        CORRECTED: {"_varied": _digits(90, 80, 70, 60, 50, 40, 30, 30)},
+        FAILS: {"_varied": _digits(90, 80, 70, 60, 50, 40, 30, 40)},
     },
     "commas_prevent_collapse": {
         HOLDS: {"_commas": _kept(1, 1, 1)},
-        CORRECTED: {"_commas": _kept(1, 0.1, 0.1)},
+        CORRECTED: {"_commas": _kept(1, 1, 0.3)},
         FAILS: {"_commas": _kept(0.1, 0.1, 0.1)},
     },
     "merging_alleviates_collapse": {
         HOLDS: {"models.default": _fixed(None), "measures.merging": _merged(2, 2)},
-        CORRECTED: {"models.default": _fixed(None), "measures.merging": _merged(2, 0.5)},
-        FAILS: {"models.default": _fixed(None), "measures.merging": _merged(0.5, 0.5)},
+        FAILS: {"models.default": _fixed(None), "measures.merging": _merged(2, 0.5)},
     },
     "collapse_in_type_1": {
         HOLDS: {"_distance": _by_length(9, 8, 7, 1), **_PROMPT},

@@ -220,10 +220,18 @@ def untrained_network_has_a_u() -> Found:
     varied="seven texts of 48 tokens; not the model",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Found:
-    thirds = [[float(part.mean()) for part in _profile(text, model=model).split(16)] for text in measures.NAMES]
-    valley = sum(middle < min(first, last) for first, middle, last in thirds)
-    measured = f"{called(model)}, 48 tokens: the middle third has the least mean sensitivity in {valley} of {len(thirds)} texts"
-    return Found(measured, verdict(valley == len(thirds), valley > len(thirds) / 2))
+    """A U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
+    rows = {network: [_profile(text, network, model) for text in measures.NAMES] for network in ("seed 0", "trained")}
+    least = {network: [int(row[1:-1].argmin()) + 2 for row in each] for network, each in rows.items()}
+    lead = [min(float(row[0]), float(row[-1])) / float(row[1:-1].min()) for row in rows["trained"]]
+    stays = [place >= 40 for place in least["trained"]]
+    measured = (
+        f"{called(model)}, {measures.TOKENS} tokens, {len(lead)} texts: trained, the first and the last token have at least "
+        f"{min(lead):.1f} times the least sensitivity, so there is a U; its least is at token {min(least['trained'])} to "
+        f"{max(least['trained'])}, with random weights at token {min(least['seed 0'])} to {max(least['seed 0'])}"
+    )
+    u = [each > 2 for each in lead]
+    return Found(measured, verdict(all(u) and all(stays), all(u)))
 
 
 @claim(

@@ -10,7 +10,7 @@ import torch
 
 from helpers import counting, data, significance
 from helpers.chapter4 import asked, inside, measures, trained
-from helpers.claims import Found, called, claim, verdict
+from helpers.claims import Found, called, claim, quoted, verdict, weigh
 from helpers.models import LanguageModel
 from helpers.sources import BARBERO, TALK, YEHUDAI, ZHANG
 
@@ -185,7 +185,7 @@ def separators_help_with_314() -> Found:
         for name, each in found.items()
     )
     decided = min(each.p for each in found.values()) < 0.05
-    return Found(f"against 1111…, {listed}", verdict(all(e.better > e.worse for e in found.values()), decided=decided))
+    return Found(f"against 1111…, {listed}", verdict(all(e.better > e.worse for e in found.values()), run=decided))
 
 
 @claim(
@@ -207,7 +207,7 @@ def separators_help_in_training() -> Found:
     )
     return Found(
         measured,
-        verdict(lowest > measures.PLAIN_ACCURACY, able=best > constant),
+        verdict(lowest > measures.PLAIN_ACCURACY, fit=best > constant),
         {"accuracy without separators (%)": (measures.PLAIN_ACCURACY, None)},
     )
 
@@ -226,8 +226,7 @@ def base_has_no_rule() -> Found:
         f"rank correlation {rho:+.2f}, p = {p:.2f}, over 10 bases; but no accuracy above {best:.2f} %, "
         "where no rule could show"
     )
-    works = best > 100 * measures.best_constant()
-    return Found(measured, verdict(p > 0.05 and works, p > 0.05))
+    return Found(measured, verdict(p > 0.05, fit=best > 100 * measures.best_constant()))
 
 
 @claim(
@@ -248,7 +247,7 @@ def order_of_difficulty() -> Found:
     decided = set(error) == set(counting.TASKS)
     ordered = decided and error["zeros and ones"] < min(error["sum"], error["word"])
     ordered = ordered and max(error["sum"], error["word"]) < error["ones"]
-    return Found(measured, verdict(ordered and _alike(error["sum"], error["word"]), ordered, decided=decided))
+    return Found(measured, verdict(ordered and _alike(error["sum"], error["word"]), ordered, run=decided))
 
 
 def _read_off(column: str) -> dict[str, float]:
@@ -276,7 +275,7 @@ def order_of_strategies() -> Found:
     decided = set(error) == set(counting.STRATEGIES)
     plain, steps, few = (error.get(name, 0.0) for name in counting.STRATEGIES)
     same = _alike(plain, steps)
-    return Found(measured, verdict(same and not _alike(plain, few) and not _alike(steps, few), same, decided=decided))
+    return Found(measured, verdict(same and not _alike(plain, few) and not _alike(steps, few), same, run=decided))
 
 
 # Lab -----------------------------------------------------------------------------------------------------
@@ -361,8 +360,7 @@ def commas_do_not_help_from_scratch() -> Found:
     )
     none = [gap.high < MARGIN for gap in gaps.values()]
     helped = [gap.low > MARGIN for gap in gaps.values()]
-    decided = all(none) or any(helped)
-    return Found(measured, verdict(all(none), any(none), decided=decided, able=0.1 < plain < 0.98))
+    return Found(measured, weigh(none, helped, run=any(none) or any(helped), fit=0.1 < plain < 0.98))
 
 
 @claim(
@@ -389,8 +387,7 @@ def base_in_trained_decoders() -> Found:
     )
     rule = min(p for _, p in ranks.values()) < 0.05 / len(lengths)
     wide = max(significance.rank_interval(abs(rho), len(bases))[1] for rho, _ in ranks.values())
-    decided = rule or wide < 0.5
-    return Found(measured, verdict(not rule, decided=decided, able=_able(runs.values())))
+    return Found(measured, verdict(not rule, run=rule or wide < 0.5, able=_able(runs.values())))
 
 
 @claim(
@@ -412,7 +409,8 @@ def chunks_in_trained_decoders() -> Found:
         f"RoPE, right at 4, 8, 12 and 16 letters at equal steps, mean of {len(plain)} seeds: {listed}; a loss of more than "
         f"{MARGIN} counts" + ("" if room else "; all are at the ceiling, where no loss could show")
     )
-    return Found(measured, verdict(all(worse), any(worse), able=_able(runs.values()), decided=room))
+    better = [min(each) > max(plain) + MARGIN for each in chunks]
+    return Found(measured, weigh(worse, better, able=_able(runs.values()), fit=room))
 
 
 def _turns(rows: pd.DataFrame, place: str) -> list[float]:
@@ -440,8 +438,9 @@ def last_token_is_lost_first() -> Found:
     controls = [f"control_{place}_{digit}" for place in trained.PLACES for digit in "01"]
     steady = float((table[controls] == trained.NEVER).mean().mean())
     measured = f"which of the two is lost earlier, by encoding: {listed}; control, digits all alike: {steady:.0%} right"
-    last = (found["last earlier"] > found["first earlier"]).tolist()
-    return Found(measured, verdict(all(last), any(last), able=steady > 0.9 and int(found.pairs.min()) > 0))
+    last = found["last earlier"] > found["first earlier"]
+    first = ~last & (found["p"] < 0.05)
+    return Found(measured, weigh(last, first, able=steady > 0.9 and int(found.pairs.min()) > 0))
 
 
 @claim(
@@ -467,7 +466,9 @@ def copying_fails_at_collapse() -> Found:
     )
     return Found(
         measured,
-        verdict(gone > 0.9 * lost.sum(), falls > 0.5 * lost.sum(), decided=lost.sum() >= 5 and control.mean() < 0.65),
+        verdict(
+            gone > 0.9 * lost.sum(), falls > 0.5 * lost.sum(), run=lost.sum() >= 5, fit=bool(control.mean() < 0.65)
+        ),
     )
 
 
@@ -515,7 +516,7 @@ def counting_is_hard_to_learn() -> Found:
         f"letters, {_seeds(table)}: {listed}"
     )
     low = means.stack().dropna()
-    return Found(measured, verdict(bool((low < 0.5).all()), bool((low < 0.9).any())))
+    return Found(measured, weigh(low < 0.5, low > 0.9))
 
 
 @claim(
@@ -530,7 +531,8 @@ def counting_holds_within_training() -> Found:
     listed = "; ".join(f"{name} " + ", ".join(f"{x:.3f} ({n})" for n, x in means.loc[name].items()) for name in names)
     held = [float(means.loc[name].iloc[-1]) >= trained.LEARNED for name in names]
     measured = f"right at N letters, N in brackets, {_seeds(table)}: {listed}; {trained.LEARNED} at the longest is held"
-    return Found(measured, verdict(all(held), any(held)))
+    lost = [float(means.loc[name].iloc[-1]) < 0.5 for name in names]
+    return Found(measured, weigh(held, lost))
 
 
 @claim(
@@ -548,7 +550,8 @@ def neighbours_come_nearer() -> Found:
         for name, end in ends.items()
     )
     nearer = [float(end.iloc[1]) < 0.8 * float(end.iloc[0]) for end in ends.values()]
-    return Found(measured, verdict(all(nearer), any(nearer)))
+    farther = [float(end.iloc[1]) > float(end.iloc[0]) for end in ends.values()]
+    return Found(measured, weigh(nearer, farther))
 
 
 @claim(
@@ -582,7 +585,7 @@ def few_dimensions_tell_many_counts() -> Found:
     )
     narrow = table[table.width == table.width.min()].right_4
     measured = f"right at 64 letters, the worst of {_seeds(table)}: {listed}; one number would give {1 / 65:.3f}"
-    return Found(measured, verdict(bool((narrow > 0.9).all()), bool((narrow > 0.9).any())))
+    return Found(measured, weigh(narrow > 0.9, narrow < 0.5))
 
 
 @claim(
@@ -607,7 +610,8 @@ def the_count_is_there() -> Found:
     shuffled = max(x for each in means.values() for x in each[3])
     measured += f"; fitted to shuffled counts at most {shuffled:.2f}"
     there = [own[0] >= 0.95 and model[0] < 0.9 for model, own, _, _ in means.values()]
-    return Found(measured, verdict(all(there), any(there), decided=shuffled < 0.3))
+    gone = [own[0] < model[0] for model, own, _, _ in means.values()]
+    return Found(measured, weigh(there, gone, fit=shuffled < 0.3))
 
 
 @claim(
@@ -624,7 +628,7 @@ def lower_near_a_hundred() -> Found:
         f"always saying 100 is off by {ones[at]:.0f} at 100 ones and by {mixed[at]:.0f} at 100 zeros and ones, so a "
         f"fixed answer makes this pattern; the curves have no numbers ({len(_read_off('task'))} of 4 tasks read off)"
     )
-    return Found(measured, verdict(ones[at] < mixed[at], decided=len(_read_off("task")) == len(counting.TASKS)))
+    return Found(measured, verdict(ones[at] < mixed[at], run=len(_read_off("task")) == len(counting.TASKS)))
 
 
 @claim(
@@ -636,6 +640,4 @@ def lower_near_a_hundred() -> Found:
 )
 def gemma_below_gemini() -> Found:
     read = data.table("reported/counting_figures")
-    both = {name for name in ("Gemma", "Gemini") if read.to_string().count(name)}
-    measured = f"figures without numbers ({len(read)} values read off); neither model was asked here (0 answers)"
-    return Found(measured, verdict(len(both) == 2, decided=False))
+    return quoted(f"figures without numbers ({len(read)} values read off); neither model was asked here")

@@ -9,7 +9,7 @@ from helpers import attention, data, significance
 from helpers.chapter6 import ablations, comparison, figures, measures
 from helpers.chapter6.entries import BASELINE, ENTRIES, HALF, MAPS, MIXED, PHYSICAL, POSITIONS, REMEDIES
 from helpers.chapter6.protocol import EQUAL, KEPT, LENGTHS, LEVEL, LOOKED, TRAINED
-from helpers.claims import Found, claim, verdict
+from helpers.claims import Found, claim, quoted, verdict, weigh
 from helpers.sources import KONG, MILLER, NAKANISHI, TALK, YE
 from helpers.style import number
 
@@ -94,7 +94,7 @@ def gradients_stay_aligned() -> Found:
         f"{ratios.min():.1f} to {ratios.max():.1f} over six settings: it depends on the start of the weights and on the tokens"
     )
     stays = (ratios < 2) & (ratios > 0.5)
-    return Found(measured, verdict(bool(stays.all()), bool(stays.any())))
+    return Found(measured, weigh(stays, (ratios > 4) | (ratios < 0.25)))
 
 
 @claim(
@@ -123,7 +123,7 @@ def more_needles() -> Found:
     measured = (
         f"models of 3B and 4K tokens are not trained here; reported ahead in {ahead} of {len(table)} rows, one run each"
     )
-    return Found(measured, verdict(False, decided=False), _reported(table, "needles", "transformer", "diff"))
+    return quoted(measured, _reported(table, "needles", "transformer", "diff"))
 
 
 @claim(
@@ -142,7 +142,7 @@ def more_answer_less_noise() -> Found:
         f"are normalised: independent noise sums to {independent['noise, with signs']:.2f} with signs, to "
         f"{independent['noise, by size']:.2f} by size"
     )
-    return Found(measured, verdict(False, decided=False))
+    return quoted(measured)
 
 
 @claim(
@@ -156,7 +156,7 @@ def fewer_outliers() -> Found:
     table = data.table("reported/differential_outliers").pivot(index="activation", columns="model", values="largest")
     ratio = table["Transformer"] / table["DIFF Transformer"]
     listed = ", ".join(f"{name} {value:.1f} times" for name, value in ratio.items())
-    return Found(f"models of 3B are not trained here; reported smaller: {listed}", verdict(False, decided=False))
+    return quoted(f"models of 3B are not trained here; reported smaller: {listed}")
 
 
 @claim(
@@ -173,7 +173,7 @@ def start_of_lambda_hardly_matters() -> Found:
     measured = (
         f"not trained at that size here; reported gaps {gaps[0]:.3f} and {gaps[1]:.3f}, one run each, no interval"
     )
-    return Found(measured, verdict(False, decided=False))
+    return quoted(measured)
 
 
 @claim(
@@ -191,7 +191,7 @@ def head_norm_matters() -> Found:
         f"not trained at that size here; reported: without the norm {cost:.3f} worse, which is more than the whole gain "
         f"over a Transformer, {gain:.3f}; a Transformer with half the heads has {halved:.3f}, and {normed:.3f} with the norm"
     )
-    return Found(measured, verdict(False, decided=False))
+    return quoted(measured)
 
 
 def _scaling(name: str, quantity: str, what: str) -> None:
@@ -203,7 +203,7 @@ def _scaling(name: str, quantity: str, what: str) -> None:
         measured = f"curves of loss up to billions of parameters are not run here; reported {value[quantity]:.1%}, one run a point"
         if what == "tokens":
             measured += f"; at the lower throughput that is reported, {time[0]:.0%} to {time[1]:.0%} of the time"
-        return Found(measured, verdict(False, decided=False), {f"share of {what}": (float(value[quantity]), None)})
+        return quoted(measured, {f"share of {what}": (float(value[quantity]), None)})
 
     measure.__name__ = name
     claim(
@@ -252,7 +252,7 @@ def learning_rather_than_noise() -> Found:
         "no models large enough are trained here; one difference at the start is there: gradients of W_Q are "
         f"{own.min():.1f} to {own.max():.1f} times a Transformer's"
     )
-    return Found(measured, verdict(False, decided=False))
+    return quoted(measured)
 
 
 @claim(
@@ -303,8 +303,9 @@ SIZE = f"two layers of width 32, trained up to length {TRAINED}"
 
 def _tested(agree: Iterable[bool], count: int) -> str:
     """The verdict on `count` comparisons, of which those that the test is sure of agree with the claim or do not."""
-    agree = list(agree)
-    return verdict(len(agree) == count and all(agree), any(agree), decided=bool(agree))
+    sure = list(agree)
+    unsure = [False] * (count - len(sure))
+    return weigh(sure + unsure, [not each for each in sure] + unsure, run=bool(sure))
 
 
 def _each_gap(entry: str, against: str, columns: dict[str, str]) -> tuple[str, dict[str, tuple[float, float]]]:
@@ -394,19 +395,20 @@ def race_subtraction_raises_signal_over_noise() -> Found:
 
 
 @claim(
-    source=KONG,
-    where="the question that it raises",
-    statement="Is less noise the point, or do remedies answer better without attending more to the answer?",
-    reported="negative attention and learning dynamics instead",
+    where="a question that Kong et al. (2025) raise",
+    statement="Of the remedies in the race, those that attend more to the answer are right more often",
+    reported="Kong et al. see negative attention and easier learning behind the gain of DIFF, not cancelled noise",
     shown=LAB + "Does more attention on the answer go with right answers?",
 )
-def race_share_is_not_the_point() -> Found:
+def race_share_goes_with_right_answers() -> Found:
+    rows = comparison.table()
+    rho, _ = comparison.rank_correlation(rows)
     measured = (
         f"{SIZE}, retrieval at {LENGTHS[-1]}, rank correlation with the share right: "
-        f"{figures.correlations(comparison.table())}; entries are no independent draws, and none was made to differ in its share "
-        "alone, so no cause can be told"
+        f"{figures.correlations(rows)}; entries are no independent draws, and none was made to differ in its share alone, so "
+        "this goes together and tells no cause"
     )
-    return Found(measured, verdict(False, decided=False))
+    return Found(measured, verdict(rho > 0.5))
 
 
 @claim(
@@ -431,7 +433,7 @@ def race_positions_are_not_enough() -> Found:
     return Found(
         f"{SIZE}, share on the answer at {LENGTHS[-1]} in the best head of each question: {listed}; success at: "
         f"{', '.join(refuted) or 'neither'}",
-        verdict(not refuted, len(refuted) < len(LOOKED), decided=decided or bool(refuted)),
+        verdict(not refuted, len(refuted) < len(LOOKED), run=decided or bool(refuted)),
     )
 
 
@@ -440,7 +442,7 @@ def _than(entry: str, verdict: str) -> str:
 
 
 def _physical(what: str, names: list[str]) -> None:
-    """One intervention of the talk's last slide, one claim: a success of one of its entries at each task."""
+    """One way to read the talk's physical intervention, one claim: a success of one of its entries at each task."""
 
     def measure() -> Found:
         won = comparison.successes(comparison.table())
@@ -450,19 +452,18 @@ def _physical(what: str, names: list[str]) -> None:
             + (f", {row.right:.2f} right, best head {row.best:.2f}" if row.verdict != "not learned" else "")
             for row in here.itertuples()
         )
-        tasks = {task: bool(part.success.any()) for task, part in here.groupby("task")}
-        decided = bool((here.verdict != "not learned").any())
+        parts = [part for _, part in here.groupby("task")]
+        helps, harms = [part.success.any() for part in parts], [(part.verdict == "worse").all() for part in parts]
         return Found(
             f"{SIZE}, at {LENGTHS[-1]}: {listed}",
-            verdict(all(tasks.values()), any(tasks.values()), decided=decided),
+            weigh(helps, harms, run=bool((here.verdict != "not learned").any())),
         )
 
     measure.__name__ = f"race_{what.split()[-1]}_help"
     claim(
-        source=TALK,
-        where="last slide, a hypothesis",
-        statement=f"Physical intervention helps where attention must be extreme: {what}",
-        reported="proposed",
+        where="after the talk's last slide, which asks for physical intervention and names none",
+        statement=f"Physical intervention helps where attention must be extreme, read as {what}",
+        reported="not in the talk: one of three readings of ours",
         shown=LAB + "The hypotheses",
     )(measure)
 
@@ -485,7 +486,7 @@ def race_local_and_global_opens_both() -> Found:
     )
     return Found(
         f"{SIZE}, at {LENGTHS[-1]}: {listed}",
-        verdict(all(row.success for row in rows), any(row.success for row in rows)),
+        weigh((row.success for row in rows), (row.verdict == "worse" for row in rows)),
     )
 
 
@@ -535,7 +536,7 @@ def race_nothing_keeps_the_count() -> Found:
         )
     return Found(
         measured,
-        verdict(bool((every < KEPT).all()), not learned.kept.any(), decided=len(learned) > 0),
+        verdict(bool((every < KEPT).all()), not learned.kept.any(), run=len(learned) > 0),
     )
 
 

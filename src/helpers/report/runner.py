@@ -108,6 +108,7 @@ NEEDS = {
     "fast_pairs_make_the_slash": Need(tokens=300),
     "fast_pairs_are_noise": Need(tokens=119 * 13 * 8, committed=True),
     "fast_pairs_serve_places": Need(tokens=6000, committed=True),
+    "other_heads_need_fast_pairs_least": Need(tokens=6000, committed=True),
 }
 
 

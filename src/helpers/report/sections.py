@@ -745,7 +745,7 @@ def rotary(subject: Subject) -> dict[str, Tensor]:
 @section(
     "silenced", 5, "What each quarter of the pairs is worth", "5-rope-frequencies/lab#Fast pairs matter where heads look at a place",
     lambda plan, subject: (6 + plan.controls) * plan.prose + (0 if subject.committed else min(plan.texts, 4) * 119 * 3 * 5),
-    ("fast_pairs_are_noise", "fast_pairs_serve_places"),
+    ("fast_pairs_are_noise", "fast_pairs_serve_places", "other_heads_need_fast_pairs_least"),
 )  # fmt: skip
 def _silenced():
     def measure(subject: Subject, plan: Plan) -> Numbers:

@@ -19,7 +19,7 @@ from helpers.chapter3 import claims as chapter3
 from helpers.chapter4 import claims as chapter4
 from helpers.chapter5 import claims as chapter5
 from helpers.chapter6 import claims as chapter6
-from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, OPEN, UNABLE, VERDICTS, Claim, Found
+from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS, Claim, Found
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
 LOOKS = {  # sign and colour of each verdict, told apart without either by its words
@@ -27,6 +27,8 @@ LOOKS = {  # sign and colour of each verdict, told apart without either by its w
     CORRECTED: ("≈", "#0072b2"),
     FAILS: ("✗", "#d55e00"),
     OPEN: ("…", "#767676"),
+    LITTLE: ("○", "#767676"),
+    UNFIT: ("◊", "#b0518d"),
     UNABLE: ("?", "#b0518d"),
 }
 KINDS = {

@@ -144,7 +144,7 @@ FINDINGS = (
     ),
     Finding(
         "fast_pairs_serve_places",
-        CORRECTED,
+        HOLDS,
         "Heads that look a fixed distance back need RoPE's fast pairs",
         "Silence the fast pairs in these heads, and the loss rises more than in as many other heads. What they cost in all "
         "other heads together depends on where one draws the line between the two kinds.",
