@@ -4,6 +4,7 @@ They are made anew when what they are made of changes, kept in `_build/live`, an
 page's own scripts (`frontend/live`). A page whose reader does not ask loads none of it.
 """
 
+import base64
 import gzip
 import hashlib
 import json
@@ -27,7 +28,10 @@ def key() -> str:
     pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
     return closure.key(
-        "from helpers import checkpoints, export, models", *pins, json.dumps(lock), Path(__file__).read_text()
+        "from helpers import checkpoints, export, intervention, models, probe",
+        *pins,
+        json.dumps(lock),
+        Path(__file__).read_text(),
     )
 
 
@@ -61,6 +65,7 @@ def made() -> None:
         "files": files,
     }
     (OUT / "small.json").write_text(json.dumps(small()))
+    (OUT / "stored.json").write_text(json.dumps(stored(), ensure_ascii=False))
     (OUT / "model.json").write_text(json.dumps(facts, indent=1))
 
 
@@ -99,6 +104,32 @@ def small() -> dict:
         }
         found[name] = facts | export.course_decoder(trained.model)
     return found
+
+
+PROMPT = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"
+
+
+def stored(prompt: str = PROMPT) -> dict:
+    """A run of the model on the page's first prompt: what is drawn before anything large is asked for."""
+    import torch
+
+    from helpers import intervention, models, probe
+
+    model = models.load()
+    ids = probe.encode(model, prompt)
+    found, n = intervention.read(model, ids), len(ids)
+    best, names = found.logits.softmax(-1).topk(8), model.tokenizer
+    rows = (found.attentions[..., *torch.tril_indices(n, n)] * 65535).round().numpy().astype("<u2")
+    return {
+        "prompt": prompt,
+        "tokens": [names.decode([k]) for k in ids.tolist()],
+        "next": [
+            [[names.decode([k]), round(p, 5)] for k, p in zip(*row, strict=True)]
+            for row in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ],
+        "shape": {"layers": found.attentions.shape[0], "heads": found.attentions.shape[1]},
+        "maps": base64.b64encode(rows.tobytes()).decode(),
+    }
 
 
 def _written(part: str, ending: str, content: bytes) -> dict:

@@ -20,6 +20,7 @@ let made = null; // what the views show
 let waiting; // for the end of typing
 let drawing = 0; // which picture is the newest
 let heard = {}; // who is heard, by what it was computed for
+let stored = null; // a run of the model on the first prompt, drawn before anything is loaded
 
 if (location.protocol !== "file:") begin();
 
@@ -68,6 +69,19 @@ function begin() {
   fetch(new URL("model.json", import.meta.url)).then((answer) => answer.json()).then(({ bytes }) => {
     if (!loading) $("[data-do=load]").textContent = `Load the model: ${Math.round(bytes / 1e6)} MB, once`;
   }).catch(() => {});
+  fetch(new URL("stored.json", import.meta.url)).then((answer) => answer.json()).then((written) => {
+    stored = { ...written, maps: unfolded(written) };
+    if (!made) draw();
+  }).catch(() => {});
+}
+
+/** All maps (layers * heads, n, n) from their rows up to the diagonal, in steps of 1 / 65535. */
+function unfolded({ tokens, shape: { layers, heads }, maps }) {
+  const bytes = Uint8Array.from(atob(maps), (c) => c.charCodeAt(0)), rows = new Uint16Array(bytes.buffer), n = tokens.length;
+  const out = new Float32Array(layers * heads * n * n);
+  let at = 0;
+  for (let map = 0; map < layers * heads; map += 1) for (let i = 0; i < n; i += 1) for (let j = 0; j <= i; j += 1) out[(map * n + i) * n + j] = rows[at++] / 65535;
+  return out;
 }
 
 function $(query) { return root.querySelector(query); }
@@ -110,7 +124,12 @@ function marks() {
   $(".second").hidden = state.view !== "pair" && !state.second;
 }
 
-function remember() { history.replaceState(null, "", change.toLink(state)); }
+/** The state into the address line; some browsers refuse after a hundred times within seconds. */
+function remember() {
+  try {
+    history.replaceState(null, "", change.toLink(state));
+  } catch {} // the next pause writes it
+}
 
 function changed({ target }) {
   if (target.dataset.do === "preset") {
@@ -126,10 +145,12 @@ function changed({ target }) {
     state[target.dataset.set] = target.type === "checkbox" ? target.checked : target.value;
     if (target.dataset.set === "prompt") state.token = 0;
   } else return;
-  remember();
   marks();
   clearTimeout(waiting);
-  waiting = setTimeout(compute, 350);
+  waiting = setTimeout(() => {
+    remember();
+    compute();
+  }, 350);
 }
 
 async function clicked({ target }) {
@@ -261,13 +282,13 @@ async function read(text, name) {
 
 async function both(text, name) {
   const tokens = await read(text, name);
-  const use = change.checked(state, shape, tokens.length);
-  if (change.untouched(state)) return { tokens, after: tokens, use, trained: await asTrained(tokens), changed: null };
-  const between = use.every && use.separator ? await ask("tokenize", { text: use.separator }) : [];
-  const after = change.separated(tokens, between.map((each) => ({ ...each, added: true })), between.length ? use.every : 0);
+  const own = change.checked(state, shape, tokens.length);
+  if (change.untouched(state)) return { tokens, after: tokens, hidden: own.hide, use: own, trained: await asTrained(tokens), changed: null };
+  const between = own.every && own.separator ? await ask("tokenize", { text: own.separator }) : [];
+  const after = change.separated(tokens, between.map((each) => ({ ...each, added: true })), between.length ? own.every : 0);
   if (after.length > change.MOST) throw new Error(`With separators ${name.toLowerCase()} has ${after.length} tokens; this page reads up to ${change.MOST}.`);
-  const trained = await asTrained(tokens);
-  return { tokens, after, use, trained, changed: await pass(after.map(({ id }) => id), use, { want: ALL }) };
+  const trained = await asTrained(tokens), use = change.placed(own, tokens.map((each) => after.indexOf(each)));
+  return { tokens, after, hidden: own.hide, use, trained, changed: await pass(after.map(({ id }) => id), use, { want: ALL }) };
 }
 
 async function compute() {
@@ -293,16 +314,25 @@ async function compute() {
     root.dataset.computed = String(number);
     const took = `${found.after.length} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`;
     status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer. ${unkept}`);
+    stale(false);
     draw();
   } catch (error) {
     if (number !== run) return;
     root.dataset.computed = `${number} refused`;
+    stale(true);
     status(error.message, true);
     if (error.field) {
       $(".live-error").textContent = error.message;
       $(`[data-set="${error.field}"]`)?.setAttribute("aria-invalid", "true");
     }
   }
+}
+
+/** Dim what is not of the state above it, and let nobody press there. */
+function stale(is) {
+  const panel = $("#live-panel");
+  panel.classList.toggle("stale", is);
+  panel.inert = is;
 }
 
 /** The two tokens of a margin, or a sentence. */
@@ -325,18 +355,23 @@ const last = (array, width) => array.subarray(array.length - width);
 const moved = (k) => made.after.findIndex((each) => each === made.tokens[k]);
 const chosen = () => (state.token >= 1 && state.token <= made.tokens.length ? state.token : made.tokens.length) - 1;
 
+const numbered = (tokens, k) => tokens.slice(0, k + 1).filter((each) => !each.added).length;
+/** A token by the prompt's own number; a separator by the token that it follows. */
+const name = (tokens, k) => (tokens[k].added ? `separator after ${numbered(tokens, k)}` : `${numbered(tokens, k)} ${visible(tokens[k].text)}`);
+const called = (tokens, k) => (tokens[k].added ? `the ${name(tokens, k)}` : `token ${numbered(tokens, k)}, “${visible(tokens[k].text)}”,`);
+
 function tokenStrip(tokens, picked) {
-  const hidden = made.use.hide;
   const plain = new Map(made.tokens.map((each, k) => [each, k]));
-  return `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((each, k) =>
+  return `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((each) =>
     each.added ? `<button type="button" class="added" disabled>${escape(visible(each.text))}</button>`
-      : `<button type="button" data-token="${plain.get(each) + 1}" class="${hidden.has(k + 1) ? "hidden" : ""}" aria-pressed="${plain.get(each) === picked}" title="token ${plain.get(each) + 1}">${escape(visible(each.text))}</button>`).join("")}</div>`;
+      : `<button type="button" data-token="${plain.get(each) + 1}" class="${made.hidden.has(plain.get(each) + 1) ? "hidden" : ""}" aria-pressed="${plain.get(each) === picked}" title="token ${plain.get(each) + 1}">${escape(visible(each.text))}</button>`).join("")}</div>`;
 }
 
 async function words(ids) { return (await ask("shown", { ids })).map(visible); }
 
 async function draw() {
   const panel = $("#live-panel"), number = (drawing += 1);
+  if (!made && stored?.prompt === state.prompt && change.untouched(state) && ["next", "heads"].includes(state.view)) return drawStored(panel);
   if (!made) {
     panel.innerHTML = `<p>${{ next: "What the model says next, at every token of the prompt, and what it writes.", heads: "All 270 heads on your prompt: where each token looks, which heads are sinks, diagonals, slashes.", pair: "How far the last states of two prompts are apart, layer by layer, and the margin of two answers.", heard: "What changes at the last token when each token in turn is hidden." }[state.view]} Load the model to see it.</p>`;
     return;
@@ -346,6 +381,23 @@ async function draw() {
   panel.innerHTML = html.text;
   html.ready?.(panel);
   root.dataset.drawn = state.view;
+}
+
+function drawStored(panel) {
+  const { tokens, next, maps } = stored, n = tokens.length, k = (state.token >= 1 && state.token <= n ? state.token : n) - 1;
+  const strip = `<div class="live-tokens" role="group" aria-label="Tokens">${tokens.map((text, i) => `<button type="button" data-token="${i + 1}" aria-pressed="${i === k}" title="token ${i + 1}">${escape(visible(text))}</button>`).join("")}</div>`;
+  const note = "<p>A run of the model that was stored with this page. Load the model to type, and to change it.</p>";
+  if (state.view === "next") {
+    const rows = next[k].map(([text, p]) => ({ name: visible(text), values: [p] }));
+    const sentence = `After token ${k + 1}, “${rows[0].name}” is likeliest: ${say(rows[0].values[0])}.`;
+    panel.innerHTML = `${note}${strip}<p class="live-says" aria-live="polite">${escape(sentence)}</p><div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`, room())}</div>`;
+  } else {
+    const { layers, heads } = stored.shape, scores = change.scores(maps, layers * heads, n);
+    const counted = change.KINDS.map((kind) => `${scores.filter((each) => change.mark(each) === kind).length} ${NAMES[kind]}`).join(", ");
+    panel.innerHTML = `${note}<p class="live-says">Heads whose strongest score is above ${change.MARK}: ${counted}.</p><canvas class="live-atlas" role="img" aria-label="All ${layers * heads} heads: ${counted}."></canvas>`;
+    atlas($(".live-atlas"), maps, n, stored.shape, scores.map(change.mark), [state.layer, state.head], root);
+  }
+  root.dataset.stored = state.view;
 }
 
 const key = () => (made.changed ? '<div class="live-key"><span class="trained">■ as trained</span><span class="changed">■ changed</span></div>' : "");
@@ -380,15 +432,15 @@ async function generate() {
       line.className = `live-written ${side}`;
       box.append(line);
       let ids = tokens.map(({ id }) => id), p = 0;
-      const text = [];
+      const said = [];
       for (let step = 0; step < 20 && p + ids.length < 2 * change.MOST; step += 1) {
         const { logits } = await pass(ids, use, { want: ["logits"], rows: [ids.length - 1], from: p ? { name: side, p } : null, keep: side });
         if (number !== run || !box.isConnected) return;
         p += ids.length;
         ids = [change.likeliest(logits, 1)[0]];
-        const [word] = await ask("shown", { ids });
-        text.push(word);
-        line.textContent = `${name}: … ${text.join("")}`;
+        said.push(...ids);
+        const [word] = await ask("shown", { ids }), text = await ask("written", { ids: said });
+        line.textContent = `${name}: … ${text.replace(/\uFFFD+$/, "")}`; // the end may be a part of a letter
         if (/^<\|.*\|>$/.test(word)) break;
       }
     }
@@ -446,7 +498,7 @@ ${sides.map((side, i) => `<h3 class="${i ? "changed" : "trained"}">${side.name}:
 
 function topThree(side, index) {
   const m = side.tokens.length, weights = row(side.attentions.subarray(index * m * m, (index + 1) * m * m), side.at, m);
-  return change.likeliest(weights, Math.min(3, side.at + 1)).map((j) => `“${visible(side.tokens[j].text)}” (${j + 1}) ${say(weights[j])}`).join(", ");
+  return change.likeliest(weights, Math.min(3, side.at + 1)).map((j) => `“${name(side.tokens, j)}” ${say(weights[j])}`).join(", ");
 }
 
 function changesTable(before, now) {
@@ -485,11 +537,11 @@ async function drawHeard() {
   const each = 0.05 * n + 0.4;
   const button = `<div class="live-row"><button type="button" data-do="hear">${found ? "Again" : "Hide each token in turn"}</button><span>${n} short passes of the model${made.changed ? ", changed" : ""}</span><progress class="hearing" max="${n}" value="0" hidden aria-label="Tokens hidden so far"></progress></div>`;
   if (!found) return { text: `${tokenStrip(made.changed ? made.after : made.tokens, chosen())}<p>Each token is hidden from all later ones, in all layers. How much does the next token after the last one change?</p>${button}` };
-  const words_ = made.after.map((token, k) => ({ name: `${k + 1} ${visible(token.text)}`, values: [found[k]] }));
+  const rows = made.after.map((_, k) => ({ name: name(made.after, k), values: [found[k]] }));
   const top = change.likeliest(found, 1)[0];
   const total = found.reduce((a, b) => a + b, 0);
-  const sentence = `Hiding token ${top + 1}, “${visible(made.after[top].text)}”, changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))} % of what all tokens make together.`;
-  return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(words_, "divergence of the next token (nats)", sentence, room())}${button}` };
+  const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))} % of what all tokens make together.`;
+  return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(rows, "divergence of the next token (nats)", sentence, room())}${button}` };
 }
 
 /** Hide each token but the last from all later ones; what was computed up to it is kept. */

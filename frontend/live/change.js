@@ -2,7 +2,7 @@
 // comes out. Nothing here knows a page or a model; tests/test_try.py holds it against Python.
 
 export const MOST = 256; // tokens that the page reads
-export const LONGEST = 4000; // characters of a prompt, which are never fewer tokens than fit
+export const LONGEST = 4000; // characters of a prompt; of most texts the tokens run out long before
 export const MARK = 0.3; // a score above it gets a mark, in all chapters
 export const OFFSETS = 16; // places back that a slash is looked for
 
@@ -74,6 +74,10 @@ export function checked(settings, shape, n = MOST) {
     every: whole("every", s.every, 0, 1e6, "How often a separator comes (0 is never)"),
   };
 }
+
+/** The same with tokens named by where they stand in the sequence: the prompt's token k stands at places[k - 1], from 0. */
+export const placed = (use, places) => ({ ...use, hide: new Set([...use.hide].map((k) => places[k - 1] + 1)),
+  after: use.after <= places.length ? places[use.after - 1] + 1 : use.after + places.at(-1) + 1 - places.length });
 
 /** Whether these settings are the model as trained. */
 export const untouched = (settings) => Object.keys(TRAINED).every((k) => k === "separator" || k === "after" || String(settings[k]) === String(TRAINED[k]));

@@ -60,7 +60,7 @@ function draw() {
 }
 
 function choose(name) {
-  shown = { ...shown, model: name, letters: models[name].task === "RunningCount" ? "y" : "1" };
+  shown = { ...shown, model: name, letters: models[name].task === "RunningCount" ? "xy" : "1" };
   root.querySelector("[data-small=letters]").value = shown.letters;
 }
 

@@ -55,8 +55,9 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
   if (typeof WebAssembly !== "object" || typeof DecompressionStream !== "function")
     throw new Error("This browser has no WebAssembly (or is too old for this page), which the model needs.");
   if (!self.crypto?.subtle) throw new Error("The model loads over https or from localhost only: elsewhere a browser cannot check what it loads.");
-  const { files, ...facts } = await (await fetch(new URL("model.json", import.meta.url), { cache: "no-cache" })
-    .catch(() => caches.match(new URL("model.json", import.meta.url)))).json();
+  const list = new URL("model.json", import.meta.url), answer = await fetch(list, { cache: "no-cache" }).catch(() => caches.match(list));
+  if (!answer?.ok) throw new Error(`The list of the model's files, model.json, is not beside this page${answer ? ` (the site answers ${answer.status})` : ""}.`);
+  const { files, ...facts } = await answer.json();
   const store = await caches.open(KEPT).catch(() => null);
   store?.put(new URL("model.json", import.meta.url).href, new Response(JSON.stringify({ files, ...facts }))).catch(() => {});
   const wanted = new Set([...files.map((file) => file.name), "model.json"]);
@@ -71,7 +72,7 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
   };
   const of = (kind) => files.filter((file) => file.part === kind);
   const wasm = await unpacked(await part(of("runtime")[0], store, progress));
-  const written = JSON.parse(new TextDecoder().decode(await unpacked(await part(of("tokenizer")[0], store, progress))));
+  const text = JSON.parse(new TextDecoder().decode(await unpacked(await part(of("tokenizer")[0], store, progress))));
   const model = new Uint8Array(of("model").reduce((sum, file) => sum + file.bytes, 0));
   let at = 0;
   for (const file of of("model")) {
@@ -88,7 +89,7 @@ async function load({ threads = Math.min(4, Math.max(1, navigator.hardwareConcur
   } catch (error) {
     throw new Error(`The model does not start; most likely there is too little memory for it (about 600 MB). ${String(error.message).slice(0, 120)}`);
   }
-  tokenizer = new Tokenizer(written.tokenizer, written.config);
+  tokenizer = new Tokenizer(text.tokenizer, text.config);
   shape = facts.shape;
   names = session.outputNames;
   return { ...facts, seconds: (performance.now() - start) / 1000, threads: ort.env.wasm.numThreads };
@@ -98,7 +99,20 @@ const tokenize = ({ text }) => {
   const ids = text ? tokenizer.encode(text, { add_special_tokens: false }).ids : [];
   return ids.map((id) => ({ id, text: shown(id) }));
 };
-const shown = (id) => tokenizer.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+const written = ({ ids }) => tokenizer.decode(ids, { skip_special_tokens: false, clean_up_tokenization_spaces: false });
+
+// A byte-level token is written in letters, one a byte: printable bytes as themselves, the others from U+0100 on
+const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte !== 173);
+const BYTES = new Map();
+for (let byte = 0, next = 256; byte < 256; byte += 1) BYTES.set(String.fromCharCode(printable(byte) ? byte : next++), byte);
+
+/** A token's text; of one that holds a part of a letter, its bytes: ⟨E4⟩. */
+function shown(id) {
+  const text = written({ ids: [id] });
+  if (!text.includes("\uFFFD")) return text;
+  const bytes = Array.from(tokenizer.id_to_token(id), (c) => BYTES.get(c));
+  return bytes.includes(undefined) ? text : bytes.map((byte) => `⟨${byte.toString(16).toUpperCase().padStart(2, "0")}⟩`).join("");
+}
 
 /** The first p tokens of a past (layers, 2, groups, 1, t, size). */
 function cut(past, p) {
@@ -124,7 +138,7 @@ async function forward({ ids, cos, sin, bias, gain, rows, from, keep, want }) {
   return { seconds: (performance.now() - start) / 1000, ...Object.fromEntries(want.map((name) => [name, found[name].data])) };
 }
 
-const calls = { load, tokenize, forward, shown: ({ ids }) => ids.map(shown) };
+const calls = { load, tokenize, forward, written, shown: ({ ids }) => ids.map(shown) };
 let queue = Promise.resolve();
 self.onmessage = ({ data: { call, number, ...rest } }) => {
   queue = queue.then(async () => {
