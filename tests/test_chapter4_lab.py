@@ -1,8 +1,11 @@
 """Chapter 4's lab: answers are read strictly, runs are the same from the same seed, and its verdicts can fail."""
 
+import re
+
 import pandas as pd
 import pytest
 import torch
+from conftest import ROOT
 from tiny_models import tiny
 
 from helpers import checkpoints, counting, data
@@ -123,6 +126,20 @@ def test_the_counter_that_is_shipped_counts_everything_it_was_trained_on():
     right = trained.answers(counter.model, counter.task, strings) == torch.tensor([s.count("y") for s in strings])
     assert right.double().mean() >= trained.LEARNED
     assert right[[strings.index("y" * n) for n in (15, 16)]].all(), "the largest counts too"
+
+
+@pytest.mark.parametrize("page", ["lesson", "lab"])
+def test_the_live_counter_has_a_token_for_every_right_answer_up_to_its_first_mistake(page):
+    """Else the page would show the end of its vocabulary, and say nothing about length."""
+    text = (ROOT / f"chapters/4-counting/{page}.ipynb").read_text()
+    letters = re.search(r'model=\\"counting\\", letters=\\"(\w+)\\"', text)[1]
+    counter = checkpoints.load("counting")
+    strings = [(64 * letters)[:n] for n in range(1, 64)]
+    counts = [string.count("y") for string in strings]
+    able = [count <= counter.task.most for count in counts].index(False)
+    answers = trained.answers(counter.model, counter.task, strings[:able]).tolist()
+    assert answers[: trained.LONGEST] == counts[: trained.LONGEST]
+    assert answers != counts[:able], f"{letters} is never wrong before its count leaves the vocabulary"
 
 
 def test_neighbours_apart_by_hand():
