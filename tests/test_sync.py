@@ -117,7 +117,6 @@ def test_the_set_up_cell_is_short(source):
         ("ssh://git@github.com/somebody/attn.course.git", URL),
         ("ssh://git@github.com:22/somebody/attn.course", URL),
         ("https://user:token@github.com/somebody/attn.course", URL),
-        ("git@gitlab.com:group/sub/course.git", "https://gitlab.com/group/sub/course"),
     ],
 )
 def test_an_address_is_read_from_what_git_calls_a_remote(remote, url):
@@ -126,11 +125,11 @@ def test_an_address_is_read_from_what_git_calls_a_remote(remote, url):
 
 @pytest.mark.parametrize(
     "remote",
-    ["", "/srv/course", "file:///srv/course", "https://example.org/a/b", "https://github.com/alone", "https://github.com/a/b/c",
+    ["", "/srv/course", "git@gitlab.com:group/sub/course.git", "file:///srv/course", "https://example.org/a/b", "https://github.com/alone", "https://github.com/a/b/c",
      "https://github.com.example.org/a/b", "git@github.com:../x", "https://github.com/a/.."],
 )  # fmt: skip
 def test_any_other_remote_is_refused_with_a_sentence(remote):
-    with pytest.raises(ValueError, match=r"must be one of github\.com or gitlab\.com"):
+    with pytest.raises(ValueError, match=r"must be one of github\.com"):
         sync.address(remote)
 
 
@@ -139,7 +138,6 @@ def test_any_other_remote_is_refused_with_a_sentence(remote):
     [
         (URL, "https://somebody.github.io/attn.course/"),
         ("https://github.com/Somebody/somebody.github.io", "https://somebody.github.io/"),
-        ("https://gitlab.com/group/sub/course", "https://group.gitlab.io/sub/course/"),
     ],
 )
 def test_where_a_site_is_published(url, page):
@@ -154,6 +152,24 @@ def test_every_place_gets_the_address_and_loses_it_again(root):
             assert ("somebody.github.io" in text) == (url != "" and name == "README.md"), name
     with pytest.raises(ValueError, match="must have the line"):
         sync.filled(root / "LICENSE", {"address": ""})
+
+
+def test_launch_buttons_open_the_branch_that_a_fork_has(monkeypatch):
+    said = {
+        ("symbolic-ref", "--short", "refs/remotes/origin/HEAD"): "origin/master",
+        ("branch", "--show-current"): "mine",
+    }
+    monkeypatch.setattr(sync, "git", lambda *command: said.get(command, ""))
+    monkeypatch.delenv("COURSE_BRANCH", raising=False)
+    assert sync.opened(check=False) == "master", "the remote's default branch"
+    said.pop(("symbolic-ref", "--short", "refs/remotes/origin/HEAD"))
+    said["branch", "--show-current"] = "mine"
+    assert sync.opened(check=False) == "mine"
+    said.clear()
+    assert sync.opened(check=False) == "main"
+    monkeypatch.setenv("COURSE_BRANCH", "published")
+    assert sync.opened(check=False) == "published"
+    assert sync.opened(check=True) == "main", "a check reads the one that is written"
 
 
 def test_no_address_is_invented(root):

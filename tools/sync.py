@@ -1,10 +1,10 @@
 """Write what must be the same everywhere: the repository's address, the notebooks' set-up cell, the list of chapters.
 
 The address stands in one place, `[project.urls]` in pyproject.toml. `make sync` takes it from `COURSE_REPOSITORY`, or from
-git's remote `origin`, writes it there and wherever it is needed. Where neither names a repository on GitHub or GitLab, what
-stands there stays; while it is empty there are no launch buttons, and the set-up cell says what to set. `COURSE_COMMIT`
-pins what the set-up cell installs, `COURSE_BRANCH` is where launch buttons open the notebooks. `--check` changes
-nothing and fails where something differs.
+git's remote `origin`, writes it there and wherever it is needed. Where neither names a repository on GitHub, which is what
+Colab opens, what stands there stays; while it is empty there are no launch buttons, and the set-up cell says what to set.
+`COURSE_COMMIT` pins what the set-up cell installs; launch buttons open the notebooks of `COURSE_BRANCH`, else of the
+remote's default branch, else of the branch that is checked out. `--check` changes nothing and fails where something differs.
 """
 
 import json
@@ -31,8 +31,8 @@ if not importlib.util.find_spec("helpers"):
     raise ImportError("the course is not installed, and this copy names no address "
                       "to get it from: run `make sync` in a clone with a git remote")"""
 REMOTE = re.compile(
-    r"(?:https://|ssh://)?(?:[\w.-]+(?::[^@/\s]*)?@)?(github\.com|gitlab\.com)(?::\d+/|[/:])"
-    r"([A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9_][\w.-]*)*)/([\w.-]+?)(?:\.git)?/*"
+    r"(?:https://|ssh://)?(?:[\w.-]+(?::[^@/\s]*)?@)?github\.com(?::\d+/|[/:])"
+    r"([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?/*"
 )
 MARKS = {".md": ("<!--", " -->")}  # of a block that is written here; a `#` in every other file
 
@@ -46,29 +46,41 @@ def address(remote: str) -> str:
     """The web address of a repository, from what git or a workflow calls it.
 
     Raises:
-        ValueError: it is no repository on GitHub or GitLab.
+        ValueError: it is no repository on GitHub.
     """
     found = REMOTE.fullmatch(remote.strip())
-    if not found or found[3] in (".", "..") or (found[1] == "github.com" and "/" in found[2]):
-        raise ValueError(
-            f"the repository must be one of github.com or gitlab.com, as https://github.com/owner/name, not {remote!r}"
-        )
-    return f"https://{found[1]}/{found[2]}/{found[3]}"
+    if not found or found[2] in (".", ".."):
+        raise ValueError(f"the repository must be one of github.com, as https://github.com/owner/name, not {remote!r}")
+    return f"https://github.com/{found[1]}/{found[2]}"
 
 
 def site(url: str) -> str:
-    """Where GitHub or GitLab publishes the pages of a repository."""
-    host, owner, *rest = url.removeprefix("https://").split("/")
-    home = f"{owner.lower()}.{host.replace('.com', '.io')}"
-    return f"https://{home}/" if [name.lower() for name in rest] == [home] else f"https://{home}/{'/'.join(rest)}/"
+    """Where GitHub publishes the pages of a repository."""
+    owner, name = url.removeprefix("https://github.com/").split("/")
+    home = f"{owner.lower()}.github.io"
+    return f"https://{home}/" if name.lower() == home else f"https://{home}/{name}/"
+
+
+def git(*command: str) -> str:
+    """What git prints, or nothing where it fails."""
+    done = subprocess.run(["git", "-C", str(ROOT), *command], capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def opened(check: bool) -> str:
+    """The branch whose notebooks the launch buttons open; for a check the one that stands in _config.yml."""
+    if check:
+        written = re.search(r"^  branch: (\S+)$", (ROOT / "_config.yml").read_text(), re.M)
+        return written[1] if written else "main"
+    default = git("symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
+    return os.environ.get("COURSE_BRANCH") or default or git("branch", "--show-current") or "main"
 
 
 def chosen() -> str:
     """The address to be written: a workflow's, git's, or the one that stands there."""
     named = os.environ.get("COURSE_REPOSITORY", "")
     if not named:
-        command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
-        named = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+        named = git("remote", "get-url", "origin")
     try:
         return address(named) if named else repository()
     except ValueError as error:
@@ -165,11 +177,9 @@ def titles() -> list[str]:
 def main() -> int:
     check = "--check" in sys.argv
     url = repository() if check else chosen()
-    commit, branch = (
-        ("", "main") if check else (os.environ.get(f"COURSE_{k}", v) for k, v in (("COMMIT", ""), ("BRANCH", "main")))
-    )
+    commit = "" if check else os.environ.get("COURSE_COMMIT", "")
     wanted = {path: cleaned(path, url, commit) for path in notebooks()}
-    wanted |= {ROOT / name: filled(ROOT / name, texts) for name, texts in blocks(url, branch).items()}
+    wanted |= {ROOT / name: filled(ROOT / name, texts) for name, texts in blocks(url, opened(check)).items()}
     stale = [path for path, text in wanted.items() if path.read_text() != text]
     for path in stale:
         if check:
