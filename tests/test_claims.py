@@ -52,6 +52,17 @@ def test_expectations_are_about_claims_that_exist():
         assert why
 
 
+def test_every_claim_of_the_talk_has_its_words(root):
+    """Three readings of ours once stood as claims of its author."""
+    quoted = scorecard.quotations()
+    theirs = {name for name, claim in CLAIMS.items() if claim.source is sources.TALK}
+    assert not theirs - set(quoted), "a claim of the talk needs its words in data/reported/talk_quotations.csv"
+    assert not set(quoted) - theirs, "words are quoted for a claim that has another source"
+    for name, (chinese, english) in quoted.items():
+        assert re.search(r"“.+” \(slide \d+\)$", chinese), name
+        assert len(english) > 10, name
+
+
 def test_the_scorecard_has_a_table_for_every_chapter_with_claims(root):
     shown = re.findall(r"scorecard\.table\((\d)\)", (root / "chapters/scorecard.ipynb").read_text())
     assert shown == sorted({str(each.chapter) for each in CLAIMS.values()}), (

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from helpers import scorecard, style, widget, words
 from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS
 from helpers.scorecard import talk
+from helpers.sources import TALK
 
 PATH = ROOT / "chapters/talk.ipynb"
 TABLE = ROOT / "chapters/talk.zh.json"
@@ -108,12 +109,13 @@ def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
 
 
 def test_the_tally_counts_the_claims_of_the_talk_by_verdict(monkeypatch):
-    theirs = [name for name, claim in CLAIMS.items() if not claim.own][:3]
+    theirs = list(scorecard.quotations())[:3]
     ours = next(name for name, claim in CLAIMS.items() if claim.own)
+    paper = next(name for name, claim in CLAIMS.items() if not claim.own and claim.source is not TALK)
     verdicts = dict(zip(theirs, (FAILS, FAILS, CORRECTED), strict=True))
-    monkeypatch.setattr(talk, "_shown", verdicts | {ours: HOLDS})
+    monkeypatch.setattr(talk, "_shown", verdicts | {ours: HOLDS, paper: HOLDS})
     shown = talk.tally().data
-    assert "3 claims of the talk" in shown
+    assert "3 claims in the words of the talk" in shown
     assert f"{FAILS}: 2</span>" in shown
     assert f"{CORRECTED}: 1</span>" in shown
     assert f"{HOLDS}: " not in shown

@@ -172,8 +172,7 @@ def answers_are_round() -> Found:
 
 
 @claim(
-    source=TALK,
-    where="slide on 314 ones",
+    where="after the talk's slide on 314 ones, which gives answers and claims nothing of them",
     statement="Separators help to count 314 ones",
     reported="one answer a cell",
     shown=LESSON + "Which differences are evidence?",
@@ -364,8 +363,7 @@ def commas_do_not_help_from_scratch() -> Found:
 
 
 @claim(
-    source=TALK,
-    where="last slide on counting, tested on decoders that can count",
+    where="after the talk's last slide on counting, whose models do not learn it",
     statement="The accuracy of a decoder trained to count follows no clear rule in the base of RoPE",
     reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
     shown=LAB + "Beyond the lengths of training",

@@ -105,6 +105,13 @@ def _kept(claim: Claim) -> Path | None:
 
 
 @functools.cache
+def quotations() -> dict[str, tuple[str, str]]:
+    """The words of the talk, by claim: in Chinese with the slide, and in English. A claim of the talk has its words."""
+    rows = data.table("reported/talk_quotations")
+    return {row.claim: (f"“{row.chinese}” (slide {row.slide})", f"“{row.english}”") for row in rows.itertuples()}
+
+
+@functools.cache
 def _key(chapter: str, pins: str) -> str:
     """What the measurements of a chapter's claims depend on: read once, since it takes long."""
     return closure.key(f"from {chapter} import claims", pins)

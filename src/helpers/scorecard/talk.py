@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from helpers import scorecard, widget, words
-from helpers.claims import CLAIMS, CORRECTED, FAILS, VERDICTS
+from helpers.claims import CORRECTED, FAILS, VERDICTS
 from helpers.scorecard.answer import BOTTLENECKS
 
 ROOM = 4.05  # inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
@@ -71,15 +71,15 @@ def note(text: str, **numbers: str) -> HTML:
 
 
 def tally() -> HTML:
-    """How many of the claims said so far have which verdict, without those of the course itself."""
-    counts = Counter(verdict for name, verdict in _shown.items() if not CLAIMS[name].own)
+    """How many of the claims said so far have which verdict: of those alone that the talk makes in words."""
+    counts = Counter(verdict for name, verdict in _shown.items() if name in scorecard.quotations())
     chips = " ".join(
         f'<span class="talk-chip" style="--tone:{scorecard.LOOKS[verdict][1]}">{scorecard.LOOKS[verdict][0]} '
         f"{html.escape(words.said(verdict))}: {counts[verdict]}</span>"
         for verdict in VERDICTS
         if counts[verdict]
     )
-    lead = html.escape(words.said(f"{counts.total()} claims of the talk:"))
+    lead = html.escape(words.said(f"{counts.total()} claims in the words of the talk:"))
     return HTML(f'<style>{STYLE}</style><p class="talk-claim talk-tally">{lead} {chips}</p>')
 
 
