@@ -1,16 +1,13 @@
 """The `{guess}` directive: a row of ones to be counted by the reader, and what five models answered, on one line."""
 
-import csv
 import html
-from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-ONES, LEFT, WIDTH, ROW, TOP = 314, 150, 560, 34, 46  # sizes in pixels
+ONES, LEFT, WIDTH, ROW, TOP = 314, 150, 560, 44, 46  # sizes in pixels
 LEAST, MOST = 100, 540
-WAYS = {"ones": "111111…", "comma_separated": "1,1,1,…", "groups_of_five": "11111 11111 …"}
-SHAPES = {"ones": "●", "comma_separated": "◆", "groups_of_five": "■"}
+SHAPES = {"o": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0", "s": "M-5.5 -5.5h11v11h-11z", "^": "M0 -7l7 12h-14z"}
 SCRIPT = """<script>{
 const field = document.querySelector(".guess input"), mark = document.querySelector(".guess .yours");
 field.addEventListener("input", () => {
@@ -29,21 +26,31 @@ def place(value: float) -> float:
     return LEFT + (value - LEAST) / (MOST - LEAST) * WIDTH
 
 
-def picture(rows: list[dict[str, str]]) -> str:
+def mark(way: str, x: float, y: float) -> str:
+    """The mark of a way of writing, as the figures of chapter 4 have it."""
+    from helpers.chapter4 import figures
+
+    shape, colour, _ = figures.WRITTEN[way]
+    return f'<path class="mark" d="{SHAPES[shape]}" transform="translate({x:.0f} {y:.1f})" stroke="{colour}">'
+
+
+def picture(table) -> str:
     """Every answer on a line of numbers, a row a model."""
-    high = TOP + ROW * len(rows)
+    from helpers.chapter4 import figures, measures
+
+    models = list(dict.fromkeys(table.model))
+    high = TOP + ROW * len(models)
     marks, said = [], []
-    for k, row in enumerate(rows):
+    for k, model in enumerate(models):
         y = TOP + ROW * (k + 0.5)
-        marks.append(f'<text x="0" y="{y + 5}">{html.escape(row["model"])}</text>')
+        marks.append(f'<text x="0" y="{y + 5}">{html.escape(model)}</text>')
         marks.append(f'<line x1="{LEFT}" x2="{LEFT + WIDTH}" y1="{y}" y2="{y}" opacity=".2"/>')
-        given = {way: int(row[way]) for way in WAYS if row[way]}
-        said.append(f"{row['model']}: {', '.join(map(str, given.values()))}")
-        for way, value in given.items():
-            marks.append(
-                f'<text x="{place(value):.0f}" y="{y + 7}" text-anchor="middle" class="{way}">{SHAPES[way]}'
-                f"<title>{html.escape(row['model'])}, {WAYS[way]}: {value}</title></text>"
-            )
+        given = table[(table.model == model) & table.answer.notna()]
+        said.append(f"{model}: {', '.join(str(int(answer)) for answer in given.answer)}")
+        for way, answer in zip(given.writing, given.answer, strict=True):
+            told = html.escape(f"{model}, {measures.WRITINGS[way]}: {int(answer)}")
+            above = ROW * figures.WRITTEN[way][2] * 1.4
+            marks.append(f"{mark(way, place(answer), y - above)}<title>{told}</title></path>")
     ticks = "".join(
         f'<text x="{place(x):.0f}" y="{high + 20}" text-anchor="middle">{x}</text>' for x in range(LEAST, MOST, 100)
     )
@@ -58,16 +65,19 @@ def picture(rows: list[dict[str, str]]) -> str:
 
 class Guess(Directive):
     def run(self):
-        table = Path(self.state.document.settings.env.srcdir) / "data/reported/counting_314_ones.csv"
-        lines = [line for line in table.read_text().splitlines() if not line.startswith("#")]
-        rows = list(csv.DictReader(lines))
-        answers = [int(row[way]) for row in rows for way in WAYS if row[way]]
-        right = sum(answer == ONES for answer in answers)
-        legend = ", ".join(f'<span class="{way}">{SHAPES[way]}</span> {text}' for way, text in WAYS.items())
+        from helpers.chapter4 import measures
+
+        table = measures.answers()
+        answers = table.answer.dropna()
+        right = int((answers == ONES).sum())
+        legend = ", ".join(
+            f'<svg class="key" viewBox="-8 -8 16 16" aria-hidden="true">{mark(way, 0, 0)}</path></svg> {text}'
+            for way, text in measures.WRITINGS.items()
+        )
         text = (
             f'<div class="guess"><p class="ones">{"1" * ONES}</p>'
             '<p><label>How many ones are these? Your guess, without counting: <input type="number" min="1" max="999"></label></p>'
-            f"<details><summary>What five language models answered</summary>{picture(rows)}"
+            f"<details><summary>What five language models answered</summary>{picture(table)}"
             f"<p>{right} of {len(answers)} answers are right. The ones were written in three ways: {legend}. One answer each, "
             "as reported in the talk from which this course grew: an anecdote, and a question.</p></details></div>"
         )

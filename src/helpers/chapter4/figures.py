@@ -232,16 +232,18 @@ def tokens(text: str, items: int | None = None) -> tuple[Figure, str]:
 
 # Lesson: reported answers --------------------------------------------------------------------------------
 
+# of each way of writing: mark, colour, and how far above its model's row, so that equal answers are both seen
+WRITTEN = {"ones": ("o", BLUE, 0.2), "comma_separated": ("s", RED, 0.0), "groups_of_five": ("^", GREEN, -0.2)}
+
 
 def reported(guess: int) -> tuple[Axes, str]:
     """The talk's answers to 314 ones, beside a model that always names one number."""
     table = measures.answers()
     ax = style.axes("", "answer", "", height=3.7)
     names = list(dict.fromkeys(table.model))
-    marks = {"ones": ("o", BLUE), "comma_separated": ("s", RED), "groups_of_five": ("^", GREEN)}
-    for k, (writing, (mark, colour)) in enumerate(marks.items()):
+    for writing, (mark, colour, above) in WRITTEN.items():
         rows = table[table.writing == writing]
-        places = [len(names) - 1 - names.index(model) + 0.27 * (1 - k) for model in rows.model]
+        places = [len(names) - 1 - names.index(model) + above for model in rows.model]
         ax.plot(rows.answer, places, mark, mfc="none", mew=2.5, ms=11, color=colour, label=measures.WRITINGS[writing])
     ax.axvline(measures.ASKED, color=BLACK, lw=2)
     ax.text(measures.ASKED + 3, -0.75, "314, the truth", size=13)
