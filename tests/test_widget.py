@@ -371,6 +371,14 @@ def test_a_single_dot_keeps_its_colour():
     assert (255, 255, 255) in colours
 
 
+def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
+    """Turned light for dark, `cividis` would show the most as the least; a map that begins at white may be turned."""
+    for colours, kind in (("cividis", "keep"), ("Blues", "dark-light")):
+        figure = plt.figure(figsize=(1, 1))
+        figure.subplots().imshow([[0, 1]], cmap=colours)
+        assert f'<img class="{kind}"' in show(figure, alt="two cells").data
+
+
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
     figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])

@@ -68,6 +68,7 @@ plt.rcParams.update(
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.grid": True,
+        "axes.axisbelow": True,
         "axes.grid.which": "major",
         "axes.prop_cycle": plt.cycler(color=list(COLOURS.values())),
         "grid.color": "#E3E3E3",

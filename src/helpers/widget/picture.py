@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from PIL import Image
 
 from helpers import words
@@ -18,6 +19,11 @@ from helpers import words
 MOST_ROWS = 15
 DPI = 120
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
+
+
+def dark_is_little(map: AxesImage) -> bool:
+    """Whether the least value has another colour than the page: turned light for dark, it would become the most."""
+    return min(map.cmap(0.0)[:3]) < 0.5
 
 
 def body(result: Any, alt: str) -> str:
@@ -44,6 +50,7 @@ def image(figure: Any, alt: str) -> str:
     if not isinstance(figure, Figure):
         raise ValueError(f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}")
     words.reword(figure)
+    kind = "keep" if any(dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
     drawn, packed = io.BytesIO(), io.BytesIO()
     figure.set_dpi(DPI)
     figure.savefig(drawn, format="rgba", dpi=DPI)
@@ -54,7 +61,7 @@ def image(figure: Any, alt: str) -> str:
     few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
     source = base64.b64encode(packed.getvalue()).decode()
     return (
-        f'<img class="dark-light" width="{width}" height="{height}"'
+        f'<img class="{kind}" width="{width}" height="{height}"'
         ' style="max-width:min(100%,54rem);height:auto;background:#fff"'
         f' alt="{html.escape(alt, quote=True)}" src="data:image/webp;base64,{source}">'
     )
