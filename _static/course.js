@@ -13,6 +13,42 @@ document.addEventListener("DOMContentLoaded", () => {
   // docutils calls the bibliography a list but its entries no list items
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role");
 });
+// In print all is open, but for folded code, which is left out; and the page is light.
+let closed = [];
+addEventListener("beforeprint", () => {
+  const root = document.documentElement;
+  closed = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0] !== "code");
+  for (const fold of closed) fold.open = true;
+  root.dataset.shown = root.dataset.theme ?? "";
+  root.dataset.theme = "light";
+});
+addEventListener("afterprint", () => {
+  for (const fold of closed.splice(0)) fold.open = false;
+  document.documentElement.dataset.theme = document.documentElement.dataset.shown;
+});
+// A figure at a size that a phone can read, to be moved about by the finger; Esc or the button closes it.
+const enlarge = (image) => {
+  const dialog = document.createElement("dialog");
+  const large = image.cloneNode();
+  dialog.className = "enlarged";
+  dialog.setAttribute("aria-label", "The figure, enlarged");
+  large.style.width = `${Math.max(0.75 * image.naturalWidth, innerWidth)}px`; // ticks of 17 pixels
+  dialog.innerHTML = '<button type="button">Close</button><div class="explore"></div>'; // as in its frame: dark pages turn it
+  dialog.lastChild.append(large);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.addEventListener("click", (event) => event.target !== large && dialog.close());
+  document.body.append(dialog);
+  dialog.showModal();
+};
+document.addEventListener("click", (event) => {
+  const figure = event.target.closest("figure:is(.still, .explore)");
+  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.matches("figure :is(.still, .explore-frame) img, figure.still img"))) enlarge(figure.querySelector("img"));
+});
+document.addEventListener("DOMContentLoaded", () => {
+  for (const image of document.querySelectorAll("figure.still > img, .explore-frame > img")) {
+    (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", '<button type="button" class="enlarge">Enlarge</button>');
+  }
+});
 // A table that is wider than the page scrolls by the keyboard, too.
 window.addEventListener("load", () => {
   for (const table of document.querySelectorAll(".bd-content table")) {

@@ -10,19 +10,6 @@ from pypdf import PdfWriter
 
 ROOT = Path(__file__).resolve().parents[1]
 HIDDEN = '<p class="book-pdf" hidden>'
-PRINT = """
-  .bd-sidebar-primary, .bd-sidebar-secondary, .bd-header-article, .bd-footer, .prev-next-footer, .bd-header,
-  .pst-async-banner-revealer, button, .toggle-details__summary { display: none !important; }
-  .bd-main, .bd-content, .bd-article-container { display: block !important; max-width: none !important; }
-  pre { white-space: pre-wrap !important; }
-  figure, img, blockquote, tr, pre, .cell_input { break-inside: avoid; }
-  h1, h2, h3 { break-after: avoid; }
-  details:not([open]) { display: none !important; }
-"""
-# hints, solutions and explanations are open in print; folded code is left out with its label
-UNFOLD = """() => document.querySelectorAll("main details").forEach(fold => {
-  fold.open = fold.querySelector("summary")?.textContent.trim() !== "code";
-})"""
 
 
 def pages() -> list[str]:
@@ -43,8 +30,6 @@ def main() -> None:
             page.goto(f"{site}/{name}.html", wait_until="load")
             page.wait_for_load_state("networkidle")
             page.evaluate("() => window.MathJax?.startup?.promise")
-            page.evaluate(UNFOLD)
-            page.add_style_tag(content=PRINT)
             start, title = len(writer.pages), page.locator("main h1").first.inner_text().strip("#\n ")
             margin = dict.fromkeys(("top", "bottom", "left", "right"), "16mm")
             writer.append(io.BytesIO(page.pdf(format="A4", margin=margin)), import_outline=False)

@@ -205,7 +205,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     };
     const press = () => {
       const { press: call, ms, href } = known.get(id);
-      if (href && home) window.open(home[1] + href, "_top");
+      if (href && home) window.open(home[1] + href, el.closest(".reveal") ? "_blank" : "_top");
       const next = call?.(state, data);
       if (next) ms ? hand.glide(next, ms) : hand.set(next);
     };

@@ -1,0 +1,16 @@
+// Sphinx writes this into the script of its search, before its own scores, which it takes from here.
+var Scorer = {
+  objNameMatch: 11, objPartialMatch: 6, objPrio: { 0: 15, 1: 5, 2: -5 }, objPrioDefault: 0,
+  title: 15, partialTitle: 7, term: 5, partialTerm: 2,
+  score: ([page, , , , score]) =>
+    /\/(teaching|plans|lectures|making|functions|talk)/.test(page) ? 0.3 * score : /\/(lesson|glossary)$/.test(page) ? 1.5 * score : score,
+};
+// A quotation is text: no contents, no code, and no sentence for where scripts are off.
+document.addEventListener("DOMContentLoaded", () => {
+  const read = Search.htmlToText;
+  Search.htmlToText = (page, anchor) => {
+    const whole = new DOMParser().parseFromString(page, "text/html");
+    whole.querySelectorAll("main :is(nav, noscript, pre, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)").forEach((part) => part.remove());
+    return read(whole.documentElement.outerHTML, anchor);
+  };
+});
