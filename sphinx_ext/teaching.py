@@ -236,7 +236,7 @@ def value(node: ast.expr, names: dict | None = None):
 
 
 def known(source: str) -> dict[str, tuple[str, list[str]]]:
-    """Title of each exercise of a module of checks, and the mistakes that it names: of traps, and of predictions not taken."""
+    """Title of each exercise of a module of checks, and the mistakes that it names: of tables, and of predictions."""
     tree, found = ast.parse(source), {}
     names = constants(tree)
 
@@ -248,20 +248,12 @@ def known(source: str) -> dict[str, tuple[str, list[str]]]:
         )
         if made is None:
             continue
-        said = []
-        tables = {n.targets[0].id: n.value for n in ast.walk(function) if isinstance(n, ast.Assign) and isinstance(n.value, ast.Dict) and isinstance(n.targets[0], ast.Name)}  # fmt: skip
-        for call in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
-            name = ast.unparse(call.func).rpartition(".")[2]
-            if name == "Trap" and isinstance(call.args[0], ast.Constant):
-                said.append(call.args[0].value)
-            if name == "choice" and isinstance(call.args[2], ast.Name) and call.args[2].id in tables:
-                right, options = value(call.args[3], names), tables[call.args[2].id]
-                pairs = [
-                    (value(k, names), value(v, names))
-                    for k, v in zip(options.keys, options.values, strict=True)
-                    if isinstance(v, ast.Constant)
-                ]
-                said += [f"“{guess}”: {why}" for guess, why in pairs if guess != right]
+        texts = [n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        said = [line.partition(" :: ")[2] for text in texts for line in text.splitlines() if " :: " in line]
+        named = {each.arg: each.value for each in made.keywords}
+        if "guesses" in named:
+            right, options = value(named["true"], names), value(named["guesses"], names)
+            said += [f"“{guess}”: {why}" for guess, why in options.items() if guess != right]
         number, title = (each.value for each in made.args[:2])
         found[number] = title, list(dict.fromkeys(said))
     return found

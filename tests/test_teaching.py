@@ -92,22 +92,27 @@ def test_a_plan_names_what_is_not_there(root):
 
 CHECKS = """
 WORDS = "up", "down"
+WHY = "the mean"
 @exercise("9.1", "First")
 def first(answer):
-    return compare("first", answer, f, cases, [Trap("You forgot the root.", g), Trap("Twice.", h), Trap("Twice.", k)])
-@exercise("9.2", "Second")
-def second(guess):
-    reasons = {WORDS[0]: "It falls.", WORDS[1]: "Right."}
-    return choice("guess", guess, reasons, WORDS[1])
+    mistakes = '''
+        g(x) :: You forgot the root.
+        h(x) :: Twice.
+        k(x) :: Twice.
+    '''
+    return compare(globals(), "first(x)", answer, f, cases, mistakes)
+@exercise("9.2", "Second", guesses={WORDS[0]: f"It falls: {WHY}.", WORDS[1]: "Right."}, true=WORDS[1])
+def second(answer):
+    return Right("Yes.")
 def helper():
-    return Trap("Of no exercise.", f)
+    return "x :: Of no exercise."
 """
 
 
 def test_mistakes_are_those_of_the_checks():
     assert teaching.known(CHECKS) == {
         "9.1": ("First", ["You forgot the root.", "Twice."]),
-        "9.2": ("Second", ["“up”: It falls."]),
+        "9.2": ("Second", ["“up”: It falls: the mean."]),
     }
 
 

@@ -60,17 +60,14 @@ FOLDED = {
 CHECK = '''@exercise("{number}", "{title}")
 def {name}(answer: Any) -> Right:
     """The whole number after n."""
-    traps = [Trap("That is n itself.", lambda n: n), Trap("That comes before n.", lambda n: n - 1)]
-    return compare("{name}", answer, lambda n: n + 1, checks.cases({{}}, "1", "2", "10"), traps)'''
+    mistakes = """
+        n :: That is n itself.
+        n - 1 :: That comes before n.
+    """
+    return compare(globals(), "{name}(n)", answer, lambda n: n + 1, checks.cases({{}}, "1", "2", "10"), mistakes)'''
 WRONG = """[
-        (lambda n: n, "That is n itself"),
-        (lambda n: n - 1, "before n"),
-        (lambda n: n + 2, "expected 2"),
-        (lambda n: 2 * n, "expected 3"),
-        (lambda n: n * n + 2, "expected 2"),
-        (lambda n: -n, "expected 2"),
-        (lambda n: n / 2, "expected 2"),
-        (lambda n: 0, "expected 2"),
+        (lambda n: n + 3, "2 more than what is expected"),
+        (lambda n: -n - 1, "wrong sign"),
     ]"""
 RIGHT = "[lambda n: n + 1, lambda n: n + 1.0, lambda n: sum((n, 1)), lambda n: len(range(n + 1))]"
 

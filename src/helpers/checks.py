@@ -8,10 +8,14 @@ import _thread
 import contextlib
 import copy
 import html
+import inspect
+import itertools
+import math
 import numbers
+import signal
 import threading
 import traceback
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -32,10 +36,6 @@ class Wrong(Exception):
     """What the learner's answer does not do yet, in a sentence."""
 
 
-class Guessed(Wrong):
-    """What comes instead of what the learner predicted: a guess is no mistake, and is not marked as one."""
-
-
 class Empty(Wrong):
     """Nothing was filled in."""
 
@@ -45,13 +45,6 @@ class Right(NamedTuple):
 
     sentence: str
     picture: Callable[[], HTML] | None = None
-
-
-class Trap(NamedTuple):
-    """A mistake that is often made: the function that makes it, and the sentence that names it."""
-
-    sentence: str
-    function: Callable
 
 
 class Case(NamedTuple):
@@ -64,53 +57,56 @@ class Case(NamedTuple):
 class Verdict:
     """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
 
-    A prediction that does not come true is `guessed`: told, and not marked. One on the book's own answer is `quiet`: it
-    says only whether that passes, so that "Run all" gives nothing away; on the built page, where it stands in a fold, it
-    says all. There, where nobody can fill anything in, an `empty` answer is `untried`: no mark, and where the check runs.
+    An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on the book's own answer
+    is `quiet`: it shows nothing where that passes, so that "Run all" gives nothing away; on the built page, where it
+    stands in a fold, it says all.
     """
 
     def __init__(
-        self,
-        right: bool,
-        sentence: str,
-        picture: HTML | None = None,
-        quiet: bool = False,
-        guessed: bool = False,
-        empty: bool = False,
+        self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, empty: bool = False
     ):
-        self.right, self.sentence, self.picture, self.guessed = right, sentence, picture, guessed
-        self.untried = empty and compute.building()
+        self.right, self.sentence, self.picture, self.untried = right, sentence, picture, empty
         self.quiet = quiet and right and not compute.building()
 
     def __bool__(self) -> bool:
         return self.right
 
-    @property
-    def mark(self) -> str:
-        """The sign and the word for it."""
-        return "✓ Right" if self.right else "○ You guessed, and it comes otherwise" if self.guessed else "✗ Not yet"
-
     def __repr__(self) -> str:
         if self.quiet:
-            return "The book's answer passes this check."
+            return ""
         if self.untried:
-            return "The check runs in the notebook, on your answer."
-        return f"{self.mark}: {self.sentence}"
+            return "The check runs in the notebook, on your answer." if compute.building() else f"○ {self.sentence}"
+        return f"{'✓ Right' if self.right else '✗ Not yet'}: {self.sentence}"
 
     def _repr_html_(self) -> str:
-        if self.quiet or self.untried:
-            return f"<p>{self!r}</p>"
-        colour = "#00805c" if self.right else "#767676" if self.guessed else "#d55e00"
-        box = f"border-left:.3em solid {colour};padding:.4em .8em;margin:.3em 0"
-        shown = f'<div style="{box}" role="status"><strong>{self.mark}:</strong> {html.escape(self.sentence)}</div>'
+        if self.quiet:
+            return ""
+        if self.untried:
+            return f'<p style="color:#767676">{html.escape(repr(self))}</p>'
+        box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
+        mark, _, said = repr(self).partition(":")
+        shown = f'<div style="{box}" role="status"><strong>{mark}:</strong>{html.escape(said)}</div>'
         return shown + (self.picture.data if self.picture else "")
 
 
 class Exercise:
-    """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`."""
+    """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`.
 
-    def __init__(self, number: str, title: str, check: Callable[..., Right], seconds: float = 0.0):
+    With `guesses` the first answer is a prediction: any of them is accepted, the first is kept in `guess`, and once the
+    function is right the verdict sets what it gives beside that guess, with the sentence that belongs to it.
+    """
+
+    def __init__(
+        self,
+        number: str,
+        title: str,
+        check: Callable[..., Right],
+        seconds: float = 0.0,
+        guesses: Mapping[str, str] | None = None,
+        true: str = "",
+    ):
         self.number, self.title, self.check, self.seconds = number, title, check, seconds
+        self.guesses, self.true, self.guess = guesses, true, None
         self.last: Verdict | None = None
         self.__doc__ = check.__doc__
 
@@ -123,23 +119,71 @@ class Exercise:
         return self._verdict(answers, quiet=True)
 
     def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
+        seconds, picture = max(SECONDS, self.seconds), None
         try:
-            with _limited(max(SECONDS, self.seconds)):
-                right = self.check(*answers)
-            return Verdict(True, right.sentence, right.picture() if right.picture else None, quiet)
+            with _limited(seconds):
+                guess, answers = self._predicted(answers, quiet)
+                sentence, draw = self.check(*answers)
         except Wrong as wrong:
-            return Verdict(False, str(wrong), guessed=isinstance(wrong, Guessed), empty=isinstance(wrong, Empty))
+            return Verdict(False, str(wrong), empty=isinstance(wrong, Empty))
+        except Exception as error:
+            what = f"the check could not read this answer ({type(error).__name__}: {error})."
+            return Verdict(False, f"{what} Is it what the statement asks for?")
+        if guess:
+            sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
+        try:
+            with _limited(seconds):
+                picture = draw() if draw else None
+        except Wrong as wrong:
+            sentence += f" No picture, though: {wrong}"
+        except Exception as error:
+            sentence += f" No picture, though: on other values your function fails ({type(error).__name__}: {error})."
+        return Verdict(True, sentence, picture, quiet)
+
+    def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple]:
+        """The guess that counts, the first, and the other answers.
+
+        Raises:
+            Wrong: there are too few answers or too many, or the prediction is none of those that are offered.
+        """
+        wanted = ["prediction"] * bool(self.guesses) + list(inspect.signature(self.check).parameters)
+        wanted = [self.check.__name__ if each == "answer" else each for each in wanted]
+        if len(answers) != len(wanted):
+            call = f"checks.{self.check.__name__}({', '.join(wanted)})"
+            raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer')}, not {len(answers)}.")
+        if not self.guesses:
+            return "", answers
+        guess, *others = answers
+        options = ", ".join(map(repr, self.guesses))
+        filled("prediction", guess, f"choose one of {options}. Any will do")
+        if not isinstance(guess, str) or guess not in self.guesses:
+            raise Wrong(f"prediction must be one of {options}, not {shown(guess)}.")
+        if not quiet:
+            self.guess = guess = self.guess or guess
+        return guess, tuple(others)
 
 
-def exercise(number: str, title: str, seconds: float = 0.0) -> Callable[[Callable[..., Right]], Exercise]:
-    """Make an exercise of a check, under its number and title; `seconds` for one that trains and so takes longer."""
-    return lambda check: Exercise(number, title, check, seconds)
+def exercise(
+    number: str, title: str, seconds: float = 0.0, guesses: Mapping[str, str] | None = None, true: str = ""
+) -> Callable[[Callable[..., Right]], Exercise]:
+    """Make an exercise of a check, under its number and title.
+
+    Args:
+        seconds: that it may take, for one that trains and so takes longer.
+        guesses: what can be predicted, each with what the verdict adds to it once the learner's function has answered.
+        true: the guess that comes true.
+    """
+    return lambda check: Exercise(number, title, check, seconds, guesses, true)
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _state(verdict: Verdict | None) -> str:
     if verdict is None or verdict.untried:
         return "○ not tried"
-    return "✓ right" if verdict else "○ guessed otherwise" if verdict.guessed else "✗ not yet"
+    return "✓ right" if verdict else "✗ not yet"
 
 
 def progress(values: Iterable[Any]) -> HTML:
@@ -149,6 +193,9 @@ def progress(values: Iterable[Any]) -> HTML:
     after = next((each for each in exercises if not each.last), None)
     rows = "".join(f"<li>{_state(each.last)}: {html.escape(f'{each.number} {each.title}')}</li>" for each in exercises)
     following = f"Next: {after.number} {after.title}." if after else "All done."
+    guessed = [each.guess == each.true for each in exercises if each.guess]
+    if guessed:
+        following += f" Predicted at once: {sum(guessed)} of {len(guessed)}."
     return HTML(
         f"<p><strong>{done} of {len(exercises)} right.</strong> {html.escape(following)}</p>"
         f'<ul style="list-style:none">{rows}</ul>'
@@ -164,12 +211,19 @@ def tensor(call: str, answer: Any) -> Tensor:
     """The answer in float64.
 
     Raises:
-        Wrong: it is not made of numbers; the sentence begins with `call`.
+        Wrong: it is not made of real numbers; the sentence begins with `call`.
     """
     try:
-        return torch.as_tensor(answer).detach().double()
+        found = torch.as_tensor(answer).detach()
     except (TypeError, ValueError, RuntimeError):
         raise Wrong(f"{call} must be numbers in a tensor, not {shown(answer)}.") from None
+    return _real(call, found)
+
+
+def _real(call: str, found: Tensor) -> Tensor:
+    if found.is_complex() and bool(found.imag.any()):
+        raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
+    return (found.real if found.is_complex() else found).double()
 
 
 def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
@@ -190,41 +244,70 @@ def normal(*shape: int, seed: int) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
+class Tried(NamedTuple):
+    """What came of a case: the learner's result and the expected one, as they are and in float64; None where it failed."""
+
+    case: Case
+    got: Any
+    wanted: Any
+    value: Tensor | None
+    target: Tensor
+
+
 def compare(
-    name: str,
+    names: Mapping[str, Any],
+    signature: str,
     answer: Any,
     solution: Callable,
     given: Sequence[Case],
-    traps: Sequence[Trap] = (),
+    mistakes: str = "",
     tolerance: float = 1e-6,
     picture: Callable[[], HTML] | None = None,
+    **more: Any,
 ) -> Right:
-    """Compare the learner's function with the solution case by case; where they differ, look for a known mistake.
+    """Compare the learner's function with the solution case by case; where they differ, look for what was mistaken.
 
     Args:
-        tolerance: relative to the largest entry, at least absolute; float32 answers get 1e-5.
+        names: in which mistakes are evaluated, the module's `globals()`; `more` are added to them.
+        signature: name and arguments, such as `"share(mask)"`.
+        mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the solution as `right`.
+        tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get 1e-5.
 
     Raises:
-        Wrong: the first case that differs, with its arguments, both results, and the trap that it fell into.
+        Wrong: the first case that differs, with both results, and why: the mistake that gives the same on every case,
+            else the relation that holds between the results and the expected ones on every case.
     """
-    for k, case in enumerate(given):
+    name, _, parameters = signature.rstrip(")").partition("(")
+    tried, first = [], None
+    for case in given:
         call = f"{name}({case.text})"
-        got, wanted = run(call, answer, *case.arguments), solution(*_copied(case.arguments))
-        value, target = _numbers(call, got), _numbers(call, wanted)
-        if _equal(value, target, max(tolerance, 1e-5 if _single(got) else 0.0)):
-            continue
-        if bool(torch.isnan(value).any()):
-            difference = f"{call} contains NaN: {shown(got)}; expected {shown(wanted)}."
-        elif value.shape != target.shape:
-            shapes = " and ".join(str(tuple(x.shape)) for x in (value, target))
-            difference = f"{call} has the wrong shape: yours and the expected one are {shapes}."
-        else:
-            difference = f"{call} {_differing(got, wanted, value, target)}."
-        raise Wrong(f"{difference} {_mistake(answer, solution, given, k, traps, tolerance)}".strip())
-    return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
+        wanted = solution(*_copied(case.arguments))
+        try:
+            got = run(call, answer, *case.arguments)
+            value = _numbers(call, got)
+        except Wrong:
+            if first is None:
+                raise
+            got = value = None
+        tried.append(Tried(case, got, wanted, value, _numbers(call, wanted)))
+        if first is None and not _equal(value, tried[-1].target, _allowed(got, tolerance)):
+            first = tried[-1]
+    if first is None:
+        return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
+    call = f"{name}({first.case.text})"
+    if bool(torch.isnan(first.value).any()):
+        difference = f"{call} contains NaN: {shown(first.got)}; expected {shown(first.wanted)}."
+    elif first.value.shape != first.target.shape:
+        difference = f"{call} {_shapes(first.value.shape, first.target.shape)}."
+    else:
+        difference = f"{call} {_differing(*first[1:])}."
+    expressions = _functions(mistakes, parameters, {**names, "right": solution, **more})
+    why = _mistake(expressions, tried, first, max(tolerance, 1e-5))
+    why = why or _relation(tried, [each.strip() for each in parameters.split(",")], answer, solution)
+    raise Wrong(f"{difference} {why}".strip())
 
 
-def filled(name: str, answer: Any, todo: str = "fill it in, then run the check again") -> None:
+def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
     """Nothing, where an answer was filled in.
 
     Raises:
@@ -251,7 +334,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
         raise
     except Exception as error:
         if isinstance(error, NotImplementedError) and not error.args and _raised_by(answer, error):  # not by torch
-            raise Empty(f"{name} is still empty: write it, then run the check again.") from None
+            raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{_own_line(answer, error)}") from None
     if result is None:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
@@ -271,6 +354,8 @@ def number(name: str, answer: Any) -> float:
     """
     filled(name, answer)
     try:
+        if isinstance(answer, str):
+            raise TypeError
         value = float(answer)
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise Wrong(f"{name} must be a number, not {shown(answer)}.") from None
@@ -280,16 +365,16 @@ def number(name: str, answer: Any) -> float:
 
 
 def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Right:
-    """A prediction: the answer is one of `reasons`, each with the sentence that says why it is right or wrong.
+    """The answer is one of `reasons`, each with the sentence that says why it is right or wrong.
 
     Raises:
-        Wrong: it is empty, none of these, or not the right one; of a "prediction" that is `Guessed`.
+        Wrong: it is empty, none of these, or not the right one.
     """
-    filled(name, answer, "predict first, then compute")
-    if not isinstance(answer, Hashable) or answer not in reasons:
+    filled(name, answer)
+    if not isinstance(answer, str) or answer not in reasons:
         raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
     if answer != right:
-        raise (Guessed if name == "prediction" else Wrong)(reasons[answer])
+        raise Wrong(reasons[answer])
     return Right(reasons[right])
 
 
@@ -304,10 +389,12 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
     try:
         pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]
     except TypeError:
-        raise Wrong(f"{name} must be {what}, not {shown(answer)}.") from None
+        raise Wrong(f"{name} must be {what}, not {shown(answer[0] if count == 1 else answer)}.") from None
     pairs = [pair[:2] if len(pair) == 3 and isinstance(pair[2], dict) else pair for pair in pairs]
     if len(pairs) != count or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
-        raise Wrong(f"{name} must be {what}, each of two different nodes, not {shown(answer)}.")
+        raise Wrong(
+            f"{name} must be {what}, each of two different nodes, not {shown(answer[0] if count == 1 else answer)}."
+        )
     return pairs
 
 
@@ -328,6 +415,8 @@ def shown(value: Any) -> str:
         hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object"))
     ):
         tensor = torch.as_tensor(value).detach()
+        if tensor.is_complex():
+            return f"a complex tensor of shape {tuple(tensor.shape)}"
         if tensor.ndim == 0:
             return f"{tensor.item():.6g}"
         if tensor.numel() > MOST_NUMBERS:
@@ -337,12 +426,26 @@ def shown(value: Any) -> str:
         return f"a graph of {len(value)} nodes and {value.number_of_edges()} edges"
     if isinstance(value, list | tuple) and value and all(isinstance(x, float) for x in value):
         return str(_rounded([float(x) for x in value])) if len(value) <= MOST_NUMBERS else f"{len(value)} numbers"
+    if isinstance(value, list | tuple) and 0 < len(value) <= MOST_NUMBERS:
+        return f"({', '.join(map(shown, value))})" if isinstance(value, tuple) else f"[{', '.join(map(shown, value))}]"
+    if callable(value):
+        return f"the function {getattr(value, '__name__', '')}".strip()
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _rounded(value: Any) -> Any:
     return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
+
+
+def _shapes(mine: Sequence[int], theirs: Sequence[int]) -> str:
+    """Which axis is wrong."""
+    said = f"has the wrong shape: {tuple(mine)}, expected {tuple(theirs)}"
+    wrong = [k for k, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b]
+    if len(mine) != len(theirs):
+        return f"{said}. It has {_many(len(mine), 'axis').replace('axiss', 'axes')}, not {len(theirs)}"
+    k = wrong[0]
+    return f"{said}. Axis {k} has {_many(mine[k], 'entry').replace('entrys', 'entries')}, not {theirs[k]}"
 
 
 def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
@@ -358,50 +461,320 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
     return f"{where}is {a:.{digits}g}; expected {b:.{digits}g}"
 
 
-def _mistake(
-    answer: Any, solution: Callable, given: Sequence[Case], first: int, traps: Sequence[Trap], tolerance: float
-) -> str:
-    """The sentence of the trap that gives what the answer gives, on every case on which both run; or nothing."""
-    known = [
-        Trap("On every case it is twice what is expected.", lambda *x: 2 * _numbers("", solution(*x))),
-        Trap("On every case it is half of what is expected.", lambda *x: _numbers("", solution(*x)) / 2),
-        Trap("On every case it has the wrong sign.", lambda *x: -_numbers("", solution(*x))),
-    ]
-    for trap in (*traps, *known):
-        alike = [_agree(answer, trap.function, case, max(tolerance, 1e-5)) for case in given]
-        if alike[first] and False not in alike:
-            return trap.sentence
+def _functions(mistakes: str, parameters: str, names: Mapping[str, Any]) -> list[tuple[Callable, str]]:
+    """The mistakes of a table as functions, each with its sentence."""
+    rows = [line.strip().partition(" :: ") for line in mistakes.splitlines() if line.strip()]
+    return [(eval(f"lambda {parameters}: {made}", dict(names)), sentence) for made, _, sentence in rows]
+
+
+def _mistake(expressions: list, tried: Sequence[Tried], first: Tried, tolerance: float) -> str:
+    """The sentence of the mistake that runs where the answer runs, and gives the same there; or nothing."""
+    for function, sentence in expressions:
+        for each in (first, *tried):
+            try:
+                made = _numbers("", function(*_copied(each.case.arguments)))
+            except Exception:
+                made = None
+            if (made is None) != (each.value is None) or (made is not None and not _equal(each.value, made, tolerance)):
+                break
+        else:
+            return sentence
     return ""
 
 
-def _agree(answer: Callable, trap: Callable, case: Case, tolerance: float) -> bool | None:
-    """Whether both give the same on a case; None where one of them does not run."""
-    try:
-        ours, theirs = (_numbers("", f(*_copied(case.arguments))) for f in (answer, trap))
-    except Exception:
-        return None
-    return _equal(ours, theirs, tolerance)
+RELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "with the wrong sign": lambda t: -t,
+    "squared": lambda t: t.square(),
+    "under a square root": lambda t: t.sqrt(),
+    "upside down, one over it": lambda t: 1 / t,
+    "taken from 1": lambda t: 1 - t,
+    "without its sign": lambda t: t.abs(),
+    "with 0 for all that is negative": lambda t: t.clamp(min=0),
+    "with 1 for all that is larger": lambda t: t.clamp(max=1),
+    "as true and false, not as numbers": lambda t: (t > 0).double(),
+    "rounded down": lambda t: t.floor(),
+    "rounded up": lambda t: t.ceil(),
+    "rounded": lambda t: t.round(),
+    "under an exponential": lambda t: t.exp(),
+    "under a logarithm": lambda t: t.log(),
+    "transposed": lambda t: t.transpose(-1, -2),
+    "with an axis of length 1 too many: is it keepdim?": lambda t: t.unsqueeze(-1),
+    "with an axis of length 1 too many, the first": lambda t: t.unsqueeze(0),
+    "reversed along its last axis": lambda t: t.flip(-1),
+    "reversed along its first axis": lambda t: t.flip(0),
+    "shifted by a place along the last axis": lambda t: t.roll(1, -1),
+    "shifted by a place along the last axis, to the front": lambda t: t.roll(-1, -1),
+    "in another order: sorted": lambda t: t.sort(-1).values,
+    "without its first entry": lambda t: t[1:],
+    "without its last entry": lambda t: t[:-1],
+    "without the last entries of its last axis": lambda t: t[..., :-1],
+    "the first row alone": lambda t: t[0],
+    "the last row alone": lambda t: t[-1],
+    "the largest entry alone": lambda t: t.max(),
+    "the smallest entry alone": lambda t: t.min(),
+    "added up": lambda t: t.sum(),
+    "added up over its last axis": lambda t: t.sum(-1),
+    "added up over its first axis": lambda t: t.sum(0),
+    "averaged": lambda t: t.mean(),
+    "averaged over its last axis": lambda t: t.mean(-1),
+    "averaged over its first axis": lambda t: t.mean(0),
+    "as running sums": lambda t: t.cumsum(-1),
+    "divided by its sum": lambda t: t / t.sum(),
+    "with rows that are divided by their sums": lambda t: t / t.sum(-1, keepdim=True),
+    "with columns that are divided by their sums": lambda t: t / t.sum(0),
+    "with rows that are divided by their lengths": lambda t: t / t.norm(dim=-1, keepdim=True),
+    "with rows that are divided by their largest entries": lambda t: t / t.amax(-1, keepdim=True),
+    "after one softmax more": lambda t: t.softmax(-1),
+    "all in one row": lambda t: t.flatten(),
+}
+REGIONS: dict[str, Callable[[Tensor], Tensor]] = {  # of a matrix, or of the last two axes
+    "the diagonal": lambda t: torch.ones_like(t).tril().triu(),
+    "what is above the diagonal": lambda t: torch.ones_like(t).triu(1),
+    "what is below the diagonal": lambda t: torch.ones_like(t).tril(-1),
+    "the first row": lambda t: _at(t, 0, -2),
+    "the last row": lambda t: _at(t, -1, -2),
+    "the first column": lambda t: _at(t, 0, -1),
+    "the last column": lambda t: _at(t, -1, -1),
+}
+
+
+def _at(t: Tensor, place: int, axis: int) -> Tensor:
+    mask = torch.zeros_like(t)
+    mask.select(axis, place).fill_(1)
+    return mask
+
+
+def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+    """What holds between the results and the expected ones on every case that runs, two at least; else how many are right."""
+    ran = [each for each in tried if each.value is not None]
+    off = [each for each in ran if not _equal(each.value, each.target, 1e-5)]
+    if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
+        return ""
+    held = ""
+    if len(ran) > 2 and all(_equal(each.value, ran[0].value, 1e-9) for each in ran):
+        return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
+    if len(off) > 1:
+        held = _transformed(ran, off) or _scaled(ran, parameters) or _region(off)
+    held = held or _unused(tried, parameters, answer, solution)
+    if held or not all(each.value.shape == each.target.shape for each in ran):
+        return held
+    far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
+    if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
+        return f"It is near, {100 * far:.2g} % off at most: is something rounded, or does a loop end too early?"
+    right = len(ran) - len(off)
+    return (_sums(ran, off) if len(off) > 1 else "") or (f"Right on {right} of {len(ran)} cases." if right else "")
+
+
+def _transformed(ran: Sequence[Tried], off: Sequence[Tried]) -> str:
+    for said, function in RELATIONS.items():
+        try:
+            made = [function(each.target) for each in ran]
+            if said == "after one softmax more" and not all(each.target.ndim for each in ran):
+                continue
+        except (RuntimeError, IndexError):
+            continue
+        if all(_equal(each.value, x, 1e-5) and not x.isnan().all() for each, x in zip(ran, made, strict=True)):
+            return f"On every case it is what is expected, {said}."
+    return ""
+
+
+def _sums(ran: Sequence[Tried], off: Sequence[Tried]) -> str:
+    """What is true of all results and cannot be right: the order of their entries, or the sums of their rows."""
+    if all(
+        each.value.shape == each.target.shape
+        and each.target.ndim
+        and _equal(each.value.flatten().sort().values, each.target.flatten().sort().values, 1e-5)
+        for each in off
+    ):
+        return "On every case these are the right numbers, in another order."
+    if all(each.value.ndim > 1 and bool((each.target.sum(-1) - 1).abs().max() < 1e-6) for each in ran):
+        if all(bool((each.value.sum(-2) - 1).abs().max() < 1e-5) for each in ran):
+            return "Your columns sum to 1. The rows are to."
+        if all(bool((each.value.sum(-1) - 1).abs().min() > 1e-5) for each in ran):
+            return "Every row is to sum to 1, and none of yours does."
+    return ""
+
+
+def _sizes(argument: Any) -> dict[str, float]:
+    """The numbers that an argument brings, under the words for them; `{}` stands for its name."""
+    if isinstance(argument, bool) or callable(argument):
+        return {}
+    if isinstance(argument, numbers.Real):
+        return {"`{}`": float(argument)}
+    found = {}
+    with contextlib.suppress(TypeError):
+        found["the length of `{}`"] = float(len(argument))
+    if isinstance(argument, Tensor) and argument.ndim > 1:
+        found |= {
+            "the last size of `{}`": float(argument.shape[-1]),
+            "the second size of `{}`": float(argument.shape[1]),
+        }
+    return found
+
+
+POWERS = {
+    "{}": lambda x: x,
+    "the root of {}": lambda x: x**0.5,
+    "the square of {}": lambda x: x**2,
+    "{} less 1": lambda x: x - 1,
+    "{} and 1": lambda x: x + 1,
+    "half of {}": lambda x: x / 2,
+    "the logarithm of {}": lambda x: math.log(x),
+    "1 less {}": lambda x: 1 - x,
+}
+FACTORS = {
+    2.0: "twice",
+    0.5: "half of",
+    math.log(2): "0.693147 times (is a logarithm to another base?)",
+    1 / math.log(2): "1.4427 times (is a logarithm to base 2?)",
+    1 / math.log(10): "0.434294 times (is a logarithm to base 10?)",
+    math.tau: "2π times",
+    1 / math.tau: "one 2π-th of",
+    math.pi: "π times",
+    2**0.5: "√2 times",
+    2**-0.5: "one √2-th of",
+    math.pi / 180: "π/180 times (degrees for radians?)",
+}
+
+
+def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
+    """A constant factor, gap or power, or one that an argument gives."""
+    if any(each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran):
+        return ""
+    sizes = [
+        {
+            text.format(of.format(name)): size(number)
+            for name, argument in zip(parameters, each.case.arguments, strict=False)
+            for of, number in _sizes(argument).items()
+            for text, size in POWERS.items()
+            if number > 1 or (number > 0 and "logarithm" not in text)
+        }
+        for each in ran
+    ]
+    for kind, by in (("factor", _factor), ("gap", _gap)):
+        found = [by(each.value, each.target) for each in ran]
+        known = [x for x in found if x is not None and not math.isnan(x)]
+        if len(known) < 2 or any(x is not None and math.isnan(x) for x in found):
+            continue
+        if max(known) - min(known) <= 1e-5 * max(map(abs, known)):
+            value = sum(known) / len(known)
+            if kind == "gap":
+                return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
+            said = next(
+                (words for x, words in FACTORS.items() if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times"
+            )
+            return f"On every case it is {said} what is expected."
+        pairs = [(x, size) for x, size in zip(found, sizes, strict=True) if x is not None]
+        for text in set.intersection(*(set(size) for _, size in pairs)):
+            values = [size[text] for _, size in pairs]
+            if max(values) - min(values) < 1e-9:
+                continue
+            for sign, word in (
+                (1, "times" if kind == "factor" else "plus"),
+                (-1, "divided by" if kind == "factor" else "minus"),
+            ):
+                if kind == "factor" and any(v == 0 for v in values):
+                    continue
+                made = [v**sign if kind == "factor" else sign * v for v in values]
+                if all(math.isclose(x, m, rel_tol=1e-5, abs_tol=1e-9) for (x, _), m in zip(pairs, made, strict=True)):
+                    return f"On every case it is what is expected {word} {text}."
+    return ""
+
+
+def _factor(value: Tensor, target: Tensor) -> float | None:
+    """The one factor between them; None where both are 0, NaN where there is none."""
+    if not target.any():
+        return math.nan if value.any() else None
+    factor = float((value * target).sum() / target.square().sum())
+    return factor if factor and _equal(value, factor * target, 1e-5) else math.nan
+
+
+def _gap(value: Tensor, target: Tensor) -> float:
+    gap = (value - target).flatten()
+    return float(gap.mean()) if float((gap - gap.mean()).abs().max()) <= 1e-5 * float(gap.abs().max()) else math.nan
+
+
+def _region(off: Sequence[Tried]) -> str:
+    """Where the results are wrong, if they are right in all other places."""
+    if any(each.value.shape != each.target.shape or each.value.numel() < 2 for each in off):
+        return ""
+    wrong = [~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True) for each in off]
+    if all(x.ndim > 1 for x in wrong):
+        for said, region in REGIONS.items():
+            inside = [region(each.target).bool() for each in off]
+            if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
+                return f"Only {said} is wrong; all else is right, on every case."
+    if all(x.ndim == 1 and not x.all() for x in wrong):
+        places = [x.nonzero().flatten().tolist() for x in wrong]
+        if all(p == places[0] for p in places) and len({len(x) for x in wrong}) == 1:
+            named = ", ".join(map(str, places[0][:-1])) + " and " * (len(places[0]) > 1) + str(places[0][-1])
+            return f"Only {'entry' if len(places[0]) == 1 else 'entries'} {named} (from 0) {'is' if len(places[0]) == 1 else 'are'} wrong, on every case."
+        if all(p == [0] for p in places):
+            return "Only the first entry is wrong, on every case."
+        if all(p == [len(x) - 1] for p, x in zip(places, wrong, strict=True)):
+            return "Only the last entry is wrong, on every case."
+    return ""
+
+
+def _unused(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+    """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
+    for k, name in enumerate(parameters):
+        moved, stayed = 0, True
+        pairs = [
+            (one, other)
+            for one, other in itertools.permutations(tried, 2)
+            if _alike(one.case.arguments[k], other.case.arguments[k]) and one.value is not None
+        ]
+        for one, other in pairs[:24]:
+            arguments = [*one.case.arguments]
+            arguments[k] = other.case.arguments[k]
+            try:
+                target = _numbers("", solution(*_copied(tuple(arguments))))
+                value = _numbers("", answer(*_copied(tuple(arguments))))
+            except Exception:
+                continue
+            if not _equal(target, one.target, 1e-5):
+                moved += 1
+                stayed = stayed and _equal(value, one.value, 1e-9)
+        if moved > 2 and stayed:
+            return f"Your result does not change with `{name}`, and it has to."
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two arguments differ, and the one can stand for the other."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape == other.shape and not torch.equal(one, other)
+    return type(one) is type(other) and isinstance(one, numbers.Real | str | torch.dtype) and one != other
 
 
 def _numbers(call: str, value: Any) -> Tensor:
     try:
-        if isinstance(value, numbers.Real):
-            value = float(value)
-        if str(getattr(value, "dtype", "")) == "object":  # numpy's arrays of whole numbers of any size
-            value = value.astype(float)
-        return torch.as_tensor(value).detach().double()
+        found = torch.as_tensor(_floats(value)).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
         raise Wrong(f"{call} must return a number or a tensor, not {shown(value)}.") from None
+    return _real(call, found)
+
+
+def _floats(value: Any) -> Any:
+    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as floats."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if str(getattr(value, "dtype", "")) == "object":
+        return value.astype(float)
+    return [_floats(x) for x in value] if isinstance(value, list | tuple) else value
 
 
 def _equal(value: Tensor, target: Tensor, tolerance: float) -> bool:
+    if value.shape != target.shape:
+        return False
     scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
-    allowed = tolerance * max(1.0, scale)
-    return value.shape == target.shape and torch.allclose(value, target, rtol=0, atol=allowed, equal_nan=True)
+    near = max(tolerance / 10 * (scale or 1.0), 1e-12)
+    return torch.allclose(value, target, rtol=tolerance, atol=near, equal_nan=True)
 
 
-def _single(value: Any) -> bool:
-    return "float32" in str(getattr(value, "dtype", ""))
+def _allowed(value: Any, tolerance: float) -> float:
+    return max(tolerance, 1e-5 if "float32" in str(getattr(value, "dtype", "")) else 0.0)
 
 
 def _copied(arguments: tuple) -> tuple:
@@ -425,7 +798,8 @@ def _own_line(answer: Callable, error: Exception) -> str:
     code = getattr(answer, "__code__", None)
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
-    return f" — in your line “{own[-1].line}”." if own and own[-1].line else "."
+    line = own[-1].line if own else ""
+    return f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
 
 
 @contextlib.contextmanager
@@ -437,6 +811,8 @@ def _limited(seconds: float) -> Iterator[None]:
         fired.set()
         _thread.interrupt_main()
 
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None  # a background job ignores it
     timer = threading.Timer(seconds, stop)
     timer.start()
     try:
@@ -450,3 +826,5 @@ def _limited(seconds: float) -> Iterator[None]:
         ) from None
     finally:
         timer.cancel()
+        if before is not None:
+            signal.signal(signal.SIGINT, before)

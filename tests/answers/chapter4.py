@@ -36,10 +36,6 @@ def _baseline(counts):
     return guess, _error(counts, guess)
 
 
-def _said(guess):
-    return lambda counts: (guess(counts), _error(counts, guess(counts)))
-
-
 def _sorts_in_place(counts):
     counts.sort()
     return _baseline(counts)
@@ -87,18 +83,6 @@ def _averages_by_numpy(values, layers):
     return values[-1]
 
 
-def _sums(values, layers):
-    for _ in range(layers):
-        values = values.cumsum(0)
-    return values[-1]
-
-
-def _whole_row(values, layers):
-    for _ in range(layers):
-        values = values.cumsum(0) / torch.arange(1, len(values) + 1)
-    return values
-
-
 def _in_place(values, layers):
     for _ in range(layers):
         values.cumsum_(0).div_(torch.arange(1, len(values) + 1))
@@ -139,7 +123,7 @@ def _parse_by_words(text):
     numbers = [word for word in words if any(sign.isdigit() for sign in word)]
     head, *groups = numbers[0].split(",") if len(numbers) == 1 else ["x"]
     fits = not groups or (len(head) <= 3 and all(len(group) == 3 for group in groups))
-    return np.int64(head + "".join(groups)) if fits and (head + "".join(groups)).isdigit() else None
+    return np.int64(head + "".join(groups)) if fits and re.fullmatch(r"-?\d+", head + "".join(groups)) else None
 
 
 def _parse_no_commas(text):
@@ -191,41 +175,6 @@ def _letters(text, merges, start=None):
     return [len(piece) for piece in pieces]
 
 
-def _letters_overlapping(text, merges):
-    pieces = list(text)
-    for pair in merges:
-        done, covered = [], False
-        for k, piece in enumerate(pieces):
-            hit = pieces[k : k + 2] == list(pair)
-            if hit or not covered:
-                done.append("".join(pair) if hit else piece)
-            covered = hit
-        pieces = done
-    return [len(piece) for piece in pieces]
-
-
-def _letters_once(text, merges):
-    pieces = list(text)
-    for pair in merges:
-        for k in range(len(pieces) - 1):
-            if pieces[k : k + 2] == list(pair):
-                pieces[k : k + 2] = ["".join(pair)]
-                break
-    return [len(piece) for piece in pieces]
-
-
-def _letters_from_the_right(text, merges):
-    pieces = list(text)
-    for pair in merges:
-        k = len(pieces) - 2
-        while k >= 0:
-            if pieces[k : k + 2] == list(pair):
-                pieces[k : k + 2] = ["".join(pair)]
-                k -= 1
-            k -= 1
-    return [len(piece) for piece in pieces]
-
-
 def _letters_in_place(text, merges):
     pieces = list(text)
     for pair in merges:
@@ -235,32 +184,6 @@ def _letters_in_place(text, merges):
                 pieces[k : k + 2] = ["".join(pair)]
             k += 1
     return [len(piece) for piece in pieces]
-
-
-def _letters_unordered(text, merges):
-    pieces = list(text)
-    for pair in merges:
-        k = 0
-        while k < len(pieces) - 1:
-            if sorted(pieces[k : k + 2]) == sorted(pair):
-                pieces[k : k + 2] = ["".join(pieces[k : k + 2])]
-            k += 1
-    return [len(piece) for piece in pieces]
-
-
-def _letters_longest(text, merges):
-    words, sizes = {"".join(pair) for pair in merges} | set(text), []
-    while text:
-        sizes.append(max(len(word) for word in words if text.startswith(word)))
-        text = text[sizes[-1] :]
-    return sizes
-
-
-def _letters_again_and_again(text, merges):
-    found, again = None, _letters(text, merges)
-    while found != again:
-        found, again = again, _letters(text, merges * (1 + len(text)))
-    return again
 
 
 def _letters_for_ever(text, merges):
@@ -285,29 +208,6 @@ def _wilson(successes, trials, z=Z):
     p, n = successes / trials, trials
     centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
-
-
-def _wald(successes, trials):
-    p = successes / trials
-    half = Z * math.sqrt(p * (1 - p) / trials)
-    return p - half, p + half
-
-
-def _wilson_no_root(successes, trials):
-    p, n = successes / trials, trials
-    centre, half = p + Z * Z / (2 * n), Z * (p * (1 - p) / n + Z * Z / (4 * n * n))
-    return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
-
-
-def _wilson_not_squared(successes, trials):
-    p, n = successes / trials, trials
-    centre, half = p + Z / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
-    return (centre - half) / (1 + Z / n), (centre + half) / (1 + Z / n)
-
-
-def _wilson_around_the_share(successes, trials):
-    (low, high), p = _wilson(successes, trials), successes / trials
-    return p - (high - low) / 2, p + (high - low) / 2
 
 
 def _clopper(successes, trials):
@@ -346,34 +246,6 @@ def _reach_by_numpy(bits):
     mantissa, exponent = np.frexp(1 / (1.0 + n))
     weights = np.ldexp(np.round(mantissa * 2**bits), exponent - bits)
     return np.flatnonzero(np.round(1 / weights) - 1 != n)[0] - 1.0
-
-
-def _reach_of_counts(bits):
-    n = 0
-    while rounded(float(n), bits) == n:
-        n += 1
-    return n - 1
-
-
-def _reach_of_the_ones(bits):
-    n = 0
-    while abs(1 / (1 - float(rounded(n / (1 + n), bits)) or 1e-9) - 1 - n) < 0.5:
-        n += 1
-    return n - 1
-
-
-def _reach_exactly(bits):
-    n = 0
-    while 1 / float(rounded(1 / (1 + n), bits)) - 1 == n:
-        n += 1
-    return n - 1
-
-
-def _reach_cut(bits):
-    n = 0
-    while int(1 / float(rounded(1 / (1 + n), bits)) - 1) == n:
-        n += 1
-    return n - 1
 
 
 # 4.9
@@ -470,16 +342,6 @@ WRONG = {
         (several("10", ...), "second is still empty"),
     ],
     "4.2": [
-        (lambda z, n, s: n / (z + n), "lead is missing"),
-        (lambda z, n, s: math.exp(s) / (z + n * math.exp(s)), "single one"),
-        (lambda z, n, s: z / (z + n * math.exp(s)), "weight of the zeros"),
-        (lambda z, n, s: n * math.exp(s) / z, "share of the whole"),
-        (lambda z, n, s: n / (n + z * math.exp(s)), "ones lead"),
-        (lambda z, n, s: _mass(z, n, -s), "ones lead"),
-        (lambda z, n, s: 1 / _mass(z, n, s), "at most 1"),
-        (lambda z, n, s: 1 / (1 + math.exp(-s)), "where are the counts"),
-        (lambda z, n, s: n * s / (z + n * s), "exponential of a logit"),
-        (lambda z, n, s: math.exp(n * s) / (z + math.exp(n * s)), "Each one has the lead"),
         (lambda z, n, s: 2 * _mass(z, n, s), "twice"),
         (lambda z, n, s: torch.tensor([_mass(z, n, s)]), "wrong shape"),
         (lambda z, n, s: None, "returned nothing"),
@@ -487,38 +349,14 @@ WRONG = {
         (empty, "still empty"),
     ],
     "4.3": [
-        (_said(statistics.mean), "smallest squared error"),
-        (_said(lambda x: x[len(x) // 2]), "sort first"),
-        (_said(lambda x: max(x, key=x.count)), "most frequent"),
-        (_said(lambda x: (min(x) + max(x)) / 2), "half way"),
-        (_said(lambda x: 100), "100 is good for some"),
-        (lambda x: _baseline(x)[::-1], "other way round"),
-        (lambda x: (_baseline(x)[0], len(x) * _baseline(x)[1]), "not their sum"),
-        (lambda x: (_baseline(x)[0], max(abs(_baseline(x)[0] - c) for c in x)), "not the largest"),
-        (lambda x: (_baseline(x)[0], statistics.mean(_baseline(x)[0] - c for c in x)), "cancel"),
-        (_said(lambda x: sorted(x)[len(x) // 2 - 1]), "counting starts at 0"),
-        (_said(lambda x: sorted(x)[(len(x) // 2 + 1) % len(x)]), "counting starts at 0"),
-        (lambda x: (_baseline(x)[0], statistics.mean((_baseline(x)[0] - c) ** 2 for c in x)), "squared the errors"),
-        (lambda x: (_baseline(x)[0], math.sqrt(statistics.mean((_baseline(x)[0] - c) ** 2 for c in x))), "root"),
         (_sorts_in_place, "changes its argument"),
         (lambda x: _baseline(x)[0], "wrong shape"),
         (empty, "still empty"),
     ],
     "4.4": [
-        (several("one layer", _averages), "sees each token once"),
-        (several("no number of layers", _averages), "ones alone"),
-        (several(..., _averages), "predict first"),
+        (several(..., _averages), "still empty: choose one of"),
         (several("three", _averages), "must be one of"),
         (several([TWO], _averages), "must be one of"),
-        (several(TWO, lambda x, k: x.mean() if k else x[-1]), "Without the mask"),
-        (several(TWO, lambda x, k: _averages(x, 1)), "whatever is asked for"),
-        (several(TWO, lambda x, k: _averages(x, k + 1)), "too many"),
-        (several(TWO, _sums), "add up to 1"),
-        (several(TWO, lambda x, k: _sums(x, k) / len(x) ** k), "divide by its own number"),
-        (several(TWO, lambda x, k: _averages(x.flip(0), k)), "wrong side"),
-        (several(TWO, _whole_row), "last token alone"),
-        (several(TWO, lambda x, k: x[0]), "first token"),
-        (several(TWO, lambda x, k: _whole_row(x, k).mean()), "mean of all tokens"),
         (several(TWO, _in_place), "changes its argument"),
         (several(TWO, empty), "still empty"),
     ],
@@ -543,16 +381,6 @@ WRONG = {
         (empty, "still empty"),
     ],
     "4.6": [
-        (_letters_overlapping, "one token only"),
-        (_letters_once, "not only the first"),
-        (_letters_from_the_right, "wrong end"),
-        (_letters_unordered, "xy is not yx"),
-        (lambda text, merges: _letters(text, merges[::-1]), "first merge comes first"),
-        (_letters_longest, "longest token"),
-        (_letters_again_and_again, "goes through the list again"),
-        (lambda text, merges: [1] * len(text), "Nothing is merged"),
-        (lambda text, merges: len(_letters(text, merges)), "how many tokens"),
-        (lambda text, merges: _letters(text, merges[-1:]), "one before has left"),
         (_letters_for_ever, "raised IndexError"),
         (lambda text, merges: text, "must return a number"),
         (lambda text, merges: merges.clear() or [2, 2, 1], "changes its argument"),
@@ -560,20 +388,7 @@ WRONG = {
         (empty, "still empty"),
     ],
     "4.7": [
-        (several(_wald, 390), "no width"),
-        (several(lambda k, n: _wilson(k, n, 1.6449), 390), "5 per cent on each side"),
-        (several(_wilson_not_squared, 390), "squared"),
-        (several(_wilson_around_the_share, 390), "towards one half"),
-        (several(_wilson_no_root, 390), "root is missing"),
-        (several(lambda k, n: [end * (1 + Z * Z / n) for end in _wilson(k, n)], 390), "divided by 1"),
-        (several(lambda k, n: _wilson(k, n)[::-1], 390), "lower end"),
-        (several(lambda k, n: [100 * end for end in _wilson(k, n)], 390), "not per cent"),
-        (several(lambda k, n: [n * end for end in _wilson(k, n)], 390), "divide by the trials"),
         (several(_clopper, 390), "expected"),
-        (several(lambda k, n: _wilson(k, n, 1.645), 390), "5 per cent on each side"),
-        (several(lambda k, n: [100 * end for end in _wilson(k, n, 1.96)], 390), "not per cent"),
-        (several(lambda k, n: [n * end for end in _wilson(k, n, 1.96)], 390), "divide by the trials"),
-        (several(lambda k, n: [end * (1 + 1.96**2 / n) for end in _wilson(k, n, 1.96)], 390), "divided by 1"),
         (several(_wilson, 100), "they overlap"),
         (several(_wilson, 380), "they overlap"),
         (several(_wilson, 400), "so are 390"),
@@ -582,16 +397,8 @@ WRONG = {
         (several(empty, 390), "still empty"),
     ],
     "4.8": [
-        (several("one more", _reach), "halves the step"),
-        (several("about four times as far", _reach), "finer steps"),
-        (several(..., _reach), "predict first"),
+        (several(..., _reach), "still empty: choose one of"),
         (several("twice", _reach), "must be one of"),
-        (several(TWICE, lambda b: _reach(b) + 1), "One too many"),
-        (several(TWICE, _reach_of_counts), "Did you round the count"),
-        (several(TWICE, _reach_of_the_ones), "near 1"),
-        (several(TWICE, _reach_exactly), "need not be whole"),
-        (several(TWICE, _reach_cut), "not cut"),
-        (several(TWICE, lambda b: 2**b), "2 to the bits"),
         (several(TWICE, lambda b: 188), "expected 5"),
         (several(TWICE, lambda b: {3: 5, 4: 13, 5: 23, 6: 50, 8: 188}[b]), r"reach\(7\) raised KeyError"),
         (several(TWICE, empty), "still empty"),

@@ -39,10 +39,6 @@ def _numpy_difference(x, y, lam):
     return a / a.sum(-1, keepdims=True) - lam * b / b.sum(-1, keepdims=True)
 
 
-def _of_maps(f):
-    return lambda x, y, *lam: f(x.softmax(-1), y.softmax(-1), *lam)
-
-
 def _in_place(x, y, lam):
     return x.exp_().div_(x.sum(-1, keepdim=True)) - lam * y.softmax(-1)
 
@@ -62,19 +58,7 @@ def _lam_by_loop(vectors, layer):
     return total
 
 
-def _started(f):
-    return lambda v, n: _lam(v, 1) - 0.2 + f(n)
-
-
-def _of_products(f):
-    return lambda v, n: f(*v.prod(1).sum(-1), 0.8 - 0.6 * math.exp(-0.3 * (n - 1)))
-
-
 # 6.4
-
-
-def _naive(x):
-    return x.exp() / (1 + x.exp().sum(-1, keepdim=True))
 
 
 def _off(x):
@@ -88,11 +72,6 @@ def _off_by_numpy(x):
     top = np.maximum(x.max(-1, keepdims=True), 0)
     e = np.exp(x - top)
     return e / (np.exp(-top) + e.sum(-1, keepdims=True))
-
-
-def _off_unshrunk(x):
-    e = (x - x.max(-1, keepdim=True).values).exp()
-    return e / (1 + e.sum(-1, keepdim=True))
 
 
 def _off_unclamped(x):
@@ -141,12 +120,6 @@ def _five(*places):
     return lambda row, answer: _counted(row, answer)[list(places)]
 
 
-def _counted_with(f):
-    return lambda row, answer: torch.stack(
-        [torch.as_tensor(x) for x in f(row, row[answer], torch.cat([row[:answer], row[answer + 1 :]]))]
-    )
-
-
 # 6.7
 
 
@@ -183,11 +156,6 @@ def _entmax_known(x, alpha):
     return ways[alpha](x.double()) if alpha in ways else _entmax(x, alpha)
 
 
-def _cut(x, alpha):
-    weights = ((alpha - 1) * x).relu() ** (1 / (alpha - 1))
-    return weights / weights.sum(-1, keepdim=True)
-
-
 # 6.8
 
 
@@ -222,10 +190,6 @@ def _head_in_numpy(*parts):
     return _head(*parts).float().numpy()
 
 
-def _other_head(**more):
-    return several(STAYS, lambda *x: _head(*x, **more))
-
-
 # 6.9
 
 
@@ -245,15 +209,6 @@ def _values(scores, baseline):
     return _holm(np.nan_to_num(_singles(scores, baseline), nan=1.0))
 
 
-def _hochberg(p):
-    order = np.argsort(p)[::-1]
-    found = torch.zeros(len(p), dtype=torch.float64)
-    found[order.tolist()] = torch.tensor(
-        np.minimum.accumulate(np.array(p)[order] * np.arange(1, len(p) + 1)).clip(max=1)
-    )
-    return found
-
-
 def _values_by_hand(scores, baseline):
     gaps = (scores - baseline).double().numpy()
     n = gaps.shape[1]
@@ -267,11 +222,6 @@ def _values_by_hand(scores, baseline):
 
 def _values_as_list(scores, baseline):
     return [float(p) for p in _values(scores, baseline)]
-
-
-def _unordered(scores, baseline):
-    p = np.array(_singles(scores, baseline))
-    return (p * (len(p) - p.argsort().argsort())).clip(max=1)
 
 
 # 6.10
@@ -324,171 +274,47 @@ def _entry(weigh, name="mine", prediction="not told apart", seeds=1):
 
 WRONG = {
     "6.1": [
-        (several(lambda x, y, lam: (x - lam * y).softmax(-1), _largest), "softmax of the difference"),
-        (several(lambda x, y, lam: x.softmax(-1) - (lam * y).softmax(-1), _largest), "not inside"),
-        (several(_of_maps(lambda a, b, lam: (1 - lam) * a - lam * b), _largest), "takes nothing of it"),
-        (several(_of_maps(lambda a, b, lam: lam * a - b), _largest), "second map"),
-        (several(_of_maps(lambda a, b, lam: a - b), _largest), "λ is missing"),
-        (several(_of_maps(lambda a, b, lam: b - lam * a), _largest), "exchanged"),
-        (several(_of_maps(lambda a, b, lam: a + lam * b), _largest), "not added"),
-        (several(_of_maps(lambda a, b, lam: (a - lam * b).clamp(min=0)), _largest), "may be negative"),
-        (several(_of_maps(lambda a, b, lam: (a - lam * b) / (1 - lam)), _largest), "1 - λ, and stays"),
-        (several(lambda x, y, lam: x.softmax(0) - lam * y.softmax(0), _largest), "last axis"),
-        (several(lambda x, y, lam: x - lam * y, _largest), "These are logits"),
         (several(_in_place, _largest), "changes its argument"),
         (several(lambda x, y, lam: _difference(x, y, lam).sum(-1), _largest), "wrong shape"),
         (several(empty, _largest), "difference is still empty"),
         (several(_difference, empty), "largest is still empty"),
-        (several(_difference, _of_maps(lambda a, b: (a / b).max())), "falls first"),
-        (several(_difference, lambda x, y: (x / y).min()), "not the logits"),
-        (several(_difference, _of_maps(lambda a, b: a.min() / b.min())), "key by key"),
-        (several(_difference, _of_maps(lambda a, b: a[b.argmax()] / b.max())), "largest second weight"),
-        (several(_difference, lambda x, y: math.exp((x - y).min())), "sums under"),
-        (several(_difference, _of_maps(lambda a, b: (a / b).argmin())), "That is the key"),
-        (several(_difference, _of_maps(lambda a, b: (b / a).min())), "Upside down"),
     ],
     "6.2": [
-        (_started(lambda n: 0.8 - 0.6 * math.exp(-0.3 * n)), "count from 1"),
-        (_started(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2))), "one layer down"),
-        (_started(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1))), "exponent is negative"),
-        (_started(lambda n: 0.8 - math.exp(-0.3 * (n - 1))), "0.6 is missing"),
-        (_started(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1))), "0.8 and 0.6 are exchanged"),
-        (_started(lambda n: 0.2 + 0.6 * math.exp(-0.3 * (n - 1))), "scale of a head"),
-        (_started(lambda n: 0), "lambda_init is missing"),
-        (_of_products(lambda a, b, i: i), "vectors are missing"),
-        (_of_products(lambda a, b, i: a.exp() + b.exp() + i), "is subtracted"),
-        (_of_products(lambda a, b, i: b.exp() - a.exp() + i), "map 1 comes first"),
-        (_of_products(lambda a, b, i: a - b + i), "exponentials are missing"),
-        (_of_products(lambda a, b, i: (a - b).exp() + i), "Two exponentials"),
-        (lambda v, n: _lam(v.transpose(0, 1), n), "different maps"),
-        (lambda v, n: _lam(v / v.shape[-1] ** 0.25, n), "belongs to the logits"),
         (lambda v, n: v.prod(1).exp() + n, "wrong shape"),
         (empty, "still empty"),
     ],
     "6.3": [
-        (several("a part of it goes", lambda c, lam: 0), "other part add"),
-        (several("it grows", lambda c, lam: 0), "60 degrees apart"),
-        (several(..., lambda c, lam: 0), "predict first"),
+        (several(..., lambda c, lam: 0), "still empty: choose one of"),
         (several("nothing", lambda c, lam: 0), "must be one of"),
-        (several(STAYS, lambda c, lam: 1 - lam), "cosine of 1"),
-        (several(STAYS, lambda c, lam: 1 - lam * c), "brings the rest"),
-        (several(STAYS, lambda c, lam: 1 + lam**2 - 2 * lam * c), "take the root"),
-        (several(STAYS, lambda c, lam: (1 + lam**2 + 2 * lam * c) ** 0.5), "The sign"),
-        (several(STAYS, lambda c, lam: (1 - c**2) ** 0.5), "best λ"),
-        (several(STAYS, lambda c, lam: (1 + lam**2) ** 0.5), "cosine is missing"),
-        (several(STAYS, lambda c, lam: (1 + lam**2 - lam * c) ** 0.5), "factor 2"),
-        (several(STAYS, lambda c, lam: (1 + lam - 2 * lam * c) ** 0.5), "λ is squared"),
         (several(STAYS, lambda c, lam: c), "expected"),
         (several(STAYS, empty), "still empty"),
     ],
     "6.4": [
-        (_naive, r"exp\(1000\) is infinite"),
-        (_off_unshrunk, "has to shrink"),
-        (lambda x: _naive(x.clamp(max=50)), "cut off no longer says"),
-        (lambda x: _naive(x).nan_to_num(1), "1 is a guess"),
-        (lambda x: _naive(x).nan_to_num(0), "0 is a guess"),
-        (lambda x: x.softmax(-1), "That is softmax"),
-        (lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True), "not one for each key"),
-        (lambda x: functional.pad(x, (1, 0)).softmax(-1), "one weight too many"),
-        (lambda x: functional.pad(x, (1, 0)).softmax(-1)[..., :-1], "cut off a key"),
-        (lambda x: functional.pad(x, (1, 0), value=1.0).softmax(-1)[..., 1:], "yours is 1"),
-        (lambda x: x.exp() / (1 + x.exp().sum()), "each row has its own"),
-        (attention.softpick, "softpick"),
-        (lambda x: x.sigmoid(), "sigmoid"),
         (lambda x: _off(x).sum(-1), "wrong shape"),
         (lambda x: _off(x[:, None]), "expected|shape|raised"),
         (empty, "still empty"),
     ],
     "6.5": [
-        (lambda g, n, w: (math.log(n - 1) + math.log(w / (1 - w))) / g, "brings ln n along"),
-        (lambda g, n, w: (math.log(n) + math.log(w / (1 - w))) / (g * math.log(n)), "n - 1 rivals"),
-        (lambda g, n, w: _scale(g, n, w) * math.log(n) / math.log(n - 1), "with all n keys"),
-        (lambda g, n, w: _scale(g, n, w) * g**2, "divide by it"),
-        (lambda g, n, w: _scale(g, n, w) * g, "gap is missing"),
-        (lambda g, n, w: _scale(g, n, 0.5), "one half"),
-        (lambda g, n, w: (math.log(n - 1) + math.log(w)) / (g * math.log(n)), "not the weight"),
-        (lambda g, n, w: _scale(g, n, 1 - w), "upside down"),
-        (lambda g, n, w: 1 / g, "limit for n"),
-        (lambda g, n, w: (math.log(n - 1) + math.log(w / (1 - w))) / (g * math.log2(n)), "natural logarithm"),
-        (lambda g, n, w: math.log(w / (1 - w)) / (g * math.log(n)), "rivals are missing"),
         (lambda g, n, w: 1.0, "expected"),
         (empty, "still empty"),
     ],
     "6.6": [
-        (several("less than a half", _counted), "with its signs"),
-        (several("from a half to 1", _counted), "divided by its sum, with signs"),
-        (several(..., _counted), "predict first"),
+        (several(..., _counted), "still empty: choose one of"),
         (several("1.75", _counted), "must be one of"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (r.sum(), *_counted_short(torch.cat([a[None], n]), 0)[1:]))), "λ is 1 minus the sum"),
-        (several(ABOVE, _five(0, 3, 4, 3, 4)), "first pair of shares"),
-        (several(ABOVE, _five(0, 1, 2, 1, 2)), "second pair of shares"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (*_counted(torch.cat([a[None], n]), 0)[:4], n.sum().abs() / r.abs().sum()))), "yours cancel before"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (*_counted(torch.cat([a[None], n]), 0)[:4], n.sum() / r.abs().sum()))), "noise has no sign"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))), "Shares are missing"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a / r.sum(), 1.0, a.abs() / r.abs().sum(), 1.0))), "holds the answer, too"),
-        (several(ABOVE, _counted_with(lambda r, a, n: (1 - r.sum(), a / r.sum(), n.sum() / r.sum(), a.abs() / r.sum(), n.abs().sum() / r.sum()))), "by the sum of sizes, not"),
-        (several(ABOVE, _five(0, 2, 1, 4, 3)), "noise first"),
-        (several(ABOVE, _five(0, 3, 4, 1, 2)), "then with signs, then by size"),
         (several(ABOVE, _five(0, 1, 2)), "wrong shape"),
         (several(ABOVE, empty), "still empty"),
     ],
     "6.7": [
-        (lambda x, alpha: x.softmax(-1), "That is softmax"),
-        (lambda x, alpha: _threshold((alpha - 1) * x, 1), "power 1 / .* is missing"),
-        (lambda x, alpha: _threshold((alpha - 1) * x, alpha - 1), "upside down"),
-        (lambda x, alpha: _threshold(x, 1 / (alpha - 1)), "factor α - 1"),
-        (_cut, "cut at 0 and divided"),
-        (lambda x, alpha: _threshold((alpha - 1) * x, 1 / (alpha - 1), astray=True), "wrong way"),
-        (lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).clamp(min=0), "from all keys"),
-        (lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x), "one number for each row"),
-        (lambda x, alpha: attention.sparsemax(x), "sparsemax at every"),
-        (lambda x, alpha: attention.entmax15(x), "1.5 at every"),
-        (lambda x, alpha: functional.one_hot(x.argmax(-1), x.shape[-1]), "largest key alone"),
         (lambda x, alpha: _threshold((alpha - 1) * x, 1 / (alpha - 1), rounds=4), "expected"),
         (lambda x, alpha: x[9, 9], "raised"),
         (empty, "still empty"),
     ],
     "6.8": [
-        (several("it is halved", _head), "Before the norm it is"),
-        (several("it changes its sign", _head), "stays above 0"),
-        (several(..., _head), "predict first"),
+        (several(..., _head), "still empty: choose one of"),
         (several("it grows", _head), "must be one of"),
-        (several(STAYS, lambda *x: _head(*x[:6], x[5])), "yours is 1 - λ"),
-        (several(STAYS, lambda *x: _head(*x[:6], 0.0)), "factor 1 - lambda_init is missing"),
-        (several(STAYS, lambda *x: _head(*x[:6], 1 - x[6])), "not lambda_init"),
-        (_other_head(norm=lambda x, s: (1 - s) * x), "norm is missing"),
-        (_other_head(norm=lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:])), "LayerNorm"),
-        (_other_head(norm=lambda x, s: (1 - s) * x / x.norm(dim=-1, keepdim=True)), "their number"),
-        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt()), "its own norm"),
-        (_other_head(eps=0.0), "beside the mean"),
-        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-5)), "behind the root"),
-        (_other_head(norm=lambda x, s: (1 - s) * x / (x.square().mean(0) + 1e-5).sqrt()), "over the tokens"),
-        (_other_head(causal="after"), "mask belongs before"),
-        (_other_head(causal="zero"), "minus infinity"),
-        (several(STAYS, lambda *x: _head(*x, scale=1 / x[0].shape[-1])), "not by d"),
-        (_other_head(causal=False), "looks ahead"),
-        (_other_head(scale=1.0), "root of d"),
-        (several(STAYS, lambda *x: _head(*x, scale=x[4].shape[-1] ** -0.5)), "not of the values"),
-        (several(STAYS, lambda *x: _head(*x[:5], -x[5], x[6])), "is subtracted"),
-        (several(STAYS, lambda *x: _head(*x[:5], 1.0, x[6])), "λ is missing"),
-        (several(STAYS, lambda q1, k1, q2, k2, v, lam, s: (1 - s) * (_head(q1, k1, q1, k1, v, 0, 0) - lam * _head(q2, k2, q2, k2, v, 0, 0))), "after the difference"),
         (several(STAYS, empty), "still empty"),
     ],
     "6.9": [
-        (lambda x, y: _holm([stats.ttest_ind(row.tolist(), y.tolist()).pvalue for row in x]), "paired by their seeds"),
-        (lambda x, y: _holm([stats.ttest_ind(row.tolist(), y.tolist(), equal_var=False).pvalue for row in x]), "Welch"),
-        (lambda x, y: _hochberg(_singles(x, y)), "Hochberg"),
-        (lambda x, y: _holm(_singles(x, y), less=1), "not by m - 1"),
-        (lambda x, y: _holm(np.nan_to_num(_singles(x, y), nan=0.0)), "not 0, the smallest"),
-        (lambda x, y: torch.where((x == y).all(1), math.nan, _values(x, y)), "0 divided by 0 says nothing, and its p value is 1."),
-        (_singles, "correction is missing"),
-        (lambda x, y: (len(x) * torch.tensor(_singles(x, y))).clamp(max=1), "Bonferroni"),
-        (_unordered, "None is below"),
-        (lambda x, y: _values(x, y).sort().values, "not sorted"),
-        (lambda x, y: _holm([stats.ttest_rel(row.tolist(), y.tolist(), alternative="greater").pvalue for row in x]), "Two-sided"),
-        (lambda x, y: _holm([2 * stats.norm.sf(abs(float(stats.ttest_rel(row.tolist(), y.tolist()).statistic))) for row in x]), "normal curve"),
-        (lambda x, y: stats.false_discovery_control(_singles(x, y)), "Benjamini"),
-        (lambda x, y: _holm([stats.wilcoxon(row.tolist(), y.tolist()).pvalue for row in x]), "Wilcoxon"),
         (lambda x, y: _values(x, y)[0], "wrong shape"),
         (lambda x, y: torch.ones(len(x)), "expected"),
         (empty, "still empty"),

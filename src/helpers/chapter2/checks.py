@@ -4,17 +4,17 @@ import itertools
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from helpers import attention, checks, show
+from helpers import attention, checks, data, models, probe, show
 from helpers.attention import causal_mask
 from helpers.chapter2 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, exercise, normal, run
+from helpers.checks import Case, Right, Wrong, compare, exercise, normal, run
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -33,80 +33,82 @@ def _cases(*texts: str) -> list[Case]:
 def mask(answer: Any) -> Right:
     """Which tokens each token may see."""
     given = _cases("1", "2", "3", "6")
-    traps = [
-        Trap("You hide each token from itself: the first one would see nothing.", lambda n: torch.ones(n, n).tril(-1)),
-        Trap(
-            "It is transposed: row j is the token that looks, column i the one looked at.",
-            lambda n: torch.ones(n, n).triu(),
-        ),
-        Trap("Nothing is hidden: no token may see a later one.", lambda n: torch.ones(n, n)),
-        Trap("Each token sees itself alone: it may see all earlier ones, too.", torch.eye),
-        Trap("That is what is added to the logits. Asked is the mask: true where a token is seen.", _additive),
-        Trap(
-            "It is the other way round: true where a token is hidden, as torch.nn.MultiheadAttention has it.",
-            lambda n: torch.ones(n, n).triu(1),
-        ),
-    ]
+    mistakes = """
+        torch.ones(n, n).tril(-1) :: You hide each token from itself: the first one would see nothing.
+        torch.ones(n, n).triu() :: It is transposed: row j is the token that looks, column i the one looked at.
+        torch.ones(n, n) :: Nothing is hidden: no token may see a later one.
+        torch.eye(n) :: Each token sees itself alone: it may see all earlier ones, too.
+        torch.zeros(n, n).masked_fill(~causal_mask(n), -math.inf) :: That is what is added to the logits. Asked is the mask: true where a token is seen.
+        torch.ones(n, n).triu(1) :: It is the other way round: true where a token is hidden, as torch.nn.MultiheadAttention has it.
+        torch.zeros(n, n).masked_fill(~causal_mask(n), -1e9) :: That is what is added to the logits. Asked is the mask: true where a token is seen.
+        torch.ones(n, n).triu(1) * -1e9 :: That is what is added to the logits. Asked is the mask: true where a token is seen.
+        torch.arange(n)[:, None] - torch.arange(n) :: Those are distances: a token is seen where the distance is 0 or more.
+        torch.ones(n, n).tril(1) :: Each token sees the next one, too: `tril(1)` goes one diagonal too far.
+    """
 
     def drawn() -> HTML:
         ax, finding = figures.graph(attention.uniform(causal_mask(10)))
         return show(ax, alt=finding, caption="Your mask, shared out equally.")
 
-    return compare("mask", answer, lambda n: causal_mask(n).double(), given, traps, picture=drawn)
-
-
-def _additive(n: int) -> Tensor:
-    return torch.zeros(n, n).masked_fill(~causal_mask(n), -math.inf)
+    return compare(globals(), "mask(n)", answer, lambda n: causal_mask(n).double(), given, mistakes, picture=drawn)
 
 
 @exercise("2.2", "Share it out")
 def share(answer: Any) -> Right:
     """Uniform attention from a mask."""
     given = _cases("attention.causal_mask(4)", "attention.window_mask(6, 3)", "attention.prefix_mask(5, 2)")
-    traps = [
-        Trap(
-            "You divided by the number of tokens: divide each row by the number that it sees.",
-            lambda m: m.double() / len(m),
-        ),
-        Trap(
-            "You made the columns sum to one: each row shares out its attention.",
-            lambda m: m.double() / m.double().sum(0),
-        ),
-        Trap(
-            "The counts lie along the columns: `sum(1, keepdim=True)` keeps them as a column, one for each row.",
-            lambda m: m.double() / m.double().sum(1),
-        ),
-        Trap("The softmax of zeros and ones gives hidden tokens a share, too.", lambda m: m.double().softmax(-1)),
-        Trap("That is the mask: the rows must sum to one.", lambda m: m.double()),
-    ]
-    return compare("share", answer, attention.uniform, given, traps)
+    mistakes = """
+        mask.double() / len(mask) :: You divided by the number of tokens: divide each row by the number that it sees.
+        mask.double() / mask.double().sum(0) :: You made the columns sum to one: each row shares out its attention.
+        mask.double() / mask.double().sum(1) :: The counts lie along the columns: `sum(1, keepdim=True)` keeps them as a column, one for each row.
+        mask.double().softmax(-1) :: The softmax of zeros and ones gives hidden tokens a share, too.
+        mask.double() :: That is the mask: the rows must sum to one.
+        torch.nn.functional.normalize(mask.double(), dim=-1) :: You divided by the length of the row, not by its sum: `normalize` takes the square root of a sum of squares, unless p=1.
+        mask.double() / mask.sum() :: You divided by all that is seen in the mask: divide each row by what it sees.
+        mask.double().softmax(0) :: The softmax of zeros and ones gives hidden tokens a share, too, and yours goes down the columns.
+    """
+    return compare(globals(), "share(mask)", answer, attention.uniform, given, mistakes)
 
 
-@exercise("2.3", "A window, in the limit")
-def half(prediction: Any, answer: Any) -> Right:
-    """How much slower a window is, and how many layers it takes until the first token has half."""
-    reasons = {
-        "about as many": "Each layer can look back three tokens, not thirty-one. How long until the first is in reach at all?",
-        "about four times as many": "Predicted: 21 layers against 5. The first token must come within reach, then grow.",
-        "more than twenty times as many": "It must come within reach first, ten layers or so. After that it grows with "
-        "every layer. Compute it.",
-    }
-    choice("prediction", prediction, reasons, "about four times as many")
-    traps = [
-        Trap("One layer too many: count the first layer as 1.", lambda n, w: _half(n, w) + 1),
-        Trap("One layer too few: count the first layer as 1.", lambda n, w: _half(n, w) - 1),
-        Trap("That is the full causal mask: the width plays no part in it.", lambda n, w: _half(n, n)),
-        Trap("Your window is one too wide: the token itself is one of its tokens.", lambda n, w: _half(n, w + 1)),
-        Trap("That is when the first token is first heard at all.", lambda n, w: -(-(n - 1) // (w - 1))),
-        Trap("You stop when it has more than half: at least half is enough.", _half_above),
-    ]
+WINDOW = "The first token must come within reach, then grow: the window sets the speed, not the end."
+
+
+@exercise(
+    "2.3",
+    "A window, in the limit",
+    guesses={
+        "about as many": f"Each layer looks back three tokens, not thirty-one. {WINDOW}",
+        "about four times as many": WINDOW,
+        "more than twenty times as many": f"Once within reach, it grows with every layer. {WINDOW}",
+    },
+    true="about four times as many",
+)
+def half(answer: Any) -> Right:
+    """How many layers it takes until the first token has half, with a window and without."""
+    mistakes = """
+        right(n, width) + 1 :: One layer too many: count the first layer as 1.
+        right(n, width) - 1 :: One layer too few: count the first layer as 1.
+        right(n, n) :: That is the full causal mask: the width plays no part in it.
+        right(n, width + 1) :: Your window is one too wide: the token itself is one of its tokens.
+        -(-(n - 1) // (width - 1)) :: That is when the first token is first heard at all.
+        _half_above(n, width) :: You stop when it has more than half: at least half is enough.
+        _half(n, width, residual=0.5) :: There is no residual here: yours keeps half of each token's own state.
+        _half(n, width, 0.9) :: Half of the state is asked for, 0.5.
+        _half(n, width, 0.25) :: Half of the state is asked for, 0.5.
+        -(-n // width) :: Layers reach width - 1 places back, and in reach is not half.
+        n // width :: Layers reach width - 1 places back, and in reach is not half.
+    """
     given = _cases("8, 8", "8, 3", "16, 4", "32, 4", "12, 2", "2, 2")
-    compare("half", answer, _half, given, traps)
-    return Right(f"{reasons[prediction]} The window sets the speed, not the end.")
+    compare(globals(), "half(n, width)", answer, _half, given, mistakes)
+    full, narrow = (int(run(f"half(32, {w})", answer, 32, w)) for w in (32, 4))
+    return Right(
+        f"your function gives half(32, 32) = {full} and half(32, 4) = {narrow}: {narrow / full:.1f} times as many."
+    )
 
 
-def _half(n: int, width: int, enough: float = 0.5) -> int:
+def _half(n: int, width: int, enough: float = 0.5, residual: float = 0.0) -> int:
     matrix = attention.uniform(attention.window_mask(n, width))
+    matrix = (1 - residual) * matrix + residual * torch.eye(n)
     row = matrix[-1]
     for layers in itertools.count(1):
         if row[0] >= enough:
@@ -119,15 +121,59 @@ def _half_above(n: int, width: int) -> int:
     return _half(n, width, math.nextafter(0.5, 1))
 
 
-@exercise("2.4", "Predict: a second first token")
-def second(prediction: Any) -> Right:
-    """How much attention the model's special first token gets when it stands in the middle, too."""
-    reasons = {
-        "as much as the first": "Whatever comes first becomes a sink. What tells this one that it is first?",
-        "about half as much": "It has the same embedding, but it sees tokens before it. Does its state grow?",
+COPIED = 64  # where the special first token stands a second time
+
+
+@exercise(
+    "2.4",
+    "A second first token",
+    guesses={
+        "as much as the first": "Whatever comes first becomes a sink; nothing tells the copy that it is first.",
+        "about half as much": "It has the same embedding, but it sees tokens before it, and its state does not grow.",
         "hardly any": "A sink is made by the place, not by the token: only the first sees itself alone.",
-    }
-    return choice("prediction", prediction, reasons, "hardly any")
+    },
+    true="hardly any",
+)
+def received(answer: Any) -> Right:
+    """How much attention later tokens give to one: on random maps, then the model's first token and its copy."""
+    mistakes = """
+        attention[..., place:, place].mean() :: The token's own row is in your mean: only the tokens after it count.
+        attention[..., place].mean() :: The rows before the token are in your mean, which cannot see it: begin behind the place.
+        attention[..., place + 1 :, place].sum() :: That is a sum: take the mean over layers, heads and later tokens.
+        attention[..., place + 1 :, place].sum(-1).mean() :: You added up over the later tokens: take their mean.
+        attention[..., place, :].mean() :: You took the token's row: that is what it looks at. Asked is who looks at it.
+        attention[..., place, place + 1 :].mean() :: You took the token's row: that is what it looks at. Asked is who looks at it.
+        attention[..., place + 1, place].mean() :: That is the next token alone: all later ones count.
+        attention[..., -1, place].mean() :: That is the last token alone: all later ones count.
+        attention[..., place + 1 :, place].max() :: That is the largest share: take the mean.
+        attention[-1, ..., place + 1 :, place].mean() :: That is the last layer alone.
+        attention[:, 0, place + 1 :, place].mean() :: That is the first head alone.
+    """
+    given = _cases(
+        "checks.random_attention(2, 3, 6, 6, seed=0), 0",
+        "checks.random_attention(2, 3, 6, 6, seed=1), 3",
+        "checks.random_attention(4, 2, 9, 9, seed=2), 1",
+    )
+    compare(globals(), "received(attention, place)", answer, _received, given, mistakes)
+    maps, name = _with_a_copy()
+    first, copied, beside = (float(run("received", answer, maps, place)) for place in (0, COPIED, COPIED - 1))
+    return Right(
+        f"in {name} your function gives the first token {first:.0%} of the attention of later ones, its copy at place {COPIED} "
+        f"{copied:.1%}, and the word before that {beside:.1%}."
+    )
+
+
+def _received(attention: Tensor, place: int) -> Tensor:
+    return attention[..., place + 1 :, place].mean()
+
+
+@cache
+def _with_a_copy() -> tuple[Tensor, str]:
+    """The embedded model's maps on 128 tokens of prose, with its special first token in the middle, too; its name."""
+    model = models.default()
+    tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
+    tokens[COPIED] = tokens[0]
+    return probe.attention_maps(model, tokens), model.name
 
 
 @exercise("2.5", "Influence through the layers")
@@ -139,38 +185,32 @@ def influence(answer: Any) -> Right:
         "checks.random_attention(2, 5, 5, seed=1), 0.5",
         "checks.random_attention(4, 5, 5, seed=2), 0.8",
     )
-    traps = [
-        Trap(
-            "The order is reversed: the first layer is applied first, so it stands on the right.",
-            lambda a, r: attention.influence(a.flip(0), r),
-        ),
-        Trap(
-            "You swapped the shares: `residual` is that of the own state.", lambda a, r: attention.influence(a, 1 - r)
-        ),
-        Trap("You left the residual out.", lambda a, r: attention.influence(a)),
-        Trap(
-            "That is (A + I) / 2, the rollout of the literature: here the residual's share is an argument.",
-            lambda a, r: attention.influence(a, 0.5),
-        ),
-        Trap(
-            "It is transposed: row j holds the influence of all tokens on token j.",
-            lambda a, r: attention.influence(a, r).T,
-        ),
-        Trap("You added residual times I without taking as much from A: the rows must sum to one.", _added),
-        Trap(
-            "You added the residual once, at the end: every layer has it.",
-            lambda a, r: (1 - r) * attention.influence(a) + r * torch.eye(len(a[0])),
-        ),
-        Trap("You added the layers up: what one layer mixes, the next one mixes again.", lambda a, r: a.mean(0)),
-        Trap("`*` multiplies entry by entry: matrices are multiplied with `@`.", _entrywise),
-    ]
-    return compare("influence", answer, lambda a, r: attention.influence(a, r), given, traps)
+    mistakes = """
+        attention.influence(attentions.flip(0), residual) :: The order is reversed: the first layer is applied first, so it stands on the right.
+        attention.influence(attentions, 1 - residual) :: You swapped the shares: `residual` is that of the own state.
+        attention.influence(attentions) :: You left the residual out.
+        attention.influence(attentions, 0.5) :: That is (A + I) / 2, the rollout of the literature: here the residual's share is an argument.
+        attention.influence(attentions, residual).T :: It is transposed: row j holds the influence of all tokens on token j.
+        _layers(attentions, residual, lambda a, i, r: a + r * i) :: You added residual times I without taking as much from A: the rows must sum to one.
+        (1 - residual) * attention.influence(attentions) + residual * torch.eye(len(attentions[0])) :: You added the residual once, at the end: every layer has it.
+        attentions.mean(0) :: You added the layers up: what one layer mixes, the next one mixes again.
+        _entrywise(attentions, residual) :: `*` multiplies entry by entry: matrices are multiplied with `@`.
+        _layers(attentions, residual, lambda a, i, r: (1 - r) * a + r) :: You added r to every entry: the residual is r times the identity.
+        _layers(attentions, residual, lambda a, i, r: (1 - r) * a) :: The residual itself is missing: add r times the identity.
+        _layers(attentions, residual, lambda a, i, r: a + i) :: You added A and I with full weight: the shares are 1 - r and r.
+        right(attentions[1:], residual) :: You left the first layer out.
+        right(attentions[:-1], residual) :: You left the last layer out.
+        (1 - residual) * attentions.sum(0) + residual * len(attentions) * torch.eye(len(attentions[0])) :: You added the layers up: what one layer mixes, the next one mixes again.
+    """
+    return compare(
+        globals(), "influence(attentions, residual)", answer, lambda a, r: attention.influence(a, r), given, mistakes
+    )
 
 
-def _added(attentions: Tensor, residual: float) -> Tensor:
-    product = torch.eye(len(attentions[0]), dtype=torch.float64)
+def _layers(attentions: Tensor, residual: float, layer: Callable) -> Tensor:
+    product = identity = torch.eye(len(attentions[0]), dtype=torch.float64)
     for matrix in attentions:
-        product = (matrix.double() + residual * torch.eye(len(matrix))) @ product
+        product = layer(matrix.double(), identity, residual) @ product
     return product
 
 
@@ -185,38 +225,19 @@ def _entrywise(attentions: Tensor, residual: float) -> Tensor:
 def paths(answer: Any) -> Right:
     """Paths into the last token, by where they start."""
     given = _cases("5, 1", "5, 2", "5, 3", "1, 4", "20, 6", "100, 12")
-    traps = [
-        Trap(
-            "One step too many: a path of L steps has L - 1 free stops, since it must end at the last token.",
-            lambda n, k: _binomials(n, k + 1),
-        ),
-        Trap(
-            "One step too few: with one step there is one path from each token.",
-            lambda n, k: _binomials(n, max(k - 1, 1)),
-        ),
-        Trap(
-            "You do not let a path stay: a token sees itself, too.",
-            lambda n, k: [math.comb(n - 2 - j, k - 1) if j < n - 1 else 0 for j in range(n)],
-        ),
-        Trap(
-            "Your stops all differ: a path may stay for several steps.",
-            lambda n, k: [math.comb(n - 1 - j, k - 1) for j in range(n)],
-        ),
-        Trap(
-            "One too many: from token i (from 0) there are n - 1 - i steps forward to the last.",
-            lambda n, k: [math.comb(n - j + k - 1, k - 1) for j in range(n)],
-        ),
-        Trap(
-            "It is in the wrong order: the first entry is for the first token, which has most.",
-            lambda n, k: _binomials(n, k)[::-1],
-        ),
-        Trap("You count stops in any order: a step never leads to an earlier token.", lambda n, k: [n ** (k - 1)] * n),
-    ]
-    return compare("paths", answer, attention.path_count, given, traps)
-
-
-def _binomials(n: int, layers: int) -> list[int]:
-    return attention.path_count(n, layers)
+    mistakes = """
+        right(n, layers + 1) :: One step too many: a path of L steps has L - 1 free stops, since it must end at the last token.
+        right(n, max(layers - 1, 1)) :: One step too few: with one step there is one path from each token.
+        [math.comb(n - 2 - j, layers - 1) if j < n - 1 else 0 for j in range(n)] :: You do not let a path stay: a token sees itself, too.
+        [math.comb(n - 1 - j, layers - 1) for j in range(n)] :: Your stops all differ: a path may stay for several steps.
+        [math.comb(n - j + layers - 1, layers - 1) for j in range(n)] :: One too many: from token i (from 0) there are n - 1 - i steps forward to the last.
+        right(n, layers)[::-1] :: It is in the wrong order: the first entry is for the first token, which has most.
+        [n ** (layers - 1)] * n :: You count stops in any order: a step never leads to an earlier token.
+        [math.comb(n - 1, layers - 1)] * n :: Your entries are all alike: a path has fewer ways the nearer it starts.
+        [layers ** (n - 1 - j) for j in range(n)] :: A power of the layers counts each step by itself: count the free stops, in order, with a binomial.
+        [max(n - 1 - j, 1) ** (layers - 1) for j in range(n)] :: Free stops must not go back: they are in order, with repetition.
+    """
+    return compare(globals(), "paths(n, layers)", answer, attention.path_count, given, mistakes)
 
 
 @exercise("2.7", "A sink score without the trap")
@@ -229,32 +250,28 @@ def sink_score(answer: Any) -> Right:
         "checks.random_attention(6, 6, seed=0)",
         "attention.sink(64, 1.0)",
     )
-    traps = [
-        Trap("That is the plain score: uniform attention must get 0.", attention.sink_score),
-        Trap(
-            "Divide by what is possible above uniform attention, so that 1 is the most.",
-            lambda a: attention.sink_score(a) - _flat(len(a)),
-        ),
-        Trap(
-            "You took 1/n for the score of uniform attention: early rows see fewer tokens and give the first one more.",
-            lambda a: (attention.sink_score(a) - 1 / len(a)) / (1 - 1 / len(a)),
-        ),
-        Trap(
-            "You took the row: that is what the first token looks at. Asked is who looks at it.",
-            lambda a: (a[0].mean() - _flat(len(a))) / (1 - _flat(len(a))),
-        ),
-        Trap("That is the ratio to uniform attention, which has no upper end.", lambda a: _plain(a) / _flat(len(a))),
-        Trap(
-            "You used the last row alone: the score is the mean over all rows.",
-            lambda a: (a[-1, 0] - 1 / len(a)) / (1 - 1 / len(a)),
-        ),
-    ]
+    mistakes = """
+        attention.sink_score(matrix) :: That is the plain score: uniform attention must get 0.
+        attention.sink_score(matrix) - _flat(len(matrix)) :: Divide by what is possible above uniform attention, so that 1 is the most.
+        (attention.sink_score(matrix) - 1 / len(matrix)) / (1 - 1 / len(matrix)) :: You took 1/n for the score of uniform attention: early rows see fewer tokens and give the first one more.
+        (matrix[0].mean() - _flat(len(matrix))) / (1 - _flat(len(matrix))) :: You took the row: that is what the first token looks at. Asked is who looks at it.
+        attention.sink_score(matrix) / _flat(len(matrix)) :: That is the ratio to uniform attention, which has no upper end.
+        (matrix[-1, 0] - 1 / len(matrix)) / (1 - 1 / len(matrix)) :: You used the last row alone: the score is the mean over all rows.
+        (attention.sink_score(matrix) - _flat(len(matrix))) / _flat(len(matrix)) :: You divided by the uniform score: divide by what is possible above it, 1 less that score.
+        right(matrix).clamp(min=0) :: You cut off what is below 0: less than uniform attention is negative.
+        matrix[:, 0].sum() :: That is a sum over the rows: the score is their mean, set against uniform attention.
+        (matrix[:, -1].mean() - _flat(len(matrix))) / (1 - _flat(len(matrix))) :: That is the last column: asked is the first token.
+        (matrix[1:, 0].mean() - _flat(len(matrix))) / (1 - _flat(len(matrix))) :: You left the first row out of the mean, and not out of the uniform score.
+        (attention.sink_score(matrix) - _flat(len(matrix))) * (1 - _flat(len(matrix))) :: Divide by what is possible above uniform attention; you multiplied.
+        attention.sink_score(matrix) * (1 - _flat(len(matrix))) :: Take the uniform score off, and divide by what is left above it.
+        attention.sink_score(matrix) / (1 - _flat(len(matrix))) :: The uniform score is to be taken off first.
+    """
 
     def drawn() -> HTML:
         ax, finding = figures.trap(lambda matrix: float(run("sink_score", answer, matrix)))
         return show(ax, alt=finding, caption="The plain score and yours, of uniform attention and of a sink.")
 
-    return compare("sink_score", answer, _above_uniform, given, traps, picture=drawn)
+    return compare(globals(), "sink_score(matrix)", answer, _above_uniform, given, mistakes, picture=drawn)
 
 
 def _plain(matrix: Tensor) -> Tensor:
@@ -273,25 +290,22 @@ def _above_uniform(matrix: Tensor) -> Tensor:
 def peak(answer: Any) -> Right:
     """The distance of the largest influence under a decay mask, as a whole number."""
     given = _cases("12, 0.1", "12, 0.5", "12, 1.0", "32, 1.0", "1, 5.0", "100, 0.05")
-    traps = [
-        Trap("You rounded to the nearest: ask when the next step still gains.", lambda t, m: round(t / math.expm1(m))),
-        Trap(
-            "You rounded up: at the next whole number the weight is smaller already.",
-            lambda t, m: math.ceil(t / math.expm1(m)),
-        ),
-        Trap("e^c - 1 is close to c for a small rate only.", lambda t, m: math.floor(t / m)),
-        Trap("That is not rounded: distances are whole numbers.", lambda t, m: t / math.expm1(m)),
-        Trap(
-            "You left out the paths: e^(-c x) alone is largest at distance 0, the number of paths grows with x.",
-            lambda t, m: 0,
-        ),
-        Trap("You divided by e^c: subtract 1 first.", lambda t, m: math.floor(t / math.exp(m))),
-        Trap(
-            "You counted one layer less: t is the number that stands in the binomial.",
-            lambda t, m: math.floor((t - 1) / math.expm1(m)),
-        ),
-    ]
-    return compare("peak", answer, _peak, given, traps)
+    mistakes = """
+        round(layers / math.expm1(rate)) :: You rounded to the nearest: ask when the next step still gains.
+        math.ceil(layers / math.expm1(rate)) :: You rounded up: at the next whole number the weight is smaller already.
+        math.floor(layers / rate) :: e^c - 1 is close to c for a small rate only.
+        layers / math.expm1(rate) :: That is not rounded: distances are whole numbers.
+        0 :: You left out the paths: e^(-c x) alone is largest at distance 0, the number of paths grows with x.
+        math.floor(layers / math.exp(rate)) :: You divided by e^c: subtract 1 first.
+        math.floor((layers - 1) / math.expm1(rate)) :: You counted one layer less: t is the number that stands in the binomial.
+        math.floor((layers + 1) / math.expm1(rate)) :: You counted one layer more: t is the number that stands in the binomial.
+        math.floor(layers / -math.expm1(-rate)) :: The formula has e^c - 1 below; yours has 1 - e^(-c).
+        math.floor(layers * math.expm1(rate)) :: You multiplied by e^c - 1: divide.
+        max(range(20), key=lambda x: math.comb(layers + x, x) * math.exp(-rate * x)) :: You looked at 20 distances only: the peak may be farther away.
+        max(range(50), key=lambda x: math.comb(layers + x, x) * math.exp(-rate * x)) :: You looked at 50 distances only: the peak may be farther away.
+        max(range(100), key=lambda x: math.comb(layers + x, x) * math.exp(-rate * x)) :: You looked at 100 distances only: the peak may be farther away.
+    """
+    return compare(globals(), "peak(layers, rate)", answer, _peak, given, mistakes)
 
 
 def _peak(layers: int, rate: float) -> int:
@@ -312,35 +326,21 @@ def norms(answer: Any) -> Right:
         )
         for seed, count, width in ((0, 2, 6), (1, 3, 8), (2, 5, 5))
     ]
-    traps = [
-        Trap(
-            "You left out the width d: a direction of length one sees one d-th of the square.",
-            lambda f, q: _norms(f, q) / q.shape[1] ** 0.5,
-        ),
-        Trap(
-            "You added the squares up: take their mean over the directions.", lambda f, q: _norms(f, q) * len(q) ** 0.5
-        ),
-        Trap("That is the square of the norm.", lambda f, q: _norms(f, q) ** 2),
-        Trap(
-            "You averaged the norms: the squares are right on average, their roots are not.",
-            lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r).norm(dim=-1) for r in q]).mean(0),
-        ),
-        Trap(
-            "You averaged before squaring: the signs of the directions cancel.",
-            lambda f, q: q.shape[1] ** 0.5 * torch.stack([f(r) for r in q]).mean(0).norm(dim=-1),
-        ),
-        Trap(
-            "You summed over all tokens: each one has a norm of its own.",
-            lambda f, q: _norms(f, q).square().sum().sqrt(),
-        ),
-        Trap("The width goes under the root, too.", lambda f, q: _norms(f, q) * q.shape[1] ** 0.5),
-        Trap(
-            "You took the number of directions for the width d.",
-            lambda f, q: _norms(f, q) * (len(q) / q.shape[1]) ** 0.5,
-        ),
-        Trap("You used the first direction alone.", lambda f, q: q.shape[1] ** 0.5 * f(q[0]).norm(dim=-1)),
-    ]
-    right = compare("norms", answer, _norms, given, traps)
+    mistakes = """
+        right(back, directions) / directions.shape[1] ** 0.5 :: You left out the width d: a direction of length one sees one d-th of the square.
+        right(back, directions) * len(directions) ** 0.5 :: You added the squares up: take their mean over the directions.
+        right(back, directions) ** 2 :: That is the square of the norm.
+        directions.shape[1] ** 0.5 * torch.stack([back(r).norm(dim=-1) for r in directions]).mean(0) :: You averaged the norms: the squares are right on average, their roots are not.
+        directions.shape[1] ** 0.5 * torch.stack([back(r) for r in directions]).mean(0).norm(dim=-1) :: You averaged before squaring: the signs of the directions cancel.
+        right(back, directions).square().sum().sqrt() :: You summed over all tokens: each one has a norm of its own.
+        right(back, directions) * directions.shape[1] ** 0.5 :: The width goes under the root, too.
+        right(back, directions) * (len(directions) / directions.shape[1]) ** 0.5 :: You took the number of directions for the width d.
+        directions.shape[1] ** 0.5 * back(directions[0]).norm(dim=-1) :: You used the first direction alone.
+        (directions.shape[1] * torch.stack([back(r) for r in directions]).square().sum(0).mean(-1)).sqrt() :: You averaged over the entries and added over the directions: it is the other way round.
+        (directions.shape[1] * torch.stack([back(r) for r in directions]).square().mean((0, 2))).sqrt() :: You averaged over the entries: add them up, the norm is a sum of squares.
+        (back(directions[0]).shape[-1] * torch.stack([back(r) for r in directions]).square().sum(-1).mean(0)).sqrt() :: The factor is the width d of the directions, not that of the inputs.
+    """
+    right = compare(globals(), "norms(back, directions)", answer, _norms, given, mistakes)
     return Right(right.sentence + " With as many directions as the width it is exact: the last case was.")
 
 
@@ -367,11 +367,11 @@ def masks(answer: Any) -> Right:
         n, call = 2**layers, f"masks({layers})"
         found = run(call, answer, layers)
         try:
-            each = [torch.as_tensor(m).double() for m in found]
-        except (TypeError, ValueError, RuntimeError):
+            each = [checks.tensor(f"each mask of {call}", m) for m in found]
+        except TypeError:
             raise Wrong(f"{call} must return a list of masks, not {checks.shown(found)}.") from None
         if len(each) != layers or any(m.shape != (n, n) for m in each):
-            raise Wrong(f"{call} must return {layers} masks of {n} x {n}, one for each layer.")
+            raise Wrong(f"{call} must return {layers} mask{'s' * (layers > 1)} of {n} x {n}, one for each layer.")
         for k, m in enumerate(each, 1):
             where = f"{call}, layer {k}"
             if not ((m == 0) | (m == 1)).all():
@@ -399,7 +399,7 @@ def _unequal(call: str, row: Tensor, each: list[Tensor]) -> str:
     if 1 < heard < n and all(torch.equal(m, each[0]) for m in each):
         why = "Steps of equal length meet again and again: L layers of the same mask reach few tokens. Let the steps grow."
     elif heard < n:
-        why = f"Only {heard} of {n} tokens are heard at all: with two tokens a row the paths must never meet."
+        why = f"Only {heard} of {n} tokens are heard at all: with two tokens a row, each layer has to double how many."
     else:
         why = "All are heard, some by more paths: each token must be reached by exactly one path."
     return f"{call}: the shares of the last token's state are {shares}. {why}"

@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from IPython.display import HTML
 from jaxtyping import Float
+from scipy import stats
 from torch import Tensor
 
 from helpers import checks, collapse, counting, data, significance
 from helpers.chapter4 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, number, run, shown, tensor
+from helpers.checks import Case, Right, Wrong, compare, drawn, exercise, number, run, shown, tensor
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -81,18 +82,24 @@ def two_strings(first: Any, second: Any) -> Right:
 def mass(answer: Any) -> Right:
     """The softmax weight of all ones together, where each leads each zero."""
     given = _cases("2, 2, 1.0", "200, 200, 1.0", "1, 3, 1.0", "5, 2, -0.5", "1, 40, 3.0", "7, 3, 0.0")
-    traps = [
-        Trap("The lead is missing: that is the plain share of ones.", lambda z, n, s: n / (z + n)),
-        Trap("That is the weight of a single one: there are several.", lambda z, n, s: math.exp(s) / _sum(z, n, s)),
-        Trap("The ones lead, not the zeros. Did the sign of the lead get lost?", lambda z, n, s: n / _sum(n, z, s)),
-        Trap("That is one over the share: a weight is at most 1.", lambda z, n, s: 1 + z / (n * math.exp(s))),
-        Trap("That is the weight of the zeros.", lambda z, n, s: z / _sum(z, n, s)),
-        Trap("That is ones to zeros. A weight is a share of the whole.", lambda z, n, s: n * math.exp(s) / z),
-        Trap("That is right for as many ones as zeros: where are the counts?", lambda z, n, s: _sigmoid(s)),
-        Trap("Softmax takes the exponential of a logit, not the logit.", lambda z, n, s: n * s / (z + n * s)),
-        Trap("Each one has the lead s, not all of them n s together.", lambda z, n, s: _sigmoid(n * s - math.log(z))),
-    ]
-    return compare("mass", answer, counting.mass_on_ones, given, traps)
+    mistakes = """
+        ones / (zeros + ones) :: The lead is missing: that is the plain share of ones.
+        math.exp(lead) / _sum(zeros, ones, lead) :: That is the weight of a single one: there are several.
+        ones / _sum(ones, zeros, lead) :: The ones lead, not the zeros. Did the sign of the lead get lost?
+        1 + zeros / (ones * math.exp(lead)) :: That is one over the share: a weight is at most 1.
+        zeros / _sum(zeros, ones, lead) :: That is the weight of the zeros.
+        ones * math.exp(lead) / zeros :: That is ones to zeros. A weight is a share of the whole.
+        _sigmoid(lead) :: That is right for as many ones as zeros: where are the counts?
+        ones * lead / (zeros + ones * lead) :: Softmax takes the exponential of a logit, not the logit.
+        _sigmoid(ones * lead - math.log(zeros)) :: Each one has the lead s, not all of them n s together.
+        math.exp(lead) / (zeros + math.exp(lead)) :: How many ones there are is missing, above and below.
+        ones * math.exp(lead) / (zeros + ones) :: The lead is missing below: the weights sum to 1.
+        ones * 2**lead / (zeros + ones * 2**lead) :: Softmax has the base e, not 2.
+        zeros * math.exp(lead) / (ones + zeros * math.exp(lead)) :: Zeros and ones are exchanged.
+        ones * math.exp(lead) / (zeros + ones * math.exp(lead) + 1) :: There is no first token here: the 1 below is too much.
+        math.log(right(zeros, ones, lead)) :: That is the logarithm of the weight.
+    """
+    return compare(globals(), "mass(zeros, ones, lead)", answer, counting.mass_on_ones, given, mistakes)
 
 
 def _sum(zeros: int, ones: int, lead: float) -> float:
@@ -107,29 +114,33 @@ def _sigmoid(x: float) -> float:
 def baseline(answer: Any) -> Right:
     """The number with the smallest mean absolute error, and that error."""
     given = _cases("[7]", "[3, 100, 4, 5, 3]", "[1, 1, 6, 7, 8]", "[1000, 10, 30]", "list(range(10, 200, 10))")
-    traps = [
-        Trap("The mean has the smallest squared error. Absolute errors have another middle.", _said(statistics.mean)),
-        Trap("You took the middle of the list as it stands: sort first.", _said(lambda x: x[len(x) // 2])),
-        Trap("The list is sorted, but that is not its middle: counting starts at 0.", _said(lambda x: _place(x, -1))),
-        Trap("The list is sorted, but that is not its middle: counting starts at 0.", _said(lambda x: _place(x, 1))),
-        Trap("The most frequent count is not the nearest to all of them.", _said(lambda x: max(x, key=x.count))),
-        Trap(
-            "That is half way between the ends: one long string would decide.", _said(lambda x: (min(x) + max(x)) / 2)
-        ),
-        Trap("100 is good for some lists only: the guess may depend on the counts.", _said(lambda x: 100)),
-        Trap("Error first, guess second? It is asked the other way round.", lambda x: _least(x)[::-1]),
-        Trap("The guess is right. Take the mean of the absolute errors, not their sum.", _scored(sum)),
-        Trap("The guess is right. Take the mean of the absolute errors, not the largest.", _scored(max)),
-        Trap("The guess is right. These errors have signs, so they cancel.", _signed),
-        Trap("The guess is right. You took the root of the squared errors.", _scored(_root)),
-        Trap("The guess is right. You squared the errors.", _scored(lambda errors: _root(errors) ** 2)),
-    ]
+    mistakes = """
+        _said(statistics.mean)(counts) :: The mean has the smallest squared error. Absolute errors have another middle.
+        _said(lambda x: x[len(x) // 2])(counts) :: You took the middle of the list as it stands: sort first.
+        _said(lambda x: _place(x, -1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
+        _said(lambda x: _place(x, 1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
+        _said(lambda x: max(x, key=x.count))(counts) :: The most frequent count is not the nearest to all of them.
+        _said(lambda x: (min(x) + max(x)) / 2)(counts) :: That is half way between the ends: one long string would decide.
+        _said(lambda x: 100)(counts) :: 100 is good for some lists only: the guess may depend on the counts.
+        _least(counts)[::-1] :: Error first, guess second? It is asked the other way round.
+        _scored(sum)(counts) :: The guess is right. Take the mean of the absolute errors, not their sum.
+        _scored(max)(counts) :: The guess is right. Take the mean of the absolute errors, not the largest.
+        _signed(counts) :: The guess is right. These errors have signs, so they cancel.
+        _scored(_root)(counts) :: The guess is right. You took the root of the squared errors.
+        _scored(lambda errors: _root(errors) ** 2)(counts) :: The guess is right. You squared the errors.
+        (statistics.median(counts), statistics.median(abs(statistics.median(counts) - x) for x in counts)) :: The guess is right. Take the mean of the absolute errors, not their median.
+        _said(lambda x: statistics.median(set(x)))(counts) :: A count that comes twice weighs twice: `set` drops the second.
+        (min(counts), statistics.mean(abs(min(counts) - x) for x in counts)) :: The smallest count is far from the others.
+        (statistics.median(counts), statistics.mean(abs(statistics.mean(counts) - x) for x in counts)) :: The guess is right. The error is that of the mean: take the one of your guess.
+        (statistics.median(counts), statistics.pstdev(counts)) :: The guess is right. That is the standard deviation: take the mean of the absolute errors.
+        (statistics.median(counts), sum(abs(statistics.median(counts) - x) for x in counts) / max(len(counts) - 1, 1)) :: The guess is right. Divide by the number of counts, not by one less.
+    """
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
         return drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
 
-    found = compare("baseline", answer, _least, given, traps, picture=picture)
+    found = compare(globals(), "baseline(counts)", answer, _least, given, mistakes, picture=picture)
     return Right(f"{found.sentence} A model that does not beat this one has not shown that it counts.", picture)
 
 
@@ -160,16 +171,19 @@ def _root(errors: list[float]) -> float:
 LAYERS = ("one layer", "two layers", "no number of layers")
 
 
-@exercise("4.4", "A causal mask brings it back")
-def averages(prediction: Any, answer: Any) -> Right:
-    """The last token after some layers of uniform causal attention."""
-    reasons = {
+@exercise(
+    "4.4",
+    "A causal mask brings it back",
+    guesses={
         LAYERS[0]: "In the first layer the last token sees each token once, so it gets their mean: the ratio again.",
         LAYERS[1]: "The first layer gives each token the share of ones up to it. The second averages these shares, and "
         "they depend on the order and the length.",
         LAYERS[2]: "That is so for ones alone. Here the tokens in the middle have seen different beginnings.",
-    }
-    choice("prediction", prediction, reasons, LAYERS[1])
+    },
+    true=LAYERS[1],
+)
+def averages(answer: Any) -> Right:
+    """The last token after some layers of uniform causal attention."""
     given = _cases(
         "torch.tensor([1.0, 0.0]), 1",
         "torch.tensor([1.0, 0.0]), 2",
@@ -177,38 +191,48 @@ def averages(prediction: Any, answer: Any) -> Right:
         "checks.normal(7, seed=1), 3",
         "torch.tensor([2.0, 5.0]), 0",
     )
-    traps = [
-        Trap("Without the mask: each token sees itself and those before it, no later one.", _unmasked),
-        Trap("That is one layer, whatever is asked for.", lambda x, k: _averaged(x, 1)[-1]),
-        Trap(
-            "A layer too many, or the mean of all tokens instead of the last one.", lambda x, k: _averaged(x, k + 1)[-1]
-        ),
-        Trap("Sums instead of means: attention weights add up to 1.", _added),
-        Trap("The mask hides the wrong side: yours sees the later tokens.", lambda x, k: _averaged(x.flip(0), k)[-1]),
-        Trap("Token i has seen i tokens, not all n: divide by its own number.", _divided_by_all),
-        Trap("Return the last token alone.", _averaged),
-        Trap("That is the first token: it sees only itself.", lambda x, k: _averaged(x, k)[0]),
-    ]
+    mistakes = """
+        _unmasked(values, layers) :: Without the mask: each token sees itself and those before it, no later one.
+        _averaged(values, 1)[-1] :: That is one layer, whatever is asked for.
+        _averaged(values, layers + 1)[-1] :: A layer too many, or the mean of all tokens instead of the last one.
+        _added(values, layers) :: Sums instead of means: attention weights add up to 1.
+        _averaged(values.flip(0), layers)[-1] :: The mask hides the wrong side: yours sees the later tokens.
+        _divided_by_all(values, layers) :: Token i has seen i tokens, not all n: divide by its own number.
+        _averaged(values, layers) :: Return the last token alone.
+        _averaged(values, layers)[0] :: That is the first token: it sees only itself.
+        _averaged(values, max(layers - 1, 0))[-1] :: A layer too few.
+        _before(values, layers) :: A token sees itself, too: yours averages only those before it.
+        values.mean() ** layers :: A second layer averages again, it does not multiply.
+        _averaged(values, layers, 2)[-1] :: Token i, counted from 1, has seen i tokens: yours divides by one more.
+    """
 
     def picture() -> HTML:
         return drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"), "")
 
-    compare("averages", answer, lambda x, k: _averaged(x, k)[-1], given, traps)
+    compare(globals(), "averages(values, layers)", answer, lambda x, k: _averaged(x, k)[-1], given, mistakes)
+    strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
+    ends = [" and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)]
     network = [
         float((counting.last_state("10", **setting) - counting.last_state("1100", **setting)).abs().max())
         for setting in ({"causal": True, "layers": 1}, {"causal": True, "layers": 2})
     ]
     return Right(
-        f"averages agrees with the solution on {len(given)} cases. {reasons[LAYERS[1]]} In a random Transformer the two "
-        f"strings are {network[0]:.0e} apart with one layer and {network[1]:.2f} with two.",
+        f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with two. In a random Transformer they "
+        f"are {network[0]:.0e} apart with one layer and {network[1]:.2f} with two.",
         picture,
     )
 
 
-def _averaged(values: Tensor, layers: int) -> Tensor:
+def _averaged(values: Tensor, layers: int, first: int = 1) -> Tensor:
     for _ in range(layers):
-        values = values.cumsum(0) / torch.arange(1, len(values) + 1)
+        values = values.cumsum(0) / torch.arange(first, len(values) + first)
     return values
+
+
+def _before(values: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        values = torch.stack([values[: max(i, 1)].mean() for i in range(len(values))])
+    return values[-1]
 
 
 def _unmasked(values: Tensor, layers: int) -> Tensor:
@@ -245,6 +269,7 @@ TEXTS = {
     f"{LINE} 10,11,12": "A comma stands before three digits: these are three numbers.",
     f"{LINE} 5 + 3 = 8": "Behind the last equals sign stands the answer; before it, the work.",
     f"{LINE} 37th": "A number with letters at it is a word.",
+    f"{LINE} -5": "A minus sign belongs to the number: -5 is a whole number, if a poor count.",
     f"{LINE} 37.5": "A count is a whole number, and cutting it to one would invent an answer.",
     counting.prompt("ones", "no CoT", "1111"): "This is the prompt itself: the ones in it are the question.",
     "": "An empty text has no answer.",
@@ -295,21 +320,19 @@ def letters(answer: Any) -> Right:
         "'yyx', []",
         "'xyy', [('x', 'yy'), ('y', 'y')]",
     )
-    traps = [
-        Trap("A letter is in one token only: after a merge go on behind it.", _merges(_overlapping)),
-        Trap("A merge takes every such pair, not only the first.", _merges(_once)),
-        Trap("Go from left to right: your odd letter is left over at the wrong end.", _merges(_backwards)),
-        Trap("The pair has an order: xy is not yx.", _merges(_unordered)),
-        Trap("The first merge comes first.", lambda text, merges: _lengths(text, merges[::-1])),
-        Trap("That is the longest token that fits, from the left. Merges are made one after another.", _longest),
-        Trap("Each merge is made once, in its order: yours goes through the list again.", _until_nothing_changes),
-        Trap("Nothing is merged.", lambda text, merges: [1] * len(text)),
-        Trap(
-            "That is how many tokens there are, not what each holds.", lambda text, merges: len(_lengths(text, merges))
-        ),
-        Trap("Each merge starts from what the one before has left.", lambda text, merges: _lengths(text, merges[-1:])),
-    ]
-    found = compare("letters", answer, _lengths, given, traps)
+    mistakes = """
+        _merges(_overlapping)(text, merges) :: A letter is in one token only: after a merge go on behind it.
+        _merges(_once)(text, merges) :: A merge takes every such pair, not only the first.
+        _merges(_backwards)(text, merges) :: Go from left to right: your odd letter is left over at the wrong end.
+        _merges(_unordered)(text, merges) :: The pair has an order: xy is not yx.
+        _lengths(text, merges[::-1]) :: The first merge comes first.
+        _longest(text, merges) :: That is the longest token that fits, from the left. Merges are made one after another.
+        _until_nothing_changes(text, merges) :: Each merge is made once, in its order: yours goes through the list again.
+        [1] * len(text) :: Nothing is merged.
+        len(_lengths(text, merges)) :: That is how many tokens there are, not what each holds.
+        _lengths(text, merges[-1:]) :: Each merge starts from what the one before has left.
+    """
+    found = compare(globals(), "letters(text, merges)", answer, _lengths, given, mistakes)
     merges = given[3].arguments[1]
     same = [n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3]
     return Right(
@@ -385,20 +408,26 @@ PAIR = (0.5, 0.6)
 def interval(answer: Any, strings: Any) -> Right:
     """Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
     given = _cases("0, 13", "5, 10", "12, 12", "16, 10_000", "300, 1000")
-    traps = [
-        Trap("That is the plain interval around the share: at 0 of 13 it has no width. Wilson's is asked for.", _plain),
-        Trap(
-            "1.645 leaves 5 per cent on each side: 95 per cent in the middle need 1.96.",
-            lambda k, n: _wilson(k, n, 1.6449),
-        ),
-        Trap("z is squared in the centre and in the bottom.", _not_squared),
-        Trap("The centre is not the share itself: Wilson's moves it towards one half.", _not_moved),
-        Trap("The root is missing.", _no_root),
-        Trap("Everything is to be divided by 1 + z²/n.", _not_divided),
-        Trap("The lower end comes first.", lambda k, n: _wilson(k, n)[::-1]),
-        Trap("Shares, not per cent.", lambda k, n: [100 * end for end in _wilson(k, n)]),
-        Trap("These are numbers of successes: divide by the trials.", lambda k, n: [n * end for end in _wilson(k, n)]),
-    ]
+    mistakes = """
+        _plain(successes, trials) :: That is the plain interval around the share: at 0 of 13 it has no width. Wilson's is asked for.
+        _wilson(successes, trials, 1.6449) :: 1.645 leaves 5 per cent on each side: 95 per cent in the middle need 1.96.
+        _not_squared(successes, trials) :: z is squared in the centre and in the bottom.
+        _not_moved(successes, trials) :: The centre is not the share itself: Wilson's moves it towards one half.
+        _no_root(successes, trials) :: The root is missing.
+        _not_divided(successes, trials) :: Everything is to be divided by 1 + z²/n.
+        _wilson(successes, trials)[::-1] :: The lower end comes first.
+        [100 * end for end in _wilson(successes, trials)] :: Shares, not per cent.
+        [trials * end for end in _wilson(successes, trials)] :: These are numbers of successes: divide by the trials.
+        _wilson(successes, trials, 2.0) :: z is 1.96; you took 2.
+        _wilson(successes, trials, 2.5758) :: 2.576 is for 99 per cent: 95 per cent need 1.96.
+        _wilson(successes, trials, 1.0) :: 1 is for 68 per cent: 95 per cent need 1.96.
+        _exact(successes, trials) :: That is the exact interval of Clopper and Pearson: Wilson's is asked for.
+        _plain(successes + 2, trials + 4) :: That is the interval of Agresti and Coull: Wilson's is asked for.
+        _plain(successes + Z * Z / 2, trials + Z * Z) :: That is the interval of Agresti and Coull: Wilson's is asked for.
+        _wilson(successes, trials, four=1) :: Under the root z² stands over 4 n²; yours lacks the 4.
+        _wilson(successes, trials, two=1) :: The centre moves by z² over 2 n; yours lacks the 2.
+        _not_divided(successes, trials)[::-1] :: Everything is to be divided by 1 + z²/n, and the lower end comes first.
+    """
 
     def picture() -> HTML:
         def ends(right: int, asked: int) -> tuple[float, float]:
@@ -408,7 +437,9 @@ def interval(answer: Any, strings: Any) -> Right:
         runs = data.table("counting_trained")
         return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
 
-    found = compare("interval", answer, significance.share_interval, given, traps, tolerance=1e-4)
+    found = compare(
+        globals(), "interval(successes, trials)", answer, significance.share_interval, given, mistakes, tolerance=1e-4
+    )
     n = number("strings", strings)
     if n != int(n) or n < 10 or n % 10 or n > 1_000_000:
         raise Wrong(
@@ -433,13 +464,18 @@ def _ends(n: int) -> tuple[float, float]:
     return low, high
 
 
-def _wilson(successes: int, trials: int, z: float = Z) -> tuple[float, float]:
+def _exact(k: int, n: int) -> tuple[float, float]:
+    low, high = stats.beta.ppf(0.025, k, n - k + 1), stats.beta.ppf(0.975, k + 1, n - k)
+    return (float(low) if k else 0.0, float(high) if k < n else 1.0)
+
+
+def _wilson(successes: int, trials: int, z: float = Z, two: int = 2, four: int = 4) -> tuple[float, float]:
     p, n = successes / trials, trials
-    centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
+    centre, half = p + z * z / (two * n), z * math.sqrt(p * (1 - p) / n + z * z / (four * n * n))
     return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
 
 
-def _plain(successes: int, trials: int) -> tuple[float, float]:
+def _plain(successes: float, trials: float) -> tuple[float, float]:
     p = successes / trials
     half = Z * math.sqrt(p * (1 - p) / trials)
     return p - half, p + half
@@ -482,10 +518,10 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
 FARTHER = ("one more", "about twice as far", "about four times as far")
 
 
-@exercise("4.8", "One bit more")
-def reach(prediction: Any, answer: Any) -> Right:
-    """How far the first token's weight counts when it is stored with so many bits."""
-    reasons = {
+@exercise(
+    "4.8",
+    "One bit more",
+    guesses={
         FARTHER[0]: "A bit halves the step between stored numbers, it does not add one to what can be told apart.",
         FARTHER[
             1
@@ -493,25 +529,35 @@ def reach(prediction: Any, answer: Any) -> Right:
         FARTHER[
             2
         ]: "The weights differ by 1/n², true. But they are 1/n themselves, and small numbers have finer steps.",
-    }
-    choice("prediction", prediction, reasons, FARTHER[1])
-    given = _cases(*map(str, range(3, 13)))
-    traps = [
-        Trap("One too many: is it the first wrong count, or 1/n instead of 1/(1 + n)?", lambda b: _reach(b) + 1),
-        Trap("Did you round the count, or take 2 to the bits? It is the weight that is stored.", lambda b: 2**b),
-        Trap("You stored the weight of the ones, which is near 1. Take the first token's.", _of_the_ones),
-        Trap("You looked for two equal weights. One can be misread although no other equals it.", _equal_weights),
-        Trap("What is read off need not be whole: round it to the nearest whole number.", _strict),
-        Trap("What is read off is to be rounded to the nearest whole number, not cut.", _cut),
-    ]
-    compare("reach", answer, _reach, given, traps)
+    },
+    true=FARTHER[1],
+)
+def reach(answer: Any) -> Right:
+    """How far the first token's weight counts when it is stored with so many bits."""
+    given = _cases(*map(str, range(3, 15)))
+    mistakes = """
+        _reach(bits) + 1 :: One too many: is it the first wrong count, or 1/n instead of 1/(1 + n)?
+        2 ** bits :: Did you round the count, or take 2 to the bits? It is the weight that is stored.
+        _of_the_ones(bits) :: You stored the weight of the ones, which is near 1. Take the first token's.
+        _equal_weights(bits) :: You looked for two equal weights. One can be misread although no other equals it.
+        _strict(bits) :: What is read off need not be whole: round it to the nearest whole number.
+        _cut(bits) :: What is read off is to be rounded to the nearest whole number, not cut.
+        2 ** (bits - 1) :: That is how far whole numbers go with one bit less: it is the weight that is stored.
+        2**bits - 1 :: That is how far whole numbers go: it is the weight that is stored.
+        _reach(bits, wide=1.0) :: What is read off is to be within a half of the count; yours may be off by one.
+        _reach(bits, wide=0.25) :: What is read off is to be within a half of the count; yours asks for a quarter.
+        _equal_weights(bits) - 1 :: You looked for two equal weights. One can be misread although no other equals it.
+    """
+    compare(globals(), "reach(bits)", answer, _reach, given, mistakes)
+
+    got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
 
     def picture() -> HTML:
         return drawn(*figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits))))
 
     return Right(
-        f"reach agrees with the solution on {len(given)} cases: {_reach(8)} for bf16, {_reach(11):,} for fp16. "
-        f"{reasons[FARTHER[1]]}",
+        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} with 11 (fp16): {got[1] / got[0]:.2f} "
+        "times as far for one bit.",
         picture,
     )
 
@@ -522,13 +568,9 @@ def _read(bits: int) -> tuple[Tensor, Tensor]:
     return n, 1 / rounded(1 / (1 + n), bits) - 1
 
 
-def _right(bits: int) -> Tensor:
+def _reach(bits: int, wide: float = 0.5) -> int:
     n, read = _read(bits)
-    return (read - n).abs() < 0.5
-
-
-def _reach(bits: int) -> int:
-    return int((~_right(bits)).nonzero()[0]) - 1
+    return int(((read - n).abs() >= wide).nonzero()[0]) - 1
 
 
 def _of_the_ones(bits: int) -> int:
@@ -555,7 +597,7 @@ def _cut(bits: int) -> int:
 @exercise("4.9", "One dimension too few")
 def codes(answer: Any) -> Right:
     """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
-    for width in (2, 3, 8, 63):
+    for width in (1, 2, 3, 8, 63):
         call, best = f"codes({width})", counting.welch_bound(width + 1, width)
         vectors = tensor(call, run(call, answer, width))
         if vectors.shape == (width + 1, width + 1):
@@ -588,7 +630,7 @@ def codes(answer: Any) -> Right:
             )
     sure = counting.longest_counted(counting.welch_bound(64, 63))
     return Right(
-        "for four widths no product is larger in size than 1/width, which is Welch's bound. With 64 symbols in 63 dimensions "
+        "for five widths no product is larger in size than 1/width, which is Welch's bound. With 64 symbols in 63 dimensions "
         f"the sum of the codes is sure up to {sure} tokens, and in 64 dimensions for ever."
     )
 

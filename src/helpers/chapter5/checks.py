@@ -12,7 +12,7 @@ from torch import Tensor
 
 from helpers import checks, rope
 from helpers.chapter5 import figures
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
+from helpers.checks import Case, Right, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -30,17 +30,27 @@ def rotate_pair(answer: Any) -> Right:
         "torch.tensor([1.0, 2.0]), -3, 1.0",
         "torch.tensor([1.0, 1.0]), 5, 0.0",
     )
-    traps = [
-        Trap("It turns the wrong way: the first entry is x cos - y sin.", lambda p, m, t: _turn(p, -m * t)),
-        Trap("Angles are in radians, not in degrees.", lambda p, m, t: _turn(p, math.radians(m * t))),
-        Trap("The position is missing: the angle is position times frequency.", lambda p, m, t: _turn(p, t)),
-        Trap("The frequency is missing: the angle is position times frequency.", lambda p, m, t: _turn(p, m)),
-        Trap("Sine and cosine are exchanged.", lambda p, m, t: _turn(p, math.pi / 2 - m * t)),
-        Trap("Both sines have a plus: one of them has a minus.", _stretched),
-        Trap("That is a reflection: the minus belongs to the sine in the first entry.", _reflected),
-        Trap("x was overwritten before y was computed: the old x is needed twice.", _overwritten),
-    ]
-    return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t), given, traps)
+    mistakes = """
+        _turn(pair, -position * frequency) :: It turns the wrong way: the first entry is x cos - y sin.
+        _turn(pair, math.radians(position * frequency)) :: Angles are in radians, not in degrees.
+        _turn(pair, frequency) :: The position is missing: the angle is position times frequency.
+        _turn(pair, position) :: The frequency is missing: the angle is position times frequency.
+        _turn(pair, math.pi / 2 - position * frequency) :: Sine and cosine are exchanged.
+        _stretched(pair, position, frequency) :: Both sines have a plus: one of them has a minus.
+        _reflected(pair, position, frequency) :: That is a reflection: the minus belongs to the sine in the first entry.
+        _overwritten(pair, position, frequency) :: x was overwritten before y was computed: the old x is needed twice.
+        _turn(pair, math.tau * position * frequency) :: The angle is position times frequency: the frequency is in radians a position, not in turns.
+        _turn(pair, position + frequency) :: The angle is the product of position and frequency, not their sum.
+        _turn(pair, position / frequency if frequency else 0.0) :: The angle is the product of position and frequency, not their quotient.
+        pair * math.cos(position * frequency) :: Only the cosines are there: each entry takes a sine times the other entry, too.
+        torch.stack([pair[0] * math.cos(position * frequency), pair[1] * math.sin(position * frequency)]) :: Each new entry takes both old ones: x cos - y sin, and x sin + y cos.
+        _turn(pair, abs(position * frequency)) :: A negative position turns backwards.
+        _turn(pair, position**frequency) :: The angle is the product of position and frequency, not a power.
+        _turn(pair, position * frequency).flip(0) :: The two new entries are exchanged.
+    """
+    return compare(
+        globals(), "rotate_pair(pair, position, frequency)", answer, lambda p, m, t: _turn(p, m * t), given, mistakes
+    )
 
 
 def _turn(pair: Tensor, angle: float) -> Tensor:
@@ -64,60 +74,90 @@ def _overwritten(pair: Tensor, position: float, frequency: float) -> Tensor:
     return torch.stack([x, x * math.sin(angle) + y * math.cos(angle)])
 
 
-@exercise("5.2", "The frequencies")
-def frequencies(answer: Any) -> Right:
-    """All angles a token of a head."""
-    given = _cases("8, 10_000", "2, 500", "128, 500_000")
-    traps = [
-        Trap("The exponent is -2i/d: you left out the 2.", lambda d, b: b ** (-torch.arange(d // 2).double() / d)),
-        Trap("The sign of the exponent: later pairs are slower.", lambda d, b: 1 / rope.frequencies(d, b)),
-        Trap("One angle a pair, not one an entry: d/2 of them.", lambda d, b: rope.frequencies(d, b).repeat(2)),
-        Trap("Fastest first: yours begin with the slowest.", lambda d, b: rope.frequencies(d, b).flip(0)),
-        Trap("The first pair is number 0, with an angle of 1.", lambda d, b: rope.frequencies(d, b) * b ** (-2 / d)),
-        Trap("The exponent is divided by d, not by d - 2: the last angle is a little above 1/b.", _to_the_end),
-        Trap("These are wavelengths: 2 pi over the angle.", lambda d, b: math.tau / rope.frequencies(d, b)),
-    ]
-    return compare("frequencies", answer, rope.frequencies, given, traps)
+FAULTY = 3  # the line of 5.2 that is wrong
 
 
-def _to_the_end(width: int, base: float) -> Tensor:
-    return base ** (-2 * torch.arange(width // 2).double() / max(width - 2, 1))
+@exercise("5.2", "A line of RoPE is wrong")
+def rotated(line: Any, answer: Any) -> Right:
+    """Which line of a rotation by RoPE is mistaken, and the function without the mistake."""
+    named = number("line", line)
+    read = {
+        1: "what comes in is what the statement says.",
+        2: "the width is the last axis.",
+        4: "an angle is position times frequency, a row for each token.",
+        5: "both are needed.",
+        6: "in this layout entry k and entry k + d/2 are a pair.",
+        7: "that turns a pair by its angle, and the norm stays.",
+    }
+    if named != FAULTY:
+        said = read.get(named, "the lines are numbered from 1 to 7.")
+        raise Wrong(f"line {named:g} is right: {said} What does the code give where you know the result?")
+    mistakes = """
+        rope.rotate(x, positions, base ** (-torch.arange(x.shape[-1] // 2).double() / x.shape[-1])) :: That is the code as it stands: at base 10,000 and width 4 the second angle should be 0.01.
+        rope.rotate(x, positions, base ** (-2 * torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])[: x.shape[-1] // 2]) :: The 2 is there twice: `arange(0, d, 2)` steps by 2 already.
+        rope.rotate(x, positions, base ** (2 * torch.arange(x.shape[-1] // 2).double() / x.shape[-1])) :: The sign of the exponent: later pairs are slower.
+        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base).flip(0)) :: Fastest first: yours begin with the slowest.
+        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base) * base ** (-2 / x.shape[-1])) :: The first pair is number 0, with an angle of 1.
+        rope.rotate(x, positions, base ** (-2 * torch.arange(x.shape[-1] // 2).double() / (x.shape[-1] - 2))) :: The exponent is divided by d, not by d - 2.
+        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base) * math.tau) :: The angles are in radians: there was no 2 pi.
+        rope.rotate(x, positions, rope.frequencies(x.shape[-1], 10_000)) :: The base is an argument: yours is always 10,000.
+        rope.rotate(x, -positions, rope.frequencies(x.shape[-1], base)) :: Line 3 is mended, but the signs of line 7 were right.
+        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base), "interleaved") :: Line 3 is mended, but the pairs of line 6 were right.
+        rope.rotate(x, positions + 1, rope.frequencies(x.shape[-1], base)) :: Line 3 is mended, but the positions of line 4 were right.
+    """
+    given = _cases(
+        "torch.ones(2, 4).double(), torch.tensor([0.0, 1.0]), 10_000",
+        "checks.normal(5, 8, seed=1), torch.arange(5.0), 500",
+        "checks.normal(3, 16, seed=2), torch.tensor([2.0, 100.0, -7.0]), 10_000",
+    )
+    found = compare(globals(), "rotated(x, positions, base)", answer, _rotated, given, mistakes)
+    slowest = math.tau / rope.frequencies(128, 10_000)[-1]
+    return Right(
+        f"{found.sentence} At width 128 and base 10,000 the slowest pair turns once in {slowest:,.0f} tokens; with the mistake "
+        f"in {math.tau * 10_000 ** (63 / 128):,.0f}, and nothing would have told you: norms, the first pair and position 0 are right."
+    )
+
+
+def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
+    return rope.rotate(x, positions, rope.frequencies(x.shape[-1], base))
 
 
 @exercise("5.3", "From one layout to the other")
 def to_half(answer: Any) -> Right:
     """Reorder entries so that the half layout does what the interleaved one did."""
     given = _cases("torch.arange(8.0)", "checks.normal(6, seed=1)", "checks.normal(2, 3, 12, seed=2)")
-    traps = [
-        Trap(
-            "That is the way back, from half to interleaved.",
-            lambda x: x[..., rope.layout_order(x.shape[-1]).argsort()],
-        ),
-        Trap("Nothing has moved.", lambda x: x),
-        Trap("The odd entries come last, not first.", lambda x: torch.cat([x[..., 1::2], x[..., ::2]], -1)),
-        Trap("You exchanged the two halves.", lambda x: x.roll(x.shape[-1] // 2, -1)),
-        Trap("You reversed the entries.", lambda x: x.flip(-1)),
-    ]
-    return compare("to_half", answer, lambda x: x[..., rope.layout_order(x.shape[-1])], given, traps)
+    mistakes = """
+        x[..., rope.layout_order(x.shape[-1]).argsort()] :: That is the way back, from half to interleaved.
+        x :: Nothing has moved.
+        torch.cat([x[..., 1::2], x[..., ::2]], -1) :: The odd entries come last, not first.
+        x.roll(x.shape[-1] // 2, -1) :: You exchanged the two halves.
+        x.flip(-1) :: You reversed the entries.
+    """
+    return compare(globals(), "to_half(x)", answer, lambda x: x[..., rope.layout_order(x.shape[-1])], given, mistakes)
 
 
 SAME, SMALLER, LARGER = "about the same", "smaller", "larger"
 
 
-@exercise("5.4", "Any distance can be the favourite")
-def favourite_key(prediction: Any, answer: Any) -> Right:
-    """The spread of random scores far away, and a key whose largest score is at a given distance."""
-    reasons = {
-        SMALLER: "The bound gets smaller. A Gaussian vector of which some pairs are rotated is still Gaussian: what is its product with another?",
+@exercise(
+    "5.4",
+    "Any distance can be the favourite",
+    guesses={
+        SMALLER: "The bound gets smaller; a Gaussian vector of which pairs are rotated is Gaussian still, with the same spread.",
         LARGER: "A rotation keeps the norm, so nothing can grow with distance.",
         SAME: "The rotated vector is Gaussian again, so the distance cannot matter.",
-    }
-    choice("prediction", prediction, reasons, SAME)
+    },
+    true=SAME,
+)
+def favourite_key(answer: Any) -> Right:
+    """A key whose largest score is at a given distance, and the spread of random scores near and far."""
     theta, m = rope.frequencies(32, 10_000), torch.arange(2000, dtype=torch.float64)
     for seed, distance in ((0, 0), (1, 7), (2, 300), (3, 1999)):
         query = normal(32, seed=seed)
         call = f"favourite_key(checks.normal(32, seed={seed}), {distance}, rope.frequencies(32, 10_000))"
         key = tensor(call, run(call, answer, query, distance, theta))
+        if key.shape[1:] == query.shape:
+            raise Wrong(f"{call} has the shape {tuple(key.shape)}: return the row alone, of shape (32,).")
         if key.shape != query.shape:
             raise Wrong(f"{call} must be one key of shape (32,), not {tuple(key.shape)}.")
         if not torch.isfinite(key).all() or not key.norm() > 1e-9:
@@ -132,9 +172,18 @@ def favourite_key(prediction: Any, answer: Any) -> Right:
                 turned = " You turned it the other way: the key stands behind the query."
             elif distance and torch.allclose(key, beside):
                 turned = " You turned neighbouring entries: here entries k and k + d/2 are a pair."
+            if abs(best - distance) == 1:
+                turned = " That is one place beside it."
+            elif torch.allclose(-key, rope.rotate(query[None], torch.tensor([float(distance)]), theta)[0]):
+                turned = " Its sign is changed."
             plain = " That key is the query itself." if torch.equal(key, query) and distance else ""
             raise Wrong(f"with {call} the largest score is at distance {best}, not {distance}.{turned}{plain}")
-    return Right(f"each of four keys has its largest score at the distance wanted. {reasons[SAME]}")
+    one, other = normal(2, 4000, 32, seed=5)
+    near, far = (float((rope.rotate(other, torch.full((4000,), -d), theta) * one).sum(-1).std()) for d in (0.0, 1999.0))
+    return Right(
+        "each of four keys has its largest score at the distance wanted. Of 4,000 random pairs of width 32 the scores spread by "
+        f"{near:.2f} at distance 0 and by {far:.2f} at 1,999."
+    )
 
 
 @exercise("5.5", "p-RoPE")
@@ -146,26 +195,27 @@ def partial(answer: Any) -> Right:
         "rope.frequencies(16, 500), 0.0",
         "rope.frequencies(16, 500), 1.0",
     )
-    traps = [
-        Trap("You kept the slowest pairs: p-RoPE keeps the fastest.", lambda f, p: _share(f.flip(0), p).flip(0)),
-        Trap("You stopped the share p: p is the share that turns.", lambda f, p: _share(f, 1 - p)),
-        Trap("The result keeps its length: stopped pairs have an angle of 0.", lambda f, p: f[: int(p * len(f))]),
-        Trap("You multiplied all angles by p: that is linear scaling.", lambda f, p: f * p),
-        Trap("One pair too many turns.", lambda f, p: _share(f, p + 1 / len(f))),
-        Trap("One pair too few turns.", lambda f, p: _share(f, p - 1 / len(f))),
-        Trap("You stopped the fast pairs and kept the slow ones.", lambda f, p: f - _share(f, p)),
-        Trap("Nothing stopped.", lambda f, p: f),
-        Trap("An angle of 1 is the fastest pair's; a pair that stands still has 0.", _ones),
-    ]
-    return compare("partial", answer, _share, given, traps)
+    mistakes = """
+        right(theta.flip(0), fraction).flip(0) :: You kept the slowest pairs: p-RoPE keeps the fastest.
+        right(theta, 1 - fraction) :: You stopped the share p: p is the share that turns.
+        theta[:int(fraction * len(theta))] :: The result keeps its length: stopped pairs have an angle of 0.
+        theta * fraction :: You multiplied all angles by p: that is linear scaling.
+        right(theta, fraction + 1 / len(theta)) :: One pair too many turns.
+        right(theta, fraction - 1 / len(theta)) :: One pair too few turns.
+        theta - right(theta, fraction) :: You stopped the fast pairs and kept the slow ones.
+        theta :: Nothing stopped.
+        torch.where(right(theta, fraction) > 0, theta, 1.0) :: An angle of 1 is the fastest pair's; a pair that stands still has 0.
+        right(theta, fraction / 2) :: You took the share of the width: p is a share of the pairs, of which there are half as many.
+        right(theta, min(1.0, 2 * fraction)) :: Twice the share turns: theta has one entry a pair.
+        torch.where(theta > fraction, theta, 0.0) :: You compared the angle with p: p is a share of the pairs.
+        right(theta.flip(0), fraction) :: You reversed the pairs.
+        (torch.arange(len(theta)) < fraction * len(theta)).double() :: That is the mask: multiply the angles by it.
+    """
+    return compare(globals(), "partial(theta, fraction)", answer, _share, given, mistakes)
 
 
 def _share(theta: Tensor, fraction: float) -> Tensor:
     return torch.where(torch.arange(len(theta)) < round(fraction * len(theta)), theta, 0.0)
-
-
-def _ones(theta: Tensor, fraction: float) -> Tensor:
-    return torch.where(torch.arange(len(theta)) < round(fraction * len(theta)), theta, 1.0)
 
 
 @exercise("5.6", "Similar against random")
@@ -176,24 +226,28 @@ def lead(answer: Any) -> Right:
     def exact(m: int, d: int, b: float, sigma: float) -> Tensor:
         return 2 * sigma**2 * rope.cosine_sum(m, d, b)
 
-    traps = [
-        Trap("The variance is sigma squared.", lambda m, d, b, s: 2 * s * rope.cosine_sum(m, d, b)),
-        Trap("sigma is missing: the lead grows with the variance.", lambda m, d, b, s: 2 * rope.cosine_sum(m, d, b)),
-        Trap("The factor 2 is missing: a pair has two entries.", lambda m, d, b, s: s**2 * rope.cosine_sum(m, d, b)),
-        Trap(
-            "The sum of cosines alone: the variance of both entries of a pair is missing.",
-            lambda m, d, b, s: rope.cosine_sum(m, d, b),
-        ),
-        Trap("The lead can be negative: that is the point.", lambda m, d, b, s: exact(m, d, b, s).abs()),
-        Trap("A mean over the pairs is not their sum.", lambda m, d, b, s: exact(m, d, b, s) / (d // 2)),
-        Trap("Sines instead of cosines.", lambda m, d, b, s: 2 * s**2 * (m * rope.frequencies(d, b)).sin().sum()),
-        Trap("The logit's division by the root of d is not asked for.", lambda m, d, b, s: exact(m, d, b, s) / d**0.5),
-    ]
+    mistakes = """
+        2 * sigma * rope.cosine_sum(distance, width, base) :: The variance is sigma squared.
+        2 * rope.cosine_sum(distance, width, base) :: sigma is missing: the lead grows with the variance.
+        sigma ** 2 * rope.cosine_sum(distance, width, base) :: The factor 2 is missing: a pair has two entries.
+        rope.cosine_sum(distance, width, base) :: The sum of cosines alone: the variance of both entries of a pair is missing.
+        right(distance, width, base, sigma).abs() :: The lead can be negative: that is the point.
+        right(distance, width, base, sigma) / (width // 2) :: A mean over the pairs is not their sum.
+        2 * sigma ** 2 * (distance * rope.frequencies(width, base)).sin().sum() :: Sines instead of cosines.
+        right(distance, width, base, sigma) / width ** 0.5 :: The logit's division by the root of d is not asked for.
+        2 * sigma**2 * rope.cosine_sum(distance, 2 * width, base) :: There are half as many pairs as entries.
+        2 * sigma**2 * (distance * rope.frequencies(width, base)).sum() :: The cosine is missing: a rotation by an angle keeps its cosine.
+        width * sigma**2 - right(distance, width, base, sigma) :: That is what is lost since distance 0: asked is the lead that is left.
+        right(distance + 1, width, base, sigma) :: One place too far.
+        right(max(distance - 1, 0), width, base, sigma) :: One place too near.
+        2 * sigma**2 * math.cos(distance) :: That is the first pair alone: add up over all pairs.
+        2 * sigma**2 * (distance / rope.frequencies(width, base)).cos().sum() :: The angle is distance times frequency, not divided by it.
+    """
 
     def picture() -> HTML:
         return drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
 
-    return compare("lead", answer, exact, given, traps, picture=picture)
+    return compare(globals(), "lead(distance, width, base, sigma)", answer, exact, given, mistakes, picture=picture)
 
 
 @exercise("5.7", "The first negative sum")
@@ -205,25 +259,25 @@ def first_negative(answer: Any) -> Right:
         found = rope.first_negative(d, b, limit)
         return limit if found is None else found
 
-    traps = [
-        Trap("You counted from 1: the first distance is 0.", lambda d, b, limit: exact(d, b, limit) + 1),
-        Trap("You give the last distance before it.", lambda d, b, limit: exact(d, b, limit) - 1),
-        Trap(
-            "One too small: the first entry of a list that begins at distance 1 is distance 1.",
-            lambda d, b, limit: (lambda found: found - 1 if found < limit else found)(exact(d, b, limit)),
-        ),
-        Trap(
-            "Without a negative sum the answer is the limit, not -1.",
-            lambda d, b, limit: exact(d, b, limit) if exact(d, b, limit) < limit else -1,
-        ),
-        Trap("That is the distance of the smallest sum, not of the first negative one.", _smallest),
-        Trap("That is the last negative one: stop at the first.", _last),
-        Trap("That is how many are negative, not where the first is.", _count),
-        Trap("Without a negative sum the answer is the limit.", lambda d, b, limit: exact(d, b, limit) % limit),
-    ]
+    mistakes = """
+        right(width, base, limit) + 1 :: You counted from 1: the first distance is 0.
+        right(width, base, limit) - 1 :: You give the last distance before it.
+        (lambda found: found - 1 if found < limit else found)(right(width, base, limit)) :: One too small: the first entry of a list that begins at distance 1 is distance 1.
+        right(width, base, limit) if right(width, base, limit) < limit else -1 :: Without a negative sum the answer is the limit, not -1.
+        int(_sums(width, base, limit).argmin()) :: That is the distance of the smallest sum, not of the first negative one.
+        _last(width, base, limit) :: That is the last negative one: stop at the first.
+        int((_sums(width, base, limit) < 0).sum()) :: That is how many are negative, not where the first is.
+        right(width, base, limit) % limit :: Without a negative sum the answer is the limit.
+        _first(rope.cosine_sum(torch.arange(limit), width, base).diff() > 0, limit) :: That is the first place where the sum grows again, not where it is negative.
+        _first((torch.arange(limit) * 1.0).cos() < 0, limit) :: That is the first pair alone: add up the cosines of all pairs.
+        _first(rope.cosine_sum(torch.arange(limit), width, base) < width / 4, limit) :: That is where the sum falls below half of its start: it has to be negative.
+        _first((torch.arange(limit)[:, None] * rope.frequencies(width, base)).sin().sum(1) < 0, limit) :: Sines instead of cosines.
+        float(_negative(width, base, limit)) :: That is the sum there, not the distance.
+        right(width, base, limit) if right(width, base, limit) < limit else limit - 1 :: Without a negative sum the answer is the limit itself.
+    """
 
     try:
-        return compare("first_negative", answer, exact, given, traps)
+        return compare(globals(), "first_negative(width, base, limit)", answer, exact, given, mistakes)
     except Wrong as wrong:
         if "128, 10_000, 500" in str(wrong) and re.search("returned nothing|IndexError", str(wrong)):
             said = "is None" if "nothing" in str(wrong) else "takes an entry of an empty list"
@@ -233,12 +287,17 @@ def first_negative(answer: Any) -> Right:
         raise
 
 
+def _first(found: Tensor, limit: int) -> int:
+    return int(found.nonzero()[0]) if found.any() else limit
+
+
+def _negative(width: int, base: float, limit: int) -> float:
+    sums = _sums(width, base, limit)
+    return float(sums[sums < 0][0]) if (sums < 0).any() else limit
+
+
 def _sums(d: int, b: float, limit: int) -> Tensor:
     return rope.cosine_sum(torch.arange(limit), d, b)
-
-
-def _smallest(d: int, b: float, limit: int) -> int:
-    return int(_sums(d, b, limit).argmin())
 
 
 def _last(d: int, b: float, limit: int) -> int:
@@ -246,47 +305,57 @@ def _last(d: int, b: float, limit: int) -> int:
     return int(negative[-1]) if len(negative) else limit
 
 
-def _count(d: int, b: float, limit: int) -> int:
-    return int((_sums(d, b, limit) < 0).sum())
-
-
 @exercise("5.8", "NTK-aware scaling")
 def ntk_base(answer: Any) -> Right:
     """The base at which the slowest pair is divided by the factor."""
     given = _cases("128, 10_000, 8", "64, 500_000, 4", "4, 100, 2", "128, 10_000, 1")
-    traps = [
-        Trap("That divides more than the last pair needs: it has exponent 2(d/2 - 1)/d, not 1.", lambda d, b, s: b * s),
-        Trap("The exponent is upside down.", lambda d, b, s: b * s ** ((d - 2) / d)),
-        Trap("The base must grow: a larger base is slower.", lambda d, b, s: b / s ** (d / (d - 2))),
-        Trap("The exponent is d/(d-2): solve for the last pair's angle.", lambda d, b, s: b * s ** (d / 2)),
-        Trap("The exponent is d/(d-2): solve for the last pair's angle.", lambda d, b, s: b * s ** (2 / d)),
-        Trap("Multiply the base; only the factor has the exponent.", lambda d, b, s: (b * s) ** (d / (d - 2))),
-        Trap("The last pair is number d/2 - 1, counted from 0.", lambda d, b, s: b * s ** (d / (d - 1))),
-        Trap(
-            "That is the frequency of the slowest pair, not the base.", lambda d, b, s: rope.frequencies(d, b)[-1] / s
-        ),
-    ]
+    mistakes = """
+        base * factor :: That slows the last pair by s^((d-2)/d) only, less than s: the exponent is d/(d-2).
+        base * factor ** ((width - 2) / width) :: The exponent is upside down.
+        base / factor ** (width / (width - 2)) :: The base must grow: a larger base is slower.
+        base * factor ** (width / 2) :: The exponent is d/(d-2): solve for the last pair's angle.
+        base * factor ** (2 / width) :: The exponent is d/(d-2): solve for the last pair's angle.
+        (base * factor) ** (width / (width - 2)) :: Multiply the base; only the factor has the exponent.
+        base * factor ** (width / (width - 1)) :: The last pair is number d/2 - 1, counted from 0.
+        rope.frequencies(width, base)[-1] / factor :: That is the frequency of the slowest pair, not the base.
+        base ** (width / (width - 2)) * factor :: The exponent belongs to the factor, not to the base.
+        base * factor ** (width / (width + 2)) :: The exponent is d/(d-2); yours has a plus.
+        base + factor ** (width / (width - 2)) :: Multiply the base by it, do not add it.
+    """
 
     def picture() -> HTML:
         return drawn(*figures.scaling("ntk", 8))
 
-    return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), given, traps, picture=picture)
+    return compare(
+        globals(),
+        "ntk_base(width, base, factor)",
+        answer,
+        lambda d, b, s: b * s ** (d / (d - 2)),
+        given,
+        mistakes,
+        picture=picture,
+    )
 
 
-JUMPS = ("hardly at all", "about twice", "about 50 times")
+JUMPS = ("hardly at all", "about twice", "about 14 times")
 
 
-@exercise("5.9", "The price of a diagonal")
-def smallest_scale(prediction: Any, answer: Any) -> Right:
-    """What one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
-    reasons = {
-        JUMPS[0]: "One token more is a small step in length. But what are 88 steps of half a radian, counted in turns?",
-        JUMPS[1]: "Compute cos(44). How far is it from cos(0), and how far was the nearest before it?",
+@exercise(
+    "5.9",
+    "The price of a diagonal",
+    guesses={
+        JUMPS[
+            0
+        ]: "88 steps of half a radian are 44 radians, nearly seven whole turns: distance 88 looks like distance 0.",
+        JUMPS[1]: "cos(44) is far nearer to cos(0) than any cosine before it: 44 radians are nearly seven whole turns.",
         JUMPS[
             2
-        ]: "88 steps of half a radian are 44 radians, nearly seven whole turns, so distance 88 looks like distance 0.",
-    }
-    choice("prediction", prediction, reasons, JUMPS[2])
+        ]: "88 steps of half a radian are 44 radians, nearly seven whole turns: distance 88 looks like distance 0.",
+    },
+    true=JUMPS[2],
+)
+def smallest_scale(answer: Any) -> Right:
+    """What one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
     for text, n, weight in (
         ("torch.tensor([1.0])", 20, 0.99),
         ("torch.tensor([1.0])", 44, 0.99),
@@ -310,7 +379,13 @@ def smallest_scale(prediction: Any, answer: Any) -> Right:
     def picture() -> HTML:
         return drawn(*figures.norm_cost(2, 0))
 
-    return Right(f"the scale is the smallest one on six cases. {reasons[JUMPS[2]]}", picture)
+    costs = [
+        number("smallest_scale", run("smallest_scale", answer, torch.tensor([0.5]).double(), n, 0.99)) for n in (88, 89)
+    ]
+    return Right(
+        f"your function gives {costs[0]:.4g} for 88 tokens and {costs[1]:.4g} for 89: {costs[1] / costs[0]:.3g} times.",
+        picture,
+    )
 
 
 def _too_much(scale: float, exact: float, theta: Tensor, n: int, weight: float) -> str:

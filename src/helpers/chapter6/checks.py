@@ -16,7 +16,7 @@ from helpers import attention, checks, differential, significance, style
 from helpers.chapter6 import comparison, figures, measures, race
 from helpers.chapter6.entries import BASELINE
 from helpers.chapter6.protocol import BUDGET, LEVEL, TRAINED
-from helpers.checks import Case, Right, Trap, Wrong, choice, compare, drawn, exercise, normal, run, shown
+from helpers.checks import Case, Right, Wrong, compare, drawn, exercise, normal, run, shown
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -49,47 +49,54 @@ def subtract(answer: Any, largest: Any) -> Right:
     def maps(f: Callable) -> Callable:
         return lambda x, y, lam: f(x.softmax(-1), y.softmax(-1), lam)
 
-    traps = [
-        Trap(
-            "A softmax of the difference is not the difference of the softmaxes.",
-            lambda x, y, lam: (x - lam * y).softmax(-1),
-        ),
-        Trap("λ stands before the second softmax, not inside: it scales weights, not logits.", lambda x, y, lam: x.softmax(-1) - (lam * y).softmax(-1)),
-        Trap("The first map keeps its full weight: λ takes nothing of it.", maps(lambda a, b, lam: (1 - lam) * a - lam * b)),
-        Trap("λ belongs to the second map.", maps(lambda a, b, lam: lam * a - b)),
-        Trap("λ is missing.", maps(lambda a, b, lam: a - b)),
-        Trap("The two maps are exchanged.", maps(lambda a, b, lam: b - lam * a)),
-        Trap("The second map is subtracted, not added.", maps(lambda a, b, lam: a + lam * b)),
-        Trap("You cut off what is below 0: the weights may be negative.", maps(lambda a, b, lam: (a - lam * b).relu())),
-        Trap(
-            "You divided by the row's sum: it is not 1 but 1 - λ, and stays so.",
-            maps(lambda a, b, lam: (a - lam * b) / (1 - lam)),
-        ),
-        Trap("softmax is over the last axis, the keys: dim=-1.", lambda x, y, lam: x.softmax(0) - lam * y.softmax(0)),
-        Trap("These are logits: take a softmax of each first.", lambda x, y, lam: x - lam * y),
-    ]  # fmt: skip
-    compare("difference", answer, differential.difference, given, traps)
+    mistakes = """
+        (first - lam * second).softmax(-1) :: A softmax of the difference is not the difference of the softmaxes.
+        first.softmax(-1) - (lam * second).softmax(-1) :: λ stands before the second softmax, not inside: it scales weights, not logits.
+        maps(lambda a, b, lam: (1 - lam) * a - lam * b)(first, second, lam) :: The first map keeps its full weight: λ takes nothing of it.
+        maps(lambda a, b, lam: lam * a - b)(first, second, lam) :: λ belongs to the second map.
+        maps(lambda a, b, lam: a - b)(first, second, lam) :: λ is missing.
+        maps(lambda a, b, lam: b - lam * a)(first, second, lam) :: The two maps are exchanged.
+        maps(lambda a, b, lam: a + lam * b)(first, second, lam) :: The second map is subtracted, not added.
+        maps(lambda a, b, lam: (a - lam * b).relu())(first, second, lam) :: You cut off what is below 0: the weights may be negative.
+        maps(lambda a, b, lam: (a - lam * b) / (1 - lam))(first, second, lam) :: You divided by the row's sum: it is not 1 but 1 - λ, and stays so.
+        first.softmax(0) - lam * second.softmax(0) :: softmax is over the last axis, the keys: dim=-1.
+        first - lam * second :: These are logits: take a softmax of each first.
+        first.softmax(-1) - lam * second.softmax(-1) + lam :: You added λ: nothing is added after the subtraction.
+        (1 - lam) * first.softmax(-1) + lam * second.softmax(-1) :: That is a mixture: the second map is subtracted, and the first keeps its weight.
+        lam * (first - second).softmax(-1) :: A softmax of the difference is not the difference of the softmaxes.
+        maps(lambda a, b, lam: lam * (a - b))(first, second, lam) :: λ belongs to the second map alone.
+    """
+    compare(globals(), "difference(first, second, lam)", answer, differential.difference, given, mistakes, maps=maps)
     rows = _cases(
         "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0])",
         "torch.tensor([1.0, 0.0, -1.0]), torch.tensor([0.0, 2.0, 0.0])",
         "checks.normal(6, seed=3), checks.normal(6, seed=4)",
+        "torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 0.0])",
         "torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.0, 3.0])",
     )
 
     def ratios(f: Callable) -> Callable:
         return lambda x, y: f(x.softmax(-1), y.softmax(-1))
 
-    below = [
-        Trap("That λ leaves one weight alone above 0: take the key that falls first.", ratios(lambda a, b: (a / b).max())),
-        Trap("Divide the weights, not the logits.", lambda x, y: (x / y).min()),
-        Trap("The two smallest weights need not be at one key: divide key by key.", ratios(lambda a, b: a.min() / b.min())),
-        Trap("The key with the smallest weight is not the first to fall: divide key by key.", ratios(lambda a, b: a[a.argmin()] / b[a.argmin()])),
-        Trap("The key with the largest second weight is not the first to fall: divide key by key.", ratios(lambda a, b: a[b.argmax()] / b.max())),
-        Trap("The sums under the two softmaxes are missing.", lambda x, y: (x - y).min().exp()),
-        Trap("That is the key, not the λ.", ratios(lambda a, b: (a / b).argmin())),
-        Trap("Upside down: first weight over second.", ratios(lambda a, b: (b / a).min())),
-    ]  # fmt: skip
-    compare("largest", largest, ratios(lambda a, b: (a / b).min()), rows, below)
+    below = """
+        ratios(lambda a, b: (a / b).max())(first, second) :: That λ leaves one weight alone above 0: take the key that falls first.
+        (first / second).min() :: Divide the weights, not the logits.
+        ratios(lambda a, b: a.min() / b.min())(first, second) :: The two smallest weights need not be at one key: divide key by key.
+        ratios(lambda a, b: a[a.argmin()] / b[a.argmin()])(first, second) :: The key with the smallest weight is not the first to fall: divide key by key.
+        ratios(lambda a, b: a[b.argmax()] / b.max())(first, second) :: The key with the largest second weight is not the first to fall: divide key by key.
+        (first - second).min().exp() :: The sums under the two softmaxes are missing.
+        ratios(lambda a, b: (a / b).argmin())(first, second) :: That is the key, not the λ.
+        ratios(lambda a, b: (b / a).min())(first, second) :: Upside down: first weight over second.
+        ratios(lambda a, b: (a - b).min())(first, second) :: Divide the weights, do not subtract them: λ is a factor.
+        ratios(lambda a, b: (a / b).mean())(first, second) :: That is the mean of the ratios: one weight falls below 0 before.
+        ratios(lambda a, b: (a / b)[-1])(first, second) :: That is the last key alone: take the smallest ratio.
+        ratios(lambda a, b: (a / b)[0])(first, second) :: That is the first key alone: take the smallest ratio.
+        ratios(lambda a, b: (a / b).sum())(first, second) :: Take the smallest ratio, not their sum.
+        ratios(lambda a, b: a.sum() / b.sum())(first, second) :: Both sums are 1: divide key by key.
+    """
+    compare(
+        globals(), "largest(first, second)", largest, ratios(lambda a, b: (a / b).min()), rows, below, ratios=ratios
+    )
 
     def picture() -> HTML:
         first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
@@ -102,7 +109,7 @@ def subtract(answer: Any, largest: Any) -> Right:
         bound = float(_floats(largest(first, second)))
         return drawn(ax, f"The row sums to {row.sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
 
-    return Right("both functions agree with the solution on four cases each. A row sums to 1 - λ.", picture)
+    return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
 
 
 @exercise("6.2", "λ of a layer")
@@ -126,27 +133,34 @@ def lam_of_layer(answer: Any) -> Right:
     def start(f: Callable) -> Callable:
         return lambda v, n: lam(v, 1) - 0.2 + f(n)
 
-    traps = [
-        Trap(
-            "Layers count from 1: in layer 1 the exponent is 0. The released code counts from 0.",
-            start(lambda n: differential.lambda_init(n + 1)),
-        ),
-        Trap("You went one layer down: layer 1 itself has 0.8 - 0.6 = 0.2.", start(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2)))),
-        Trap("The exponent is negative: the start grows towards 0.8.", start(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1)))),
-        Trap("The factor 0.6 is missing.", start(lambda n: 0.8 - math.exp(-0.3 * (n - 1)))),
-        Trap("0.8 and 0.6 are exchanged: the start grows towards 0.8.", start(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1)))),
-        Trap("That is 1 - lambda_init, the scale of a head, and not where λ starts.", start(lambda n: 1 - differential.lambda_init(n))),
-        Trap("lambda_init is missing.", start(lambda n: 0.0)),
-        Trap("The vectors are missing: λ only starts at lambda_init.", own(lambda a, b, i: i)),
-        Trap("The second exponential is subtracted.", own(lambda a, b, i: a.exp() + b.exp() + i)),
-        Trap("The two exponentials are exchanged: map 1 comes first.", own(lambda a, b, i: b.exp() - a.exp() + i)),
-        Trap("The exponentials are missing.", own(lambda a, b, i: a - b + i)),
-        Trap("These products are not divided by the root of d: that belongs to the logits.", lambda v, n: lam(v / v.shape[-1] ** 0.25, n)),
-        Trap("Two exponentials, not one of the difference.", own(lambda a, b, i: (a - b).exp() + i)),
-        Trap("A product of two vectors is the sum over their entries of the products.", lambda v, n: v.sum((1, 2)).exp().diff()[0] * -1 + differential.lambda_init(n)),
-        Trap("vectors[0] has query and key of map 1: you paired vectors of different maps.", lambda v, n: lam(v.transpose(0, 1), n)),
-    ]  # fmt: skip
-    return compare("lam", answer, lam, given, traps, picture=lambda: _schedule(answer))
+    mistakes = """
+        start(lambda n: differential.lambda_init(n + 1))(vectors, layer) :: Layers count from 1: in layer 1 the exponent is 0. The released code counts from 0.
+        start(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2)))(vectors, layer) :: You went one layer down: layer 1 itself has 0.8 - 0.6 = 0.2.
+        start(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1)))(vectors, layer) :: The exponent is negative: the start grows towards 0.8.
+        start(lambda n: 0.8 - math.exp(-0.3 * (n - 1)))(vectors, layer) :: The factor 0.6 is missing.
+        start(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1)))(vectors, layer) :: 0.8 and 0.6 are exchanged: the start grows towards 0.8.
+        start(lambda n: 1 - differential.lambda_init(n))(vectors, layer) :: That is 1 - lambda_init, the scale of a head, and not where λ starts.
+        start(lambda n: 0.0)(vectors, layer) :: lambda_init is missing.
+        own(lambda a, b, i: i)(vectors, layer) :: The vectors are missing: λ only starts at lambda_init.
+        own(lambda a, b, i: a.exp() + b.exp() + i)(vectors, layer) :: The second exponential is subtracted.
+        own(lambda a, b, i: b.exp() - a.exp() + i)(vectors, layer) :: The two exponentials are exchanged: map 1 comes first.
+        own(lambda a, b, i: a - b + i)(vectors, layer) :: The exponentials are missing.
+        right(vectors / vectors.shape[-1] ** 0.25, layer) :: These products are not divided by the root of d: that belongs to the logits.
+        own(lambda a, b, i: (a - b).exp() + i)(vectors, layer) :: Two exponentials, not one of the difference.
+        vectors.sum((1, 2)).exp().diff()[0] * -1 + differential.lambda_init(layer) :: A product of two vectors is the sum over their entries of the products.
+        right(vectors.transpose(0, 1), layer) :: vectors[0] has query and key of map 1: you paired vectors of different maps.
+    """
+    return compare(
+        globals(),
+        "lam(vectors, layer)",
+        answer,
+        lam,
+        given,
+        mistakes,
+        picture=lambda: _schedule(answer),
+        own=own,
+        start=start,
+    )
 
 
 def _schedule(answer: Callable) -> HTML:
@@ -161,28 +175,43 @@ def _schedule(answer: Callable) -> HTML:
 SHRINKS, LEAVES, GROWS = "a part of it goes", "it stays the same", "it grows"
 
 
-@exercise("6.3", "Noise that two maps share")
-def noise_left(prediction: Any, answer: Any) -> Right:
-    """What a full subtraction does to noises that half agree; the size of a difference of two patterns."""
-    reasons = {
-        SHRINKS: "Half of the second pattern lies along the first and takes half of it away. What does the other part add?",
+@exercise(
+    "6.3",
+    "Noise that two maps share",
+    guesses={
+        SHRINKS: "Half of the second pattern lies along the first and takes half of it away; the other part adds as much again.",
         LEAVES: "Two arrows of one length at 60 degrees: the third side of an equilateral triangle is as long as they are.",
-        GROWS: "At right angles it would. Here the patterns agree in part: draw the two arrows, 60 degrees apart.",
-    }
-    choice("prediction", prediction, reasons, LEAVES)
+        GROWS: "At right angles it would. Here the patterns agree in part: two arrows, 60 degrees apart.",
+    },
+    true=LEAVES,
+)
+def noise_left(answer: Any) -> Right:
+    """The size of a difference of two patterns."""
     given = _cases("0.0, 0.8", "1.0, 0.8", "0.9, 0.8", "0.4, 0.8", "0.5, 0.2")
-    traps = [
-        Trap("That holds only where both patterns are the same, at a cosine of 1.", lambda c, lam: 1 - lam),
-        Trap("That subtracts the shared part alone: the second pattern brings the rest along.", lambda c, lam: 1 - lam * c),
-        Trap("That is the square of the size: take the root.", lambda c, lam: 1 + lam**2 - 2 * lam * c),
-        Trap("The sign: a difference gets smaller as the patterns agree.", lambda c, lam: math.sqrt(1 + lam**2 + 2 * lam * c)),
-        Trap("That is what the best λ leaves, λ = c: here λ is given.", lambda c, lam: math.sqrt(1 - c**2)),
-        Trap("The cosine is missing: that is true of independent patterns.", lambda c, lam: math.sqrt(1 + lam**2)),
-        Trap("The factor 2 is missing: the mixed product comes twice.", lambda c, lam: math.sqrt(1 + lam**2 - lam * c)),
-        Trap("λ stands in the mixed product, too.", lambda c, lam: math.sqrt(max(0.0, 1 + lam**2 - 2 * c))),
-        Trap("λ is squared where it stands alone.", lambda c, lam: math.sqrt(1 + lam - 2 * lam * c)),
-    ]  # fmt: skip
-    compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c), given, traps)
+    mistakes = """
+        1 - lam :: That holds only where both patterns are the same, at a cosine of 1.
+        1 - lam * cosine :: That subtracts the shared part alone: the second pattern brings the rest along.
+        1 + lam ** 2 - 2 * lam * cosine :: That is the square of the size: take the root.
+        math.sqrt(1 + lam ** 2 + 2 * lam * cosine) :: The sign: a difference gets smaller as the patterns agree.
+        math.sqrt(1 - cosine ** 2) :: That is what the best λ leaves, λ = c: here λ is given.
+        math.sqrt(1 + lam ** 2) :: The cosine is missing: that is true of independent patterns.
+        math.sqrt(1 + lam ** 2 - lam * cosine) :: The factor 2 is missing: the mixed product comes twice.
+        math.sqrt(max(0.0, 1 + lam ** 2 - 2 * cosine)) :: λ stands in the mixed product, too.
+        math.sqrt(1 + lam - 2 * lam * cosine) :: λ is squared where it stands alone.
+        math.sqrt(2 - 2 * cosine) :: That is for λ = 1: here λ is given.
+        math.sqrt(max(0.0, 1 - 2 * lam * cosine)) :: λ² is missing: the second pattern has a size of its own.
+        math.sqrt(1 + lam**2 - 2 * lam * math.cos(cosine)) :: It is the cosine already: take no cosine of it.
+        math.sqrt((1 - cosine) * (1 + lam**2)) :: The mixed product has λ once: 2 λ times the cosine.
+        abs(1 - lam * cosine) :: That subtracts the shared part alone: the second pattern brings the rest along.
+    """
+    compare(
+        globals(),
+        "noise_left(cosine, lam)",
+        answer,
+        lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c),
+        given,
+        mistakes,
+    )
 
     def picture() -> HTML:
         ax, finding = figures.noise_left()
@@ -190,7 +219,9 @@ def noise_left(prediction: Any, answer: Any) -> Right:
         ax.plot(places, [float(_floats(answer(c, 0.8))) for c in places], "x", ms=9, mew=2, color=BLACK)
         return drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
-    return Right(f"noise_left agrees with the solution on {len(given)} cases. {reasons[LEAVES]}", picture)
+    return Right(
+        f"your function gives noise_left(0.5, 1.0) = {float(run('noise_left', answer, 0.5, 1.0)):.3g}.", picture
+    )
 
 
 # From logits to weights --------------------------------------------------------------------------------
@@ -214,28 +245,33 @@ def off_by_one(answer: Any) -> Right:
         e = (x - top).exp()
         return e / (one(top) + e.sum(-1, keepdim=True))
 
-    traps = [
-        Trap("exp(1000) is infinite: subtract the largest logit first, and think of the 1.", _naive),
-        Trap("A logit that is cut off no longer says by how much it leads: subtract the largest one from all.", lambda x: _naive(x.clamp(max=50))),
-        Trap("Infinity over infinity is no number, and 1 is a guess: subtract the largest logit first.", lambda x: _naive(x).nan_to_num(1.0)),
-        Trap("Infinity over infinity is no number, and 0 is a guess: subtract the largest logit first.", lambda x: _naive(x).nan_to_num(0.0)),
-        Trap("After subtracting the largest logit the 1 has to shrink as well: it is exp(-largest).", lambda x: shifted(x, lambda top: 1)),
-        Trap("That is softmax: the 1 in the denominator is missing.", lambda x: x.softmax(-1)),
-        Trap("One 1 in all, not one for each key.", lambda x: x.exp() / (x.exp() + 1).sum(-1, keepdim=True)),
-        Trap("There is one weight too many: cut off the one of the extra logit.", lambda x: functional.pad(x, (1, 0)).softmax(-1)),
-        Trap("You cut off a key and kept the extra logit: it came first.", lambda x: functional.pad(x, (1, 0)).softmax(-1)[..., :-1]),
-        Trap("The extra logit is 0, so that it adds exp(0) = 1; yours is 1.", lambda x: functional.pad(x, (1, 0), value=1.0).softmax(-1)[..., 1:]),
-        Trap("The sum is over the last axis, the keys: each row has its own.", lambda x: x.exp() / (1 + x.exp().sum())),
-        Trap("That is softpick: here nothing is taken off the numerators.", attention.softpick),
-        Trap("That is a sigmoid: each key by itself.", lambda x: x.sigmoid()),
-    ]  # fmt: skip
+    mistakes = """
+        _naive(logits) :: exp(1000) is infinite: subtract the largest logit first, and think of the 1.
+        _naive(logits.clamp(max=50)) :: A logit that is cut off no longer says by how much it leads: subtract the largest one from all.
+        _naive(logits).nan_to_num(1.0) :: Infinity over infinity is no number, and 1 is a guess: subtract the largest logit first.
+        _naive(logits).nan_to_num(0.0) :: Infinity over infinity is no number, and 0 is a guess: subtract the largest logit first.
+        shifted(logits, lambda top: 1) :: After subtracting the largest logit the 1 has to shrink as well: it is exp(-largest).
+        logits.softmax(-1) :: That is softmax: the 1 in the denominator is missing.
+        logits.exp() / (logits.exp() + 1).sum(-1, keepdim=True) :: One 1 in all, not one for each key.
+        functional.pad(logits, (1, 0)).softmax(-1) :: There is one weight too many: cut off the one of the extra logit.
+        functional.pad(logits, (1, 0)).softmax(-1)[..., :-1] :: You cut off a key and kept the extra logit: it came first.
+        functional.pad(logits, (1, 0), value=1.0).softmax(-1)[..., 1:] :: The extra logit is 0, so that it adds exp(0) = 1; yours is 1.
+        logits.exp() / (1 + logits.exp().sum()) :: The sum is over the last axis, the keys: each row has its own.
+        attention.softpick(logits) :: That is softpick: here nothing is taken off the numerators.
+        logits.sigmoid() :: That is a sigmoid: each key by itself.
+        logits.softmax(-1) / 2 :: Half of softmax is right for one case only: the 1 stands in the denominator.
+        logits.softmax(-1) * logits.shape[-1] / (logits.shape[-1] + 1) :: That is right for logits of 0 only: the 1 stands beside the exponentials.
+        (logits.exp() - 1) / logits.exp().sum(-1, keepdim=True) :: The 1 is added below, not taken off above.
+    """
     return compare(
-        "off_by_one",
+        globals(),
+        "off_by_one(logits)",
         answer,
         attention.softmax_off_by_one,
         given,
-        traps,
+        mistakes,
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
+        shifted=shifted,
     )
 
 
@@ -271,20 +307,25 @@ def smallest_scale(answer: Any) -> Right:
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
 
-    traps = [
-        Trap("That multiplies the logits of plain softmax: scalable softmax brings ln n along itself.", lambda g, n, w: scale(g, n, w) * math.log(n)),
-        Trap("The key that leads has n - 1 rivals, not n.", lambda g, n, w: (math.log(n) + _odds(w)) / (g * math.log(n))),
-        Trap("The factor is s ln n, with all n keys; the n - 1 rivals stand in the sum alone.", lambda g, n, w: (math.log(n - 1) + _odds(w)) / (g * math.log(n - 1))),
-        Trap("A larger gap needs a smaller scale: divide by it.", lambda g, n, w: scale(g, n, w) * g**2),
-        Trap("The gap is missing.", lambda g, n, w: scale(g, n, w) * g),
-        Trap("That gives a weight of one half: the odds of the weight are missing.", lambda g, n, w: scale(g, n, 0.5)),
-        Trap("Odds are weight over 1 - weight, not the weight.", lambda g, n, w: (math.log(n - 1) + math.log(w)) / (g * math.log(n))),
-        Trap("Odds are weight over 1 - weight; yours are upside down.", lambda g, n, w: scale(g, n, 1 - w)),
-        Trap("That is the limit for n → ∞; here n is given.", lambda g, n, w: 1 / g),
-        Trap("The length enters as a natural logarithm.", lambda g, n, w: scale(g, n, w) * math.log(2)),
-        Trap("The rivals are missing: without them any scale would do.", lambda g, n, w: _odds(w) / (g * math.log(n))),
-    ]  # fmt: skip
-    return compare("smallest_scale", answer, scale, given, traps, picture=lambda: _scales(answer))
+    mistakes = """
+        right(gap, n, weight) * math.log(n) :: That multiplies the logits of plain softmax: scalable softmax brings ln n along itself.
+        (math.log(n) + _odds(weight)) / (gap * math.log(n)) :: The key that leads has n - 1 rivals, not n.
+        (math.log(n - 1) + _odds(weight)) / (gap * math.log(n - 1)) :: The factor is s ln n, with all n keys; the n - 1 rivals stand in the sum alone.
+        right(gap, n, weight) * gap ** 2 :: A larger gap needs a smaller scale: divide by it.
+        right(gap, n, weight) * gap :: The gap is missing.
+        right(gap, n, 0.5) :: That gives a weight of one half: the odds of the weight are missing.
+        (math.log(n - 1) + math.log(weight)) / (gap * math.log(n)) :: Odds are weight over 1 - weight, not the weight.
+        right(gap, n, 1 - weight) :: Odds are weight over 1 - weight; yours are upside down.
+        1 / gap :: That is the limit for n → ∞; here n is given.
+        right(gap, n, weight) * math.log(2) :: The length enters as a natural logarithm.
+        _odds(weight) / (gap * math.log(n)) :: The rivals are missing: without them any scale would do.
+        weight * (n - 1) / (gap * math.log(n)) :: The logarithm is missing: the weight's odds and the rivals stand under one.
+        (math.log(n - 1) + _odds(weight)) / (gap * n) :: The factor is s ln n, not s n.
+        (math.log(n) + math.log(weight)) / (gap * math.log(n)) :: The key that leads has n - 1 rivals, and odds are weight over 1 - weight.
+    """
+    return compare(
+        globals(), "smallest_scale(gap, n, weight)", answer, scale, given, mistakes, picture=lambda: _scales(answer)
+    )
 
 
 def _odds(weight: float) -> float:
@@ -308,15 +349,18 @@ def _scales(answer: Callable) -> HTML:
 HALF, MOST, ABOVE = "less than a half", "from a half to 1", "more than 1"
 
 
-@exercise("6.6", "Two ways to count a row")
-def counted(prediction: Any, answer: Any) -> Right:
-    """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
-    reasons = {
-        HALF: "Add the row up with its signs. What is 0.35 divided by that?",
+@exercise(
+    "6.6",
+    "Two ways to count a row",
+    guesses={
+        HALF: "The row, added up with its signs, is 0.2, and 0.35 divided by that is 1.75.",
         MOST: "Of all weight by size it is between a half and 1. But the row is divided by its sum, with signs.",
         ABOVE: "The row sums to 0.2, so the answer's share is 1.75 and the noise's -0.75: signed shares are no shares.",
-    }
-    choice("prediction", prediction, reasons, ABOVE)
+    },
+    true=ABOVE,
+)
+def counted(answer: Any) -> Right:
+    """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
     given = _cases(
         "torch.tensor([0.35, 0.05, -0.1, -0.1]), 0",
         "torch.tensor([0.3, 0.5, 0.0, 0.0]), 1",
@@ -331,19 +375,26 @@ def counted(prediction: Any, answer: Any) -> Right:
 
         return trap
 
-    traps = [
-        Trap("The row sums to 1 - λ, so λ is 1 minus the sum.", other(lambda r, a, n: _five(r, a, n, lam=r.sum()))),
-        Trap("The first pair of shares is counted with signs, and divided by the row's sum.", other(lambda r, a, n: (1 - r.sum(), *2 * (a.abs() / r.abs().sum(), n.abs().sum() / r.abs().sum())))),
-        Trap("The second pair of shares is counted by size, each weight by itself.", other(lambda r, a, n: (1 - r.sum(), *2 * (a / r.sum(), n.sum() / r.sum())))),
-        Trap("By size: take the size of each weight first, then the sum; yours cancel before.", other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum().abs() / r.abs().sum()))),
-        Trap("By size the noise has no sign: each weight's size is added.", other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum() / r.abs().sum()))),
-        Trap("By size the row is divided by the sum of sizes, not by its signed sum.", other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs() / r.sum(), n.abs().sum() / r.sum()))),
-        Trap("Shares are missing: divide by the row's sum, and by the sum of sizes.", other(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))),
-        Trap("The noise is all other weights: yours holds the answer, too.", other(lambda r, a, n: _five(r, a, r))),
-        Trap("The order is λ, then answer and noise with signs, then by size: yours has the noise first.", other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 2, 1, 4, 3)))),
-        Trap("The order is λ, then with signs, then by size.", other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 3, 4, 1, 2)))),
-    ]  # fmt: skip
-    compare("counted", answer, other(_five), given, traps)
+    mistakes = """
+        other(lambda r, a, n: _five(r, a, n, lam=r.sum()))(row, answer) :: The row sums to 1 - λ, so λ is 1 minus the sum.
+        other(lambda r, a, n: (1 - r.sum(), *2 * (a.abs() / r.abs().sum(), n.abs().sum() / r.abs().sum())))(row, answer) :: The first pair of shares is counted with signs, and divided by the row's sum.
+        other(lambda r, a, n: (1 - r.sum(), *2 * (a / r.sum(), n.sum() / r.sum())))(row, answer) :: The second pair of shares is counted by size, each weight by itself.
+        other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum().abs() / r.abs().sum()))(row, answer) :: By size: take the size of each weight first, then the sum; yours cancel before.
+        other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum() / r.abs().sum()))(row, answer) :: By size the noise has no sign: each weight's size is added.
+        other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs() / r.sum(), n.abs().sum() / r.sum()))(row, answer) :: By size the row is divided by the sum of sizes, not by its signed sum.
+        other(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))(row, answer) :: Shares are missing: divide by the row's sum, and by the sum of sizes.
+        other(lambda r, a, n: _five(r, a, r))(row, answer) :: The noise is all other weights: yours holds the answer, too.
+        other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 2, 1, 4, 3)))(row, answer) :: The order is λ, then answer and noise with signs, then by size: yours has the noise first.
+        other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 3, 4, 1, 2)))(row, answer) :: The order is λ, then with signs, then by size.
+        other(lambda r, a, n: (1 - r.sum(), a, n.sum(), *_five(r, a, n)[3:]))(row, answer) :: The shares with signs are not divided: divide by the row's sum.
+        other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs(), n.abs().sum()))(row, answer) :: The shares by size are not divided: divide by the sum of sizes.
+        other(lambda r, a, n: _five(r, r[0], r[1:]))(row, answer) :: You took the first key: the answer stands at `answer`.
+        other(lambda r, a, n: (1 - r.sum(), a / r.abs().sum(), n.sum() / r.abs().sum(), *_five(r, a, n)[3:]))(row, answer) :: With signs the row is divided by its signed sum, not by the sum of sizes.
+        other(lambda r, a, n: (*_five(r, a, n)[:2], n.mean() / r.sum(), _five(r, a, n)[3], n.abs().mean() / r.abs().sum()))(row, answer) :: The noise is the sum of the other weights, not their mean.
+        other(lambda r, a, n: _five(r, a, n, lam=1 - r.abs().sum()))(row, answer) :: λ is 1 minus the signed sum of the row, not minus its sum of sizes.
+        other(lambda r, a, n: (_five(r, a, n)[0], *(100 * x for x in _five(r, a, n)[1:])))(row, answer) :: Shares, not per cent.
+    """
+    compare(globals(), "counted(row, answer)", answer, other(_five), given, mistakes, other=other)
 
     def picture() -> HTML:
         found = {}
@@ -366,7 +417,8 @@ def counted(prediction: Any, answer: Any) -> Right:
             f"(correlated) of the row; by size {one[4]:.2f} and {two[4]:.2f}.",
         )
 
-    return Right(f"counted agrees with the solution on {len(given)} cases. {reasons[ABOVE]}", picture)
+    _, share, noise, *_ = _floats(run("counted", answer, *given[0].arguments)).tolist()
+    return Right(f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.", picture)
 
 
 def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> tuple:
@@ -387,20 +439,25 @@ def entmax(answer: Any) -> Right:
         "torch.tensor([100.0, 99.5, 0.0]), 1.5",
     )
 
-    traps = [
-        Trap("That is softmax, which has no zeros.", lambda x, alpha: x.softmax(-1)),
-        Trap("The power 1 / (α - 1) is missing: without it you have sparsemax.", lambda x, alpha: _entmax((alpha - 1) * x, 2.0)),
-        Trap("The power is 1 / (α - 1); yours is upside down.", lambda x, alpha: _bisected((alpha - 1) * x, alpha - 1)),
-        Trap("The factor α - 1 before the logits is missing.", lambda x, alpha: _bisected(x, 1 / (alpha - 1))),
-        Trap("The bisection goes the wrong way: where the sum is above 1, τ is too low and has to rise.", lambda x, alpha: _bisected((alpha - 1) * x, 1 / (alpha - 1), astray=True)),
-        Trap("You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.", lambda x, alpha: _divided(((alpha - 1) * x).relu() ** (1 / (alpha - 1)))),
-        Trap("τ from all keys is too low where some get nothing: only the keys that keep weight count.", lambda x, alpha: (x - (x.sum(-1, keepdim=True) - 1) / x.shape[-1]).relu()),
-        Trap("τ is one number for each row: rows of the last axis, each with a sum of 1.", lambda x, alpha: _entmax(x.flatten(), alpha).view_as(x)),
-        Trap("That is sparsemax at every α.", lambda x, alpha: attention.sparsemax(x)),
-        Trap("That is entmax with α = 1.5 at every α.", lambda x, alpha: attention.entmax15(x)),
-        Trap("The largest key alone: close keys share the weight.", lambda x, alpha: functional.one_hot(x.argmax(-1), x.shape[-1]).double()),
-    ]  # fmt: skip
-    return compare("entmax", answer, _entmax, given, traps, 1e-5, lambda: _maps(
+    mistakes = """
+        logits.softmax(-1) :: That is softmax, which has no zeros.
+        _entmax((alpha - 1) * logits, 2.0) :: The power 1 / (α - 1) is missing: without it you have sparsemax.
+        _bisected((alpha - 1) * logits, alpha - 1) :: The power is 1 / (α - 1); yours is upside down.
+        _bisected(logits, 1 / (alpha - 1)) :: The factor α - 1 before the logits is missing.
+        _bisected((alpha - 1) * logits, 1 / (alpha - 1), astray=True) :: The bisection goes the wrong way: where the sum is above 1, τ is too low and has to rise.
+        _divided(((alpha - 1) * logits).relu() ** (1 / (alpha - 1))) :: You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.
+        (logits - (logits.sum(-1, keepdim=True) - 1) / logits.shape[-1]).relu() :: τ from all keys is too low where some get nothing: only the keys that keep weight count.
+        _entmax(logits.flatten(), alpha).view_as(logits) :: τ is one number for each row: rows of the last axis, each with a sum of 1.
+        attention.sparsemax(logits) :: That is sparsemax at every α.
+        attention.entmax15(logits) :: That is entmax with α = 1.5 at every α.
+        functional.one_hot(logits.argmax(-1), logits.shape[-1]).double() :: The largest key alone: close keys share the weight.
+        right(logits, alpha) ** (alpha - 1) :: The power 1 / (α - 1) is missing at the end.
+        (alpha * logits).softmax(-1) :: α is no factor before a softmax: the weights have a threshold.
+        right(logits.mT, alpha).mT if logits.ndim > 1 else right(logits, alpha) :: τ belongs to each row of the last axis; yours goes down the columns.
+        right(-logits, alpha) :: The sign: the largest logit gets the most.
+        logits.relu() / logits.relu().sum(-1, keepdim=True) :: You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.
+    """
+    return compare(globals(), "entmax(logits, alpha)", answer, _entmax, given, mistakes, 1e-5, lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
     ))  # fmt: skip
 
@@ -430,15 +487,18 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 STAYS, HALVES, TURNS = "it stays the same", "it is halved", "it changes its sign"
 
 
-@exercise("6.8", "A whole head")
-def head(prediction: Any, answer: Any) -> Right:
-    """Causal difference, values, the norm of a head and its fixed scale."""
-    reasons = {
+@exercise(
+    "6.8",
+    "A whole head",
+    guesses={
         STAYS: "Both rows are scaled by 1 - λ, and the norm divides by their size: the scale of λ drops out.",
-        HALVES: "Before the norm it is: 1 - λ falls from 0.8 to 0.4. What does a division by the root mean square do then?",
-        TURNS: "1 - λ stays above 0. At which λ would it change its sign?",
-    }
-    choice("prediction", prediction, reasons, STAYS)
+        HALVES: "Before the norm it is: 1 - λ falls from 0.8 to 0.4. Then the norm divides by the size.",
+        TURNS: "1 - λ stays above 0, and the norm divides by the size.",
+    },
+    true=STAYS,
+)
+def head(answer: Any) -> Right:
+    """Causal difference, values, the norm of a head and its fixed scale."""
 
     def call(n: int, d: int, seed: int) -> str:
         queries = ", ".join(f"checks.normal({n}, {d}, seed={seed + k})" for k in range(4))
@@ -457,29 +517,38 @@ def head(prediction: Any, answer: Any) -> Right:
         "tokens": lambda x, s: (1 - s) * x / (x.square().mean(0, keepdim=True) + 1e-5).sqrt(),
         "unscaled": lambda x, s: _normed(x, 0.0),
         "none": lambda x, s: (1 - s) * x,
+        "rough": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True) + 1e-3).sqrt(),
+        "square": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True) + 1e-5),
+        "standard": lambda x, s: (1 - s) * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True),
     }
-    traps = [
-        Trap("The scale is 1 - lambda_init, fixed; yours is 1 - λ, which is learned.", lambda *x: _head(*x[:6], x[5])),
-        Trap("The factor 1 - lambda_init is missing.", partial(_head, norm=norms["unscaled"])),
-        Trap("The factor is 1 - lambda_init, not lambda_init.", lambda *x: _head(*x[:6], 1 - x[6])),
-        Trap("The norm is missing.", partial(_head, norm=norms["none"])),
-        Trap("RMSNorm takes off no mean: that is LayerNorm.", partial(_head, norm=norms["layer"])),
-        Trap("A root mean square: divide the squares by their number, the width.", partial(_head, norm=norms["length"])),
-        Trap("Each token has its own norm: over the last axis, not over the whole head.", partial(_head, norm=norms["whole"])),
-        Trap("ε = 1e-5 is missing: it stands under the root, beside the mean of the squares.", partial(_head, norm=norms["exact"])),
-        Trap("ε stands under the root, beside the mean of the squares; yours is added behind the root.", partial(_head, norm=norms["outside"])),
-        Trap("A token is normalised over its own entries, the last axis; yours goes over the tokens.", partial(_head, norm=norms["tokens"])),
-        Trap("The mask belongs before the softmax: a row whose later weights are cut off no longer sums to 1.", partial(_head, causal="after")),
-        Trap("A hidden key needs a logit of minus infinity: a logit of 0 is seen.", partial(_head, causal="zero")),
-        Trap("Logits are divided by the root of d, not by d.", partial(_head, width=lambda d: d * d)),
-        Trap("A token looks ahead: hide the later keys before the softmax.", partial(_head, causal=False)),
-        Trap("Logits are divided by the root of d, the width of the queries.", partial(_head, width=lambda d: 1.0)),
-        Trap("Logits are divided by the root of d, the width of the queries, not of the values.", partial(_head, width=lambda d: 2.0 * d)),
-        Trap("The second map is subtracted.", lambda *x: _head(*x[:5], -x[5], x[6])),
-        Trap("λ is missing.", lambda *x: _head(*x[:5], 1.0, x[6])),
-        Trap("The norm comes after the difference, not before it.", _normed_before),
-    ]  # fmt: skip
-    compare("head", answer, _head, given, traps)
+    mistakes = """
+        (lambda *x: _head(*x[:6], x[5]))(q1, k1, q2, k2, v, lam, start) :: The scale is 1 - lambda_init, fixed; yours is 1 - λ, which is learned.
+        partial(_head, norm=norms['unscaled'])(q1, k1, q2, k2, v, lam, start) :: The factor 1 - lambda_init is missing.
+        (lambda *x: _head(*x[:6], 1 - x[6]))(q1, k1, q2, k2, v, lam, start) :: The factor is 1 - lambda_init, not lambda_init.
+        partial(_head, norm=norms['none'])(q1, k1, q2, k2, v, lam, start) :: The norm is missing.
+        partial(_head, norm=norms['layer'])(q1, k1, q2, k2, v, lam, start) :: RMSNorm takes off no mean: that is LayerNorm.
+        partial(_head, norm=norms['length'])(q1, k1, q2, k2, v, lam, start) :: A root mean square: divide the squares by their number, the width.
+        partial(_head, norm=norms['whole'])(q1, k1, q2, k2, v, lam, start) :: Each token has its own norm: over the last axis, not over the whole head.
+        partial(_head, norm=norms['exact'])(q1, k1, q2, k2, v, lam, start) :: ε = 1e-5 is missing: it stands under the root, beside the mean of the squares.
+        partial(_head, norm=norms['outside'])(q1, k1, q2, k2, v, lam, start) :: ε stands under the root, beside the mean of the squares; yours is added behind the root.
+        partial(_head, norm=norms['tokens'])(q1, k1, q2, k2, v, lam, start) :: A token is normalised over its own entries, the last axis; yours goes over the tokens.
+        partial(_head, causal='after')(q1, k1, q2, k2, v, lam, start) :: The mask belongs before the softmax: a row whose later weights are cut off no longer sums to 1.
+        partial(_head, causal='zero')(q1, k1, q2, k2, v, lam, start) :: A hidden key needs a logit of minus infinity: a logit of 0 is seen.
+        partial(_head, width=lambda d: d * d)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, not by d.
+        partial(_head, causal=False)(q1, k1, q2, k2, v, lam, start) :: A token looks ahead: hide the later keys before the softmax.
+        partial(_head, width=lambda d: 1.0)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, the width of the queries.
+        partial(_head, width=lambda d: 2.0 * d)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, the width of the queries, not of the values.
+        (lambda *x: _head(*x[:5], -x[5], x[6]))(q1, k1, q2, k2, v, lam, start) :: The second map is subtracted.
+        (lambda *x: _head(*x[:5], 1.0, x[6]))(q1, k1, q2, k2, v, lam, start) :: λ is missing.
+        _normed_before(q1, k1, q2, k2, v, lam, start) :: The norm comes after the difference, not before it.
+        _head(q2, k2, q1, k1, v, lam, start) :: The two maps are exchanged.
+        _head(q1, k2, q2, k1, v, lam, start) :: The keys are exchanged: each map has its own queries and keys.
+        _head(q1, k1, q1, k1, v, lam, start) :: Both of your maps come from the first queries and keys.
+        _head(q1, k1, q2, k2, v, lam, start, norm=norms["rough"]) :: ε is 1e-5; yours is 1e-3.
+        _head(q1, k1, q2, k2, v, lam, start, norm=norms["standard"]) :: RMSNorm takes off no mean: that divides by a standard deviation.
+        _head(q1, k1, q2, k2, v, lam, start, norm=norms["square"]) :: The root is missing: divide by the root of the mean square.
+    """
+    compare(globals(), "head(q1, k1, q2, k2, v, lam, start)", answer, _head, given, mistakes, norms=norms)
 
     def picture() -> HTML:
         lams = [k / 20 for k in range(20)]
@@ -494,7 +563,11 @@ def head(prediction: Any, answer: Any) -> Right:
         return drawn(ax, f"Two equal maps, λ from 0 to 0.95: {sizes[0]:.2f} to {sizes[-1]:.2f} with the norm, "
                       f"{plain[0]:.2f} to {plain[-1]:.2f} without it.")  # fmt: skip
 
-    return Right(f"head agrees with the solution on {len(given)} cases. {reasons[STAYS]}", picture)
+    q, k, v = (normal(8, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
+    one, two = (
+        float(_floats(run("head", answer, q, k, q, k, v, lam, 0.2)).square().mean().sqrt()) for lam in (0.2, 0.6)
+    )
+    return Right(f"with two equal maps your head has the size {one:.3g} at λ = 0.2, and {two:.3g} at 0.6.", picture)
 
 
 def _normed(x: Tensor, start: float) -> Tensor:
@@ -526,32 +599,40 @@ def p_values(answer: Any) -> Right:
         "checks.normal(6, 5, seed=2), checks.normal(5, seed=3)",
         "torch.arange(3.0)[:, None] + 0.2 * checks.normal(3, 4, seed=9), 0.2 * checks.normal(4, seed=10)",
     )
-    traps = [
-        Trap("The runs are paired by their seeds: test the differences, seed by seed.", lambda x, y: _corrected([stats.ttest_ind(row, y).pvalue for row in x])),
-        Trap("The runs are paired by their seeds: test the differences, seed by seed. Welch's test pairs nothing.", lambda x, y: _corrected([stats.ttest_ind(row, y, equal_var=False).pvalue for row in x])),
-        Trap("That is Hochberg's correction, which goes from the largest p value down: begin with the smallest.", lambda x, y: _hochberg(_single(x, y))),
-        Trap("The smallest p value is multiplied by the number of entries m, not by m - 1.", lambda x, y: _corrected(_single(x, y), less=1)),
-        Trap("The correction is missing: with many entries some win by luck.", lambda x, y: torch.tensor(_single(x, y))),
-        Trap("That is Bonferroni's correction: Holm's multiplies the second smallest by one less.", lambda x, y: (len(x) * torch.tensor(_single(x, y))).clamp(max=1)),
-        Trap("None is below the one before it: Holm's correction keeps the order.", lambda x, y: _corrected(_single(x, y), ordered=False)),
-        Trap("A chance is at most 1.", lambda x, y: _corrected(_single(x, y), most=math.inf)),
-        Trap("In the order of the entries, not sorted.", lambda x, y: _corrected(_single(x, y)).sort().values),
-        Trap("The smallest p value gets the largest factor; yours gets the smallest.", lambda x, y: _corrected(_single(x, y), backwards=True)),
-        Trap("Two-sided: an entry may be worse as well.", lambda x, y: _corrected([stats.ttest_rel(row, y, alternative="greater").pvalue for row in x])),
-        Trap("The variance divides by seeds - 1.", lambda x, y: _corrected([_t(row - y, 0, len(y) - 1) for row in x])),
-        Trap("Student's t has seeds - 1 degrees of freedom; with few seeds the normal curve is too sure.", lambda x, y: _corrected([_t(row - y, 1, 10**9) for row in x])),
-        Trap("Student's t has seeds - 1 degrees of freedom.", lambda x, y: _corrected([_t(row - y, 1, len(y)) for row in x])),
-        Trap("That is Benjamini and Hochberg's correction, which counts something else.", lambda x, y: stats.false_discovery_control(_single(x, y))),
-        Trap("That is Wilcoxon's test: with five seeds it cannot go below 0.06.", lambda x, y: _corrected([stats.wilcoxon(row, y).pvalue for row in x])),
-    ]  # fmt: skip
-    right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), given, traps)
+    mistakes = """
+        _corrected([stats.ttest_ind(row, baseline).pvalue for row in scores]) :: The runs are paired by their seeds: test the differences, seed by seed.
+        _corrected([stats.ttest_ind(row, baseline, equal_var=False).pvalue for row in scores]) :: The runs are paired by their seeds: test the differences, seed by seed. Welch's test pairs nothing.
+        _hochberg(_single(scores, baseline)) :: That is Hochberg's correction, which goes from the largest p value down: begin with the smallest.
+        _corrected(_single(scores, baseline), less=1) :: The smallest p value is multiplied by the number of entries m, not by m - 1.
+        torch.tensor(_single(scores, baseline)) :: The correction is missing: with many entries some win by luck.
+        (len(scores) * torch.tensor(_single(scores, baseline))).clamp(max=1) :: That is Bonferroni's correction: Holm's multiplies the second smallest by one less.
+        _corrected(_single(scores, baseline), ordered=False) :: None is below the one before it: Holm's correction keeps the order.
+        _corrected(_single(scores, baseline), most=math.inf) :: A chance is at most 1.
+        _corrected(_single(scores, baseline)).sort().values :: In the order of the entries, not sorted.
+        _corrected(_single(scores, baseline), backwards=True) :: The smallest p value gets the largest factor; yours gets the smallest.
+        _corrected([stats.ttest_rel(row, baseline, alternative='greater').pvalue for row in scores]) :: Two-sided: an entry may be worse as well.
+        _corrected([_t(row - baseline, 0, len(baseline) - 1) for row in scores]) :: The variance divides by seeds - 1.
+        _corrected([_t(row - baseline, 1, 10 ** 9) for row in scores]) :: Student's t has seeds - 1 degrees of freedom; with few seeds the normal curve is too sure.
+        _corrected([_t(row - baseline, 1, len(baseline)) for row in scores]) :: Student's t has seeds - 1 degrees of freedom.
+        stats.false_discovery_control(_single(scores, baseline)) :: That is Benjamini and Hochberg's correction, which counts something else.
+        _corrected([stats.wilcoxon(row, baseline).pvalue for row in scores]) :: That is Wilcoxon's test: with five seeds it cannot go below 0.06.
+        [min(1.0, (len(scores) - k) * p) for k, p in enumerate(_single(scores, baseline))] :: The factor goes by the rank of the p value, not by the place of the entry.
+        _corrected([_t(row - baseline.mean(), 1, len(row) - 1) for row in scores]) :: The runs are paired by their seeds: subtract the baseline seed by seed, not its mean.
+        [min(1.0, len(baseline) * p) for p in _single(scores, baseline)] :: The factor counts the entries, not the seeds.
+        [p < 0.05 for p in right(scores, baseline)] :: Return the p values, not whether they are small.
+        _corrected([p / 2 for p in _single(scores, baseline)]) :: Two-sided: an entry may be worse as well. You halved the p values.
+        _corrected([min(1.0, 2 * p) for p in _single(scores, baseline)]) :: The tests are two-sided already: do not double their p values.
+        [float((row - baseline).mean() / ((row - baseline).std() / math.sqrt(len(row)))) for row in scores] :: Those are t values: look up their p values.
+    """
+    right = compare(
+        globals(), "p_values(scores, baseline)", answer, lambda x, y: _corrected(_single(x, y)), given, mistakes
+    )
     unchanged = _cases("torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])")
-    nothing = "The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1"
-    undone = [
-        Trap(f"{nothing}, the largest, not 0, the smallest.", lambda x, y: _undone(x, y, 0.0)),
-        Trap(f"{nothing}.", lambda x, y: _undone(x, y, math.nan)),
-    ]
-    compare("p_values", answer, lambda x, y: _corrected(_single(x, y)), unchanged, undone)
+    undone = """
+        _undone(scores, baseline, 0.0) :: The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1, the largest, not 0, the smallest.
+        _undone(scores, baseline, math.nan) :: The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1.
+    """
+    compare(globals(), "p_values(scores, baseline)", answer, lambda x, y: _corrected(_single(x, y)), unchanged, undone)
     sentence, picture = _race_tested(answer)
     return Right(f"{right.sentence} {sentence}", picture)
 
