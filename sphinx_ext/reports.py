@@ -6,6 +6,8 @@
 ```
 """
 
+import json
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -32,6 +34,20 @@ class Reports(Directive):
         return [nodes.raw("", page.inside(page.body(chosen, page.linked("."))), format="html")]
 
 
+def write_claims(app, failed):
+    """`claims.json` beside the start page: the rows that the scorecard's cell left in its page."""
+    page = Path(app.outdir) / "chapters/scorecard.html"
+    found = (
+        re.search(r'<script type="application/json" id="claims">(.*?)</script>', page.read_text(), re.S)
+        if page.is_file()
+        else None
+    )
+    if found and not failed:
+        rows = json.loads(found[1])
+        (Path(app.outdir) / "claims.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False) + "\n")
+
+
 def setup(app):
     app.add_directive("reports", Reports)
+    app.connect("build-finished", write_claims)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

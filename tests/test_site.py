@@ -663,10 +663,11 @@ def test_links_to_neighbours_name_their_question(visit):
     assert "?" in page.locator(".prev-next-area .next-page, .prev-next-area .right-next").first.inner_text()
 
 
-def test_scorecard_chips_choose_rows_and_rows_are_cards_on_a_phone(visit):
+def test_scorecard_chips_choose_rows_and_a_link_opens_its_row(visit, root):
     page = visit("chapters/scorecard.html")
     settle(page)
-    rows = page.locator(".card-table > tbody > tr")
+    rows = page.locator(".card-row")
+    assert page.evaluate("document.documentElement.scrollHeight") < 15 * 800, "a line each, the rest folded"
     chip = page.locator('.card-chips button[data-kind="verdict"]').nth(2)
     chip.click()
     verdict = chip.get_attribute("data-value")
@@ -676,5 +677,8 @@ def test_scorecard_chips_choose_rows_and_rows_are_cards_on_a_phone(visit):
     assert f"{len(shown)} of {rows.count()} claims" in page.locator(".card-shown").inner_text()
     chip.click()
     assert all(row.is_visible() for row in rows.all())
-    phone = visit("chapters/scorecard.html", viewport={"width": 390, "height": 844})
-    assert phone.locator(".card-table > tbody > tr").first.evaluate("e => getComputedStyle(e).display") == "block"
+    name = rows.nth(40).get_attribute("id")
+    page = visit(f"chapters/scorecard.html#{name}")
+    settle(page)
+    assert page.locator(f"#{name}").evaluate("row => row.open")
+    assert len(json.loads((root / "_build/html/claims.json").read_text())) == page.locator(".card-row").count()

@@ -2,8 +2,10 @@
 
 import functools
 import html
+import inspect
 import json
 import re
+import time
 import unicodedata
 from collections import Counter
 from pathlib import Path
@@ -72,10 +74,12 @@ def found(claim: Claim) -> Found:
         if place.exists():
             stored = json.loads(place.read_text())
             return Found(stored["measured"], stored["verdict"], {k: tuple(v) for k, v in stored["numbers"].items()})
+        began = time.perf_counter()
         new = claim.measure()
+        taken = round(time.perf_counter() - began, 1)
         for old in place.parent.glob("*.json"):
             old.unlink()
-        data.write(place, json.dumps(new._asdict()), "measurements")
+        data.write(place, json.dumps(new._asdict() | {"seconds": taken}), "measurements")
         return new
 
 
@@ -102,6 +106,12 @@ def _kept(claim: Claim) -> Path | None:
         return None
     chapter = claim.measure.__module__.rpartition(".")[0]
     return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}.json"
+
+
+def _seconds(claim: Claim) -> float | None:
+    """How long the kept measurement took, where it is kept."""
+    place = _kept(claim)
+    return json.loads(place.read_text()).get("seconds") if place and place.exists() else None
 
 
 @functools.cache
@@ -165,37 +175,130 @@ def _chip(kind: str, value: str, words: str, count: int, colour: str) -> str:
     )
 
 
-def table(chapter: int) -> HTML:
-    """The claims of a chapter, a row each: verdict, claim with its source, reported, measured.
+def papers() -> HTML:
+    """All claims by paper, a line each with the rest folded: what does not hold comes first."""
+    groups: dict[str, list[Claim]] = {}
+    for each in claims():
+        groups.setdefault(f"This course, chapter {each.chapter}" if each.own else each.source.name, []).append(each)
+    order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
+    parts = []
+    for name, group in compute.progress(groups.items(), "papers"):
+        rows = sorted(((each, found(each)) for each in group), key=lambda row: order.index(row[1].verdict))
+        counts = Counter(measured.verdict for _, measured in rows)
+        told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
+        title = html.escape(name)
+        if not group[0].own:
+            title = f'<a href="{html.escape(group[0].source.url)}">{title}</a>'
+        parts.append(
+            f'<section class="card-paper"><h2>{title} <small>{told}</small></h2>'
+            f"{''.join(_row(each, measured) for each, measured in rows)}</section>"
+        )
+    every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
+    return HTML(
+        f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
+    )
 
-    Raises:
-        ValueError: no claim belongs to the chapter.
-    """
-    rows = "".join(_row(each, found(each)) for each in compute.progress(claims(chapter), "claims"))
-    head = "".join(f'<th scope="col">{name}</th>' for name in ("Verdict", "Claim", "Reported", "Measured"))
-    return HTML(f'<table class="card-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
+
+def records() -> list[dict]:
+    """All rows as plain data, what `claims.json` of the built site holds."""
+    rows = []
+    for each in claims():
+        measured = found(each)
+        row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
+        row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
+        row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
+        row["quotation"] = list(quotations().get(each.name, ())) or None
+        rows.append({key: value for key, value in row.items() if key not in ("measure", "theorem")})
+    return rows
+
+
+CONTROLS = ("random labels", "random weights", "another reader")
+REFUSED = {  # why a kind of evidence is not asked for a control; None asks for it
+    "theorem": ("nothing is learned", "holds for all weights, by proof", "the statement names its reader"),
+    "formula": ("nothing is learned", "nothing is trained", "the statement names its reader"),
+    "quoted": ("nothing was run here",) * 3,
+    "model": ("no labels here", None, None),
+    "trained": (None, None, None),
+}
+
+
+@functools.cache
+def _controlled() -> dict[str, dict[str, str]]:
+    rows = data.table("controls").fillna("").set_index("claim")
+    return {str(name): dict(row) for name, row in rows.iterrows()}
+
+
+def evidence(claim: Claim) -> str:
+    """What a claim rests on, one of `REFUSED`: as `data/controls.csv` has it, else from what its function takes."""
+    given = _controlled().get(claim.name, {}).get("evidence")
+    if given:
+        return given
+    return (
+        "theorem" if claim.theorem else "model" if "model" in inspect.signature(claim.measure).parameters else "formula"
+    )
+
+
+def controls(claim: Claim) -> dict[str, str]:
+    """For each of `CONTROLS` what was run, why it is not asked, or "not run"."""
+    given, refused = _controlled().get(claim.name, {}), dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True))
+    return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
+
+
+@functools.cache
+def _reported() -> tuple[tuple[str, dict[str, str]], ...]:
+    """By model of `data/reports`, the verdicts of the claims that were measured on it."""
+    reports = [json.loads(path.read_text()) for path in sorted((data.folder() / "reports").glob("*.json"))]
+    return tuple(
+        (
+            report["model"]["name"],
+            {row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []},
+        )
+        for report in reports
+    )
+
+
+def models_of(name: str) -> list[tuple[str, str]]:
+    """The models of `data/reports` on which a claim was measured, with its verdict there."""
+    return [(model, found[name]) for model, found in _reported() if found.get(name)]
 
 
 def _row(claim: Claim, found: Found) -> str:
     text = html.escape
     sign, colour = LOOKS[found.verdict]
-    source = f'<a href="{text(claim.source.url)}">{text(claim.source.name)}</a>{text(f", {claim.where}" if claim.where else "")}'
-    if claim.own:
-        source = f"A finding of this course{text(f', {claim.where}' if claim.where else '')}"
-    if claim.theorem:
-        source = f"Theorem or definition, checked with numbers; {source}"
-    reported, measured = text(claim.reported), text(found.measured)
-    if found.numbers:
-        measured = f"{_numbers(found)}<details><summary>in words</summary>{measured}</details>"
-    if claim.varied:
-        measured += f"<br><small>Varied: {text(claim.varied)}.</small>"
-    return (
-        f'<tr id="{claim.name}" data-verdict="{found.verdict}" data-kind="{kind(claim)}" data-chapter="{claim.chapter}">'
-        f'<td data-name="Verdict"><strong style="--tone:{colour}" class="card-verdict">{sign} {found.verdict}</strong></td>'
-        f'<td data-name="Claim">{text(claim.statement)} <a class="card-link" href="#{claim.name}" '
-        f'aria-label="Link to this claim">#</a><br><small>{source}; <a href="{shown(claim)}">shown here</a></small></td>'
-        f'<td data-name="Reported">{reported}</td><td data-name="Measured">{measured}</td></tr>'
+    source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
+    kinds = {"theorem": "Theorem or definition, checked with numbers", "finding": "A finding of this course"}
+    facts = {"Source": "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))}
+    if claim.name in quotations():
+        chinese, english = quotations()[claim.name]
+        facts["Its words"] = f'<span lang="zh">{text(chinese)}</span> {text(english)}'
+    facts["Reported"] = text(claim.reported)
+    facts["Measured"] = (_numbers(found) if found.numbers else "") + text(found.measured)
+    facts["Varied"] = text(claim.varied)
+    facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
+    seen = models_of(claim.name)
+    if seen:
+        held = sum(verdict == HOLDS for _, verdict in seen)
+        facts["Models"] = f"holds in {held} of {len(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
+    seconds = _seconds(claim)
+    minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
+    facts["Again"] = (
+        f'<a href="{shown(claim)}">on its page</a>, or <code>python -m helpers.scorecard {claim.name}</code>{minutes}; '
+        f'<a class="card-link" href="#{claim.name}">link to this row</a>'
     )
+    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in facts.items() if said)
+    return (
+        f'<details id="{claim.name}" data-verdict="{found.verdict}" data-kind="{kind(claim)}" '
+        f'data-chapter="{claim.chapter}" class="card-row"><summary><strong style="--tone:{colour}" title="{found.verdict}" '
+        f'class="card-verdict">{sign}<span class="card-word"> {found.verdict}</span></strong> '
+        f'<span class="card-said">{text(claim.statement)}</span>'
+        f'<span class="card-short" aria-hidden="true">{text(_short(found))}</span></summary><dl>{listed}</dl></details>'
+    )
+
+
+def _short(found: Found) -> str:
+    """What fits on a row's line: the first number that has a reported one, else how the measurement begins."""
+    pairs = [pair for pair in found.numbers.values() if None not in pair]
+    return f"{pairs[0][0]:,.4g} → {pairs[0][1]:,.4g}" if pairs else found.measured[:90]
 
 
 def _numbers(found: Found) -> str:

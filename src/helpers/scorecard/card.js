@@ -3,17 +3,29 @@
   const chosen = kind => new Set(
     chips.filter(c => c.dataset.kind === kind && c.getAttribute("aria-pressed") === "true").map(c => c.dataset.value));
   function update() {
-    const rows = [...document.querySelectorAll(".card-table>tbody>tr")];
+    const rows = [...document.querySelectorAll(".card-row")];
     const kinds = ["verdict", "kind", "chapter"].map(kind => [kind, chosen(kind)]);
     let left = 0;
     rows.forEach(row => {
       row.hidden = kinds.some(([kind, values]) => values.size && !values.has(row.dataset[kind]));
       left += !row.hidden;
     });
+    document.querySelectorAll(".card-paper").forEach(paper => {
+      paper.hidden = !paper.querySelector(".card-row:not([hidden])");
+    });
     document.querySelector(".card-shown").textContent = `${left} of ${rows.length} claims are shown.`;
+  }
+  function open() {
+    const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (row?.classList.contains("card-row")) {
+      row.open = true;
+      row.scrollIntoView({ block: "center" });
+    }
   }
   chips.forEach(chip => chip.addEventListener("click", () => {
     chip.setAttribute("aria-pressed", chip.getAttribute("aria-pressed") !== "true");
     update();
   }));
+  addEventListener("hashchange", open);
+  addEventListener("load", open);
 })();
