@@ -246,7 +246,7 @@ def test_kinds_of_claims_are_told_apart_and_what_was_varied_is_shown():
     claim = next(iter(CLAIMS.values()))._replace(theorem=True, varied="n < 9; not d")
     row = scorecard._row(claim, claims.Found("1", HOLDS))
     assert 'data-kind="theorem"' in row
-    assert "<dt>Varied</dt><dd>n &lt; 9; not d.</dd>" in row
+    assert "<dt>Varied</dt><dd>n &lt; 9; not d</dd>" in row
     assert scorecard.kind(claim._replace(theorem=False, source=sources.COURSE)) == "finding"
 
 
