@@ -88,6 +88,9 @@ CELLS = {
     "read counters": (trained.counter_run, READ, ("encoding", "seed", "steps")),
     "read copiers": (trained.copier_run, COPIERS, ("encoding", "seed", "steps")),
     "within the training": (inside.run, WITHIN, ("encoding", "width", "longest", "steps", "seed")),
+    "the edge": (inside.edge_run, data.table("counting_edge"), ("encoding", "longest", "steps", "seed")),
+    "two supervisions": (inside.asked_run, data.table("counting_asked"), ("encoding", "asked", "steps", "seed")),
+    "many symbols": (inside.symbols_run, data.table("counting_symbols"), ("symbols", "width", "steps", "seed")),
 }
 
 
@@ -142,6 +145,27 @@ def test_the_live_counter_has_a_token_for_every_right_answer_up_to_its_first_mis
     assert answers != counts[:able], f"{letters} is never wrong before its count leaves the vocabulary"
 
 
+def test_at_one_length_the_share_of_y_is_the_count_and_over_many_it_is_not():
+    """What a read-out fitted at one length cannot tell from a count: so the probe mixes lengths."""
+    counter = checkpoints.load("counting")
+    new = trained.seen(counter.model, counter.task, [20], 128, seed=2)
+    found = {}
+    for name, lengths in (("one", [20]), ("many", trained.BEYOND)):
+        old = trained.seen(counter.model, counter.task, lengths, 1024 // len(lengths), seed=1)
+        probe = trained.linear_probe((old.counts / old.lengths)[:, None], old.counts, 1e-4, 300)
+        found[name] = trained.share(probe, (new.counts / new.lengths)[:, None], new.counts)
+    assert found["one"] > 0.95
+    assert found["many"] < 0.5
+    assert READ.filter(like="ratio_").max().max() < 0.5 < READ.filter(like="left_out_20").max().max()
+
+
+def test_within_the_training_the_answer_follows_the_state_and_controls_do_not():
+    counter = checkpoints.load("counting")
+    found = trained.moved(counter.model, counter.task, known=64, new=64)
+    assert min(found["along_16"], found["own_16"]) > 0.9
+    assert max(found[f"{kind}_{n}"] for kind in ("against", "random") for n in (16, 20)) < 0.2
+
+
 def test_neighbours_apart_by_hand():
     """Two counts at 0 and 4 on one axis, one of their states moved by rounding."""
     known = torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [4.0, 1.0], [4.0, 1.0], [4.0, 1.0]])
@@ -163,7 +187,8 @@ def test_right_and_margin_are_those_of_the_logits():
 
 def test_the_grid_has_no_cell_twice_and_the_shortest_first():
     cells = inside.settings()
-    assert len({tuple(cell.values()) for cell in cells}) == len(cells)
+    for grid in (cells, inside.edge_settings(), inside.asked_settings(), inside.symbols_settings()):
+        assert len({tuple(cell.values()) for cell in grid}) == len(grid)
     assert (cells[0]["longest"], cells[0]["steps"]) == (16, 640)
 
 
@@ -317,12 +342,15 @@ def test_verdicts_on_counting_follow_the_table(monkeypatch):
 
 def test_verdicts_within_the_training_follow_the_table(monkeypatch):
     hard, flat, held = WITHIN.copy(), WITHIN.copy(), WITHIN.copy()
-    hard["right_4"] = 0.3
-    assert measured(monkeypatch, claims.counting_is_hard_to_learn, counting_inside=hard) == HOLDS
+    hard[["right_3", "right_4"]] = 0.3
+    assert measured(monkeypatch, claims.counting_is_hard_to_learn, counting_inside=hard) == FAILS
+    none = data.table("counting_asked").assign(right_16=0.2)
+    tables = {"counting_inside": hard, "counting_asked": none}
+    assert measured(monkeypatch, claims.counting_is_hard_to_learn, **tables) == HOLDS
     assert measured(monkeypatch, claims.counting_holds_within_training, counting_inside=hard) == FAILS
     flat["gap"] = 0.5
     assert measured(monkeypatch, claims.neighbours_come_nearer, counting_inside=flat) == FAILS
-    held["right_4"], held["gap"] = 1.0, 10 / held.longest
+    held[["right_3", "right_4"]], held["gap"] = 1.0, 10 / held.longest
     assert measured(monkeypatch, claims.counting_is_hard_to_learn, counting_inside=held) == FAILS
     assert measured(monkeypatch, claims.counting_holds_within_training, counting_inside=held) == HOLDS
     assert measured(monkeypatch, claims.neighbours_come_nearer, counting_inside=held) == HOLDS
@@ -330,9 +358,9 @@ def test_verdicts_within_the_training_follow_the_table(monkeypatch):
 
 def test_verdicts_on_what_the_states_hold_follow_the_tables(monkeypatch):
     gone, leaking, blind = READ.copy(), READ.copy(), COPIERS.copy()
-    gone[[name for name in gone if "own" in name]] = 0.1
+    gone[[name for name in gone if name.startswith("left_out")]] = 0.1
     assert measured(monkeypatch, claims.the_count_is_there, counting_probed=gone) == FAILS
-    leaking[[name for name in leaking if "shuffled" in name]] = 0.9
+    leaking[[name for name in leaking if name.startswith("ratio")]] = 1.0
     assert measured(monkeypatch, claims.the_count_is_there, counting_probed=leaking) == UNFIT
     blind[[name for name in blind if name.startswith(("right", "probe", "shuffled"))]] = 0.5
     assert measured(monkeypatch, claims.copying_fails_at_collapse, copying_probed=blind) == HOLDS
@@ -365,6 +393,7 @@ def test_verdicts_on_guesses_follow_the_answers(monkeypatch):
 
 def test_the_committed_tables_say_how_they_were_made():
     names = ("counting_trained", "copying_trained", "counting_smollm2", "counting_commas", "counting_inside")
+    names += ("counting_edge", "counting_asked", "counting_symbols")
     for name in (*names, "counting_probed", "copying_probed"):
         head = [line for line in (data.folder() / f"{name}.csv").read_text().splitlines() if line.startswith("#")]
         assert any("command: python -m helpers.chapter4." in line for line in head)

@@ -616,8 +616,8 @@ def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
     right, read = ([means[name, place, kind][-1] for name, place in cells] for kind in ("right", "probe"))
     return figure, (
         f"Random strings of {lengths[-1]} digits: decoders name {min(right):.0%} to {max(right):.0%} of the digits, linear "
-        f"read-outs of their states {min(read):.0%} to {max(read):.0%}, fitted to shuffled digits "
-        f"{sum(chance) / len(chance):.0%} on average."
+        f"read-outs of their states {min(read):.0%} to {max(read):.0%}. Fitted to shuffled digits, all lengths: "
+        f"{min(chance):.0%} to {max(chance):.0%}, {sum(chance) / len(chance):.0%} on average."
     )
 
 
@@ -625,36 +625,116 @@ def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """How often a counter is right, and how often linear read-outs of its states are, by length."""
+    """How often a counter is right, what a linear read-out of its state names, and what controls do, by length."""
     rows, lengths = table[table.encoding == encoding], list(trained.PROBED)
+    beyond = [n for n in lengths if n > trained.LONGEST]
     lines = {
-        "the decoder": ("right", RED, "o-"),
-        "read-out, last state": ("last_own", BLUE, "s-"),
-        "read-out, layer 1": ("layer1_own", GREEN, "^--"),
-        "read-out from 9–16": ("last_within", PURPLE, "v--"),
-        "shuffled counts": ("last_shuffled", GREY, ":"),
+        "read-out, or the decoder": ("read", BLUE, "s-"),
+        "length never seen": ("left_out", GREEN, "^-"),
+        "before training": ("untrained_left_out", PURPLE, "v--"),
+        "share of y alone": ("ratio", BLACK, "x--"),
+        "shuffled counts": ("shuffled", GREY, ":"),
     }
-    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.5)
+    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.8)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
-    means = {}
+    right = rows[[f"right_{n}" for n in lengths]]
+    ax.plot(lengths, right.mean(), "o-", color=RED, label="the decoder")
+    means = {"right": dict(zip(lengths, right.mean(), strict=True))}
     for name, (column, colour, look) in lines.items():
-        values = rows[[f"{column}_{n}" for n in lengths]]
-        means[name] = values.mean().tolist()
-        ax.fill_between(lengths, values.min(), values.max(), color=colour, alpha=0.12, lw=0)
-        ax.plot(lengths, means[name], look, color=colour, label=name)
+        values = rows[[f"{column}_{n}" for n in beyond]].to_numpy()
+        if column == "read":  # the decoder's own head is a linear read-out, too
+            values = values.clip(rows[[f"right_{n}" for n in beyond]].to_numpy())
+        ax.plot(beyond, values.mean(0), look, color=colour, label=name)
+        means[column] = dict(zip(beyond, values.mean(0), strict=True))
     style.ticks(ax, lengths)
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    at = lengths.index(24)
-    ax.set_title(
-        f"{encoding}, 24 letters: {means['the decoder'][at]:.0%} right, {means['read-out, last state'][at]:.0%} in the state"
-    )
-    seeds = f"Means of {len(rows)} seeds, band: their range" if len(rows) > 1 else "One seed"
+    said = {name: f"{means[name][20]:.0%}" for name in ("right", "left_out", "untrained_left_out", "ratio", "shuffled")}
+    ax.set_title(f"{encoding}, 20 letters: {said['right']} right, {said['left_out']} read")
+    seeds = f"Means of {len(rows)} seeds" if len(rows) > 1 else "One seed"
     return ax, (
-        f"{encoding}, 24 letters: the decoder names {means['the decoder'][at]:.0%} of the counts, a read-out of its last "
-        f"state {means['read-out, last state'][at]:.0%}, one fitted to shuffled counts {means['shuffled counts'][at]:.0%}. "
-        f"{seeds}."
+        f"{encoding}, 20 letters: the decoder names {said['right']} of the counts; a read-out of its state that saw no string "
+        f"of 20 letters {said['left_out']}, before the training {said['untrained_left_out']}; one of the share of y alone "
+        f"{said['ratio']}, one fitted to shuffled counts {said['shuffled']}. {seeds}."
     )
+
+
+def counters_moved(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How often the answer rises by one when the state is moved to that of one y more, with its controls."""
+    beyond = [n for n in trained.PROBED if n > trained.LONGEST]
+    names = list(dict.fromkeys(table.encoding))
+    kinds = {
+        "head's own rows": ("own", GREY, "D"),
+        "to one y more": ("along", BLUE, "o"),
+        "backwards": ("against", BLACK, "_"),
+        "at random": ("random", RED, "x"),
+    }
+    ax = style.axes("", "answers that rise by exactly one", "", height=3.8)
+    means = {}
+    for name, (kind, colour, mark) in kinds.items():
+        for row, encoding in enumerate(names):
+            rows = table[table.encoding == encoding]
+            values = [float(rows[f"{kind}_{n}"].mean()) for n in beyond]
+            means[encoding, kind] = sum(values) / len(values)
+            ax.plot(values, [row] * len(values), mark, color=colour, ms=10, label=name if row == 0 else "_")
+    inside = float(table[f"along_{trained.LONGEST}"].min())
+    ax.set_yticks(range(len(names)), names)
+    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.03, 1.05))
+    ax.grid(axis="y", visible=False)
+    ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
+    followed = {encoding: f"{means[encoding, 'along']:.0%}" for encoding in names}
+    most, least = (choose(names, key=lambda name: means[name, "along"]) for choose in (max, min))
+    ax.set_title(f"The answer follows in {followed[most]} ({most}) to {followed[least]} ({least})")
+    return ax, (
+        f"Mean of {', '.join(map(str, beyond))} letters: answers that rise by one when the state is moved by the difference of "
+        "two neighbouring counts: "
+        + ", ".join(f"{name} {share}" for name, share in followed.items())
+        + "; as far in a random "
+        f"direction at most {max(means[name, 'random'] for name in names):.0%}. At {trained.LONGEST} letters, within the "
+        f"training, at least {inside:.0%} do."
+    )
+
+
+def edges(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How often decoders are right within the lengths of training, a quarter after the other, for each N."""
+    rows = inside.chosen(table)
+    ax = style.axes("", "letters n / longest string of training N", "wrong counts, per 1,000", height=4.0)
+    quarters, marks = [1, 2, 3, 4], {16: "o", 32: "s", 64: "^", 128: "D"}
+    wrong = {}
+    for encoding in dict.fromkeys(rows.encoding):
+        for longest, cells in rows[rows.encoding == encoding].groupby("longest"):
+            mean = [1000 * (1 - float(cells[f"right_{q}"].mean())) for q in quarters]
+            wrong[encoding, longest] = mean
+            label = f"{encoding}, N = {longest}" if max(mean) > 5 else "_"
+            ax.plot([q / 4 for q in quarters], mean, f"{marks[longest]}-", color=style.ENCODINGS[encoding], label=label)
+    style.ticks(ax, [q / 4 for q in quarters], ["1/4", "1/2", "3/4", "1"])
+    style.label(ax)
+    third, last = (max(each[k] for each in wrong.values()) for k in (2, 3))
+    ax.set_title(f"Up to 3/4 of N at most {style.number(third)} wrong, at N up to {style.number(last)}")
+    return ax, (
+        f"Wrong counts per 1,000, means of the seeds: at three quarters of N at most {style.number(third)}, at N up to "
+        f"{style.number(last)}, for N = 16 to {int(rows.longest.max())}."
+    )
+
+
+def vocabularies(table: pd.DataFrame) -> tuple[Axes, str]:
+    """How often decoders count each of several symbols right, by width and vocabulary."""
+    ax = style.axes("", "width d", "share of right counts", log="x", height=3.8)
+    widths = sorted(table.width.unique())
+    for (symbols, rows), colour in zip(table.groupby("symbols"), (BLUE, GREEN, RED), strict=True):
+        ax.plot(rows.width, rows.right, "o-", color=colour, label=f"{symbols} symbols")
+        if symbols in widths:
+            ax.plot(
+                symbols, float(rows[rows.width == symbols].right.iloc[0]), "o", mfc="none", mew=2, ms=18, color=colour
+            )
+    ax.axhline(1 / inside.MOST, color=GREY, ls=":", lw=2)
+    style.ticks(ax, widths)
+    ax.set_ylim(-0.02, 1.04)
+    style.label(ax, [line for line in ax.get_lines() if not line.get_label().startswith("_")])
+    widest = {symbols: float(rows.right.iloc[-1]) for symbols, rows in table.groupby("symbols")}
+    listed = ", ".join(f"{symbols} symbols {share:.0%}" for symbols, share in widest.items())
+    ax.set_title(f"Width {widths[-1]}: {listed}")
+    return ax, f"Right counts at width {widths[-1]}: {listed}; ringed: width = vocabulary; dotted: one number."
 
 
 # Lab: within the lengths of training ----------------------------------------------------------------------------
@@ -674,7 +754,6 @@ INSIDE = {  # what is drawn against what: name: (across, up, label across, label
         "N, the longest string (letters)",
         "margin at N, 5 % quantile (logits)",
     ),
-    "read-out, by N": ("longest", "probe", "N, the longest string (letters)", "right by a read-out at N letters"),
     "right, by width": ("width", "right_4", "width, N = 64", "right at 64 letters"),
     "right, by distance": ("gap", "right_4", "distance of neighbours / size, N = 64", "right at 64 letters"),
     "right, by scatter": ("spread", "right_4", "scatter of a count's states / distance, N = 64", "right at 64 letters"),
@@ -699,8 +778,8 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         means[encoding] = cells.groupby(across)[up].mean()
         if lines:
             ax.plot(means[encoding].index, means[encoding], "-", color=colour, label=encoding)
-    if up in ("right_4", "probe"):
-        floor = float(rows[["right_4", "bf16_right_4", up]].min().min())
+    if up == "right_4":
+        floor = float(rows[["right_4", "bf16_right_4"]].min().min())
         ax.set_ylim(0.8 if floor > 0.82 else -0.02, 1.012)
     else:
         ax.set_ylim(0, 1.05 * float(rows[up].max()))

@@ -1,10 +1,10 @@
-"""Counting within the lengths of training: does it fail with length, where nothing is new? The runs behind
-`data/counting_inside.csv`.
+"""Counting within the lengths of training: what fails where nothing is new? The runs behind `data/counting_inside.csv`,
+`counting_edge.csv`, `counting_asked.csv` and `counting_symbols.csv`.
 """
 
 import argparse
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
@@ -13,7 +13,8 @@ from torch import Tensor
 
 from helpers import require, sweep, training
 from helpers.chapter4 import trained
-from helpers.tasks import RunningCount
+from helpers.tasks import Counting, RunningCount
+from helpers.training import Batch
 from helpers.transformer import Decoder
 
 STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string
@@ -131,6 +132,122 @@ def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
     return cells
 
 
+# The edge, the supervision, the width -----------------------------------------------------------------------
+
+BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
+
+
+def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder as `run` does, with any number of steps; how often it is right at the last places."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    share = read(model, task(longest, 1024))[0].double().mean(0)
+    found = {"loss": sum(losses[-20:]) / 20, "least": float(share.min())}
+    found |= {f"before_{k}": float(share[max(0, longest - 1 - k)]) for k in BEFORE}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def edge_settings() -> list[sweep.Setting]:
+    """RoPE: as many steps as in `settings`, twice and four times as many, and strings that are 16 letters longer."""
+    cells = [(16, 1, 0), (32, 1, 0), (48, 1, 0), (32, 2, 0), (32, 4, 0), (32, 1, 1), (32, 2, 1), (48, 1, 1)]
+    return [{"encoding": "RoPE", "longest": n, "steps": k * STEPS_A_LETTER * n, "seed": seed} for n, k, seed in cells]
+
+
+ASKED = ("every letter", "the end")
+
+
+def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or at the end alone."""
+    ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
+    model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
+    drawn = trained.COUNTING if asked == "every letter" else ends
+    losses = training.fit(
+        model,
+        drawn,
+        steps=steps,
+        rate=trained.RATE,
+        warmup=trained.WARMUP,
+        cosine=True,
+        weights=trained.COUNTING.weights,  # both ask for each count equally often at each length
+        seed=seed,
+    )
+    found = {"loss": sum(losses[-20:]) / 20}
+    found |= {f"right_{n}": trained.right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def asked_settings() -> list[sweep.Setting]:
+    """Both supervisions at equal steps, and the end alone with four times the steps."""
+    few = trained.STEPS["counting"]
+    sizes = [("every letter", few), ("the end", few), ("the end", 4 * few)]
+    return [
+        {"encoding": name, "asked": asked, "steps": steps, "seed": seed}
+        for seed in range(2)
+        for asked, steps in sizes
+        for name in trained.PROBED_ENCODINGS
+    ]
+
+
+LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
+
+
+def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
+    """How often has this symbol come so far? Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
+
+    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with every vocabulary.
+    Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the counts 1 to `MOST`.
+    """
+
+    def drawn(generator: torch.Generator) -> Batch:
+        shares = torch.randn(size, symbols, generator=generator).mul(2).exp()
+        letters = torch.multinomial(shares, LETTERS, replacement=True, generator=generator) + 1
+        count = (letters[:, :, None] == letters[:, None, :]).tril().sum(-1)
+        start = torch.zeros(size, 1, dtype=torch.long)
+        targets = torch.where(count <= MOST, symbols + count, training.UNASKED)
+        return torch.cat([start, letters], 1), torch.cat([torch.full_like(start, training.UNASKED), targets], 1)
+
+    return drawn
+
+
+def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder without positions to count each of several symbols; how often it is right, by count."""
+    drawn = histograms(symbols)
+    often = drawn(torch.Generator().manual_seed(10**7))[1]
+    for part in range(1, 16):
+        often = torch.cat([often, drawn(torch.Generator().manual_seed(10**7 + part))[1]])
+    often = torch.bincount(often[often > 0], minlength=symbols + MOST + 1).float()
+    weights = torch.where(often > 0, 1 / often, 0.0) * often.sum() / MOST
+    torch.manual_seed(seed)
+    model = Decoder(symbols + MOST + 1, width, 4, 2, encoding="NoPE")
+    losses = training.fit(
+        model,
+        drawn,
+        steps=steps,
+        rate=trained.RATE,
+        warmup=trained.WARMUP,
+        cosine=True,
+        weights=weights,
+        seed=seed,
+    )
+    ids, targets = histograms(symbols, 512)(torch.Generator().manual_seed(10**6))
+    with torch.no_grad():
+        named = torch.cat([model(part).argmax(-1) for part in ids.split(128)])
+    shares = [float((named == targets)[targets == symbols + c].double().mean()) for c in range(1, MOST + 1)]
+    found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def symbols_settings() -> list[sweep.Setting]:
+    """Vocabularies against widths."""
+    return [
+        {"symbols": symbols, "width": width, "steps": 1000, "seed": 0}
+        for symbols in (8, 32, 128)
+        for width in (8, 16, 32, 64)
+    ]
+
+
 FIXED = {"width": 64, "longest": 64}
 
 
@@ -149,25 +266,50 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
     return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
 
 
-NOTES = [
-    "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
-    "longest length; the share of y of a string is drawn evenly, every answer weighs the same in the loss; two layers,",
-    "four heads, AdamW, rate 3e-3 falling along a cosine. right_q: after q quarters of the longest length, every count",
-    "equally often; least: at the worst length; holds_to: right in .99 at every length up to it; bf16_: weights and",
-    "arithmetic rounded; margin: right logit minus the next, median and 5 % quantile, at q quarters; beyond_5, beyond_6:",
-    "at 5 and 6 quarters, counts up to the longest; probe: a new linear read-out of the last state at the longest",
-    "length, probe_1: of the first layer, probe_shuffled: fitted to shuffled counts; gap: distance of neighbouring counts'",
-    "mean states over the size of a state, spread, rounding: along it, over the gap; ones_q: between n and n + 1 y alone",
-]
+NOTES = {
+    "inside": [
+        "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
+        "longest length; the share of y of a string is drawn evenly, every answer weighs the same in the loss; two layers,",
+        "four heads, AdamW, rate 3e-3 falling along a cosine. right_q: after q quarters of the longest length, every count",
+        "equally often; least: at the worst length; holds_to: right in .99 at every length up to it; bf16_: weights and",
+        "arithmetic rounded; margin: right logit minus the next, median and 5 % quantile, at q quarters; beyond_5, beyond_6:",
+        "at 5 and 6 quarters, counts up to the longest; probe: a new linear read-out of the last state at the longest",
+        "length, probe_1: of the first layer, probe_shuffled: fitted to shuffled counts; gap: distance of neighbouring counts'",
+        "mean states over the size of a state, spread, rounding: along it, over the gap; ones_q: between n and n + 1 y alone",
+    ],
+    "edge": [
+        "Decoders trained to count as in counting_inside.csv, with more steps, and up to 16 letters longer. before_k: right k",
+        "letters before the longest length of training, every count equally often, 1,024 strings (the first letter, where",
+        "there are no k letters before it); least: at the worst length",
+    ],
+    "asked": [
+        "Decoders trained to count the y in strings of up to 16 letters, asked after every letter (as in counting_trained.csv)",
+        "or at the end alone, of strings of 1 to 16 letters; 16 strings a step; in both every count is equally likely at each",
+        "length and weighs the same in the loss. right_n: 512 strings of n letters, each count equally often",
+    ],
+    "symbols": [
+        "Decoders without positions trained to say, after every symbol of a string of 32, how often it has come so far, up to",
+        "8; symbols: the vocabulary, whose shares in a string are exp(2 z), z normal; two layers, four heads, 16 strings a",
+        "step, AdamW, rate 3e-3 falling along a cosine, every count weighs the same; right: mean over the counts 1 to 8 on 512",
+        "strings, where one number is right in 1/8; least: for the worst count",
+    ],
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
+    runs = {
+        "inside": (run, settings),
+        "edge": (edge_run, edge_settings),
+        "asked": (asked_run, asked_settings),
+        "symbols": (symbols_run, symbols_settings),
+    }
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter4.inside", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(10)))
+    parser.add_argument("table", nargs="?", choices=runs, default="inside")
     parser.add_argument("--cells", type=int, help="the first cells of the grid only")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    sweep.run_line(parser, arguments, run, settings(chosen.seeds)[: chosen.cells], NOTES)
+    function, cells = runs[chosen.table]
+    sweep.run_line(parser, arguments, function, cells()[: chosen.cells], NOTES[chosen.table])
 
 
 if __name__ == "__main__":

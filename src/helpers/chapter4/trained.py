@@ -30,7 +30,8 @@ STEPS = {"counting": 640, "copying": 600}
 STRINGS = 256  # of each length, on which a decoder is tested
 LEARNED = 0.99  # right at every length: the criterion for having learned to count
 LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
-PROBED = (12, 16, 20, 24, 32)  # at which a probe reads the counters' states
+PROBED = (12, 16, 20, 28, 32)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
+BEYOND = range(LONGEST + 1, 2 * LONGEST + 1)  # to which a read-out beyond the training is fitted, all lengths together
 TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
 PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
 READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
@@ -83,14 +84,14 @@ def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]
 
 
 def linear_probe(
-    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3, iterations: int = 100
 ) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
     """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
     middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
     layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
     nn.init.zeros_(layer.weight)
     nn.init.zeros_(layer.bias)
-    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=100, line_search_fn="strong_wolfe")
+    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=iterations, line_search_fn="strong_wolfe")
     inputs = (known - middle) / spread
 
     def loss() -> Tensor:
@@ -177,25 +178,81 @@ def type_accuracy(trained: Trained, lengths: Sequence[int] = (8, 12, 16, 20, 24,
     return pd.DataFrame(rows)
 
 
-def probed(model: Decoder, task: RunningCount, layer: int, known: int = 768, new: int = 256) -> dict[str, float]:
-    """How often a linear read-out of the last token's state names the count, by length; `layer` is as in `states`.
+class Seen(NamedTuple):
+    """Strings of several lengths as a decoder sees them: last states, counts, lengths."""
 
-    "own_n" is fitted to strings of that length, "within_n" to strings of 1 to `LONGEST` letters, "shuffled_n" to wrong
-    counts: it has to fail. All are tested on other strings of n letters.
+    states: Float[Tensor, "m d"]
+    counts: Int[Tensor, " m"]
+    lengths: Int[Tensor, " m"]
+
+
+def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
+    """The last states of `count` strings of each length, every count equally often; a seed draws the same strings."""
+    parts = []
+    for n in lengths:
+        strings, counts = _questions(task, n, count, seed + n)
+        parts.append((states(model, task.encode(strings)[0])[-1], counts, torch.full((count,), n)))
+    return Seen(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def probed(
+    model: Decoder, untrained: Decoder, task: RunningCount, known: int = 400, new: int = 256
+) -> dict[str, float]:
+    """How often a linear read-out of the last state names the count at lengths beyond the training, and its controls.
+
+    Each is fitted to `known` strings of every length in `BEYOND` together: at one length the ratio of y alone is the
+    count. "read": all lengths; "left_out": without the length that it is tested at; "untrained", "untrained_left_out":
+    the same of a decoder with random weights; "ratio": of one number, the share of y; "shuffled": of wrong counts.
     """
 
-    def seen(n: int, count: int, seed: int) -> tuple[Tensor, Tensor]:
-        drawn, counts = _questions(task, n, count, seed)
-        return states(model, task.encode(drawn)[0])[layer], counts
+    def fit(states: Tensor, counts: Tensor) -> Callable:
+        return linear_probe(states, counts, penalty=1e-4, iterations=300)
 
-    parts = [seen(n, known // 8, 3_000 + n) for n in range(LONGEST // 2 + 1, LONGEST + 1)]
-    within = linear_probe(torch.cat([x for x, _ in parts]), torch.cat([c for _, c in parts]))
+    old, raw = (seen(each, task, BEYOND, known, 3_000) for each in (model, untrained))
+    ratio = (old.counts / old.lengths)[:, None]
+    fitted = {"read": fit(old.states, old.counts), "untrained": fit(raw.states, raw.counts)}
+    fitted |= {"ratio": fit(ratio, old.counts), "shuffled": fit(old.states, shuffled(old.counts, 0))}
     found = {}
-    for n in PROBED:
-        (old, counts), (fresh, right) = seen(n, known, 4_000 + n), seen(n, new, 5_000 + n)
-        found[f"own_{n}"] = share(linear_probe(old, counts), fresh, right)
-        found[f"within_{n}"] = share(within, fresh, right)
-        found[f"shuffled_{n}"] = share(linear_probe(old, shuffled(counts, n)), fresh, right)
+    for n in (n for n in PROBED if n > LONGEST):
+        new_, fresh = (seen(each, task, [n], new, 7_000) for each in (model, untrained))
+        inputs = {name: new_.states for name in fitted}
+        inputs |= {"untrained": fresh.states, "ratio": (new_.counts / n)[:, None]}
+        found |= {f"{name}_{n}": share(reader, inputs[name], new_.counts) for name, reader in fitted.items()}
+        rest = old.lengths != n
+        for name, part, tested in (("left_out", old, new_), ("untrained_left_out", raw, fresh)):
+            reader = fit(part.states[rest], part.counts[rest])
+            found[f"{name}_{n}"] = share(reader, tested.states, tested.counts)
+    return found
+
+
+@torch.no_grad()
+def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
+    """Does the answer follow, where the state is moved to that of one y more? How often it rises by exactly one.
+
+    "along": the last state is moved by the difference of the mean states of its count and the next, taken from other
+    strings (of `BEYOND`; of 9 to 16 letters, where the test is within the training); "against": by the opposite;
+    "random": as far, in a random direction; "own": as far, along the head's own rows of its answer and the next number.
+    """
+    first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
+
+    def named(states: Tensor) -> Int[Tensor, " m"]:
+        return model.head(states)[:, first : first + task.most + 1].argmax(-1)
+
+    found = {}
+    for n in (n for n in PROBED if n >= LONGEST):
+        old = seen(model, task, BEYOND if n > LONGEST else range(LONGEST // 2 + 1, LONGEST + 1), known, 3_000)
+        means = torch.stack([old.states[old.counts == c].mean(0) for c in range(task.most + 1)])
+        here = seen(model, task, [n], new, 7_000)
+        before = named(here.states)
+        room = (here.counts < task.most) & (before < task.most)
+        states, counts, before = here.states[room], here.counts[room], before[room]
+        along = means[counts + 1] - means[counts]
+        rows = model.head.weight[first + before + 1] - model.head.weight[first + before]
+        steps = {"along": along, "against": -along}
+        steps |= {"random": torch.randn(along.shape, generator=generator), "own": rows}
+        for name, step in steps.items():
+            step = step / step.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+            found[f"{name}_{n}"] = float((named(states + step) == before + 1).double().mean())
     return found
 
 
@@ -221,12 +278,11 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count; how often it names the count, and how often a probe of its states does, by length."""
-    model = decoder("counting", COUNTING, encoding, 1e4, 0, seed)
+    """Train one decoder to count; how often it is right, what its states hold beyond the training, and what it uses."""
+    untrained, model = (decoder("counting", COUNTING, encoding, 1e4, 0, seed) for _ in range(2))
     train(model, COUNTING, steps, seed)
     found = {f"right_{n}": right(model, COUNTING, n) for n in PROBED}
-    for name, layer in (("layer1", 0), ("last", -1)):
-        found |= {f"{name}_{key}": value for key, value in probed(model, COUNTING, layer).items()}
+    found |= probed(model, untrained, COUNTING) | moved(model, COUNTING)
     return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -425,9 +481,12 @@ NOTES = {
     ],
     "counters": [
         "Decoders trained to count as in counting_trained.csv. right_n: 256 strings of n letters, each count equally often, at",
-        "most 16; last_, layer1_: a linear read-out of the last token's state (after the last norm, after layer 1), fitted to",
-        "768 strings of n letters (own_n), to strings of 9 to 16 letters (within_n) or to shuffled counts (shuffled_n), how",
-        "often right on 256 other strings of n letters",
+        "most 16. Linear read-outs of the last token's state, fitted to 400 strings of each of 17 to 32 letters together and",
+        "tested on 256 others of n letters: read_n; left_out_n: without length n; untrained_, untrained_left_out_n: of the same",
+        "decoder before training; ratio_n: of one number, the share of y; shuffled_n: of wrong counts. How often the answer",
+        "rises by exactly one when the last state moves: along_n: by the difference of the mean states of its count and the",
+        "next (of those strings; of 9 to 16 letters at 16); against_n: by the opposite; random_n: as far in a random direction;",
+        "own_n: as far along the head's own rows of its answer and the next",
     ],
     "commas": [
         "Decoders trained to count as in counting_trained.csv, with commas between the letters and without: 120 steps, and",

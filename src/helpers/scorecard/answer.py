@@ -55,7 +55,7 @@ BOTTLENECKS = (
         "how many there were",
         "with n: 1/n and 1/(n + 1) must stay apart in the number type",
         "one token of another kind; width for many kinds; training on the lengths that are asked",
-        "width, and steps that grow with the length",
+        "width; strings longer than what is asked, or more steps, for the last places",
         ("first_token_reach", "wide_enough_counts", "the_count_is_there"),
     ),
     Bottleneck(
@@ -137,10 +137,11 @@ FINDINGS = (
     ),
     Finding(
         "the_count_is_there",
-        CORRECTED,
-        "A model that says the wrong number may still hold the right one",
-        "Just beyond the lengths of training a linear read-out of the last state finds the count nearly always, where the "
-        "small decoders themselves are wrong more often, and some of them mostly.",
+        FAILS,
+        "Whether a wrong count is lost or misread depends on the position encoding",
+        "Just beyond the lengths of training a linear read-out that never saw the length finds the count nearly always in "
+        "decoders without positions, and the answer follows when the state is moved. With RoPE it finds part of it, and "
+        "with absolute positions no more than in a decoder before training.",
     ),
     Finding(
         "fast_pairs_serve_places",
