@@ -50,6 +50,9 @@ CALLS = {
     "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
     "figures.copiers_read": lambda: figures.copiers_read(data.table("copying_probed")),
     "figures.counters_read": lambda: figures.counters_read(data.table("counting_probed"), "RoPE"),
+    "figures.counters_moved": lambda: figures.counters_moved(data.table("counting_probed")),
+    "figures.edges": lambda: figures.edges(data.table("counting_inside")),
+    "figures.vocabularies": lambda: figures.vocabularies(data.table("counting_symbols")),
     **{
         f"figures.within_training, {what}": lambda what=what: figures.within_training(
             data.table("counting_inside"), what
