@@ -112,6 +112,8 @@ def read(
             "heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
     change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
+    if why := probe.mixed_otherwise(model):
+        raise ValueError(f"an intervention on attention does not reach all that mixes tokens: {why}")
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
     maps = torch.stack([change.maps[layer] for layer in sorted(change.maps)])
@@ -137,9 +139,12 @@ def _attend(
     attention_mask: Tensor | None,
     scaling: float | None = None,
     softcap: float | None = None,
+    s_aux: Tensor | None = None,
     **_,
 ) -> tuple[Tensor, None]:
     """Attention in transformers' signature, with the change that runs."""
+    if s_aux is not None:
+        raise ValueError("the model has learned sinks beside its tokens, which no intervention here covers")
     change = _changes[-1]
     heads, n, width = query.shape[1:]
     keys, values = (x[0].repeat_interleave(heads // x.shape[1], 0) for x in (key, value))
@@ -172,7 +177,8 @@ def _changed(model: LanguageModel, change: _Change) -> Iterator[None]:
         _changes.pop()
     if len(change.maps) != model.model.config.get_text_config().num_hidden_layers:
         raise ValueError(
-            f"model {model.name} does not let its attention be replaced in every layer: choose another one"
+            f"model {model.name} does not let its attention be replaced in every layer "
+            f"({probe.mixed_otherwise(model) or 'it is of its own make'}): choose another one"
         )
 
 
@@ -189,13 +195,24 @@ def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None
         raise ValueError("rope must hold finite numbers")
 
     def tables(module, arguments, out):
-        return tuple(torch.cat([part, part], -1)[None].to(out[0]) for part in (rope.real, rope.imag))
+        scale = getattr(module, "attention_scaling", 1.0)
+        if isinstance(out, Tensor):  # complex numbers, as here
+            return (rope * scale)[None].to(out)
+        return tuple(_twice(part * scale, out[0])[None].to(out[0]) for part in (rope.real, rope.imag))
 
     with contextlib.ExitStack() as hooks:
         for each in model.model.modules():
             if isinstance(getattr(each, "inv_freq", None), Tensor):
                 hooks.enter_context(each.register_forward_hook(tables))
         yield
+
+
+def _twice(part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]) -> Float[Tensor, "n width"]:
+    """A number for each dimension of a pair, in the order of the model's own table."""
+    first, second = like.chunk(2, -1)
+    if like.shape[-1] == part.shape[-1]:
+        return part
+    return torch.cat([part, part], -1) if torch.equal(first, second) else part.repeat_interleave(2, -1)
 
 
 class Link:

@@ -19,8 +19,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from transformers import masking_utils
 
-from helpers import compute, data, require
-from helpers.models import LanguageModel
+from helpers import compute, data, require, rope
+from helpers.models import LanguageModel, mixing
 
 PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
 CLEAR = 3  # standard errors by which another way must be better
@@ -156,6 +156,46 @@ def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
     return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
 
 
+# What mixes the tokens ------------------------------------------------------------------------------------
+
+_mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def layers(model: LanguageModel) -> tuple[mixing.Layer, ...]:
+    """What mixes the tokens of each layer (`models.mixing.layers`), found once a model.
+
+    Raises:
+        ValueError: the network has no list of layers.
+    """
+    _check_model(model)
+    if model.model not in _mixing:
+        _mixing[model.model] = mixing.layers(model.model)
+    return _mixing[model.model]
+
+
+def mixed_otherwise(model: LanguageModel) -> str | None:
+    """Why attention maps do not tell all that passes from token to token, or None."""
+    found = layers(model)
+    others = [each.mixes for each in found if each.mixes != mixing.ATTENTION]
+    if any(each.sinks for each in found):
+        return "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
+    if not others:
+        return None
+    share = "its layers" if len(others) == len(found) else f"{len(others)} of its {len(found)} layers"
+    return f"{share} mix tokens by {' and by '.join(dict.fromkeys(others))}"
+
+
+def _unread(model: LanguageModel) -> str:
+    """Why attention weights cannot be read where they are computed."""
+    why = mixed_otherwise(model) or "its attention cannot be replaced in every layer"
+    return f"{model.short} does not let its attention be replaced ({why}): choose another model"
+
+
+def _recurs(model: LanguageModel) -> bool:
+    """Whether layers carry more from token to token than keys and values, which no cache of ours can cut or copy."""
+    return any(each.mixes not in (mixing.ATTENTION, mixing.DIFFERENCE) for each in layers(model))
+
+
 @torch.inference_mode()
 def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "n d"]:
     """The last token's final representation for every prefix of `ids`, from one pass.
@@ -166,6 +206,8 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
         ValueError: `ids` is no sequence of tokens of the model, or empty.
     """
     _check(model, "ids", ids)
+    if _recurs(model):
+        return _whole(model, ids[None]).hidden_states[-1][0]
 
     def rows(chunk: int) -> Tensor:
         cache, found = None, []
@@ -205,6 +247,11 @@ def after(
         require.integer("the length in continuations", n, 1, len(ids))
         _check(model, "the tail in continuations", tail, least=0)
 
+    if _recurs(model):
+        outs = [_whole(model, torch.cat([ids[:n], tail])[None]) for n, tail in continuations]
+        states = torch.stack([out.hidden_states[-1][0, -1] for out in outs])
+        return Readout(states, torch.stack([out.logits[0, -1] for out in outs]))
+
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
         cache, done = None, 0
@@ -238,6 +285,8 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
         ValueError: `ids` has fewer than two tokens.
     """
     _check(model, "ids", ids, least=2)
+    if why := mixed_otherwise(model):
+        raise ValueError(f"attention rows do not tell what a token hears: {why}")
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
     with _attention(model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
@@ -269,6 +318,11 @@ def _read(model: LanguageModel, ids: Tensor, cache, chunk: int):
     for part in ids.split(chunk) if len(ids) else ():
         cache = _forward(model, part, cache).past_key_values
     return cache
+
+
+def _whole(model: LanguageModel, ids: Int[Tensor, "b n"]):
+    """One pass without a cache."""
+    return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
 def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
@@ -337,6 +391,8 @@ def head_scores(
 ) -> HeadScores:
     """Sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
 
+    A row for each layer that has attention; others (see `layers`) have no weights.
+
     The attention of a layer is computed a block of rows at a time and added up: no layer's maps ever exist as a
     whole. Memory grows with n, where the maps of `output_attentions` grow with n squared in every head and layer.
 
@@ -373,6 +429,8 @@ def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Ten
     _check(model, "tokens", tokens)
     if len(tokens) > MOST:
         raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
+    if why := mixed_otherwise(model):
+        raise ValueError(f"attention maps do not tell what a token hears: {why}")
     with _attention(model, "eager"):
         out = model.model(
             tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
@@ -406,6 +464,8 @@ def with_hidden(
     if hide is not None:
         _check_position("hide", hide, len(tokens))
     _check_position("since", since, len(tokens))
+    if why := mixed_otherwise(model):
+        raise ValueError(f"a token hidden from attention is not hidden from all: {why}")
     ids = tokens.to(model.model.device)
     with _streaming(model, hide=hide, since=since):
         out = model.model(ids[None], use_cache=False, output_hidden_states=True)
@@ -480,8 +540,9 @@ def _streaming(model: LanguageModel, **options) -> Iterator[_Streamed]:
             yield task
     finally:
         _streamed.pop()
-    if len(task.sink) != model.model.config.get_text_config().num_hidden_layers:
-        raise ValueError(f"{model.name} does not let its attention be replaced in every layer: choose another model")
+    found = layers(model)
+    if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing.ATTENTION) for each in found):
+        raise ValueError(_unread(model))
 
 
 @contextlib.contextmanager
@@ -532,7 +593,8 @@ def sensitivity(
     with torch.enable_grad():
         embedded = model.model.get_input_embeddings()(tokens[None].to(model.model.device))
         inputs = embedded.detach().clone().requires_grad_()
-        state = network(inputs_embeds=inputs, use_cache=False).last_hidden_state[0, -1]
+        out = network(inputs_embeds=inputs, use_cache=False, output_hidden_states=True)
+        state = (out.hidden_states[-1] if network is model.model else out.last_hidden_state)[0, -1]
 
         def squares(chunk: int) -> Float[Tensor, "probes n"]:
             found = []
@@ -589,6 +651,8 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
         ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
     """
     maps = attention_maps(model, tokens)
+    if not reads_projections(model):
+        raise ValueError("its heads have no values of their own (self_attn.v_proj), which this takes")
     blocks = _layers(model)
     kept: dict[int, Tensor] = {}
     with contextlib.ExitStack() as hooks:
@@ -614,10 +678,11 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
 
 
 def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
-    for name in ("o_proj", "dense"):
+    names = ("o_proj", "dense", "out_proj")
+    for name in names:
         if hasattr(mixer, name):
             return getattr(mixer, name)
-    raise ValueError(f"model must have o_proj or dense in its attention, but {type(mixer).__name__} has neither")
+    raise ValueError(f"its attention has no output matrix under a known name ({', '.join(names)}), which this takes")
 
 
 # Queries and keys --------------------------------------------------------------------------------------
@@ -627,20 +692,29 @@ def rotary_frequencies(model: LanguageModel) -> Float[Tensor, " half"]:
     """The angles a token with which the model turns the pairs of its queries and keys, as it uses them.
 
     Raises:
-        ValueError: the model has no rotary encoding, or not the same one in all layers.
+        ValueError: the model has no rotary positions, or not the same in all layers.
     """
     _check_model(model)
-    found = [
-        module.inv_freq for module in model.model.modules() if isinstance(getattr(module, "inv_freq", None), Tensor)
-    ]
-    if not found or any(not torch.equal(found[0], other) for other in found):
-        raise ValueError(f"{model.name} has no rotary position encoding, or not one for all its layers")
-    return found[0].detach().cpu().double()
+    found = layers(model)
+    turned = [each for each in found if each.theta is not None]
+    if not turned:
+        raise ValueError(f"{model.short} has no rotary positions")
+    sets = mixing.frequencies(model.model)
+    if len(sets) > 1:
+        raise ValueError(
+            f"its layers have {len(sets)} sets of rotary frequencies ({', '.join(sets)}), and this measure takes one"
+        )
+    if len(turned) < len(found):
+        still = f"{len(found) - len(turned)} of its {len(found)} layers"
+        raise ValueError(f"{still} turn no queries and keys, and this measure takes rotary positions in all of them")
+    return turned[0].theta.clone()
 
 
 @contextlib.contextmanager
 def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
     """Inside, `alter` replaces the queries and keys of each layer before they are turned.
+
+    It gets the two entries of a pair half a head apart, also of a model whose pairs are interleaved.
 
     Args:
         model: a decoder whose layers have `self_attn.q_proj` and `k_proj` (Llama, Mistral, Qwen, Gemma, …).
@@ -652,17 +726,25 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
     """
     _check_model(model)
     require.function("alter", alter)
+    kinds = layers(model)
     with contextlib.ExitStack() as hooks:
         for layer, block in enumerate(_layers(model)):
+            apart = kinds[layer].layout == "interleaved" and kinds[layer].share == 1
             for name, short in (("queries", "q"), ("keys", "k")):
                 part = getattr(block.self_attn, f"{short}_norm", None) or getattr(block.self_attn, f"{short}_proj")
-                hooks.enter_context(part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim)))
+                hooks.enter_context(
+                    part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim, apart))
+                )
         yield
 
 
-def _hook(alter: Callable, layer: int, name: str, width: int) -> Callable:
+def _hook(alter: Callable, layer: int, name: str, width: int, apart: bool) -> Callable:
     def hook(module, arguments, out: Tensor) -> Tensor:
-        return alter(layer, name, out.view(*out.shape[:2], -1, width)).reshape(out.shape)
+        x = out.view(*out.shape[:2], -1, width)
+        if not apart:
+            return alter(layer, name, x).reshape(out.shape)
+        order = rope.layout_order(width).to(x.device)
+        return alter(layer, name, x[..., order])[..., order.argsort()].reshape(out.shape)
 
     return hook
 
@@ -675,7 +757,8 @@ def reads_projections(model: LanguageModel) -> bool:
     """
     _check_model(model)
     try:
-        return all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
+        own = all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
+        return own and not any(each.latent for each in layers(model))
     except ValueError:
         return False
 

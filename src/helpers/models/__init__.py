@@ -6,6 +6,7 @@ Its 4-bit weights are unpacked once to fp32 safetensors (only 43 % of the values
 
 import functools
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -34,6 +35,7 @@ transformers_logging.disable_progress_bar()  # a load takes a second; its bar wo
 DEFAULT = SMOLLM2.name
 ATTENTION = ("sdpa", "eager")
 SHARDED = "auto"  # the device that stands for all there are
+BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
 RESAVE = "choose another model, or save it again with save_pretrained"
 
 
@@ -94,6 +96,8 @@ def load(
         "trust_remote_code": False,
         "local_files_only": isinstance(source, Path) or _unreachable(source),
     }
+    if isinstance(source, Path):
+        _check_config(name, source / "config.json")
     asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
     if place is None:
         if not importlib.util.find_spec("accelerate"):
@@ -109,6 +113,10 @@ def load(
             found = AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise _explained(name, error) from None
+    except RuntimeError as error:
+        if "mismatched_sizes" not in str(error):
+            raise
+        raise ValueError(f"the weights of {name} do not fit its config.json: fetch or save both again") from None
     model, report = found
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
@@ -155,6 +163,18 @@ def _source(name: str | Path) -> str | Path:
     return folder
 
 
+def _check_config(name: str | Path, path: Path) -> None:
+    """What transformers would say of a configuration with a traceback or with the name of a class."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return  # which transformers says well
+    if not isinstance(found, dict):
+        raise ValueError(f"the config.json of {name} must hold an object, not {require.said(found)}")
+    if found.get("is_encoder_decoder"):
+        raise ValueError(f"{name} {BOTH}")
+
+
 def _unreachable(name: str) -> bool:
     """Whether the hub is out of reach: then what is on this computer counts, without minutes of retries."""
     try:
@@ -185,6 +205,8 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
         return ValueError(f"the weights of {name} are damaged ({said}): fetch or save them again")
     if "trust_remote_code" in text:
         return ValueError(f"{name} needs code of its own, which is not run here: choose another model")
+    if "Unrecognized configuration class" in text and any(kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")):
+        return ValueError(f"{name} {BOTH}")
     if "safetensors" in text:
         return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {RESAVE}")
     return ValueError(f"{name} could not be loaded as a decoder: {said}")

@@ -9,6 +9,7 @@ from pathlib import Path
 from helpers import compute, data, sweep
 from helpers.report import page, runner, store
 from helpers.report.sections import SECTIONS
+from helpers.report.subject import PLANS
 
 
 def parser() -> argparse.ArgumentParser:
@@ -39,6 +40,9 @@ def parser() -> argparse.ArgumentParser:
         "--budget", metavar="TIME", help="a time such as 2m, which chooses lengths; left out, the labs' lengths"
     )
     found.add_argument(
+        "--plan", choices=[each.name for each in PLANS], help="these lengths, whatever the time: the same report twice"
+    )
+    found.add_argument(
         "--only", nargs="+", choices=list(SECTIONS), metavar="SECTION", help=f"some of: {', '.join(SECTIONS)}"
     )
     found.add_argument("--jobs", type=int, default=1, help="models at the same time, in processes of this machine")
@@ -49,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     return found
 
 
-def one(model: str, out: str, device: str, dtype: str, budget: str, only: str) -> sweep.Setting:
+def one(model: str, out: str, device: str, dtype: str, budget: str, plan: str, only: str) -> sweep.Setting:
     """A report as a run of `helpers.sweep`: where it lies, and how long it took."""
     whose = Path(model).name
     files = runner.run(
@@ -57,14 +61,14 @@ def one(model: str, out: str, device: str, dtype: str, budget: str, only: str) -
         out,
         sections=only.split() or None,
         say=lambda said: _say(f"{whose}: {said}"),
-        **_chosen(device, dtype, budget),
+        **_chosen(device, dtype, budget, plan),
     )
     report = store.read(files.numbers)
     return {"page": files.page.name, "peak_gb": round(report["peak_bytes"] / 1e9, 2)}
 
 
-def _chosen(device: str | None, dtype: str, budget: str | None) -> dict:
-    return {"device": device or None, "dtype": dtype, "budget": budget or None}
+def _chosen(device: str | None, dtype: str, budget: str | None, plan: str | None) -> dict:
+    return {"device": device or None, "dtype": dtype, "budget": budget or None, "plan": plan or None}
 
 
 def _say(said: str) -> None:
@@ -84,18 +88,40 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _say(f"{target}: {len(reports)} models")
     except (ValueError, OSError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, OSError) and error.filename:
+            said = f"{said} ({error.filename})"
         line.exit(2, f"{line.prog}: {said.splitlines()[0]}\n")
     except KeyboardInterrupt:
         line.exit(130, f"{line.prog}: stopped; the same command goes on where it was\n")
 
 
+def _distinct(models: Sequence[str]) -> None:
+    """Nothing, where no two models write the same files.
+
+    Raises:
+        ValueError: two folders or ids have one last name.
+    """
+    files: dict[str, str] = {}
+    for model in dict.fromkeys(models):
+        file = store.slug(Path(model).name)
+        if file in files:
+            raise ValueError(
+                f"{files[file]!r} and {model!r} would both be {file}.json: rename one, or give each its own --out"
+            )
+        files[file] = model
+
+
 def _run(given: argparse.Namespace) -> list[Path]:
-    chosen = _chosen(given.device, given.dtype, given.budget)
+    chosen = _chosen(given.device, given.dtype, given.budget, given.plan)
     if len(given.models) > page.MOST and given.compare:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
+    for name, value, least in (("jobs", given.jobs, 1), ("threads", given.threads, 0)):
+        if value < least:
+            raise ValueError(f"--{name} must be {least} or more, not {value}")
     if given.budget:
         runner.seconds(given.budget)
     threads = given.threads or max(1, (os.cpu_count() or 1) // given.jobs)
+    _distinct(given.models)
     if len(given.models) == 1 and not given.dask:
         with compute.threads(threads):
             return [runner.run(given.models[0], given.out, sections=given.only, say=_say, **chosen).numbers]

@@ -94,7 +94,8 @@ def _facts(reports: Sequence[dict]) -> str:
     rows = {
         "architecture": lambda m: f"{m['architecture']}",
         "parameters": lambda m: number(m["parameters"]),
-        "layers, heads (groups)": lambda m: f"{m['layers']}, {m['heads']} ({m['groups']})",
+        "layers, heads (groups)": lambda m: f"{m['layers']}, {m['heads']} ({m['groups']})" if m["heads"] else f"{m['layers']}, none",
+        "what mixes tokens": lambda m: m.get("mixes", "attention"),
         "width, context": lambda m: f"{number(m['width'])}, {number(m['context']) if m['context'] else 'no limit given'}",
         "first token": _opened,
         "chat template": lambda m: "yes" if m["chat_template"] else "no: prompts are given as they are",

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from helpers.report.sections import SECTIONS, Section
 from helpers.report.store import FORMAT, check, committed, slug
 from helpers.report.subject import PLANS, SEED, Peak, Plan, Subject, free_memory, seeded, versions
 
-MEASURED, LEFT, SHORT_OF_MEMORY = "measured", "does not apply", "out of memory"
+MEASURED, LEFT, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
 OVERHEAD = 1.6  # what a section takes beside its passes, measured on small models
 ROOM = 20_000_000  # bytes that a report may take on the disk
 
@@ -120,6 +121,7 @@ def run(
     dtype: str = "fp32",
     budget: str | None = None,
     sections: Sequence[str] | None = None,
+    plan: str | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Files:
     """Measure a model and write its report: one page and one JSON in the folder `out`.
@@ -132,6 +134,7 @@ def run(
         device, dtype: as `models.load` takes them.
         budget: a time such as "10m", which chooses lengths; None runs everything with the labs' settings.
         sections: names of `SECTIONS`; None is all.
+        plan: a name of `PLANS`, whose lengths are then taken whatever the budget.
         say: is told what is done, a line each.
 
     Raises:
@@ -144,12 +147,14 @@ def run(
         if sections is None
         else [require.choice("the name in sections", s, list(SECTIONS)) for s in sections]
     )
+    asked = None if plan is None else require.choice("plan", plan, [each.name for each in PLANS])
     where = folder(out)
     start = time.perf_counter()
     subject = Subject(name, dtype, device)
     facts, target = subject.facts(), where / slug(subject.short)
+    _check_target(target, facts)
     parts = target.with_name(f".{target.name}.parts")
-    plan, costs = choose(subject, limit, names, _begun(parts, [budget, dtype]))
+    plan, costs = choose(subject, limit, names, asked or _begun(parts, [budget, dtype]))
     settings = {
         "plan": plan.name,
         "budget": budget,
@@ -166,7 +171,7 @@ def run(
         f"about {spoken(sum(costs[each] for each in left))}"
     )
     if limit and sum(costs.values()) > limit:
-        say(f"the shortest plan may take longer than {budget}")
+        say(f"this plan may take longer than {budget}" + _advice())
     done: dict[str, dict] = {}
     for count, each in enumerate(names, 1):
         if each in kept:
@@ -183,7 +188,7 @@ def run(
         "settings": settings,
         "versions": versions(),
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": _command(subject, budget, dtype, device),
+        "command": _command(subject, budget, dtype, device, asked),
         "seconds": round(sum(each["seconds"] for each in done.values()), 1),
         "load_and_estimate_seconds": round(
             time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1
@@ -222,6 +227,13 @@ def folder(out: str | Path) -> Path:
         raise OSError(
             error.errno, f"the folder {str(out)!r} cannot be made ({error.strerror}): choose another --out"
         ) from None
+    try:
+        with tempfile.TemporaryFile(dir=found):
+            pass
+    except OSError as error:
+        raise OSError(
+            error.errno, f"the folder {str(out)!r} cannot be written ({error.strerror}): choose another --out"
+        ) from None
     free = shutil.disk_usage(found).free
     if free < ROOM:
         raise OSError(
@@ -231,8 +243,31 @@ def folder(out: str | Path) -> Path:
     return found
 
 
-def _command(subject: Subject, budget: str | None, dtype: str, device: str | None) -> str:
-    given = [f"--{name} {value}" for name, value in (("budget", budget), ("device", device)) if value]
+def _advice() -> str:
+    return (
+        "; threads that wait for each other on busy cores are slow: try --threads 1"
+        if torch.get_num_threads() > 1
+        else ""
+    )
+
+
+def _check_target(target: Path, facts: dict) -> None:
+    """Nothing, where a report of this model overwrites none of another.
+
+    Raises:
+        ValueError: there is a report of another model under this name.
+    """
+    there = _left(target.with_name(f"{target.name}.json"))
+    known = there.get("model") if isinstance(there, dict) else None
+    if isinstance(known, dict) and known.get("configuration_sha256") != facts["configuration_sha256"]:
+        raise ValueError(
+            f"{target.name}.json is the report of another model ({known.get('architecture')}): choose another --out"
+        )
+
+
+def _command(subject: Subject, budget: str | None, dtype: str, device: str | None, plan: str | None) -> str:
+    options = (("budget", budget), ("device", device), ("plan", plan))
+    given = [f"--{name} {value}" for name, value in options if value]
     given += [f"--dtype {dtype}"] if dtype != "fp32" else []
     return " ".join(["python -m helpers.report", subject.named, *given])
 
@@ -269,9 +304,10 @@ def _section(section: Section, subject: Subject, plan: Plan) -> dict:
                 found |= {"status": MEASURED, "plan": now.name, "why": None, "numbers": section.measure(subject, now)}
             except ValueError as error:
                 found |= {"status": LEFT, "plan": now.name, "why": sentence(error), "numbers": None}
-            except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            except Exception as error:  # whatever an architecture that nobody tried may raise
                 if not out_of_memory(error):
-                    raise
+                    found |= {"status": FAILED, "plan": now.name, "why": failed(error), "numbers": None}
+                    break
                 if torch.cuda.is_available():
                     torch.cuda.empty_cache()
                 if smaller:
@@ -283,7 +319,10 @@ def _section(section: Section, subject: Subject, plan: Plan) -> dict:
             break
         found["claims"] = [_verdict(name, subject, plan) for name in section.claims]
     if found["numbers"] is not None:
-        _told(section, found, subject.short)
+        try:
+            _told(section, found, subject.short)
+        except Exception as error:
+            found |= {"status": FAILED, "why": failed(error), "numbers": None}
     spent = time.perf_counter() - start
     work = time.process_time() - work
     return found | {
@@ -306,6 +345,15 @@ def out_of_memory(error: Exception) -> bool:
     (True, False)
     """
     return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
+
+
+def failed(error: Exception) -> str:
+    """What stands on the page for an error that nobody foresaw.
+
+    >>> failed(AttributeError("no v_proj"))
+    'it could not be measured, AttributeError: no v_proj (a fault of the course: please report it)'
+    """
+    return f"it could not be measured, {type(error).__name__}: {sentence(error)[:200]} (a fault of the course: please report it)"
 
 
 def sentence(error: Exception) -> str:
@@ -357,10 +405,9 @@ def _verdict(name: str, subject: Subject, plan: Plan) -> dict:
             return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
         except ValueError as error:
             why = sentence(error)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not out_of_memory(error):
-                raise
-            why = "the memory does not hold the lengths that this takes"
+        except Exception as error:
+            memory = out_of_memory(error)
+            why = "the memory does not hold the lengths that this takes" if memory else failed(error)
     return found | {"verdict": None, "measured": None, "why": why}
 
 

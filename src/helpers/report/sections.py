@@ -24,7 +24,7 @@ from helpers.chapter5 import figures as figures5
 from helpers.chapter5 import measures as measures5
 from helpers.chapter6 import figures as figures6
 from helpers.chapter6 import measures as measures6
-from helpers.models import LanguageModel
+from helpers.models import LanguageModel, mixing
 from helpers.report import trained
 from helpers.report.subject import Plan, Subject, prose
 from helpers.style import number
@@ -145,7 +145,7 @@ def _sinks():
             "giant": None if giant is None else giant._asdict() | {"norms": None, "spread": None},
             "why_no_giant": no_giant,
         }
-        found |= _sinks_by_opening(model)
+        found |= _sinks_by_opening(model) | {"attending": _attending(model)}
         return plain(found)
 
     def tell(numbers: Numbers, name: str) -> Told:
@@ -162,7 +162,7 @@ def _sinks():
         times = giant["times"] if giant else None
         said = (
             f"On 64 tokens of text (beside: random tokens, one repeated, uniform attention) the first token has a sink score (the mean weight that the tokens give it) above 0.3 in "
-            f"{row['sink heads']:.0%} of the heads; the mean score is {row['mean sink score']:.2f}, that of uniform attention "
+            f"{row['sink heads']:.0%} of the heads{_of_layers(numbers)}; the mean score is {row['mean sink score']:.2f}, that of uniform attention "
             f"{uniform:.2f}."
         )
         if "opened" in numbers:
@@ -192,6 +192,18 @@ def _sinks():
     return measure, tell
 
 
+def _attending(model: LanguageModel) -> list[int]:
+    """How many layers have attention, and how many there are."""
+    layers = probe.layers(model)
+    return [sum(each.mixes.startswith(mixing.ATTENTION) for each in layers), len(layers)]
+
+
+def _of_layers(numbers: Numbers) -> str:
+    """Words for a restriction to the layers that have attention, where others have none."""
+    some, every = numbers.get("attending", (0, 0))
+    return f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
+
+
 def _sinks_by_opening(model: LanguageModel) -> Numbers:
     """What opens a text, and the share of heads with a sink where another token does, or none."""
     front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
@@ -214,14 +226,16 @@ def _heard():
         model = subject.model
         tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
         norms, errors = probe.sensitivity(model, tokens, min(plan.probes, subject.config.hidden_size))
-        stand_ins = measures2.influences(model, tokens)
+        stand_ins, why = _or_why(lambda: measures2.influences(model, tokens))
+        stand_ins = stand_ins or {}
         found = {
             "norms": norms,
             "errors": errors,
             "words": [model.tokenizer.decode([token]) for token in tokens.tolist()],
             "probes": min(plan.probes, subject.config.hidden_size),
             "ranks": {name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()},
-            "rollout": stand_ins["rollout"],
+            "rollout": stand_ins.get("rollout"),
+            "why_no_rollout": why,
         }
         return plain(found)
 
@@ -229,26 +243,31 @@ def _heard():
         norms, errors, ranks = known(numbers["norms"]), known(numbers["errors"]), numbers["ranks"]
         ax, alt = figures2.sensitivities(norms, errors, numbers["words"])
         ax.get_legend().remove()
-        share, rollout = float(norms[0] / norms.sum()), ranks["rollout"]
-        worse = rollout <= ranks["mask alone"]
+        share = float(norms[0] / norms.sum())
+        rollout, mask = ranks.get("rollout"), ranks.get("mask alone")
         said = (
             f"How far the last state moves with each of {len(norms)} tokens: the norm of its Jacobian, estimated in "
             f"{numbers['probes']} directions, with two standard errors. The first token has {share:.1%} of the sum (an equal "
-            f"share: {1 / len(norms):.1%}), and {known(numbers['rollout'])[0]:.1%} of attention rollout. Rank correlation with "
-            f"these norms, on this one text: rollout {number(rollout)}, the causal mask alone {number(ranks['mask alone'])}"
-            + (
-                f", rollout with values {number(ranks['norm-based rollout'])}."
-                if "norm-based rollout" in ranks
-                else "."
-            )
+            f"share: {1 / len(norms):.1%})"
         )
+        if rollout is None:
+            said += f". Attention rollout is not compared: {numbers['why_no_rollout']}."
+        else:
+            said += (
+                f", and {known(numbers['rollout'])[0]:.1%} of attention rollout. Rank correlation with "
+                f"these norms, on this one text: rollout {number(rollout)}, the causal mask alone {number(mask)}"
+            )
+            values = ranks.get("norm-based rollout")
+            said += "." if values is None else f", rollout with values {number(values)}."
+        worse = rollout is not None and rollout <= mask
         return Told(
             ax, alt, said,
             {"sensitivity to the first token (%)": _percent(share), "rank correlation, rollout": rollout,
-             "rank correlation, the mask alone": ranks["mask alone"],
+             "rank correlation, the mask alone": mask,
              "rank correlation, rollout with values": ranks.get("norm-based rollout")},
             NOTE if worse else FINE,
-            "on this text attention rollout ranks the tokens no better than the causal mask alone" if worse
+            f"the first token has {share:.1%} of the sum of the norms" if rollout is None
+            else "on this text attention rollout ranks the tokens no better than the causal mask alone" if worse
             else f"attention rollout ranks the tokens with a correlation of {number(rollout)}, the causal mask alone with "
             f"{number(ranks['mask alone'])}",
         )  # fmt: skip
@@ -618,7 +637,7 @@ def _heads():
             "other prose": measures5.prose(model, plan.prose, start=plan.prose - 1),
         }
         slashes = {name: probe.head_scores(model, ids, offsets=offsets).slash for name, ids in texts.items()}
-        return plain({"tokens": plan.prose, "slashes": slashes}, 4)
+        return plain({"tokens": plan.prose, "slashes": slashes, "attending": _attending(model)}, 4)
 
     def tell(numbers: Numbers, name: str) -> Told:
         heads = {text: measures5.Heads(slashes=torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
@@ -631,7 +650,7 @@ def _heads():
         kept = chosen & (measures5.at(where, drawn) > measures5.SLASH)
         total, stay = int(chosen.sum()), int(kept.sum())
         said = (
-            f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads look at the token before (mean weight above "
+            f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads{_of_layers(numbers)} look at the token before (mean weight above "
             f"0.3), {counts[0]} at themselves, {total} at one fixed distance up to {found.slashes.shape[-1] - 1}; of these {stay} "
             f"do so on random tokens as well."
         )
@@ -710,36 +729,21 @@ def rotating(subject: Subject) -> Tensor:
     Raises:
         ValueError: there are none, several, or they turn a part of each head.
     """
-    bases = rotary(subject)
-    if not bases:
-        raise ValueError("the model has no rotary positions")
-    if len(bases) > 1:
-        raise ValueError(
-            f"its layers have {len(bases)} sets of rotary frequencies ({', '.join(bases)}), and this measure takes one"
-        )
     theta = probe.rotary_frequencies(subject.model)
-    width = (
-        getattr(subject.config, "head_dim", None) or subject.config.hidden_size // subject.config.num_attention_heads
-    )
-    if 2 * len(theta) != width:
+    kinds = probe.layers(subject.model)
+    if any(each.latent for each in kinds):
+        raise ValueError("its queries and keys come of a latent state, and this measure takes those of single heads")
+    if any(each.mixes != mixing.ATTENTION for each in kinds):
+        raise ValueError(f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention")
+    share = kinds[0].share
+    if share < 1 and share:
+        width = round(2 * len(theta) / share)
         raise ValueError(
             f"rotary positions turn {2 * len(theta)} of {width} dimensions of a head, and this measure takes whole heads"
         )
+    if not share:
+        raise ValueError("its queries and keys cannot be seen where they are turned")
     return theta
-
-
-def rotary(subject: Subject) -> dict[str, Tensor]:
-    """The rotary frequencies of a model by kind of layer, as it uses them; none for a model without."""
-    found: dict[str, Tensor] = {}
-    for module in subject.model.model.modules():
-        for name, value in module.named_buffers(recurse=False):
-            if name.endswith("inv_freq") and "original" not in name and value.numel():
-                kind = name.removesuffix("inv_freq").rstrip("_").replace("_", " ") or "all layers"
-                value = value.detach().double().cpu()
-                if kind in found and not torch.equal(found[kind], value):
-                    kind = f"{kind} ({len(found) + 1})"
-                found[kind] = value
-    return found
 
 
 @section(
@@ -823,8 +827,9 @@ def _inside_and_outside(model, heads: measures5.Heads, starts: tuple[int, ...]) 
 )  # fmt: skip
 def _base():
     def measure(subject: Subject, plan: Plan) -> Numbers:
-        bases = rotary(subject)
-        if not bases:
+        bases, layers = mixing.frequencies(subject.model.model), probe.layers(subject.model)
+        turned = sum(each.theta is not None for each in layers)
+        if not turned:
             raise ValueError("the model has no rotary positions")
         kinds, window = {}, getattr(subject.config, "sliding_window", None)
         for kind, theta in bases.items():
@@ -846,6 +851,7 @@ def _base():
                 "scaling": rope_settings.get("rope_type"),
                 "context": subject.context,
                 "bound": bound,
+                "turned": [turned, len(layers)],
             }
         )
 
@@ -860,6 +866,9 @@ def _base():
         ]  # fmt: skip
         said = f"{'; '.join(parts)}."
         said = said[0].upper() + said[1:]
+        turned, layers = numbers.get("turned", [0, 0])
+        if turned < layers:
+            said += f" So it is in {turned} of {layers} layers; the others turn nothing."
         base, bound = numbers["base"], numbers["bound"]
         if base:
             said += f" Its base is {number(base, 3)}."

@@ -46,6 +46,9 @@ PLANS = (
 )  # fmt: skip
 
 
+LONGEST = 120  # letters of a model's name, which names its files
+
+
 class Subject:
     """A loaded model with what a section may ask: its name, its context, and copies of it in other number types.
 
@@ -59,9 +62,14 @@ class Subject:
 
     def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
         self.asked, self.dtype, self.place = name, dtype, device
+        if len(Path(name).name) > LONGEST:
+            raise ValueError(
+                f"the name of a model must have at most {LONGEST} letters, and {Path(name).name[:20]!r}… has more"
+            )
         self.trained = trained.found(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
+        self._finite()
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
 
     def _load(self, dtype: str) -> LanguageModel:
@@ -104,6 +112,38 @@ class Subject:
         if getattr(self.config, "attn_logit_softcapping", None):
             return "its logits have a soft cap, and this reads them off queries and keys"
         return None
+
+    @property
+    def mixes(self) -> str:
+        """What mixes the tokens of its layers, in words."""
+        counts: dict[str, int] = {}
+        for each in probe.layers(self.model):
+            said = ("latent " if each.latent else "") + each.mixes
+            if each.layout:
+                part = "" if each.share == 1 else f" in {each.share:.0%} of a head"
+                said += f", turned{part}, pairs {'half a head apart' if each.layout == 'half' else 'side by side'}"
+            elif each.read:
+                said += ", not turned"
+            said += f", a window of {each.window:,}" if each.window else ""
+            said += ", learned sinks" if each.sinks else ""
+            said += ", a soft cap" if each.softcap else ""
+            counts[said] = counts.get(said, 0) + 1
+        return "; ".join(f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items())
+
+    def _finite(self) -> None:
+        """Nothing, where weights and logits are finite.
+
+        Raises:
+            ValueError: they are not.
+        """
+        for name, weight in self.model.model.named_parameters():
+            if not weight.is_meta and not bool(torch.isfinite(weight).all()):
+                raise ValueError(f"the weights of {self.short} are not finite ({name}): choose another model")
+        ids = torch.arange(min(8, self.context, self.config.vocab_size))[None].to(self.model.model.device)
+        with torch.inference_mode():
+            logits = self.model.model(ids, use_cache=False).logits
+        if not bool(torch.isfinite(logits).all()):
+            raise ValueError(f"the logits of {self.short} in {self.dtype} are not finite: take another number type")
 
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read.
@@ -149,7 +189,7 @@ class Subject:
         """Name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds them."""
         config, network = self.config, self.model.model
         tokenizer = self.model.tokenizer
-        heads = int(config.num_attention_heads)
+        heads = int(getattr(config, "num_attention_heads", None) or 0)
         opened = probe.opening(self.model)
         try:
             ones = {"tokens_of_50_ones": len(probe.encode(self.model, "1" * 50))}
@@ -164,10 +204,11 @@ class Subject:
             "architecture": type(network).__name__ if self.trained is None else "Decoder of the course, as a GPT-NeoX",
             "type": network.config.model_type,
             "parameters": self.parameters,
-            "layers": int(config.num_hidden_layers),
+            "layers": len(probe.layers(self.model)),
             "heads": heads,
             "groups": int(getattr(config, "num_key_value_heads", None) or heads),
-            "width": int(config.hidden_size),
+            "width": int(self.model.model.get_input_embeddings().weight.shape[1]),
+            "mixes": self.mixes,
             "context": self.context if self.context < 10**9 else None,
             "vocabulary": int(config.vocab_size),
             "dtype": self.dtype,

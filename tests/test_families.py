@@ -1,0 +1,270 @@
+"""Random decoders of the families that transformers has: what mixes their tokens is found, and nothing is read that is not so."""
+
+import json
+
+import pytest
+import torch
+from tiny_models import LLAMA, byte_tokenizer
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from helpers import compute, intervention, models, probe
+from helpers.chapter5 import measures as measures5
+from helpers.report import line, runner
+from helpers.report.sections import SECTIONS, Section
+from helpers.report.subject import PLANS, Plan, Subject
+
+IDS = torch.randint(1, 250, (20,), generator=torch.Generator().manual_seed(0))
+TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
+OWN = LLAMA | {"vocab_size": 257, "num_hidden_layers": 4, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None}
+PLAIN = {k: v for k, v in OWN.items() if k not in ("head_dim", "num_key_value_heads")}
+FULL = ["sliding_attention", "full_attention"] * 2
+# configuration; what mixes the tokens, each kind once; sections that are refused, with a word of the reason
+FAMILIES = {
+    "cohere": (OWN, {("attention", "interleaved", 1.0)}, {}),
+    "cohere2": (
+        OWN | {"sliding_window": 16, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
+        {("attention", "interleaved", 1.0), ("attention", None, 0.0)},
+        {"frequencies": "turn no queries", "silenced": "turn no queries"},
+    ),
+    "smollm3": (
+        OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
+        {("attention", "half", 1.0), ("attention", None, 0.0)},
+        {"frequencies": "1 of its 4 layers", "silenced": "1 of its 4 layers"},
+    ),
+    "glm": (OWN | {"pad_token_id": 0}, {("attention", "interleaved", 0.5)}, {"frequencies": "8 of 16 dimensions"}),
+    "gpt_oss": (
+        OWN | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16, "layer_types": FULL},
+        {("attention", "half", 1.0)},
+        {"sinks": "learned sinks", "hiding": "learned sinks", "heads": "learned sinks"},
+    ),
+    "diffllama": (
+        OWN,
+        {("the difference of two attention maps", None, 0.0)},
+        {name: "difference of two" for name in ("sinks", "hiding", "heads", "frequencies", "silenced")},
+    ),
+    "lfm2": (
+        PLAIN | {"num_key_value_heads": 2, "layer_types": ["conv", "full_attention"] * 2, "pad_token_id": 0},
+        {("a convolution", None, 0.0), ("attention", "half", 1.0)},
+        {"hiding": "2 of its 4 layers mix tokens by a convolution", "frequencies": "turn no queries"},
+    ),
+    "gptj": (
+        {"vocab_size": 257, "n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 512, "rotary_dim": 8},
+        {("attention", None, 0.0)},
+        {"sinks": "does not let its attention be replaced", "frequencies": "cannot be seen where they are turned"},
+    ),
+    "mamba": (
+        {"vocab_size": 257, "hidden_size": 64, "num_hidden_layers": 4, "state_size": 8},
+        {("a state space", None, 0.0)},
+        {"sinks": "state space", "hiding": "state space", "base": "no rotary positions"},
+    ),
+}
+
+
+def family(kind: str) -> models.LanguageModel:
+    """A random decoder of a family, with a token for each byte."""
+    compute.seed(0)
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **FAMILIES[kind][0]))
+    model.config._name_or_path = kind
+    return models.LanguageModel(model.eval().requires_grad_(False), byte_tokenizer())
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(runner, "PLANS", (TINY,))
+
+
+def subject(monkeypatch, model: models.LanguageModel) -> Subject:
+    monkeypatch.setattr(Subject, "_load", lambda self, dtype: model)
+    return Subject(model.name)
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_what_mixes_the_tokens_is_found(kind):
+    found = probe.layers(family(kind))
+    assert len(found) == 4
+    assert {(each.mixes, each.layout, each.share) for each in found} == FAMILIES[kind][1]
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_without_an_intervention_a_reading_is_the_models_own_or_is_refused(kind):
+    """Also with the model's own turns, in its own layout."""
+    model = family(kind)
+    if kind in ("gpt_oss", "diffllama", "lfm2", "gptj", "mamba"):
+        with pytest.raises(ValueError, match=r"mixes tokens|does not let its attention"):
+            intervention.read(model, IDS)
+        return
+    found = intervention.read(model, IDS)
+    torch.testing.assert_close(found.logits, model.model(IDS[None]).logits[0], rtol=1e-4, atol=1e-5)
+    if all(each.theta is not None for each in probe.layers(model)):
+        again = intervention.read(model, IDS, rope=intervention.turns(model, len(IDS)))
+        torch.testing.assert_close(again.logits, found.logits, rtol=1e-4, atol=1e-5)
+
+
+OFTEN = ("cohere2", "gpt_oss", "mamba")
+
+
+@pytest.mark.parametrize("kind", [k if k in OFTEN else pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES])
+def test_no_section_ends_a_report_and_a_refusal_says_why(kind, quick, monkeypatch):
+    about = subject(monkeypatch, family(kind))
+    assert about.facts()["layers"] == 4
+    for name in ("sinks", "heard", "hiding", "copying", "heads", "frequencies", "silenced", "base"):
+        found = runner._section(SECTIONS[name]._replace(claims=()), about, TINY)
+        wanted = FAMILIES[kind][2].get(name)
+        if wanted is None:
+            assert found["status"] in ("measured", "does not apply"), f"{name}: {found['why']}"
+        else:
+            assert found["status"] == "does not apply", name
+            assert wanted in found["why"]
+
+
+def test_fast_pairs_of_an_interleaved_model_are_found_fast():
+    """All but the two fastest pairs of a Cohere made small: these hold the norm, and silencing the others costs nothing."""
+    model = family("cohere")
+    with torch.no_grad():
+        for block in model.model.model.layers:
+            for part in (block.self_attn.q_proj, block.self_attn.k_proj):
+                part.weight.view(-1, 16, 64)[:, 4:] *= 0.01
+    (q, _), *_ = probe.queries_and_keys(model, IDS)
+    norms = measures5.pair_norms(q).mean(0)
+    shares = norms.view(4, 2).mean(1) / norms.mean()
+    assert shares[0] > 3.8
+    assert shares[1:].max() < 0.1
+
+
+def test_an_error_that_nobody_foresaw_is_a_line_and_the_others_are_measured(quick, monkeypatch):
+    def raises(subject, plan):
+        raise AttributeError("no v_proj")
+
+    about = subject(monkeypatch, family("cohere"))
+    broken: Section = SECTIONS["heads"]._replace(measure=raises)
+    found = runner._section(broken, about, TINY)
+    assert (found["status"], found["numbers"]) == ("failed", None)
+    assert "AttributeError: no v_proj" in found["why"]
+    assert runner._section(SECTIONS["base"], about, TINY)["status"] == "measured"
+
+
+def test_weights_that_are_not_finite_are_found_at_loading(monkeypatch):
+    model = family("cohere")
+    model.model.model.layers[1].mlp.up_proj.weight[0, 0] = float("nan")
+    with pytest.raises(ValueError, match="not finite"):
+        subject(monkeypatch, model)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["a/same", "b/same"], "would both be same.json"),
+        (["a", "--jobs", "0"], "--jobs must be 1"),
+        (["n" * 130], "at most 120"),
+    ],
+)
+def test_what_is_wrong_is_told_before_anything_is_measured(arguments, words, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        line.main([*arguments, "--out", str(tmp_path)])
+    assert words in capsys.readouterr().err
+
+
+def test_an_encoder_and_decoder_and_a_list_as_a_configuration_are_one_sentence(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"")
+    for text, words in (
+        ({"model_type": "t5", "is_encoder_decoder": True}, "an encoder and a decoder"),
+        ([1], "an object"),
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(text))
+        with pytest.raises(ValueError, match=words):
+            models.load(tmp_path)
+
+
+# Judgements ----------------------------------------------------------------------------------------------
+
+
+def _outliers(eight: float) -> dict:
+    losses = {"8": 3.0 + eight, "8, first token exact": 3.0, "4": 9.0}
+    return {"states": [60.0, 70.0], "states_without_first": [5.0, 6.0], "plain": 3.0, "losses": losses, "tokens": 128}
+
+
+def _sinks(times: float) -> dict:
+    row = {"sink heads": 0.5, "mean sink score": 0.4, "text": "natural"}
+    table = [row | {"first token": each} for each in ("yes", "no")]
+    giant = {"heir": 1, "times": times}
+    return {
+        "table": table,
+        "by_layer": {kind: [0.4, 0.5] for kind in ("natural", "random", "repeated")},
+        "values": 0.2,
+        "giant": giant,
+    }
+
+
+def _precision(first: dict) -> dict:
+    types = {
+        kind: {"floor": [0.1] * 40, "nearest": 0.9, "first_wrong": n, "late": {"right one of all": 0.5 if n else 1.0}}
+        for kind, n in first.items()
+    }
+    return {"tokens": 41, "types": types, "signal": [1.0] * 40}
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers", "level", "words"),
+    [
+        ("sinks", _sinks(51), "note", "a massive activation"),
+        ("sinks", _sinks(49), "fine", "a sink in 50% of the heads"),
+        ("outliers", _outliers(0.11), "trouble", "most of it by the first token"),
+        ("outliers", _outliers(0.09), "fine", "8-bit activations cost"),
+        ("precision", _precision({"bf16": 30, "fp16": 12}), "trouble", "first at n = 12,"),
+        ("precision", _precision({"bf16": 12, "fp16": 30}), "trouble", "first at n = 12,"),
+        ("precision", _precision({"bf16": None, "fp16": 7}), "trouble", "in fp16 n ones"),
+        ("precision", _precision({"bf16": None, "fp16": None}), "fine", "tell n from n + 1"),
+    ],
+)
+def test_a_level_goes_with_its_numbers(name, numbers, level, words):
+    told = SECTIONS[name].tell(numbers, "x")
+    assert told.level == level
+    assert words in told.short
+
+
+@pytest.mark.parametrize(("late", "control", "level"), [(2.0, 0.1, "note"), (2.0, 1.0, "fine"), (0.4, 0.0, "fine")])
+def test_a_first_token_must_be_kept_only_where_another_one_need_not(late, control, level):
+    from helpers.chapter2 import measures as measures2
+
+    cases = [
+        ((0, 1), 3.0),
+        ((1, 1), 3.2),
+        ((1, 9), 3.5),
+        ((1, 25), 3.0 + late),
+        ((measures2.CONTROL, 25), 3.0 + control),
+    ]
+    rows = [
+        {
+            "text": "harbour",
+            "token": token,
+            "since": since,
+            "loss": loss,
+            "spread": 0.1,
+            "heir": 1,
+            "times": 2.0,
+            "attention": 0.1,
+        }
+        for (token, since), loss in cases
+    ]
+    told = SECTIONS["hiding"].tell({"rows": rows}, "x")
+    assert told.level == level
+    assert ("must keep it" in told.short) == (level == "note")
+
+
+def test_what_needs_a_look_stands_first():
+    from helpers.report import page
+
+    levels = {"base": "fine", "heads": None, "sinks": "note", "copying": "trouble"}
+    sections = {
+        name: {"title": name, "level": level, "numbers": {} if level else None, "short": "x", "why": "y"}
+        for name, level in levels.items()
+    }
+    text = page._lines({"sections": sections})
+    assert [text.index(f"#{name}") for name in ("copying", "sinks", "base", "heads")] == sorted(
+        text.index(f"#{name}") for name in levels
+    )
+
+
+def test_a_plan_can_be_asked_for(monkeypatch):
+    about = subject(monkeypatch, family("cohere"))
+    assert runner.choose(about, 1e-3, ["base"], "full")[0] is PLANS[-1]
