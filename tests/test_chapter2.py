@@ -221,11 +221,39 @@ def test_what_a_graph_reaches_is_what_the_sentence_says():
     assert "hears 2 of 10, most of all token 9" in figures.graph(blocks, 3)[1]
 
 
-def test_lines_of_the_worst_heard_node_are_those_of_the_table():
-    _, finding = figures.worst_heard()
-    table = measures.compare_connections()
-    for name in table.index:
-        assert f"{name} {style.number(float(table.loc[name, 'worst heard']))} and" in finding
+def test_what_the_figure_of_the_worst_heard_says_is_in_the_table():
+    for kept in (0.5, 0.9):
+        table = measures.compare_connections(layers=30, kept=kept)["worst heard"]
+        _, finding = figures.worst_heard(kept)
+        assert f"{style.number(table['causal attention'])} under causal" in finding
+        assert f"{style.number(table['tree'])} in the tree" in finding
+
+
+def test_causal_attention_falls_behind_the_tree_at_one_value_of_the_layers_times_what_each_gives_away():
+    given_away = [measures.falls_behind(kept) * (1 - kept) for kept in (0.5, 0.8, 0.9, 0.95)]
+    assert max(given_away) - min(given_away) < 0.25
+    assert all(3 < each < 4 for each in given_away)
+
+
+def test_the_share_kept_is_found_again_and_one_half_is_not_what_the_network_keeps():
+    flat = [attention.uniform(attention.causal_mask(20))] * 12
+    for kept in (0.4, 0.9):
+        assert measures.share_kept(3 * attention.influence(flat, kept)[-1], 12) == (kept, pytest.approx(0, abs=1e-6))
+    profile = measures.profile_of(data.table("sensitivity_smollm2"), network="seed 0")
+    assert measures.share_kept(profile, 30)[0] > measures.share_kept(profile, 30, squared=True)[0] > 0.75
+
+
+def test_the_brake_with_nothing_changed_or_the_token_hidden_is_the_table_of_hiding(model):
+    ids = torch.arange(1, 200)[: measures.LENGTH]
+    for change, token in (("nothing", None), ("mass", 1)):
+        found = measures.hiding(model, ids, token, measures.LATE)
+        loss, spread = measures.brake(model, ids, change)
+        assert loss == pytest.approx(found.loss, rel=1e-3)
+        assert spread == pytest.approx(float(found.spread[-1]), rel=2e-2)
+    other = {change: measures.brake(model, ids, change)[0] for change in ("nothing", "value", "heads")}
+    assert len({round(x, 6) for x in other.values()}) == 3
+    with pytest.raises(ValueError, match="change must be"):
+        measures.brake(model, ids, "all")
 
 
 def test_titles_follow_the_numbers():

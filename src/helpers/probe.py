@@ -738,6 +738,24 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
         yield
 
 
+@contextlib.contextmanager
+def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
+    """Inside, each head's output is multiplied by its number: 0 turns it off, and what it looks at stays as it is.
+
+    Raises:
+        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for each of its heads.
+    """
+    _check_model(model)
+    config = model.model.config.get_text_config()
+    require.tensor("heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads)
+    with contextlib.ExitStack() as hooks:
+        for block, gain in zip(_layers(model), heads, strict=True):
+            gain = gain.repeat_interleave(block.self_attn.head_dim).to(model.model.device, model.model.dtype)
+            scale = functools.partial(lambda gain, module, arguments: (arguments[0] * gain, *arguments[1:]), gain)
+            hooks.enter_context(_output(block.self_attn).register_forward_pre_hook(scale))
+        yield
+
+
 def _hook(alter: Callable, layer: int, name: str, width: int, apart: bool) -> Callable:
     def hook(module, arguments, out: Tensor) -> Tensor:
         x = out.view(*out.shape[:2], -1, width)

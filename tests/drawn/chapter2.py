@@ -53,6 +53,8 @@ CALLS = {
     "figures.graph": lambda: figures.graph(WINDOW, 2),
     "figures.graph, to the first token": lambda: figures.graph(WINDOW, heard_token=1),
     "figures.worst_heard": figures.worst_heard,
+    "figures.worst_heard, half kept": lambda: figures.worst_heard(0.5),
+    "figures.share_table": figures.share_table,
     "figures.mask": lambda: [figures.mask(name, 12)[-1] for name in figures.MASKS],
     "figures.landscape": lambda: figures.landscape("causal", 6, 0.5),
     "figures.landscape, sink": lambda: figures.landscape("sink 0.8", 6, 0.5),
@@ -71,17 +73,20 @@ CALLS = {
     "figures.proxies": lambda: figures.proxies(RANKS),
     "figures.giants": lambda: figures.giants(_hidden()),
     "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2")),
+    "figures.taken_apart": lambda: figures.taken_apart(measures.brake_table()),
+    "figures.taken_apart_says": lambda: figures.taken_apart_says(measures.brake_table()),
     "figures.brakes": lambda: figures.brakes(data.table("hiding_smollm2")),
     "figures.brakes, the first control further": lambda: figures.brakes(_spreads(2, 1.2)),
     "figures.brakes, the second control further": lambda: figures.brakes(_spreads(1.2, 2)),
     "figures.answer": lambda: figures.answer(
-        data.table("sensitivity_smollm2"), RANKS, data.table("hiding_smollm2"), 0.6
+        data.table("sensitivity_smollm2"), {0.5: RANKS, 0.9: RANKS + 0.1}, data.table("hiding_smollm2"), 0.6
     ),
     "measures.sink_table": _sinks,
     "figures.handed_over": lambda: figures.handed_over(tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)),
     "measures.hiding": lambda: {name: found._asdict() for name, found in _hidden().items()},
     "measures.best_heads": lambda: measures.best_heads(_heads(), (0, 1, 3)),
     "measures.compare_connections": measures.compare_connections,
+    "measures.readers_of": measures.readers_of,
     "measures.printed_constant": measures.printed_constant,
     "measures.influences": lambda: measures.influences(tiny("llama"), measures.sequence(tiny("llama"), "natural", 12)),
     "measures.value_ratios": lambda: measures.value_ratios(

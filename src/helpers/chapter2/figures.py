@@ -1,8 +1,9 @@
 """What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
 
 import itertools
+import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -10,6 +11,7 @@ from jaxtyping import Float, Int
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
+from pandas.io.formats.style import Styler
 from torch import Tensor
 
 from helpers import attention, data, probe, require, significance, style
@@ -69,34 +71,42 @@ def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], he
     ax.spines["left"].set_visible(False)
 
 
-def worst_heard(n: int = 31, layers: Sequence[int] = (1, 2, 4, 8, 16, 32, 64)) -> tuple[Axes, str]:
-    """The share of the worst-heard node in the one that is read, by layers, in five graphs; half of each state kept."""
-    found = {}
-    for name, (matrix, read) in measures.connections(n).items():
-        found[name] = [float(attention.influence([matrix] * k, 0.5)[read].min()) for k in layers]
-    tree, causal = found["tree"], found["causal attention"]
-    turned = tree[-1] > tree[2] and causal[-1] < causal[2]
+def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
+    """The share of the worst-heard node in the one that is read, against L (1 - kept), in five graphs.
+
+    Args:
+        kept: the share of its state that a token keeps in a layer; None is the one measured, `measures.measured_share`.
+    """
+    kept = measures.measured_share() if kept is None else kept
+    layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]
+    found, depth = measures.worst_heard(layers, kept, n), measures.LAYERS_READ
+    at = {name: shares[0] for name, shares in measures.worst_heard([depth], kept, n).items()}
+    tree, causal = at["tree"], at["causal attention"]
+    order = "ahead of" if causal > tree else "behind"
     ax = style.axes(
-        "Layers bring back the tree's leaf, and lose a causal token" if turned else "Layers do the same to both",
-        "layers",
+        f"ρ = {kept:g}: after {depth} layers causal attention is {order} the tree",
+        "L (1 − ρ)",
         "share of the worst-heard node",
         log="xy",
         height=4.4,
     )
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):
-        kept = [(k, share) for k, share in zip(layers, shares, strict=True) if share > 0]
-        if kept:
-            ax.plot(*zip(*kept, strict=True), "o-", color=colour, label=name)
+        points = [(k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0]
+        if points:
+            ax.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
-    ax.set_ylim(1e-20, 1)
-    style.ticks(ax, layers)
+    ax.axvline(depth * (1 - kept), color=BLUE, lw=1.5, ls=":")
+    ax.text(depth * (1 - kept) * 1.06, 3e-10, f"{depth} layers", color=BLUE, size=14)
+    ax.set(xlim=(0.04, 40), ylim=(1e-10, 1))
+    style.ticks(ax, [0.1, 1, 10])
     style.label(ax)
-    sixteen, last = layers.index(16), len(layers) - 1
-    text = ", ".join(
-        f"{name} {style.number(found[name][sixteen])} and {style.number(found[name][last])}" for name in found
+    behind = measures.falls_behind(kept, n)
+    return ax, (
+        f"ρ = {kept:g}, {depth} layers: the worst-heard of {n} nodes has {style.number(causal)} under causal attention, "
+        f"{style.number(tree)} in the tree. Causal attention is behind from {behind} layers on, "
+        f"L (1 − ρ) = {behind * (1 - kept):.1f}. Dashed: an equal share. What is not reached has no point."
     )
-    return ax, f"After 16 and {layers[-1]} layers: {text}. Dashed: an equal share. What is not reached has no point."
 
 
 def mask(name: str, n: int) -> Float[Tensor, "n n"]:
@@ -220,10 +230,11 @@ def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
     )
 
 
-def brake() -> tuple[Axes, str]:
-    """What token 5 adds to the last of 32 tokens after 8 layers, by the share that a sink takes."""
+def brake(kept: float | None = None) -> tuple[Axes, str]:
+    """What token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
+    kept, layers = measures.measured_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
-    found = [float(attention.influence([attention.sink(32, p)] * 8, 0.5)[-1, 4]) for p in shares]
+    found = [float(attention.influence([attention.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
     falls = all(a > b for a, b in itertools.pairwise(found))
     ax = style.axes(
         "A sink keeps other tokens from mixing" if falls else "A sink does not keep others from mixing",
@@ -234,7 +245,9 @@ def brake() -> tuple[Axes, str]:
     )
     ax.plot(shares, found, "o-", color=BLUE)
     none, much, most = (style.number(found[k]) for k in (0, 16, 19))
-    return ax, f"Without a sink {none}; with a share of 0.8 on the first token {much}; with 0.95, {most}."
+    return ax, (
+        f"ρ = {kept:g}, {layers} layers. Without a sink {none}; with a share of 0.8 on the first token {much}; with 0.95, {most}."
+    )
 
 
 def middle() -> tuple[Axes, str]:
@@ -349,11 +362,15 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     )
 
 
-def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
-    """Rank correlations with the Jacobian's norms of what is used in its place: a dot a text, a bar for the mean."""
+def proxies(table: pd.DataFrame, kept: float = 0.5) -> tuple[Axes, str]:
+    """Rank correlations with the Jacobian's norms of what is used in its place: a dot a text, a bar for the mean.
+
+    Args:
+        kept: the share of a state that each layer keeps in rollout and its controls, for the title.
+    """
     below = int((table.loc["rollout"] <= table.loc["mask alone"]).sum())
     ax = style.axes(
-        f"Rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
+        f"ρ = {kept:g}: rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
         "rank correlation with the Jacobian's norms",
         "",
         height=4.3,
@@ -368,7 +385,60 @@ def proxies(table: pd.DataFrame) -> tuple[Axes, str]:
     ax.axvline(0, color="black", lw=1)
     ax.set_xlim(-1, 1)
     means = ", ".join(f"{name} {style.number(float(table.loc[name].mean()))}" for name in reversed(order))
-    return ax, f"Mean over {table.shape[1]} texts: {means}."
+    return ax, f"ρ = {kept:g}. Mean over {table.shape[1]} texts: {means}."
+
+
+def taken_apart(table: pd.DataFrame) -> Styler:
+    """`measures.brake_table`: what each change costs and how far changes then spread, as means and ranges over the texts."""
+    names = {
+        "mass": "the first token hidden",
+        "value": "its attention kept, its value zeroed",
+        "heads": f"{measures.OFF:.0%} of all heads off, drawn (4 draws)",
+    }
+    rows = [
+        {
+            "changed from token 25 on": text,
+            "loss (nats)": f"{part['loss'].mean():+.2f} ({part['loss'].min():+.2f} to {part['loss'].max():+.2f})",
+            "spread": f"× {part['spread'].mean():.2f} ({part['spread'].min():.2f} to {part['spread'].max():.2f})",
+        }
+        for change, text in names.items()
+        for part in [table.xs(change, level="change")]
+    ]
+    return pd.DataFrame(rows).replace("-", "−", regex=True).style.hide()
+
+
+def taken_apart_says(table: pd.DataFrame) -> str:
+    """What `taken_apart` shows, in a sentence."""
+    loss, spread = (table[name].groupby("change").mean() for name in ("loss", "spread"))
+    texts = table.loc["mass"].index
+    further = {
+        name: int((table.loc["mass"]["spread"] > table.loc[name]["spread"]).sum()) for name in ("value", "heads")
+    }
+    return (
+        f"Hiding the first token lets changes spread × **{spread['mass']:.2f}**, further than zeroing its value in "
+        f"{further['value']} of {len(texts)} texts and than a fifth of the heads off in {further['heads']}. Its value alone is "
+        f"**{loss['value'] / loss['mass']:.0%}** of the loss, and heads off at random, with the sink in place, cost "
+        f"{loss['heads'] / loss['mass']:.0%} of it with a spread of × {spread['heads']:.2f}. So most of the brake is where the "
+        "attention goes and not what the token says, its value is not nothing, and confusion is a part."
+    )
+
+
+def share_table() -> Styler:
+    """The share that a layer keeps, fitted to the committed profiles: median and range over the texts, and how far off."""
+    rows = []
+    for network, name in (("seed 0", "random weights"), ("trained", "trained")):
+        for squared, reading in ((False, "norms"), (True, "squared norms")):
+            kept, off = zip(*measures.kept_by_text(network, squared).values(), strict=True)
+            rows.append(
+                {
+                    "network": name,
+                    "profile of": reading,
+                    "ρ": f"{statistics.median(kept):.3f} ({min(kept):.3f} to {max(kept):.3f})",
+                    f"{measures.LAYERS_READ} (1 − ρ)": f"{measures.LAYERS_READ * (1 - statistics.median(kept)):.1f}",
+                    "off by a factor of": f"{math.exp(statistics.fmean(off)):.2f}",
+                }
+            )
+    return pd.DataFrame(rows).style.hide()
 
 
 def handed_over(model: LanguageModel, tokens: Int[Tensor, " n"]) -> str:
@@ -457,8 +527,13 @@ def _nats(loss: float) -> str:
     return f"{round(loss, 1) + 0:.1f}".replace("-", "−")
 
 
-def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, attended: float) -> str:
-    """The lab's answer, from what was measured on the model alone; `attended` is the attention that the first token gets."""
+def answer(table: pd.DataFrame, ranks: Mapping[float, pd.DataFrame], hidden: pd.DataFrame, attended: float) -> str:
+    """The lab's answer, from what was measured on the model alone.
+
+    Args:
+        ranks: `measures.proxies` by the share of a state that each layer keeps.
+        attended: the attention that the first token gets.
+    """
     rows = {
         network: [measures.profile_of(table, text, network) for text in measures.NAMES]
         for network in ("seed 0", "trained")
@@ -467,12 +542,16 @@ def answer(table: pd.DataFrame, ranks: pd.DataFrame, hidden: pd.DataFrame, atten
     fresh = rows["seed 0"]
     falls = all(significance.rank_correlation(torch.arange(len(row) - 1), row[:-1])[0] < -0.9 for row in fresh)
     plain, late, early = (measures.case(hidden, *which)["loss"] for which in ((0, 1), (1, 25), (1, 1)))
-    rollout, alone = (style.number(float(ranks.loc[name].mean())) for name in ("rollout", "mask alone"))
+    means = {kept: {name: float(each.loc[name].mean()) for name in each.index} for kept, each in ranks.items()}
+    said = ", ".join(
+        f"**{style.number(row['rollout'])}** at ρ = {kept:g} (the mask alone {style.number(row['mask alone'])})"
+        for kept, row in means.items()
+    )
     return (
         f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
         f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and ever less falls on later ones' if falls else ''}. "
-        f"{'After it, no' if float(ranks.loc['untrained'].mean()) < 0.5 else 'After it, still'}: the first token gets "
+        f"{'After it, no' if next(iter(means.values()))['untrained'] < 0.5 else 'After it, still'}: the first token gets "
         f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
-        f"{1 / measures.TOKENS:.0%}), and rollout ranks the tokens with a mean correlation of **{rollout}** (the mask alone "
-        f"{alone}). Hidden from token 25 on, the first token costs {_nats((late - plain).mean())} nats; hidden from the start, {_nats((early - plain).mean())}."
+        f"{1 / measures.TOKENS:.0%}). How well rollout ranks the tokens depends on the share of a state that it takes for kept: "
+        f"{said}. Hidden from token 25 on, the first token costs {_nats((late - plain).mean())} nats; hidden from the start, {_nats((early - plain).mean())}."
     )

@@ -1,10 +1,11 @@
 """What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model.
 
-python -m helpers.chapter2.measures writes data/sensitivity_smollm2.csv and data/hiding_smollm2.csv: minutes.
+python -m helpers.chapter2.measures writes data/sensitivity_smollm2.csv, hiding_smollm2.csv and brake_smollm2.csv: minutes.
 """
 
 import functools
 import math
+import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -38,6 +39,10 @@ DIRECTIONS = 64  # of the committed sensitivities that are not exact
 FEW = 12  # of those of another model, measured on the spot
 SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is hidden
 CONTROL = 6  # the token that is hidden instead
+LATE = 25  # the token from which on the brake is taken apart
+LAYERS_READ = 30  # of the network whose committed profiles are read
+KEPT = (0.5, 0.8, 0.9, 0.95)  # shares of its own state that a token keeps in a layer: the range that is drawn
+OFF = 0.2  # share of all heads that are turned off
 
 
 # Graphs side by side ------------------------------------------------------------------------------------
@@ -57,12 +62,12 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
     return found
 
 
-def compare_connections(n: int = 31, layers: int = 16, width: int = 16) -> pd.DataFrame:
+def compare_connections(n: int = 31, layers: int = 16, kept: float = 0.5, width: int = 16) -> pd.DataFrame:
     """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction counts where it can.
 
     Columns: hops; effective resistance of the undirected graph; fewest paths of `layers` steps; influence of the
-    worst-heard node with half of the own state kept, and as if how many nodes were heard equally; the Jacobian of
-    chapter 1's random network for its worst-heard node, as a share of the own input's.
+    worst-heard node when each layer keeps the share `kept` of a state, and as if how many nodes were heard equally; the
+    Jacobian of chapter 1's random network for its worst-heard node, as a share of the own input's.
     """
     rows = {}
     for name, (matrix, read) in connections(n).items():
@@ -70,7 +75,7 @@ def compare_connections(n: int = 31, layers: int = 16, width: int = 16) -> pd.Da
         plain = nx.Graph(directed.to_undirected())
         plain.remove_edges_from(nx.selfloop_edges(plain))
         steps = (matrix > 0).double()
-        row = attention.influence([matrix] * layers, 0.5)[read]
+        row = attention.influence([matrix] * layers, kept)[read]
         norms = network_norms(matrix, read, layers, width)
         rows[name] = {
             "hops": max(nx.shortest_path_length(directed, read).values()),
@@ -99,6 +104,46 @@ def network_norms(
 def _jacobian_norms(state: Callable[[Tensor], Tensor], inputs: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
     jacobian = torch.autograd.functional.jacobian(state, inputs, vectorize=True)
     return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+
+
+def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
+    """The share of the worst-heard node in the one that is read, by number of layers, in the five graphs."""
+    return {
+        name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
+        for name, (matrix, read) in connections(n).items()
+    }
+
+
+def falls_behind(kept: float, n: int = 31) -> int:
+    """From how many layers on causal attention's worst-heard token has a smaller share than the tree's worst-heard node."""
+    found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
+    pairs = zip(found["tree"], found["causal attention"], strict=True)
+    ahead = [k for k, (tree, causal) in enumerate(pairs, 2) if causal >= tree]
+    return ahead[-1] + 1 if ahead else 2
+
+
+def share_kept(profile: Float[Tensor, " n"], layers: int, squared: bool = False) -> tuple[float, float]:
+    """The share of a state that each layer of uniform causal attention must keep to give a profile, and how far off it is.
+
+    Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the root mean square error of
+    the natural logarithm.
+
+    Args:
+        profile: sensitivities of the last token, positive; their squares are taken for shares where `squared`.
+
+    >>> share_kept(attention.influence([attention.uniform(attention.causal_mask(8))] * 6, 0.9)[-1], 6)[0]
+    0.9
+    """
+    require.tensor("profile", profile, "n")
+    require.integer("layers", layers, 1)
+    shares = profile.double() ** (2 if require.flag("squared", squared) else 1)
+    target, flat = (shares / shares.sum()).log(), attention.uniform(attention.causal_mask(len(profile)))
+    own, errors = torch.eye(len(profile), dtype=torch.float64), {}
+    for kept in (k / 200 for k in range(60, 200)):
+        row = torch.linalg.matrix_power((1 - kept) * flat + kept * own, layers)[-1]
+        errors[kept] = float((row.log() - target).square().mean().sqrt())
+    best = min(errors, key=errors.get)
+    return best, errors[best]
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
@@ -330,29 +375,46 @@ def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = 
     return Hidden(float(losses[AFTER:].mean()), spread, norms, heir + 1, times, float(scores.sink.mean()))
 
 
-def influences(model: LanguageModel, tokens: Int[Tensor, " n"]) -> dict[str, Float[Tensor, " n"]]:
+def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5) -> dict[str, Float[Tensor, " n"]]:
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
-    "rollout" is Abnar & Zuidema's (residual 1/2, heads averaged), which ranks as Theorem B.5's bound with norms of one
-    does; "norm-based rollout" multiplies `probe.contributions`, where they can be read; "last row" is the last token's own attention, averaged;
-    "mask alone" is uniform attention, "shuffled heads" has each head's maps put into another layer.
+    "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
+    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `probe.contributions`, where they
+    can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
+    has each head's maps put into another layer.
     """
-    maps = probe.attention_maps(model, tokens).double()
-    layers, heads, n, _ = maps.shape
-    mean = maps.mean(1)
-    order = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(0))
-    shuffled = maps.flatten(0, 1)[order].view(layers, heads, n, n).mean(1)
-    flat = [attention.uniform(attention.causal_mask(n))] * layers
+    return _influences(_passes(model, tuple(tokens.tolist())), kept)
+
+
+class _Passes(NamedTuple):
+    """Of one text: the maps averaged over heads, the same of shuffled heads, and what does not depend on the share kept."""
+
+    mean: Float[Tensor, "layers n n"]
+    shuffled: Float[Tensor, "layers n n"]
+    norm_based: Float[Tensor, " n"] | None
+
+
+@functools.lru_cache(maxsize=8)
+def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> _Passes:
+    ids = torch.tensor(tokens)
+    maps = probe.attention_maps(model, ids).double()
+    order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
+    shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
+    reads = probe.reads_projections(model)
+    norm_based = attention.influence(probe.contributions(model, ids).shares)[-1] if reads else None
+    return _Passes(maps.mean(1), shuffled, norm_based)
+
+
+def _influences(passes: _Passes, kept: float) -> dict[str, Float[Tensor, " n"]]:
+    layers, n, _ = passes.mean.shape
     rows = {
         "position": torch.arange(n).double(),
-        "shuffled heads": attention.influence(shuffled, 0.5)[-1],
-        "mask alone": attention.influence(flat, 0.5)[-1],
-        "rollout": attention.influence(mean, 0.5)[-1],
-        "last row": mean[:, -1].mean(0),
+        "shuffled heads": attention.influence(passes.shuffled, kept)[-1],
+        "mask alone": attention.influence([attention.uniform(attention.causal_mask(n))] * layers, kept)[-1],
+        "rollout": attention.influence(passes.mean, kept)[-1],
+        "last row": passes.mean[:, -1].mean(0),
     }
-    if probe.reads_projections(model):
-        rows["norm-based rollout"] = attention.influence(probe.contributions(model, tokens).shares)[-1]
-    return rows
+    return rows if passes.norm_based is None else rows | {"norm-based rollout": passes.norm_based}
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
@@ -361,8 +423,8 @@ def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tenso
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
-def proxies(model: LanguageModel) -> pd.DataFrame:
-    """Rank correlations of each stand-in with the sensitivities, one column a text.
+def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
+    """Rank correlations of each stand-in with the sensitivities, one column a text; `kept` as in `influences`.
 
     "untrained" is the sensitivity of the same network with random weights.
     """
@@ -370,9 +432,51 @@ def proxies(model: LanguageModel) -> pd.DataFrame:
     columns = {}
     for text, tokens in texts(model, TOKENS).items():
         truth = profile_of(found, text)
-        stand_ins = influences(model, tokens) | {"untrained": profile_of(found, text, "seed 0")}
+        stand_ins = influences(model, tokens, kept) | {"untrained": profile_of(found, text, "seed 0")}
         columns[text] = {name: significance.rank_correlation(row, truth)[0] for name, row in stand_ins.items()}
     return pd.DataFrame(columns)
+
+
+def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0) -> tuple[float, float]:
+    """Loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
+
+    "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
+    over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is.
+
+    Raises:
+        ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output matrices are not read.
+    """
+    require.choice("change", change, ("nothing", "mass", "value", "heads"))
+    require.integer("the length of tokens", len(tokens), AFTER + 2)
+    other = tokens.clone()
+    other[AFTER] = probe.encode(model, " green")[0]
+    (states, losses), (moved, _) = (_braked(model, ids, change, draw) for ids in (tokens, other))
+    late = AFTER + 1 - (LATE - 1)
+    spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[late:].mean()
+    return float(losses[AFTER - (LATE - 1) :].mean()), float(spread)
+
+
+@torch.inference_mode()
+def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int) -> tuple[Tensor, Tensor]:
+    """Final states and losses from token `LATE` on, the earlier tokens read as trained."""
+    ids, first = ids.to(model.model.device)[None], LATE - 1
+    config = model.model.config.get_text_config()
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    cache, seen = transformers.DynamicCache(), torch.ones_like(ids)
+    model.model(ids[:, :first], past_key_values=cache, use_cache=True, logits_to_keep=1)
+    if change == "value":
+        for layer in cache.layers:
+            layer.values[:, :, 0] = 0
+    if change == "mass":
+        seen[0, 0] = 0
+    gain = torch.ones(layers * heads)
+    if change == "heads":
+        drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
+        gain[drawn[: round(OFF * layers * heads)]] = 0
+    with probe.scaled(model, gain.view(layers, heads)):
+        out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
+    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
+    return out.hidden_states[-1][0].float().cpu(), losses.cpu()
 
 
 # Tables: committed for the embedded model, measured for any other ------------------------------------------
@@ -414,6 +518,13 @@ HIDDEN = [
 ]
 
 
+BRAKE = [
+    {"text": text, "change": change, "draw": draw}
+    for text in NAMES
+    for change, draw in (("nothing", 0), ("mass", 0), ("value", 0), *(("heads", draw) for draw in range(4)))
+]
+
+
 def _profile_settings(exact: int, others: int, seeds: int) -> list[dict]:
     """All texts for the trained network and one fresh one, the lab's own text for further seeds."""
     found = [{"text": t, "network": "trained", "directions": exact if t == "harbour" else others} for t in NAMES]
@@ -427,6 +538,12 @@ def _sensitivity(**setting: str | int) -> dict[str, float]:
 
 def _hidden(**setting: str | int) -> dict[str, float]:
     return hidden(models.default(), **setting)
+
+
+def _brake(text: str, change: str, draw: int) -> dict[str, float]:
+    model = models.default()
+    loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
+    return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
 
 
 @functools.cache
@@ -443,6 +560,63 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
     return pd.DataFrame([s | hidden(model, **s) for s in HIDDEN])
+
+
+@functools.cache
+def brake_table() -> pd.DataFrame:
+    """What each change costs and how much further a replaced token moves later states: a row a text and change.
+
+    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" is the mean of its draws.
+    """
+    table = data.table("brake_smollm2").groupby(["text", "change"])[["loss", "spread"]].mean()
+    plain = table.xs("nothing", level="change")
+    rows = {
+        change: pd.DataFrame({"loss": part["loss"] - plain["loss"], "spread": part["spread"] / plain["spread"]})
+        for change in ("mass", "value", "heads")
+        for part in [table.xs(change, level="change")]
+    }
+    return pd.concat(rows, names=["change"])
+
+
+@functools.cache
+def kept_by_text(network: str = "seed 0", squared: bool = False) -> dict[str, tuple[float, float]]:
+    """`share_kept` of the committed profiles of a network ("trained" or "seed 0"), by text."""
+    table = data.table("sensitivity_smollm2")
+    return {text: share_kept(profile_of(table, text, network), LAYERS_READ, squared) for text in NAMES}
+
+
+def measured_share() -> float:
+    """The share that a layer of the untrained network keeps: the median over the texts, by norms."""
+    return statistics.median(kept for kept, _ in kept_by_text().values())
+
+
+def readers_of(token: int = CONTROL) -> list[tuple[str, str, str, str]]:
+    """What each reader gets of one token in the last of `TOKENS`, in rows of `style.readers`; means over the texts.
+
+    A share is kept from a tenth of an equal one on, and lost below a thousandth. The model itself hears the token where its
+    later loss rises by more than 0.1 nats when nobody can look at it, and in part from 0.01 on.
+    """
+    rows, hidden = [], hiding_table(models.default())
+
+    def share(reader: str, asked: str, value: float) -> None:
+        fate = "kept" if value > 0.1 / TOKENS else "in part" if value > 0.001 / TOKENS else "lost"
+        rows.append((reader, asked, f"{value:.2g} of the state", fate))
+
+    flat = [attention.uniform(attention.causal_mask(TOKENS))] * LAYERS_READ
+    for kept, note in ((0.5, ""), (measured_share(), ", as fitted")):
+        share(
+            "an average",
+            f"{LAYERS_READ} layers that keep {kept:g}{note}",
+            float(attention.influence(flat, kept)[-1, token - 1]),
+        )
+    table = data.table("sensitivity_smollm2")
+    for network, name in (("seed 0", "random weights"), ("trained", "trained")):
+        profiles = [profile_of(table, text, network) for text in NAMES]
+        share("a Jacobian", name, statistics.fmean(float(p[token - 1] / p.sum()) for p in profiles))
+    cost = float((case(hidden, token)["loss"] - case(hidden, 0)["loss"]).mean())
+    fate = "kept" if cost > 0.1 else "in part" if cost > 0.01 else "lost"
+    rows.append(("the model itself", "later loss, the token hidden from all", f"{cost:+.3f} nats", fate))
+    return rows
 
 
 def case(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
@@ -487,6 +661,19 @@ def main() -> None:
             f"(nats); spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer; heir:",
             "the token with the largest state at half depth, the hidden one left out; times: its norm over the median;",
             "attention: the mean attention that it gets from later tokens",
+        ],
+    )
+
+    sweep.run(
+        _brake,
+        BRAKE,
+        data.folder() / "brake_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {LENGTH} tokens each",
+            f"from token {LATE} on: nothing changed; the first token hidden (mass); its attention kept and its value zeroed",
+            f"(value); {OFF:.0%} of all heads, drawn, hand over zero (heads); loss of the tokens after {AFTER + 1} (nats);",
+            f"spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer",
         ],
     )
 
