@@ -195,12 +195,37 @@ def test_tables_by_depth_are_what_their_command_gives(root):
 
 
 def test_a_star_brings_every_leaf_to_two_hops_with_the_same_questions():
-    few, star = measures.fit_few(3, 20, True, most=1), measures.fit_star(3, 20, True, most=1)
+    few, star = (measures.fit_few(graph, 3, 20, True, most=1) for graph in ("tree", "star"))
     assert few["orders"] == star["orders"] <= 5
     assert (few["distance"], star["distance"]) == (3, 2)
-    assert measures.fit_few(3, 20, False, most=1)["orders"] > 10
+    assert measures.fit_few("tree", 3, 20, most=1)["orders"] > 10
     with pytest.raises(ValueError, match="examples must be an integer from 1 to 76, not 77"):
-        measures.fit_few(2, 77, False)
+        measures.fit_few("tree", 2, 77)
+    with pytest.raises(ValueError, match="length must be 0 for the graph 'tree', not 2"):
+        measures.fit_few("tree", 2, 20, length=2)
+
+
+def test_few_examples_are_fitted_with_labels_at_random_and_then_nothing_is_known_of_unseen_ones():
+    own, drawn = (measures.fit_few("star", 3, 30, permuted=permuted) for permuted in (False, True))
+    assert own["best_train_accuracy"] == drawn["best_train_accuracy"] == 1
+    assert 0.5 < drawn["steps"] / own["steps"] < 2
+    assert max(own["test_accuracy"], drawn["test_accuracy"]) < 0.25
+
+
+def test_the_star_as_a_network_is_the_gcn_on_the_stars_graph():
+    task, star = gnn.TreeNeighborsMatch(3), gnn.build("star", 3)
+    features, edges = gnn.on_a_star(task)
+    whole = gnn.WholeGraph(edges, 3, task.leaves + 1)
+    whole.load_state_dict(star.state_dict())
+    chosen = torch.tensor([0, 9, 77])
+    torch.testing.assert_close(star(task.batch(chosen)), whole(features[chosen]))
+    assert sorted(nx.Graph(edges.T.tolist()).degree(node) for node in (0, 1)) == [3, 11]  # a loop counts twice
+
+
+def test_a_linear_read_out_finds_what_a_linear_layer_keeps_and_nothing_of_what_never_arrived():
+    path = nx.path_graph(6)
+    assert measures.read_linearly(path, 1, 300)["own"] > 0.3
+    assert abs(measures.read_linearly(path, 1, 300)["far"]) < 0.3
 
 
 def test_bits_a_number_are_the_logarithm_of_a_factorial():
@@ -238,7 +263,7 @@ def test_random_edges_are_compared_in_the_title(monkeypatch):
         lambda: figures.deeper("barbell"),
         lambda: figures.what_predicts(),
         lambda: figures.beside_random(4),
-        lambda: figures.chain(),
+        lambda: figures.stars(),
         lambda: figures.whole_grid(),
         lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
         lambda: figures.rewired("barbell", "fosr", 2),

@@ -182,7 +182,7 @@ def test_examples_do_not_leak_into_each_other(kind):
         (lambda: gnn.minimum_width(0), "depth must be an integer from 1 to 16, not 0"),
         (lambda: gnn.minimum_width(17), "depth must be an integer from 1 to 16, not 17"),
         (lambda: gnn.minimum_width(3, bits=0), "bits must be a positive integer, not 0"),
-        (lambda: gnn.build("sage", 3), "kind must be one of gcn, gin, gat, ggnn, attention, not 'sage'"),
+        (lambda: gnn.build("sage", 3), "kind must be one of gcn, gin, gat, ggnn, attention, star, not 'sage'"),
         (lambda: gnn.build("gcn", 12), "depth must be"),
         (lambda: gnn.build("gcn", 3, width=0), "width must be an integer from 1 to"),
         (lambda: gnn.build("gat", 3, width=30), "width must be a multiple of 4 for 'gat', not 30"),
@@ -244,7 +244,7 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
     ("line", "message"),
     [
         (["--epochs", "0"], "epochs must be positive"),
-        (["--kinds", "attention", "--key", "everywhere"], "'attention' takes no fully adjacent layer"),
+        (["--kinds", "attention", "--key", "everywhere"], "'star' take no fully adjacent layer"),
         (["--jobs", "0"], "jobs must be a positive integer"),
     ],
 )

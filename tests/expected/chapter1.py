@@ -11,11 +11,9 @@ EXPECTED = {
     "figure_3_gat": ({OPEN}, "the committed table"),
     "figure_3_ggnn": ({OPEN}, "the committed table"),
     "chains_are_fitted": ({OPEN}, "the committed table: 7 hops stopped by their budget, 8 not run"),
-    "few_examples_are_fitted": ({HOLDS}, "the committed tables"),
-    "two_hops_are_no_easier": (
-        {CORRECTED},
-        "the committed tables: easier at r = 4 with all questions about few orders",
-    ),
+    "few_examples_are_fitted": ({UNFIT}, "the committed table: labels at random are fitted as fast"),
+    "two_hops_are_faster_where_leaves_are_read": ({HOLDS}, "the committed tables"),
+    "two_hops_are_no_easier": ({UNFIT}, "the committed table: labels at random are fitted as fast"),
     "one_bit_a_number": ({CORRECTED}, "the widths of the paper and exact integers; Eq. 5 itself spreads by 2.9"),
     "fully_adjacent_layer_helps": ({LITTLE}, "the committed table ends at r = 4"),
     "attention_picks_the_leaf": ({CORRECTED}, "the committed table has runs that were not fitted"),
@@ -39,7 +37,7 @@ EXPECTED = {
     "two_meanings_of_squashing": ({HOLDS}, "powers of two fixed matrices"),
     "copied_code_computes_curvature": ({FAILS}, "exact fractions"),
     "gap_brackets_the_cut": ({HOLDS}, "Cheeger's inequality, a theorem"),
-    "sdrf_opens": ({CORRECTED}, "the committed table: below 1 on the tree at four diameters"),
+    "sdrf_opens": ({FAILS}, "the committed table: below 1 on tree and cycle at four diameters, on the cycle by two errors"),
     "fosr_opens": ({CORRECTED}, "the committed table: just below 1 on the grid at four diameters"),
     "gtr_opens": ({HOLDS}, "the committed table"),
     "sdrf_beats_random": ({FAILS}, "the committed table: ahead on the grid alone, behind in 11 of 15"),
@@ -55,7 +53,7 @@ def _ranks(ahead: float, inside: float, late: float = 0):
     index = pd.MultiIndex.from_product([names, (1, 8)], names=["graph", "times"])
     late = pd.Series([late * (place == ("grid", 8)) for place in index], index)
     columns = {"R - hops": ahead + late, "within hops": inside + late, "resistance": 0.9}
-    return lambda: pd.DataFrame(columns | {"s.e. of R - hops": 0.01, "s.e. of within hops": 0.01}, index)
+    return lambda skip=False: pd.DataFrame(columns | {"s.e. of R - hops": 0.01, "s.e. of within hops": 0.01}, index)
 
 
 def _gains(ahead: float, other: dict[tuple[str, int], float] | None = None):
@@ -76,14 +74,24 @@ def _beats():
     }
 
 
-def _few(tree: int, star: int, all_questions: int | None = None):
-    """Steps of trees and stars (with all questions about few orders: so many), where the chain takes 300."""
+def _few(tree: int, star: int, all_questions: int | None = None, drawn: float = 3):
+    """Steps of trees and stars (with all questions about few orders: so many), where the chain takes 300.
+
+    Labels at random take `drawn` times as many.
+    """
     rows = [("chain", 2, r, 300) for r in (3, 4, 5)]
     for kind, hub in (("", star), (", all questions", all_questions or star)):
         rows += [(f"tree{kind}", r, r, tree * (r - 2)) for r in (3, 4, 5)]
         rows += [(f"star{kind}", r, 2, hub * (r - 2)) for r in (3, 4, 5)]
-    table = pd.DataFrame(rows, columns=["control", "depth", "distance", "steps"]).assign(examples=76)
+    own = pd.DataFrame(rows, columns=["control", "depth", "distance", "steps"]).assign(examples=76, permuted=False)
+    table = pd.concat([own, own.assign(permuted=True, steps=own["steps"] * drawn)], ignore_index=True)
     return lambda: table
+
+
+def _stars(star: list[int], tree: list[int], test: float = 0.99):
+    rows = [("star", n) for n in star] + [("gcn", n) for n in tree]
+    table = pd.DataFrame(rows, columns=["kind", "epochs"]).assign(end_test_accuracy=test)
+    return {"measures.stars": lambda: table}
 
 
 EVIDENCE = {
@@ -102,12 +110,18 @@ EVIDENCE = {
     "sdrf_beats_random": _beats(),
     "few_examples_are_fitted": {
         HOLDS: {"measures.few": _few(100, 100)},
-        CORRECTED: {"measures.few": _few(200, 100)},
         FAILS: {"measures.few": _few(400, 100)},
+        UNFIT: {"measures.few": _few(100, 100, drawn=1)},
     },
     "two_hops_are_no_easier": {
         HOLDS: {"measures.few": _few(100, 100)},
-        CORRECTED: {"measures.few": _few(100, 50, 100)},
         FAILS: {"measures.few": _few(100, 50)},
+        UNFIT: {"measures.few": _few(100, 100, drawn=1)},
+    },
+    "two_hops_are_faster_where_leaves_are_read": {
+        HOLDS: _stars([100, 120], [300, 400]),
+        CORRECTED: _stars([100, 350], [300, 400]),
+        FAILS: _stars([500], [300]),
+        UNFIT: _stars([100], [300], test=0.2),
     },
 }

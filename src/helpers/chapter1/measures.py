@@ -34,13 +34,15 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
     return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
 
 
-def all_jacobians(graph: nx.Graph, layers: int, width: int = 16, seed: int = 0) -> Float[Tensor, "n n"]:
-    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd."""
+def all_jacobians(
+    graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
+) -> Float[Tensor, "n n"]:
+    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `sensitivities`."""
     matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
     generator = torch.Generator().manual_seed(seed + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(
-        lambda x: graphs.propagate(x, matrix, weights), features, vectorize=True
+        lambda x: graphs.propagate(x, matrix, weights, 0.0 if skip else 1.0, skip=skip), features, vectorize=True
     )
     return torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
 
@@ -58,20 +60,20 @@ def geometry(graph: nx.Graph) -> dict[str, float]:
     }
 
 
-def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS) -> dict[str, float]:
+def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False) -> dict[str, float]:
     """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
     Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
     to nine decimals of the largest first: what is equal up to rounding ties. "R - hops" is how much better resistance ranks,
     "within hops" how resistance ranks pairs of equal distance (`within`), each with its standard error over
-    the seeds.
+    the seeds. With `skip` the network is the residual one of `sensitivities`.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
     known = {"walks": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
     rows = []
     for seed in range(seeds):
-        heard = all_jacobians(graph, layers, seed=seed)
+        heard = all_jacobians(graph, layers, seed=seed, skip=skip)
         table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
         table = (table / table.abs().max()).round(9)
         row = {name: significance.rank_correlation(table[name], table["heard"])[0] for name in known}
@@ -196,8 +198,8 @@ def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _ranks(graph: str, times: int, seeds: int) -> dict[str, float]:
-    found = predictors(examples()[graph], times, seeds)
+def _ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
+    found = predictors(examples()[graph], times, seeds, skip)
     return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
 
 
@@ -209,9 +211,10 @@ def _gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[s
 
 
 @cache
-def ranks_by_depth() -> pd.DataFrame:
-    """`predictors` of every example by (graph, diameters), from data/."""
-    return data.table("ranks_by_depth").set_index(["graph", "times"])
+def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
+    """`predictors` of every example by (graph, diameters), with a self-weight or a skip connection, from data/."""
+    table = data.table("ranks_by_depth")
+    return table[table["skip"] == skip].set_index(["graph", "times"])
 
 
 @cache
@@ -325,39 +328,52 @@ def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, fl
     return {"distance": 2 + length} | _until_no_error(network, features, label, most)
 
 
-def fit_few(depth: int, examples: int, whole_orders: bool, seed: int = 0, most: int = 6000) -> dict[str, float]:
-    """Train a GCN on so many examples of a tree, all at once, until it makes no error; the chain's control of examples.
+def fit_few(
+    graph: str,
+    depth: int,
+    examples: int,
+    whole_orders: bool = False,
+    permuted: bool = False,
+    length: int = 0,
+    seed: int = 0,
+    most: int = 6000,
+) -> dict[str, float]:
+    """Train a GCN on so many examples, all at once, until it makes no error, and ask it the examples it never saw.
 
     Args:
+        graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a "chain" of
+        `length` edges.
         whole_orders: take all questions about as few orders of the leaves as that takes, not examples at random.
+        permuted: give each example the label of another one, so that no leaf has to be read: the control that
+            says whether the fit is by heart.
 
-    >>> fit_few(2, 4, False)["best_train_accuracy"]
+    Raises:
+        ValueError: an unknown graph, a length where there is no chain, or too many examples.
+
+    >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
     """
+    require.choice("graph", graph, ("tree", "star", "chain"))
     require.integer("most", most, 1)
-    compute.seed(seed)
-    task, network = gnn.TreeNeighborsMatch(depth), gnn.build("gcn", depth)
-    batch = task.batch(_few(task, examples, whole_orders, seed))
-    return {"distance": depth, "orders": len(batch.values)} | _until_no_error(network, batch, batch.label, most)
-
-
-def fit_star(depth: int, examples: int, whole_orders: bool, seed: int = 0, most: int = 6000) -> dict[str, float]:
-    """`fit_few` with the same leaves under one hub, whose only reader is the root: two hops, however many leaves.
-
-    >>> fit_star(2, 4, False, most=1)["distance"]
-    2
-    """
-    require.integer("most", most, 1)
+    if length and graph != "chain":
+        raise ValueError(f"length must be 0 for the graph {graph!r}, not {length!r}")
     compute.seed(seed)
     task = gnn.TreeNeighborsMatch(depth)
     chosen = _few(task, examples, whole_orders, seed)
-    batch, leaves = task.batch(chosen), torch.arange(task.leaves) + 2
-    tree = task.features(chosen)
-    features = torch.cat([tree[:, :1], torch.zeros_like(tree[:, :1]), tree[:, task.leaf_nodes]], dim=1)
-    loops = torch.arange(task.leaves + 2)
-    ends = torch.cat([torch.tensor([1]), leaves, loops]), torch.cat([torch.tensor([0]), leaves * 0 + 1, loops])
-    network = gnn.WholeGraph(torch.stack(ends), 3, task.leaves + 1)
-    return {"distance": 2, "orders": len(batch.values)} | _until_no_error(network, features, batch.label, most)
+    distance = {"tree": depth, "star": 2, "chain": depth + length}[graph]
+    if graph == "tree":
+        network, inputs = gnn.build("gcn", depth), task.batch
+    else:
+        features, edges = gnn.on_a_star(task) if graph == "star" else gnn.on_a_chain(task, length)
+        network, inputs = gnn.WholeGraph(edges, distance + 1, task.leaves + 1), features.__getitem__
+    label, held = task.batch(chosen).label, task.batch(task.test).label
+    if permuted:
+        label = label[torch.randperm(len(label), generator=torch.Generator().manual_seed(seed))]
+    row = _until_no_error(network, inputs(chosen), label, most)
+    with torch.no_grad():
+        right = (network(inputs(task.test)).argmax(1) == held).double().mean().item()
+    orders = len(task.batch(chosen).values)
+    return {"distance": distance, "orders": orders} | row | {"test_accuracy": round(right, 4)}
 
 
 def _few(task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: int) -> Int[Tensor, " examples"]:
@@ -482,17 +498,86 @@ def chains() -> pd.DataFrame:
 
 @cache
 def few() -> pd.DataFrame:
-    """Steps until no error with few examples, all in one step: chain, tree and star, a row for each run.
+    """Steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
 
-    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all
-    questions" and "star, all questions" (about as few orders as that takes).
+    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all questions" and
+    "star, all questions" (about as few orders as that takes). "permuted": each example had the label of another one.
     """
-    parts = [data.table("chains_measured").assign(control="chain", examples=FEW, depth=2, orders=24)]
-    for name, table in (("tree", data.table("few_examples")), ("star", data.table("stars"))):
-        control = table["whole_orders"].map({False: name, True: f"{name}, all questions"})
-        parts.append(table.assign(control=control))
-    columns = ["control", "depth", "distance", "examples", "seed", "steps", "best_train_accuracy", "orders"]
-    return pd.concat(parts)[columns].reset_index(drop=True)
+    table = data.table("few_examples")
+    whole = table["whole_orders"].map({False: "", True: ", all questions"})
+    return table.assign(control=table["graph"] + whole)
+
+
+@cache
+def stars() -> pd.DataFrame:
+    """Runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
+    tree = runs().query("kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''")
+    return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(["kind", "seed"], ignore_index=True)
+
+
+def read_linearly(graph: nx.Graph, layers: int, draws: int = 600, width: int = 16, seed: int = 0) -> dict[str, float]:
+    """How well the best linear read-out of one end's state gives the other end's input, and its own.
+
+    Share of the variance that is explained (R squared) on a third of the draws, fitted on the others; random inputs, one
+    draw of the random network of `sensitivities`.
+    """
+    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    inputs = torch.randn(draws, len(graph), width, generator=generator, dtype=torch.float64)
+    source, target = (list(graph).index(node) for node in graphs.far_pair(graph))
+    states = torch.stack([graphs.propagate(x, matrix, weights)[target] for x in inputs])
+    states = torch.cat([states / states.std(), torch.ones(draws, 1)], dim=1)
+    held = draws // 3
+    found = {}
+    for name, node in (("far", source), ("own", target)):
+        wanted = inputs[:, node]
+        guess = states[:held] @ torch.linalg.lstsq(states[held:], wanted[held:]).solution
+        found[name] = 1 - float((guess - wanted[:held]).square().sum() / wanted[:held].square().sum())
+    return found
+
+
+def readers_of() -> list[tuple[str, str, str | float, str]]:
+    """What each reader gets of a far leaf across the tree of 15 nodes, in rows of `style.readers`.
+
+    Kept from a third of the node's own (or of what there is to know) on, lost below a thirtieth.
+    """
+
+    def fate(value: float) -> str:
+        return "kept" if value > 1 / 3 else "in part" if value > 1 / 30 else "lost"
+
+    tree, rows = examples()["tree"], []
+    source, target = (list(tree).index(node) for node in graphs.far_pair(tree))
+    plain = graphs.adjacency(tree, "row", loops=True)
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        power = torch.linalg.matrix_power(plain, layers)[target]
+        ratio = float(power[source] / power[target])
+        rows.append(("an average", f"far over own share, {layers} layers", f"{ratio:.2g}", fate(ratio)))
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        far, own = far_and_own(tree, layers)
+        rows.append(("a Jacobian", f"far over own, {layers} layers, untrained", f"{far / own:.2g}", fate(far / own)))
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        known = max(0.0, read_linearly(tree, layers)["far"])
+        rows.append(
+            (
+                "a linear read-out",
+                f"the far input, {layers} layers, untrained",
+                f"{known:.1%} of its variance",
+                fate(known),
+            )
+        )
+    right = float(stars().query("kind == 'gcn'")["end_test_accuracy"].astype(float).min())
+    return [
+        *rows,
+        (
+            "the model itself",
+            "one leaf of eight, trained on 6,400 examples",
+            f"{right:.0%} of unseen right",
+            fate(right),
+        ),
+    ]
 
 
 def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:
@@ -525,23 +610,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Fill a table for data/: the chain control of Alon & Yahav (2021), unless another one is asked for."""
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter1.measures", description=main.__doc__)
     parser.add_argument("--lengths", type=int, nargs="+", default=[*range(7)])
-    parser.add_argument("--trees", type=int, nargs="+", help="trees of these depths, with --examples")
-    parser.add_argument("--stars", type=int, nargs="+", help="the same leaves, two hops away")
+    parser.add_argument("--few", choices=["tree", "star", "chain"], help="few examples of --depths, or at --lengths")
+    parser.add_argument("--depths", type=int, nargs="+", default=[2])
     parser.add_argument("--examples", type=int, nargs="+", default=[76], help="as many as the chain has")
     parser.add_argument("--ranks", type=int, nargs="+", help="what predicts the Jacobian, at so many diameters")
     parser.add_argument("--gains", type=int, nargs="+", help="what four edges gain, at so many diameters")
     parser.add_argument("--graphs", nargs="+", default=[*graphs.FAMILIES], choices=graphs.FAMILIES)
     parser.add_argument("--whole-orders", action="store_true", help="all questions about few orders of the leaves")
+    parser.add_argument("--permuted", type=int, nargs="+", default=[0], help="1: the labels at random")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--most", type=int, default=6000, help="steps a run")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     shared = {"seed": chosen.seeds, "most": [chosen.most]}
-    if depths := chosen.trees or chosen.stars:
-        few = {"depth": depths, "examples": chosen.examples, "whole_orders": [chosen.whole_orders]}
-        sweep.run_line(parser, arguments, fit_few if chosen.trees else fit_star, sweep.grid(**few | shared))
+    if chosen.few:
+        lengths = chosen.lengths if chosen.few == "chain" else [0]
+        few = {"graph": [chosen.few], "depth": chosen.depths, "examples": chosen.examples}
+        few |= {
+            "whole_orders": [chosen.whole_orders],
+            "permuted": [bool(x) for x in chosen.permuted],
+            "length": lengths,
+        }
+        sweep.run_line(parser, arguments, fit_few, sweep.grid(**few | shared))
     elif chosen.ranks:
-        settings = sweep.grid(graph=chosen.graphs, times=chosen.ranks, seeds=[SEEDS])
+        settings = sweep.grid(graph=chosen.graphs, times=chosen.ranks, seeds=[SEEDS], skip=[False, True])
         sweep.run_line(parser, arguments, _ranks, settings)
     elif chosen.gains:
         settings = sweep.grid(graph=chosen.graphs, times=chosen.gains, edges=[4], seeds=[3 * SEEDS], draws=[4])

@@ -12,7 +12,7 @@ from helpers import require
 from helpers.gnn.layers import GCN, HEADS, LAYERS, State, _glorot
 from helpers.gnn.task import DEPTHS, Batch, TreeNeighborsMatch, _check_depth, _check_key
 
-KINDS = (*LAYERS, "attention")
+KINDS = (*LAYERS, "attention", "star")
 
 
 class _Forest(NamedTuple):
@@ -238,6 +238,38 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
     return features, torch.cat(edges, dim=1)
 
 
+def on_a_star(task: TreeNeighborsMatch) -> tuple[Tensor, Tensor]:
+    """All examples of a task and its edges with every leaf under one hub, whose only reader is the root.
+
+    The other half of the control: the leaves stay, and are two hops away however many they are. Node 0 is
+    the root, node 1 the hub.
+
+    >>> features, edges = on_a_star(TreeNeighborsMatch(3))
+    >>> features.shape, edges.shape
+    (torch.Size([8000, 10, 2]), torch.Size([2, 19]))
+    """
+    require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
+    tree = task.features(torch.arange(len(task.orders) * task.leaves))
+    features = torch.cat([tree[:, :1], torch.zeros_like(tree[:, :1]), tree[:, task.leaf_nodes]], dim=1)
+    leaves, loops = torch.arange(task.leaves) + 2, torch.arange(task.leaves + 2)
+    ends = torch.cat([torch.tensor([1]), leaves, loops]), torch.cat([torch.tensor([0]), leaves * 0 + 1, loops])
+    return features, torch.stack(ends)
+
+
+class Star(WholeGraph):
+    """A GCN of three layers on `on_a_star`, which reads a `Batch` as the networks on trees do."""
+
+    def __init__(self, depth: int, width: int):
+        super().__init__(on_a_star(TreeNeighborsMatch(depth))[1], 3, 2**depth + 1, width)
+
+    def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
+        held = batch.values[batch.row]
+        numbers = torch.arange(1, held.shape[1] + 1, device=held.device).expand_as(held)
+        root, hub = torch.stack([batch.key, batch.key * 0], -1)[:, None], torch.zeros_like(held)[:, :1, None]
+        features = torch.cat([root, hub.expand(-1, -1, 2), torch.stack([numbers, held], -1)], dim=1)
+        return super().forward(features)
+
+
 class Attention(nn.Module):
     """One dot-product attention from the root to the leaves: root + softmax(q K^T / sqrt(width)) V.
 
@@ -265,19 +297,19 @@ class Attention(nn.Module):
 
 def build(
     kind: str, depth: int, width: int = 32, fully_adjacent: bool = False, key: str = "root"
-) -> Network | Attention:
+) -> Network | Attention | Star:
     """An untrained network for trees of this depth: `network(batch)` gives logits, (examples, 2^depth + 1).
 
     Args:
-        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released) or "attention" (one layer, root to
-        leaves).
-        fully_adjacent: the last layer hears all nodes instead of the children; not for "attention".
+        kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer, root to
+        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three layers).
+        fully_adjacent: the last layer hears all nodes instead of the children; not for the last two.
         key: who knows the question: the "root", as released, or every node ("everywhere"), so that only the
-        answer must travel; not for "attention".
+        answer must travel; not for the last two.
 
     Raises:
         ValueError: an unknown kind or key, a depth outside 2..8, a width that is not positive (for "gat": a
-            multiple of 4), or an "attention" that is fully adjacent or has the key everywhere.
+            multiple of 4), or an "attention" or "star" that is fully adjacent or has the key everywhere.
 
     >>> task, network = TreeNeighborsMatch(2), build("gcn", 2)
     >>> network(task.batch(task.train[:10])).shape
@@ -290,10 +322,10 @@ def build(
     step = HEADS if kind == "gat" else 1
     if require.integer("width", width, 1, 100_000) % step:
         raise ValueError(f"width must be a multiple of {step} for {kind!r}, not {width!r}")
-    if kind != "attention":
+    if kind in LAYERS:
         return Network(kind, depth, width, fully_adjacent, key)
     if fully_adjacent:
-        raise ValueError("fully_adjacent must be False for kind 'attention': its root hears all leaves")
+        raise ValueError(f"fully_adjacent must be False for kind {kind!r}, which is no tree")
     if key != "root":
-        raise ValueError("key must be 'root' for kind 'attention': only its root asks")
-    return Attention(depth, width)
+        raise ValueError(f"key must be 'root' for kind {kind!r}: only its root asks")
+    return Attention(depth, width) if kind == "attention" else Star(depth, width)

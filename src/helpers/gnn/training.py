@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from helpers import compute, require, sweep
-from helpers.gnn.networks import KINDS, Attention, Network, build
+from helpers.gnn.networks import KINDS, LAYERS, Attention, Network, Star, build
 from helpers.gnn.task import DEPTHS, KEYS, TreeNeighborsMatch
 
 BATCH = {2: 64, 3: 64, 4: 1024, 5: 1024, 6: 1024, 7: 2048, 8: 2048}
@@ -75,7 +75,7 @@ def train(
 
 
 def _check_network(network: nn.Module, task: TreeNeighborsMatch) -> None:
-    require.instance("network", network, (Network, Attention), "what gnn.build returns")
+    require.instance("network", network, (Network, Attention, Star), "what gnn.build returns")
     require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
     if network.readout.out_features != task.leaves + 1:
         raise ValueError(f"network must be built for depth {task.depth}, the depth of the task")
@@ -170,11 +170,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--device", default=compute.device().type)
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    kinds = [
-        kind for kind in chosen.kinds if kind != "attention" or not (chosen.fully_adjacent or chosen.key != "root")
-    ]
+    changed = chosen.fully_adjacent or chosen.key != "root"
+    kinds = [kind for kind in chosen.kinds if kind in LAYERS or not changed]
     if not kinds or chosen.epochs < 1:
-        parser.error("epochs must be positive, and 'attention' takes no fully adjacent layer and the key at its root")
+        parser.error(
+            "epochs must be positive; 'attention' and 'star' take no fully adjacent layer and the key at the root"
+        )
     settings = sweep.grid(
         depth=chosen.depths,
         kind=kinds,
