@@ -29,7 +29,7 @@ BOTTLENECKS = (
         "with hops and with every node on the way; with how many cases must be told apart",
         "an edge in the right place, or one that attention chooses by content",
         "each edge mixes more into all other messages; all pairs cost n² edges",
-        ("one_bit_a_number", "few_examples_are_fitted", "attention_picks_the_leaf"),
+        ("two_hops_are_faster_where_leaves_are_read", "question_everywhere_helps", "attention_picks_the_leaf"),
     ),
     Bottleneck(
         2,
@@ -95,18 +95,18 @@ class Finding(NamedTuple):
 
 FINDINGS = (
     Finding(
-        "few_examples_are_fitted",
+        "two_hops_are_faster_where_leaves_are_read",
         HOLDS,
-        "A far node is faint, and training can still read it",
-        "Before training its message fades with every hop. But with as many examples as a chain of the same length has, "
-        "a tree is learned in no more steps than the chain: larger trees bring more cases, not only more hops.",
+        "A far node is faint, and what is brought nearer is learned faster",
+        "Eight leaves at two hops are fitted in less than half the epochs that they take through a tree, at three, and in both "
+        "unseen examples are right. With 76 examples such networks fit labels at random as fast: small sets say nothing here.",
     ),
     Finding(
         "causal_attention_is_no_bottleneck",
         CORRECTED,
-        "Every token is one hop from the last, and most are still lost",
-        "After 16 layers of causal averaging, with half of each state kept, the worst-heard of 31 tokens has far less of "
-        "the last state than the worst-heard node of an equally large tree has of its root.",
+        "Every token is one hop from the last; depth decides how many are heard",
+        "What counts is the number of layers times the share of a state that each gives away. By an average, at the share that "
+        "fits an untrained network of 30 layers, nobody is lost yet; in the limit only the first token is left.",
     ),
     Finding(
         "untrained_network_has_a_u",
