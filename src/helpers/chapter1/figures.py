@@ -670,9 +670,10 @@ def by_heart() -> str:
 
 
 def _spans(kind: str) -> str:
+    """The epochs that the runs of `measures.stars` took to be fitted, in order; those that were not, took more."""
     runs = measures.stars()
-    epochs = sorted(runs[runs["kind"] == kind]["epochs"])
-    return " and ".join(f"{x:,.0f}" for x in epochs) if len(epochs) < 3 else f"{epochs[0]:,.0f} to {epochs[-1]:,.0f}"
+    runs = runs[runs["kind"] == kind].sort_values("epochs")
+    return names([f"{'' if row.ended == 'fitted' else 'more than '}{row.epochs:,}" for row in runs.itertuples()])
 
 
 def excluded() -> str:
