@@ -37,7 +37,10 @@ EXPECTED = {
     "two_meanings_of_squashing": ({HOLDS}, "powers of two fixed matrices"),
     "copied_code_computes_curvature": ({FAILS}, "exact fractions"),
     "gap_brackets_the_cut": ({HOLDS}, "Cheeger's inequality, a theorem"),
-    "sdrf_opens": ({FAILS}, "the committed table: below 1 on tree and cycle at four diameters, on the cycle by two errors"),
+    "sdrf_opens": (
+        {FAILS},
+        "the committed table: below 1 on tree and cycle at four diameters, on the cycle by two errors",
+    ),
     "fosr_opens": ({CORRECTED}, "the committed table: just below 1 on the grid at four diameters"),
     "gtr_opens": ({HOLDS}, "the committed table"),
     "sdrf_beats_random": ({FAILS}, "the committed table: ahead on the grid alone, behind in 11 of 15"),
