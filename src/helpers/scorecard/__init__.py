@@ -250,7 +250,8 @@ def _reported() -> tuple[tuple[str, dict[str, str]], ...]:
     reports = [json.loads(path.read_text()) for path in sorted((data.folder() / "reports").glob("*.json"))]
     return tuple(
         (
-            report["model"]["name"],
+            report["model"]["name"]
+            + ("" if report["settings"]["plan"] == "full" else f" ({report['settings']['plan']} plan)"),
             {row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []},
         )
         for report in reports
