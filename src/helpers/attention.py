@@ -512,6 +512,49 @@ def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -
     return (logits - (~torch.isneginf(logits)).sum(-1, keepdim=True).to(logits).log()).sigmoid()
 
 
+def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
+
+    Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
+
+    Raises:
+        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+
+    >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
+    [4.0, 0.0, 1.0]
+    """
+    _check_logits(logits)
+    return logits.clamp(min=0).square()
+
+
+def delta_rule(
+    q: Float[Tensor, "... n k"],
+    k: Float[Tensor, "... n k"],
+    rate: Float[Tensor, "... n"],
+    gates: Float[Tensor, "... n"],
+) -> Float[Tensor, "... n n"]:
+    """The gated delta rule's map from values to outputs: a state of k x w numbers, written in the form of attention.
+
+    S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025, Gated DeltaNet), S_0 = 0: what the
+    key k_t held is taken out before v_t is written. Unrolled, o = A v with A = D (I + L)^-1 diag(b), D the gated scores
+    q_t k_i and L the gated scores b_t k_t k_i of earlier i. Weights may be negative. Keys of length 1 are expected.
+
+    Args:
+        rate: b, how much of a key's old value is replaced, in [0, 1].
+        gates: g, what is kept of the state, above 0 and at most 1.
+
+    >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
+    >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    total = gates.log().cumsum(-1)
+    kept = (total[..., :, None] - total[..., None, :]).tril().exp().tril()
+    scores, own = (q @ k.mT * kept).tril(), (rate[..., None] * (k @ k.mT) * kept).tril(-1)
+    one = torch.eye(q.shape[-2], dtype=q.dtype, device=q.device)
+    written = torch.linalg.solve_triangular(one + own, torch.diag_embed(rate), upper=False)
+    return scores @ written + 0.0
+
+
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
     """What forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
 

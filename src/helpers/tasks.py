@@ -293,19 +293,60 @@ class Retrieval:
         same = asked[:, :, None] == key[:, None, :]
         return torch.where(same.any(-1), same.int().argmax(-1), -1)
 
-    def __call__(self, generator: torch.Generator) -> Batch:
+    def _drawn(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Keys and values of the pairs, the keys asked for and the places of their pairs."""
         pairs = _drawn(self.lengths, 1, generator)[0]
         order = torch.rand(self.size, self.keys, generator=generator).argsort(1)
         asked, others = order[:, : self.asked], order[:, self.asked :]
         keys = others.gather(1, torch.randint(others.shape[1], (self.size, pairs), generator=generator))
         places = torch.rand(self.size, pairs, generator=generator).argsort(1)[:, : self.asked]
         keys = keys.scatter(1, places, asked)
-        values = torch.randint(self.values, (self.size, pairs), generator=generator)
+        return keys, torch.randint(self.values, (self.size, pairs), generator=generator), asked, places
+
+    def __call__(self, generator: torch.Generator) -> Batch:
+        keys, values, asked, places = self._drawn(generator)
         question, pair = 1 + self.values, 1 + self.values + self.keys
         tokens = torch.cat([pair + keys * self.values + values, question + asked], 1)
-        targets = torch.full_like(tokens, UNASKED)
-        targets[:, pairs:] = 1 + values.gather(1, places)
-        return tokens, targets
+        return tokens, _at_the_end(tokens, 1 + values.gather(1, places))
+
+
+@dataclass(frozen=True)
+class Recall(Retrieval):
+    """Retrieval with two tokens a pair, its key and then its value: `a 1 c 0 b 1 … ?b` has the answer 1.
+
+    Associative recall: the value is found by its content and read at its neighbour's place, so that it takes both.
+
+    Args:
+        lengths, keys, values, asked, size: as of `Retrieval`; lengths count pairs.
+
+    >>> task = Recall(lengths=(4, 4), keys=3, values=2, asked=1, size=1)
+    >>> tokens, targets = task(torch.Generator().manual_seed(0))
+    >>> task.text(tokens[0]), task.text(targets[0, -1:])
+    ('a 0 a 1 b 0 a 0 ?b', '0')
+    """
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The text of each token."""
+        names, values = string.ascii_lowercase[: self.keys], [str(value) for value in range(self.values)]
+        return (PAD, *values, *(f"?{key}" for key in names), *names)
+
+    def answers(self, tokens: Int[Tensor, "b n"]) -> Int[Tensor, "b n"]:
+        """For each question the place of the value that answers it; -1 at all other tokens."""
+        question, first = 1 + self.values, 1 + self.values + self.keys
+        asked = torch.where((tokens >= question) & (tokens < first), tokens - question, -1)
+        key = torch.where(tokens >= first, tokens - first, -2)
+        same = asked[:, :, None] == key[:, None, :]
+        value = (tokens >= 1) & (tokens < question)  # a separator may stand between a key and its value
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        after = (value[:, None] & (places > same.int().argmax(-1, keepdim=True))).int().argmax(-1)
+        return torch.where(same.any(-1), after, -1)
+
+    def __call__(self, generator: torch.Generator) -> Batch:
+        keys, values, asked, places = self._drawn(generator)
+        question, first = 1 + self.values, 1 + self.values + self.keys
+        tokens = torch.cat([torch.stack([first + keys, 1 + values], 2).flatten(1), question + asked], 1)
+        return tokens, _at_the_end(tokens, 1 + values.gather(1, places))
 
 
 @dataclass(frozen=True)
@@ -370,6 +411,13 @@ class Language:
 def _numbers(text: str) -> Int[Tensor, " n"]:
     number = {character: place for place, character in enumerate(sorted(set(data.prose())), 1)}
     return torch.tensor([number[character] for character in text])
+
+
+def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[Tensor, "b n"]:
+    """Targets: the answers at the last tokens, nothing asked before."""
+    targets = torch.full_like(tokens, UNASKED)
+    targets[:, tokens.shape[1] - answers.shape[1] :] = answers
+    return targets
 
 
 def _check(lengths: object, size: object) -> None:

@@ -2,15 +2,15 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from helpers import attention, collapse, differential, require
-from helpers.chapter6.protocol import BUDGET, EVERY, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
+from helpers import attention, collapse, differential, require, rope
+from helpers.chapter6.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
 from helpers.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
@@ -27,7 +27,11 @@ class Entry:
             number of heads.
         at_test: the same, put in after training.
         separators: a token is put in after every `EVERY` tokens.
-        reference: what it must be better than to count as a success: the entry without this remedy.
+        reference: the decoder without the one ingredient that the entry is about.
+        two: what else differs from the reference, if the entry changes two things.
+        dropped: RoPE is taken off when the task is learned, and training goes on until it is learned again.
+        model: the whole model in place of the decoder, made with the number of tokens: runs outside the ranking.
+        seen: the length that it is trained to and has its criterion at.
         control: a control and no remedy; `fails` names the tasks that it must fail.
     """
 
@@ -37,6 +41,10 @@ class Entry:
     at_test: Callable[[Tensor], Tensor] | None = None
     separators: bool = False
     reference: str = "RoPE"
+    two: str = ""
+    dropped: bool = False
+    model: Callable[[int], nn.Module] | None = None
+    seen: int = TRAINED
     fails: tuple[str, ...] = ()
 
     @property
@@ -50,14 +58,127 @@ def local(*parts, layer: int, **more) -> Block:
     return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
 
 
-def hybrid(*parts, layer: int, **more) -> Block:
-    """RoPE within a window of `LOCAL` tokens in odd layers, all tokens without positions in even ones.
+def layered(*parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more) -> Block:
+    """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in the even ones alone.
 
-    Yang et al. (2025), RNoPE-SWA.
+    Yang et al. (2025), RNoPE-SWA; with window None the same without it.
     """
     width, heads, _, _, *rest = parts
-    near = layer % 2 == 1
-    return Block(width, heads, "RoPE" if near else "NoPE", LOCAL if near else None, *rest, layer=layer, **more)
+    if layer % 2:
+        return Block(width, heads, "RoPE", window, *rest, layer=layer, **more)
+    return Block(width, heads, "NoPE", None, *rest, layer=layer, attention=attention, **more)
+
+
+RANGE = 160  # positions to draw from
+
+
+class RandomPositions(Block):
+    """RoPE at positions drawn from 0 to `RANGE` - 1 and put in order, the same in all layers: Ruoss et al. (2023).
+
+    At test they are drawn, too, by the length alone. The range covers the test, as in the paper.
+    """
+
+    drawn: Int[Tensor, " n"]
+
+    def turned(self, n: int) -> Int[Tensor, " n"]:
+        if self.layer == 1:
+            span = max(RANGE, n + n // 4)
+            source = None if self.training else torch.Generator().manual_seed(n)
+            RandomPositions.drawn = torch.rand(span, generator=source).argsort()[:n].sort().values
+        return RandomPositions.drawn
+
+    def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
+        frequencies, self.frequencies = self.frequencies, None
+        parts = super().project(x)
+        self.frequencies = frequencies
+        return torch.cat([rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]])
+
+
+class Polar(Block):
+    """PoPE: softplus(q) and softplus(k) are lengths, positions alone turn, and each entry's angle has a learned start.
+
+    Gopalakrishnan et al. (2025): what is looked for and where are two factors. Twice RoPE's frequencies for a width.
+    """
+
+    def __init__(self, width: int, heads: int, encoding: str, *rest, **more):
+        super().__init__(width, heads, "NoPE", *rest, **more)
+        own = width // heads
+        self.register_buffer("speeds", 1e4 ** (-torch.arange(own) / own))
+        self.start = nn.Parameter(torch.zeros(heads, 1, own))
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        angles = torch.arange(x.shape[1])[:, None] * self.speeds
+        q, k = nn.functional.softplus(q), nn.functional.softplus(k)
+        q = torch.cat([q * angles.cos(), q * angles.sin()], -1)
+        turned = angles + self.start.clamp(-2 * math.pi, 0)
+        k = torch.cat([k * turned.cos(), k * turned.sin()], -1)
+        return q @ k.mT / math.sqrt(self.qkv.in_features // self.heads) + self.bias(x.shape[1], q)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.logits(x).softmax(-1) @ self.project(x)[2]
+
+
+class Linear(Block):
+    """phi(q) phi(k) over its sum, phi = elu + 1: Katharopoulos et al. (2020); its state has w (w + 1) numbers a head."""
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        q, k = nn.functional.elu(q) + 1, nn.functional.elu(k) + 1
+        return q @ k.mT + self.bias(x.shape[1], q)
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        scores = self.logits(x).clamp(min=0)
+        return scores / scores.sum(-1, keepdim=True).clamp(min=1e-6)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
+class Delta(Block):
+    """`attention.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
+
+    Its state has w x w numbers a head, whatever the length.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more, hidden=matched(width, 2 * heads * (width + 1)))
+        self.gates = nn.Linear(width, 2 * heads)
+        nn.init.constant_(self.gates.bias[heads:], 3.0)  # keeps 0.95 of the state at first
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        q, k = (nn.functional.normalize(part, dim=-1) for part in (q, k))
+        rate, kept = self.gates(self.norm1(x)).sigmoid().mT.unflatten(1, (2, self.heads)).unbind(1)
+        return attention.delta_rule(q, k, rate, kept.clamp(min=1e-3))
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
+def mixed(*parts, layer: int, **more) -> Block:
+    """The gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
+    return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
+
+
+class Recurrent(nn.Module):
+    """Two layers of GRU or LSTM between embedding and head."""
+
+    def __init__(self, vocabulary: int, kind: type[nn.RNNBase], width: int):
+        super().__init__()
+        self.embedding, self.net = nn.Embedding(vocabulary, width), kind(width, width, 2, batch_first=True)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
+        return self.head(self.net(self.embedding(ids))[0])
+
+
+def summed(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
+    """`attention.sigmoid_weights` with the bias of the trained length at all lengths, so that sums can grow."""
+    return attention.sigmoid_weights(logits, -math.log(TRAINED))
 
 
 class ScalableSoftmax(nn.Module):
@@ -150,42 +271,70 @@ class Differential2(Differential):
 
 
 BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
-HALF, MIXED = "RoPE, half the heads", "local RoPE, global NoPE"
+HALF, MIXED, UNWINDOWED = "RoPE, half the heads", "local RoPE, global NoPE", "RoPE below, NoPE above"
+RANDOM, SCALED, STICK = "RoPE, random positions", "NoPE, scalable softmax", "NoPE, stick-breaking"
+MIXED_SCALED, MIXED_STICK = f"{MIXED} + scalable softmax", f"{MIXED} + stick-breaking"
+DELTA, DELTA_FULL = "gated delta rule", "gated delta rule, full above"
 ENTRIES = {
     BASELINE: Entry(),
     HALF: Entry({"heads": BUDGET["heads"] // 2}),
     "p-RoPE": Entry({"turning": 0.75}),
     "larger base": Entry({"base": 5e5}),
     "ALiBi": Entry({"encoding": "ALiBi"}),
+    RANDOM: Entry(block=RandomPositions),
+    "PoPE": Entry(block=Polar),
     "NoPE": Entry(PLAIN),
+    "RoPE taken off": Entry(dropped=True),
     "sliding window": Entry(block=local),
-    MIXED: Entry(block=hybrid),
+    UNWINDOWED: Entry(block=partial(layered, window=None)),
+    MIXED: Entry(block=layered, reference=UNWINDOWED),
     "separators": Entry(separators=True),
     "top 8 keys": Entry(weigh=partial(attention.top_k, k=LOCAL)),
     "selective attention": Entry(weigh=attention.selective),
     "scalable softmax": Entry(weigh=ScalableSoftmax),
     "adaptive temperature": Entry(at_test=sharpened),
     "sparse (entmax 1.5)": Entry(weigh=attention.entmax15),
-    "NoPE, scalable softmax": Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
+    SCALED: Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
     "NoPE, adaptive entmax": Entry(PLAIN, weigh=AdaptiveEntmax, reference="NoPE"),
-    "NoPE, stick-breaking": Entry(PLAIN, weigh=attention.stick_breaking, reference="NoPE"),
+    STICK: Entry(PLAIN, weigh=attention.stick_breaking, reference="NoPE"),
+    MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
+    MIXED_STICK: Entry(block=layered, weigh=attention.stick_breaking, reference=MIXED),
     "differential": Entry(block=Differential, reference=HALF),
     "differential, version 2": Entry(block=Differential2),
-    "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE"),
+    "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
     "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
-    "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "counting")),
-}
-REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control]
+    "NoPE, squared ReLU": Entry(PLAIN, weigh=attention.squared_relu, reference="NoPE"),
+    "NoPE, sigmoid": Entry(PLAIN, weigh=summed, reference="NoPE"),
+    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=attention.squared_relu, reference="NoPE", two="no LayerNorm"),
+    "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=summed, reference="NoPE", two="no LayerNorm"),
+    "linear attention": Entry(PLAIN, Linear, reference="NoPE"),
+    DELTA: Entry(PLAIN, Delta, reference="NoPE"),
+    DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"),
+    "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "recall", "counting")),
+    "GRU": Entry(model=lambda tokens: Recurrent(tokens, nn.GRU, 44)),
+    "LSTM": Entry(model=lambda tokens: Recurrent(tokens, nn.LSTM, 38)),
+}  # fmt: skip
+OUTSIDE = [name for name, entry in ENTRIES.items() if entry.model]  # no decoders: beside the ranking
+REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
 CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
-POSITIONS = ["p-RoPE", "larger base", "ALiBi"]
+# Trained to the longest length of the test, where all its positions are seen: what is left is no matter of positions
+SEEN = {
+    f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
+    for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
+}
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, "PoPE"]
 PHYSICAL = {
     "windows": ["sliding window", MIXED],
     "inserted tokens": ["separators"],
     "sparsity": ["top 8 keys", "selective attention"],
 }
 MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
-# What each hypothesis of the lesson is about: one success of one entry is enough, for all of them
+SUMS = [name for name in REMEDIES if "ReLU" in name or "sigmoid" in name]
+MEMORIES = ["linear attention", DELTA, DELTA_FULL]
+NAMED = [BASELINE, "NoPE", RANDOM, "sliding window", UNWINDOWED, MIXED, STICK, SCALED, MIXED_SCALED, MIXED_STICK]
+RECALLED = [*NAMED, "ALiBi", "selective attention", "differential", *MEMORIES, "control: sees 2 back", *OUTSIDE]
+# What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),
     "H2": ("physical intervention is enough", [name for names in PHYSICAL.values() for name in names]),
@@ -195,12 +344,15 @@ HYPOTHESES = {
             "scalable softmax",
             "adaptive temperature",
             "sparse (entmax 1.5)",
-            "NoPE, scalable softmax",
+            SCALED,
             "NoPE, adaptive entmax",
+            MIXED_SCALED,
         ],
     ),
     "H4": ("a difference of two maps is enough", ["differential", "differential, version 2", "NoPE, differential"]),
-    "H5": ("saying nothing is enough", ["off-by-one softmax", "gated attention", "NoPE, stick-breaking"]),
+    "H5": ("saying nothing is enough", ["off-by-one softmax", "gated attention"]),
+    "H6": ("an order from the nearest key on is enough", [STICK, MIXED_STICK]),
+    "H7": ("a memory of fixed size is enough", MEMORIES),
 }
 
 
@@ -213,7 +365,7 @@ def entry_of(name: str) -> Entry:
     >>> entry_of("NoPE").settings
     {'encoding': 'NoPE'}
     """
-    return ENTRIES[require.choice("entry", name, ENTRIES)]
+    return (ENTRIES | SEEN)[require.choice("entry", name, ENTRIES | SEEN)]
 
 
 # What an entry is trained and tested on ---------------------------------------------------------------
@@ -232,20 +384,30 @@ def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
     return wide
 
 
+def longest(make: Callable, n: int) -> Callable:
+    """The task of a training step, up to length n in place of `TRAINED`."""
+    return replace(make, lengths=(make.lengths[0], n)) if n != TRAINED else make
+
+
 def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
     """Tokens and targets as the entry gets them: for training, or at length n for a test."""
     rows = TESTED[task] if n else BUDGET["rows"]
     if entry.separators and not n:
         rows = round(rows * EVERY / (EVERY + 1))  # as many tokens a step
-    ids, targets = TASKS[task](n, rows)(generator)
+    make = TASKS[task](n, rows)
+    if not n:
+        make = longest(make, entry.seen)
+    ids, targets = make(generator)
     if entry.separators:
         ids, targets = separated(ids, len(vocabulary(task)) - 1), separated(targets, UNASKED)
     return ids, targets
 
 
 def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
-    """The untrained model of an entry."""
+    """The untrained model of an entry; no `Decoder` where the entry brings a model of its own."""
     torch.manual_seed(seed)
+    if entry.model:
+        return entry.model(len(vocabulary(task)))
     sizes = {name: SIZES[size][name] for name in ("width", "heads", "layers")}
     weigh = entry.weigh(sizes["heads"]) if isinstance(entry.weigh, type) else entry.weigh
     block = entry.block if weigh is None else partial(entry.block, attention=weigh)

@@ -139,8 +139,8 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
     tests = tests_of(entry, task, seed)
     found: dict[str, float | None] = {"parameters": sum(p.numel() for p in model.parameters())}
     found |= {f"score_{n}": score(model, *test) for n, test in tests.items()}
-    looked, two = task in LOOKED, {}
-    ends = {n: tuple(part[:32] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
+    looked, two = task in LOOKED and entry.model is None, {}
+    ends = {n: tuple(part[: 32 if task != "recall" else 8] for part in tests[n]) for n in (TRAINED, LENGTHS[-1])}
     for n, test in ends.items():
         names = [f"{what}_{n}" for what in ("answer", "noise", "best", "sharp", "one")]
         values = (*masses(model, task, *test), *best_heads(model, task, *test)) if looked else [None] * len(names)
@@ -150,14 +150,15 @@ def look(model: Decoder, entry: Entry, task: str, seed: int) -> dict[str, float 
         two = two_noises(model, task, *ends[LENGTHS[-1]])
     kinds = ("cosine", "needed", "agree", "left", "gain", "signal")
     found |= {f"{what}_{number}": two.get(f"{what}_{number}") for number in (1, 2) for what in kinds}
+    whole = looked and task == "retrieval"  # where the lab draws these
     with torch.no_grad():
-        states = model.states(ids) if looked else None
+        states = model.states(ids) if whole else None
     found |= {
-        "outlier_states": outlier(states) if looked else None,
-        "outlier_logits": largest_logit(model, ids) if looked else None,
-        "quantisation_error": quantisation_error(model, ids) if looked else None,
-        "effective_rank": effective_rank(states) if looked else None,
+        "outlier_states": outlier(states) if whole else None,
+        "outlier_logits": largest_logit(model, ids) if whole else None,
+        "quantisation_error": quantisation_error(model, ids) if whole else None,
+        "effective_rank": effective_rank(states) if whole else None,
     }
     for n in (TRAINED, LENGTHS[-1]):
-        found[f"distance_{n}"] = last_token_distance(model, entry, task, n, 10**6 + seed) if looked else None
+        found[f"distance_{n}"] = last_token_distance(model, entry, task, n, 10**6 + seed) if whole else None
     return found

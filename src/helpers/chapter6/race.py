@@ -1,6 +1,8 @@
 """The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
 python -m helpers.chapter6.race --out data/race.csv                   the table
+python -m helpers.chapter6.race --what fixed --out data/race_fixed.csv  named entries at a fixed budget
+python -m helpers.chapter6.race --what far --out data/race_far.csv      up to 2,048 tokens, what is right at 128
 python -m helpers.chapter6.race --size wide --out data/race_wide.csv  the same at width 256 with 6 layers: for a GPU
 """
 
@@ -8,6 +10,7 @@ import argparse
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pandas as pd
 import torch
@@ -16,13 +19,29 @@ from torch import Tensor
 
 from helpers import compute, require, sweep
 from helpers.chapter6.comparison import with_longer
-from helpers.chapter6.entries import ENTRIES, Entry, entry_of
-from helpers.chapter6.protocol import BITS, BUDGET, CHECKED, LEARNED, LENGTHS, SHARP, SIZES, TASKS, TRAINED
-from helpers.chapter6.runs import measure
+from helpers.chapter6.entries import ENTRIES, SEEN, Entry, entry_of
+from helpers.chapter6.protocol import (
+    BITS,
+    BUDGET,
+    CHECKED,
+    FAR_ROWS,
+    FINER,
+    LEARNED,
+    LENGTHS,
+    SHARP,
+    SIZES,
+    TASKS,
+    TRAINED,
+)
+from helpers.chapter6.runs import far, fixed, measure
+
+WHAT = {"table": measure, "fixed": fixed, "far": far}
 
 
-def run(entry: str, task: str, seed: Sequence[int], budget: int, size: str = "small") -> list[dict[str, float | None]]:
-    """The rows of a cell of the table, one a seed.
+def run(
+    entry: str, task: str, seed: Sequence[int], budget: int, size: str = "small", what: str = "table"
+) -> list[dict[str, float | None]]:
+    """The rows of a cell of the table, one a seed; `what`: of which table.
 
     Raises:
         ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
@@ -30,7 +49,8 @@ def run(entry: str, task: str, seed: Sequence[int], budget: int, size: str = "sm
     require.choice("task", task, TASKS)
     require.choice("size", size, SIZES)
     seeds = require.integers("seed", seed, 0)
-    return measure(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
+    rows = WHAT[require.choice("what", what, WHAT)]
+    return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
 
 
 # The learner's entry -----------------------------------------------------------------------------------
@@ -108,10 +128,11 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.race", description=__doc__.splitlines()[0])
     parser.add_argument("--size", choices=list(SIZES), default="small")
-    parser.add_argument("--entries", nargs="+", choices=ENTRIES, default=list(ENTRIES), metavar="ENTRY")
+    parser.add_argument("--entries", nargs="+", choices=ENTRIES | SEEN, default=list(ENTRIES), metavar="ENTRY")
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
     parser.add_argument("--seeds", type=int, default=BUDGET["seeds"])
     parser.add_argument("--steps", type=int, default=BUDGET["steps"], help="the most a run may take to the criterion")
+    parser.add_argument("--what", choices=WHAT, default="table", help="which table")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     size, longest = SIZES[chosen.size], LENGTHS[-1]
@@ -128,7 +149,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         f"one_n: as best_n, one head for all; the noises of two maps on {longest} tokens, by layer: cosine, what it needs, "
         "share that has it (agree), size left, signal over noise times (gain), first map's weight on the answer (signal)",
     ]
-    sweep.run_line(parser, arguments, run, settings, notes, together="seed")
+    if chosen.what == "fixed":
+        notes[1:] = [
+            f"steps: to {LEARNED} right, looked at every {FINER}; the scores after the whole budget, which all runs get"
+        ]
+    elif chosen.what == "far":
+        notes[1:] = [f"trained as for race.csv; score_n: on n tokens, {FAR_ROWS} rows of its own"]
+    sweep.run_line(parser, arguments, partial(run, what=chosen.what), settings, notes, together="seed")
 
 
 if __name__ == "__main__":
