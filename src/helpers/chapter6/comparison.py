@@ -1,36 +1,73 @@
 """The race's table and its statistics: entries compared seed by seed, and verdicts by the protocol's rules."""
 
+import math
 from collections.abc import Mapping, Sequence
+from functools import cache
 
+import numpy as np
 import pandas as pd
 
 from helpers import data, require, significance
-from helpers.chapter6.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, REMEDIES
-from helpers.chapter6.protocol import CELL, EQUAL, KEPT, LENGTHS, LEVEL, LONGER, MARGIN, SHARP, TASKS
+from helpers.chapter6.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, OUTSIDE, REMEDIES
+from helpers.chapter6.protocol import (
+    ASKED,
+    CELL,
+    EQUAL,
+    KEPT,
+    LENGTHS,
+    LEVEL,
+    LONGER,
+    LOOKED,
+    MARGIN,
+    NO_ROOM,
+    SHARP,
+    TASKS,
+)
 
 
 def table() -> pd.DataFrame:
-    """The runs of `data/race.csv`, with the mean score at the longer lengths."""
+    """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer lengths."""
     return with_longer(data.table("race"))
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
-    """With a column `longer`: the mean score at all lengths beyond the trained one."""
-    return rows.assign(longer=rows[LONGER].mean(axis=1))
+    """With columns `longer` and `odds`: the mean score, and the mean log odds of a right answer, beyond the trained length.
+
+    Log odds of k right of n: log((k + 1/2) / (n - k + 1/2)), finite where all are right.
+    """
+    asked = rows.task.map(ASKED)
+    odds = [
+        np.log((rows[column] * asked + 0.5) / ((1 - rows[column]) * asked + 0.5)) for column in LONGER if column in rows
+    ]
+    return rows.assign(longer=rows[LONGER].mean(axis=1), odds=sum(odds) / len(odds))
 
 
-def verdict(gap: Sequence[float], p: float) -> str:
-    """What is said of paired gaps with a corrected p value, by the decisions above.
+def ceiling(task: str) -> float:
+    """Log odds of an entry that makes no mistake.
 
-    >>> verdict([0.2, 0.21, 0.19], 0.01), verdict([0.01, 0.0, 0.01], 0.5), verdict([0.3, -0.2, 0.1], 0.9)
-    ('better', 'equal within 0.05', 'not told apart')
+    >>> round(ceiling("retrieval"), 2)
+    6.24
+    """
+    return math.log(2 * ASKED[task] + 1)
+
+
+def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
+    """What is said of paired gaps with a corrected p value, by the protocol's decisions.
+
+    Args:
+        room: how far the reference is from an entry that makes no mistake.
+
+    >>> verdict([2.0, 2.1, 1.9], 0.01), verdict([0.1, 0.0, 0.1], 0.5), verdict([3.0, -2.0, 1.0], 0.9)
+    ('better', 'equal within 1.25', 'not told apart')
+    >>> verdict([0.1, 0.0, 0.1], 0.5, room=0.1)
+    'no room'
     """
     mean, low, high = significance.interval(gap, 1 - 2 * LEVEL)
     if -MARGIN < low and high < MARGIN:
-        return EQUAL
+        return EQUAL if room >= MARGIN else NO_ROOM
     if p < LEVEL:
         return "better" if mean > 0 else "worse"
-    return "not told apart"
+    return "not told apart" if room >= MARGIN else NO_ROOM
 
 
 def able(rows: pd.DataFrame) -> pd.Series:
@@ -40,7 +77,7 @@ def able(rows: pd.DataFrame) -> pd.Series:
 
 
 def compare(
-    rows: pd.DataFrame, column: str = "longer", against: str | Mapping[str, str] | None = BASELINE
+    rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
 ) -> pd.DataFrame:
     """Every entry against one, task by task, paired over the seeds that learned with both; Holm's correction in a task.
 
@@ -51,7 +88,8 @@ def compare(
 
     Returns:
         a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 % interval) of those that
-        learned; gap and its own 90 % interval, which the rule for "equal" asks; p (corrected); verdict, one of `VERDICTS`, or "baseline" or "control".
+        learned, in the share right; gap of the column and its own 90 % interval, which the rule for "equal" asks; p
+        (corrected); verdict, one of `VERDICTS`, or "baseline", "control" or "outside".
 
     Raises:
         ValueError: `against` or `column` is not in the table.
@@ -69,14 +107,17 @@ def compare(
         names = list(here.entry.unique())
         count = here.groupby("entry").learned.agg(["sum", "size"])
         wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
-        gaps, part = {}, []
+        share = here[here.learned == 1].pivot(
+            index="seed", columns="entry", values="longer" if column == "odds" else column
+        )
+        gaps, rooms, part = {}, {}, []
         for name in names:
             other = against[name]
             row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
-            row |= _interval("mean low high", wide[name].dropna()) if cells[name] else {}
+            row |= _interval("mean low high", share[name].dropna()) if cells[name] else {}
             both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
-            if name in CONTROLS:
-                row["verdict"] = "control"
+            if name in CONTROLS or name in OUTSIDE:
+                row["verdict"] = "control" if name in CONTROLS else "outside"
             elif not cells[name]:
                 row["verdict"] = "not learned"
             elif name == other:
@@ -85,12 +126,13 @@ def compare(
                 row["verdict"] = "reference not learned"
             else:
                 gaps[name] = (both[name] - both[other]).tolist()
+                rooms[name] = ceiling(task) - both[other].mean() if column == "odds" else math.inf
                 row |= _interval("gap gap_low gap_high", gaps[name], 1 - 2 * LEVEL)
                 row["p"] = significance.paired(both[name], both[other])
             part.append(row)
         judged = [row for row in part if row["entry"] in gaps]
         for row, p in zip(judged, significance.holm([row["p"] for row in judged]), strict=True):
-            row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p)}
+            row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p, rooms[row["entry"]])}
         found += part
     columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
     return pd.DataFrame(found).reindex(columns=columns)
@@ -101,22 +143,60 @@ def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> 
 
 
 def successes(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each remedy and task: does it keep the task, and does it do so by attention that keeps to the answer?
-
-    A task is kept by a cell that has learned, is right in `KEPT` at the longest length, and is better beyond the trained
-    length than the entry without this remedy (or that one has not learned). It is a success if the best head gives the
-    answer more than `SHARP` of the attention there, which is known for the tasks of `LOOKED` alone.
+    """For each remedy and task the two questions: is it right there, and is it better than what it is made of?
 
     Returns:
-        a row for each entry and task: verdict (against the own reference), right, best, kept, success.
+        a row for each entry and task that was run: verdict against RoPE (rope) and against the decoder without the one
+        ingredient (verdict); share right at the longest length with its 95 % interval (right, low, high), and the best
+        head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the answer, which is known
+        for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than the
+        decoder without the ingredient, or keeps the task to a longer length.
     """
     found = compare(rows, against=None)
     found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
-    means = rows[rows.learned == 1].groupby(["entry", "task"])[[f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]].mean()
-    result = found[["verdict"]].join(means.set_axis(["right", "best"], axis=1))
-    result["kept"] = result.verdict.isin(["better", "reference not learned"]) & (result.right >= KEPT)
+    rope = compare(rows).set_index(["entry", "task"]).verdict.rename("rope")
+    learned = rows[rows.learned == 1].groupby(["entry", "task"])
+    right = learned[f"score_{LENGTHS[-1]}"].apply(lambda part: pd.Series(_interval("right low high", part))).unstack()
+    best = learned[f"best_{LENGTHS[-1]}"].mean().rename("best")
+    result = found[["verdict", "learned", "seeds"]].join(rope).join(right).join(best)
+    result["kept"] = (result.verdict != "not learned") & (result.right >= KEPT)
     result["success"] = result.kept & (result.best > SHARP)
+    result["to"] = [reach(rows, name, task) for name, task in result.index]
+    theirs = {key: ENTRIES[key[0]].reference for key in result.index}
+    result["longer"] = [result.to[key] > result.to.get((theirs[key], key[1]), math.inf) for key in result.index]
+    gains = result.verdict.isin(["better", "reference not learned"]) | (result.kept & result.longer)
+    result["opens"] = result.success & gains
     return result.reset_index()
+
+
+@cache
+def _further() -> pd.DataFrame:
+    return data.table("race_far")
+
+
+def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
+    """The longest tested length, in tokens beyond 128, up to which the mean of the runs that learned is right in `KEPT`.
+
+    Beyond the longest of `LENGTHS` it is known where `data/race_far.csv` has the entry. 0: not even the trained length.
+    """
+    here = rows[(rows.task == task) & (rows.entry == entry) & (rows.learned == 1)]
+    means = [(n, here[f"score_{n}"].mean()) for n in LENGTHS]
+    more = _further()[lambda t: (t.task == task) & (t.entry == entry) & (t.learned == 1)]
+    means += [(n, more[f"score_{n}"].mean()) for n in FAR] if len(more) else []
+    reached = 0
+    for n, mean in means:
+        if not mean >= KEPT:
+            break
+        reached = n
+    return reached
+
+
+def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
+    """The remedies that succeed at all of some tasks, the one with fewest mistakes first."""
+    won = successes(rows)
+    won = won[won.task.isin(tasks)].groupby("entry").agg({"success": ["sum"], "right": ["mean"]})
+    won.columns = ["tasks", "right"]
+    return list(won[won.tasks == len(tasks)].sort_values("right", ascending=False).index)
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:

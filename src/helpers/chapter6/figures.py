@@ -8,7 +8,20 @@ from matplotlib.patches import Rectangle
 
 from helpers import data, style
 from helpers.chapter6 import ablations, comparison, measures
-from helpers.chapter6.entries import BASELINE, CONTROLS, HYPOTHESES, MIXED, REMEDIES
+from helpers.chapter6.entries import (
+    BASELINE,
+    CONTROLS,
+    ENTRIES,
+    HYPOTHESES,
+    MIXED,
+    MIXED_SCALED,
+    NAMED,
+    RANDOM,
+    REMEDIES,
+    SCALED,
+    STICK,
+    UNWINDOWED,
+)  # fmt: skip
 from helpers.chapter6.protocol import (
     BITS,
     BUDGET,
@@ -16,12 +29,14 @@ from helpers.chapter6.protocol import (
     CHANCE,
     CHECKED,
     EQUAL,
+    FAR,
     KEPT,
     LEARNED,
     LENGTHS,
     LEVEL,
     LOOKED,
     MARGIN,
+    NO_ROOM,
     SHARP,
     TASKS,
     TRAINED,
@@ -211,14 +226,19 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
 
 # The race ----------------------------------------------------------------------------------------------
 
-VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY}
 PALE = "#c4c4c4"
-NAMES = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
+VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY, NO_ROOM: PALE}
+NAMES = {
+    "retrieval": "retrieval",
+    "last": "last copy",
+    "recall": "recall",
+    "first": "first copy",
+    "counting": "counting",
+}
 LONG = LENGTHS[-1]
 LARGE = (11.5, 4.65)  # inches, of a picture that fills a slide
 FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
-    BASELINE, "ALiBi", "NoPE", "sliding window", MIXED, "selective attention", "scalable softmax",
-    "differential", "NoPE, stick-breaking",
+    BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
 ]  # fmt: skip
 
 
@@ -287,7 +307,7 @@ def race_table(
                 colour = PURPLE if name in mine else VERDICT_COLOURS[row.verdict]
                 ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
                 ax.plot(row.gap, y, "o", color=colour, ms=10 if few else 7)
-        ax.set_xlabel("gap to RoPE", size=16 if few else 12)
+        ax.set_xlabel("log odds, to RoPE", size=16 if few else 12)
     if not few:
         _bars(panels[-2], every[every.task == tasks[0]].groupby("entry").steps.median(), names)
         panels[-2].set_xlabel(f"at {NAMES[tasks[0]]}, median", size=12)
@@ -479,62 +499,128 @@ def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
 
 
 def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
-    """What opens which bottleneck, at what price: share right at the longest length, successes marked, steps and time.
+    """What keeps which task, at what price: share right at the longest length, successes and openings marked, steps, time.
 
     Args:
         few: the entries of `FEW` alone, large, and without the price.
     """
-    successes, able = comparison.successes(rows), comparison.able(rows)
-    won = successes.set_index(["entry", "task"])
+    able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
-    order = sorted(
-        FEW if few else REMEDIES,
-        key=lambda name: -sum(means.get((name, t), 0) * able[t, name] for t in tasks),
-    )
-    price = rows[rows.task.isin(LOOKED)].groupby(["entry", "task"]).steps.median().unstack()
-    figure = Figure(figsize=LARGE if few else (11.5, 0.33 * len(order) + 1.6))
-    size, ax = 17 if few else 13, figure.subplots()
+    shown = [task for task in LOOKED if task in tasks]
+    here = [name for name in (FEW if few else REMEDIES) if name in set(rows.entry)]
+    order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
+    price = rows[rows.task.isin(shown)].groupby(["entry", "task"]).steps.median()
+    figure = Figure(figsize=LARGE if few else (12.5, 0.33 * len(order) + 1.6))
+    size, ax = 16 if few else 13, figure.subplots()
     for y, name in enumerate(order):
         for x, task in enumerate(tasks):
-            learned = able[task, name]
+            learned, run = able.get((task, name), False), (name, task) in won.index
             value = means.get((name, task), 0.0)
             shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
             ax.add_patch(
                 Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white")
             )
-            cell = won.loc[name, task]
-            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
-            words = f"{value:.2f}{mark}" if learned else "not learned"
+            mark = ""
+            if run:
+                cell = won.loc[name, task]
+                mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
+                mark += "+" if cell.opens else ""
+            words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
             ax.text(x, y, words, ha="center", va="center", size=size if learned else size - 3, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
         if not few:
-            for x, value in enumerate((*price.loc[name, list(LOOKED)], rows[rows.entry == name].step_ms.median())):
-                words = f"{value:.0f}" if x < 2 else f"{value:.1f}"
+            steps = [f"{price[name, task]:.0f}" if (name, task) in price else "–" for task in shown]
+            for x, words in enumerate([*steps, f"{rows[rows.entry == name].step_ms.median():.1f}"]):
                 ax.text(len(tasks) + x, y, words, ha="center", va="center", size=12)
     heads = [NAMES[task] for task in tasks]
-    heads += [] if few else ["steps,\nretrieval", "steps,\nlast copy", "ms\na step"]
+    heads += [] if few else [f"steps,\n{NAMES[task]}" for task in shown] + ["ms\na step"]
     ax.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(order) - 0.5, -0.5))
     ax.set_xticks(range(len(heads)), heads, size=size if few else 12)
-    ax.set_yticks(range(len(order)), order, size=size)
+    ax.set_yticks(range(len(order)), order, size=size - 2 if few else size)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    one = {task: [name for name in REMEDIES if won.success[name, task]] for task in LOOKED}
-    names = [name for name in one["retrieval"] if name in one["last"]]
-    title = f"At {LONG} tokens {names[0] if len(names) == 1 else len(names) or 'none'} opens both"
-    figure.suptitle(f"{title}, retrieval and last copy", size=18 if few else 16, weight="bold", x=0.01, ha="left")
+    every = comparison.all_kept(rows, shown)
+    title = f"{_number_of(every, 'design')} stayed right at {_listed([NAMES[task] for task in shown])}"
+    figure.suptitle(title, size=18 if few else 16, weight="bold", x=0.01, ha="left")
+    one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
-    return figure, f"Success at {LONG} tokens (✓): " + ", ".join(
+    return figure, f"Right by attention on the answer at {LONG} tokens (✓; + also better than without the ingredient): " + ", ".join(
         f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
-    ) + "." + kept + _also(successes, names) + " The darker, the more is right."
+    ) + "." + kept + " The darker, the more is right; – was not run."  # fmt: skip
+
+
+def _number_of(names: list[str], what: str) -> str:
+    """How many there are in words, as a sentence begins."""
+    words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
+    count = words[len(names)] if len(names) < len(words) else str(len(names))
+    return f"{count} {what}{'s' * (len(names) != 1)}"
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
     """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
     if won.right[BASELINE, task] >= KEPT:
         return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
-    return "; ".join(name for name in REMEDIES if won.kept[name, task]) or "none"
+    names = [name for name in REMEDIES if (name, task) in won.index]
+    return "; ".join(name for name in names if won.kept[name, task]) or "none"
+
+
+def prices(rows: pd.DataFrame) -> pd.DataFrame:
+    """The designs that stay right at all tasks that are looked at, and what they are made of: price, reach and failure.
+
+    Returns:
+        by entry: steps to the criterion at retrieval (looked at every 10 steps), right at the longest length after the
+        fixed budget of `data/race_fixed.csv`, the longest length kept at retrieval, and counting right at the longest length.
+    """
+    fixed = data.table("race_fixed").groupby("entry")
+    table = pd.DataFrame({
+        "steps, retrieval": fixed.steps.median(),
+        f"right at {LONG} at the criterion": rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean(),
+        f"after {BUDGET['steps']:,} steps": fixed[f"score_{LONG}"].mean(),
+        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in NAMED},
+        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in NAMED},
+        f"counting right at {LONG}": rows[(rows.task == "counting")].groupby("entry")[f"score_{LONG}"].mean(),
+    })  # fmt: skip
+    return table.reindex([name for name in NAMED if name in table.index and name in fixed.groups]).rename_axis("entry")
+
+
+def further(task: str) -> tuple[Axes, str]:
+    """Share right up to 2,048 tokens, of what is right at 128: `data/race_far.csv`."""
+    table = data.table("race_far").query("task == @task and learned == 1")
+    lengths = (LONG, *FAR)
+    means = table.groupby("entry", sort=False)[[f"score_{n}" for n in lengths]].mean()
+    order = means.iloc[:, -1].sort_values(ascending=False)
+    ax = style.axes("", "tokens (trained on up to 16 pairs or digits)", "share right", log="x", height=4.0)
+    colours = dict(zip(order.index, (GREEN, BLUE, PURPLE, RED, BLACK), strict=False))
+    for name, row in means.iterrows():
+        ax.plot(lengths, row, "o-", color=colours[name], label=name)
+    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
+    ax.set_ylim(0, 1.05)
+    style.ticks(ax, lengths)
+    style.label(ax)
+    kept = [name for name in order.index if order[name] >= KEPT]
+    ax.set_title(f"{NAMES[task]}: {len(kept)} of {len(order)} are right in {KEPT} at {FAR[-1]:,} tokens")
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
+    return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
+
+
+def seen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
+
+    Returns:
+        by entry: right at 128 and the best head's share there, trained to 16 and to 128.
+    """
+    table = data.table("race_seen")
+    names = [name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)]
+    found = {}
+    for name in names:
+        short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        long = table[(table.entry == f"{name}, trained to {LONG}")]
+        columns = [f"score_{LONG}", f"best_{LONG}"]
+        found[name] = [*short[columns].mean(), *long[columns].mean(), f"{long.learned.sum()} of {len(long)}"]
+    heads = ["right, trained to 16", "best head", f"right, trained to {LONG}", "best head ", "learned"]
+    return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
 
 
 # What the lab says -------------------------------------------------------------------------------------
@@ -559,10 +645,13 @@ def decisions() -> str:
     """The rules that the verdicts follow, as a table in Markdown."""
     lines = [
         ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
-        (EQUAL, f"the 90 % interval of the paired gap lies within ±{MARGIN}"),
+        ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
+        ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
+        (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds"),
         ("better, worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
+        (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
         ("not told apart", "all else"),
-        ("success", f"learned, better than the decoder without the remedy, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most"),
+        ("opens", "a success, and better than the decoder without the ingredient, or right to a longer length"),
     ]  # fmt: skip
     return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
 
@@ -582,8 +671,8 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
 def legend(rows: pd.DataFrame) -> str:
     """What the marks of the table mean."""
     return (
-        f"Mean paired gap at {', '.join(str(n) for n in LENGTHS[1:])}, with its 90 % interval over the seeds that "
-        f"learned. Green better, orange worse, blue equal within ±{MARGIN} (the grey band), grey not told apart. "
+        f"Mean paired gap in log odds at {', '.join(str(n) for n in LENGTHS[1:])}, with its 90 % interval over the seeds that "
+        "learned. Green better, orange worse, blue equal within a factor of 1.25 (the grey band), grey not told apart. "
         "Purple: trained on this page."
     )
 
@@ -599,10 +688,11 @@ def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
         "learned": [f"{a} of {b}" for a, b in count.values],
         f"right at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 0]],
         f"best head at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 1]],
-        "against the decoder without it": [
-            "is the baseline" if verdicts.verdict[name, task] == "baseline" else verdicts.verdict[name, task] for name in names
-        ],
+        "against RoPE": [verdicts.rope[name, task] for name in names],
+        "without the ingredient": [ENTRIES[name].reference for name in names],
+        "against it": [verdicts.verdict[name, task] for name in names],
         "success": ["yes" if verdicts.success[name, task] else "no" for name in names],
+        "opens": ["yes" if verdicts.opens[name, task] else "no" for name in names],
     }, index=pd.Index(names, name="entry"))  # fmt: skip
     return table
 
@@ -626,38 +716,48 @@ def more_steps() -> pd.DataFrame:
 
 
 def hypotheses(rows: pd.DataFrame) -> str:
-    """The lesson's five hypotheses by one rule, a success of one entry at each task, as a table in Markdown."""
-    judged = judge(rows)
-    head = "| hypothesis | " + " | ".join(NAMES[task] for task in LOOKED) + " |\n|---|" + "---|" * len(LOOKED) + "\n"
+    """The lesson's hypotheses by one rule, one entry that opens a task, as a table in Markdown."""
+    judged, tasks = judge(rows), [task for task in LOOKED if task in set(rows.task)]
+    head = "| hypothesis | " + " | ".join(NAMES[task] for task in tasks) + " |\n|---|" + "---|" * len(tasks) + "\n"
     return head + "\n".join(
-        f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in LOOKED) + " |"
+        f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in tasks) + " |"
         for key in HYPOTHESES
     )
 
 
 def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """For each hypothesis and task: "holds" with the entries that succeed, "does not hold here", or "not decided" if none has learned."""
+    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
     won = comparison.successes(rows).set_index(["task", "entry"])
-    return {key: {task: _held(won.loc[task].loc[names]) for task in LOOKED} for key, (_, names) in HYPOTHESES.items()}
+    tasks = [task for task in LOOKED if task in set(rows.task)]
+    return {key: {task: _held(won, task, names) for task in tasks} for key, (_, names) in HYPOTHESES.items()}
 
 
-def _held(won: pd.DataFrame) -> str:
-    if won.success.any():
-        return f"holds: {'; '.join(won.index[won.success])}"
-    return "not decided: none has learned" if (won.verdict == "not learned").all() else "does not hold here"
+def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
+    here = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel("task")
+    if not len(here):
+        return "not run"
+    if here.opens.any():
+        return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
+    if here.success.any():
+        return f"right, and so is what it is made of: {'; '.join(map(_named, here.index[here.success]))}"
+    return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
+
+
+def _named(name: str) -> str:
+    """An entry, and what else it changes."""
+    two = ENTRIES[name].two
+    return f"{name} (also {two})" if two else name
 
 
 def outcome(rows: pd.DataFrame) -> str:
-    """What the race measured: whether the noises of two maps agree, what the subtraction takes, which hypotheses hold."""
-    maps, judged = comparison.noises(rows), judge(rows)
+    """What the race measured of differential attention: whether the noises agree, and what the subtraction takes."""
+    maps = comparison.noises(rows)
     left, answer, gain = (_span(maps[name]) for name in ("left", "answer", "gain"))
     low, high = (f"{value:.0%}" for value in (maps.agree.min(), maps.agree.max()))
-    held = {key: [NAMES[t] for t in LOOKED if judged[key][t].startswith("holds")] for key in judged}
-    listed = "; ".join(f"{key} {' and '.join(tasks) or 'nowhere'}" for key, tasks in held.items())
     return (
         f"Measured in the lab's decoders at retrieval, {LONG} tokens: in **{low} to {high}** of the heads and questions the "
         f"noises agree enough. Still the subtraction multiplies signal over noise by **{gain}**: the noise by {left}, the "
-        f"answer by {answer}. The second map looks at the answer, too. The hypotheses hold at: {listed}. {window(rows)}"
+        f"answer by {answer}. The second map looks at the answer, too."
     )
 
 
@@ -666,58 +766,46 @@ def _span(values: pd.Series) -> str:
 
 
 def window(rows: pd.DataFrame) -> str:
-    """Does the entry that has both a window and no positions do better at retrieval than no positions alone?"""
-    row = comparison.beside(rows, MIXED, "NoPE", "retrieval")
-    if row.verdict not in VERDICTS:
-        return ""
-    return f"At retrieval {_plain(MIXED)} is {row.verdict} against NoPE alone, which has no window (gap {_signed(row.gap)})."
+    """What the window does in the entry that also drops positions: against the same layers without it, and against NoPE."""
+    without = comparison.beside(rows, MIXED, UNWINDOWED, "retrieval")
+    plain = comparison.beside(rows, MIXED, "NoPE", "retrieval")
+    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
+    cells = rows[(rows.task == "retrieval") & (rows.entry == UNWINDOWED)].learned
+    return (
+        f"At retrieval {_plain(MIXED)} is right in {right[MIXED]:.2f} at {LONG}. The same layers without the window "
+        f"({_plain(UNWINDOWED)}): {right.get(UNWINDOWED, float('nan')):.2f}, learned by {cells.sum()} of {len(cells)}; the window is "
+        f"{without.verdict} against them. Against NoPE in both layers ({right['NoPE']:.2f}) it is {plain.verdict}. So the window "
+        "takes RoPE out of the way of the layer that searches; it finds no far needle itself."
+    )
 
 
 def _plain(name: str) -> str:
     """The name of an entry for a list: without a comma."""
-    return name.replace("RoPE, global", "RoPE / global").replace(", ", " + ")
+    return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
 
 
 def answer(rows: pd.DataFrame) -> str:
-    """The answer to the lab's question and to the course's."""
-    won = comparison.successes(rows)
-    cells = won.set_index(["entry", "task"])
-    each = {task: list(won[(won.task == task) & won.success].entry) for task in LOOKED}
-    both = [name for name in each["retrieval"] if name in each["last"]]
-    alone = {task: "; ".join(_plain(n) for n in names if n not in both) or "none" for task, names in each.items()}
-    sharp = "; ".join(f"{cells.best[name, 'retrieval']:.2f} and {cells.best[name, 'last']:.2f}" for name in both)
-    more = [f"{NAMES[task]}: **{_kept(cells, task)}**" for task in _tasks(rows) if task not in LOOKED]
+    """The answer to the lab's question and to the course's: what stays right, how far, at what price, where it fails."""
+    tasks = [task for task in LOOKED if task in set(rows.task)]
+    every = comparison.all_kept(rows, tasks)
+    won = comparison.successes(rows).set_index(["entry", "task"])
+    table, words = prices(rows), []
+    for name in every:
+        reached = ", ".join(f"{NAMES[task]} to {won.to[name, task]:,}" for task in tasks)
+        steps = f"; {table.loc[name, 'steps, retrieval']:.0f} steps at retrieval, NoPE {table.loc['NoPE', 'steps, retrieval']:.0f}"
+        count = won.right.get((name, "counting"), float("nan"))
+        fails = f"; counting {count:.2f} at {LONG}" if count == count else "; counting not learned"
+        words.append(f"**{_plain(name)}** ({reached}{steps if name in table.index else ''}{fails})")
+    only = {
+        task: [_plain(n) for n in REMEDIES if (n, task) in won.index and won.success[n, task] and n not in every]
+        for task in tasks
+    }
     return (
-        f"{' and '.join(NAMES[task] for task in LOOKED).capitalize()} at {LONG} tokens, {LONG // TRAINED} times the trained "
-        f"length: **{'; '.join(map(_plain, both)) or 'none'}**" + (f" (best head {sharp})." if both else ".")
-        + "".join(f" {NAMES[task].capitalize()} alone: **{names}**." for task, names in alone.items())
-        + f" Asked for: right in {KEPT}, better than the decoder without the remedy, and more than half of the attention on "
-        "the answer in the head of each question that looks at it most." + _added(won)
-        + (f" Attention not looked at, {', '.join(more)}." if more else "")
+        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} tokens by attention on the answer, at {_listed([NAMES[t] for t in tasks])}: "
+        + ("; ".join(words) or "**none**") + ". "
+        + " ".join(f"{NAMES[task].capitalize()} without the others: {'; '.join(names) or 'none'}." for task, names in only.items())
+        + f" Counting at {LONG}: **{_kept(won, 'counting')}**."
     )  # fmt: skip
-
-
-def _added(won: pd.DataFrame) -> str:
-    """Whether what is added to NoPE is better than NoPE, where NoPE alone is a success."""
-    here = won[won.task == "retrieval"].set_index("entry")
-    added = here[here.index.str.startswith("NoPE, ") & (here.verdict != "not learned")]
-    if not here.success.get("NoPE", False) or not len(added) or added.success.any():
-        return ""
-    best = added.right.idxmax()
-    return (
-        f" At retrieval NoPE alone is right in {here.right['NoPE']:.2f}, and nothing added to it is better by the test "
-        f"({_plain(best)} {added.right[best]:.2f})."
-    )
-
-
-def _also(won: pd.DataFrame, both: list[str]) -> str:
-    """Who is as right and as sharp at both tasks, but where the decoder without the remedy is, too."""
-    won = won[won.task.isin(LOOKED)]
-    fine = ((won.right >= KEPT) & (won.best > SHARP) & (won.verdict != "not learned")).groupby(won.entry).all()
-    names = [name for name in REMEDIES if fine.get(name, False) and name not in both]
-    if not names:
-        return ""
-    return f" As right and as sharp at both, though not at each better than the decoder without it: {'; '.join(names)}."
 
 
 # Table 6, measured -------------------------------------------------------------------------------------
@@ -743,7 +831,7 @@ def ablated() -> tuple[Figure, str]:
         said.append(f"{name} against {ablations.AGAINST[name]} {_signed(row.gap)}, {row.verdict}")
     ax.text(1.02 * edge, -0.75, "reference; reported loss", va="bottom", size=15, color=GREY)
     ax.set_xlim(-edge, edge)
-    ax.set_xlabel("gap in the share right at 32 to 128", size=16)
+    ax.set_xlabel("gap in log odds at 32 to 128", size=16)
     bare = found.loc["DIFF, no head norm"]
     title = f"Differential attention without its norm: {bare.verdict}, {_signed(bare.gap)}"
     figure.suptitle(title, size=17, weight="bold", x=0.01, ha="left")
