@@ -680,7 +680,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     alone, corrected = 0, 0
     for task in found.index.unique("task"):
         names = list(found.loc[task].index[found.loc[task].gap.notna()])
-        wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="longer")
+        wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
         wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
         scores = torch.tensor(wide[names].to_numpy().T)
         baseline = torch.tensor(wide[BASELINE].to_numpy())
@@ -711,7 +711,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     if not isinstance(prediction, str) or prediction not in (BETTER, SAME, WORSE):
         raise Wrong(f"prediction must be one of '{BETTER}', '{SAME}', '{WORSE}', not {shown(prediction)}.")
     table = comparison.table()
-    baseline = table[(table.task == "retrieval") & (table.entry == BASELINE)].set_index("seed").longer
+    baseline = table[(table.task == "retrieval") & (table.entry == BASELINE)].set_index("seed")
     count = checks.number("seeds", seeds)
     if count not in range(1, len(baseline) + 1):
         raise Wrong(f"seeds must be a whole number from 1 to {len(baseline)}, as many as the race has, not {count:g}.")
@@ -732,7 +732,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
             lambda: drawn(*figures.race_table(table, entered)),
         )
     theirs = baseline.loc[ours.seed.tolist()]
-    gap, p = float(ours.longer.mean() - theirs.mean()), significance.paired(ours.longer, theirs)
+    gap, p = float(ours.odds.mean() - theirs.odds.mean()), significance.paired(ours.odds, theirs.odds)
     found = SAME if p >= LEVEL else BETTER if gap > 0 else WORSE
     how = (
         "one seed cannot tell more"
@@ -742,7 +742,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     held = "as you predicted" if found == prediction else f"you predicted “{prediction}”, and that is a result, too"
     sentence = (
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
-        f"{theirs.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
+        f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
     return Right(sentence, lambda: drawn(*figures.race_table(table, entered)))
 

@@ -13,6 +13,7 @@ from helpers.chapter6.protocol import (
     ASKED,
     CELL,
     EQUAL,
+    FAR,
     KEPT,
     LENGTHS,
     LEVEL,

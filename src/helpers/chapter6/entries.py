@@ -29,7 +29,6 @@ class Entry:
         separators: a token is put in after every `EVERY` tokens.
         reference: the decoder without the one ingredient that the entry is about.
         two: what else differs from the reference, if the entry changes two things.
-        dropped: RoPE is taken off when the task is learned, and training goes on until it is learned again.
         model: the whole model in place of the decoder, made with the number of tokens: runs outside the ranking.
         seen: the length that it is trained to and has its criterion at.
         control: a control and no remedy; `fails` names the tasks that it must fail.
@@ -42,7 +41,6 @@ class Entry:
     separators: bool = False
     reference: str = "RoPE"
     two: str = ""
-    dropped: bool = False
     model: Callable[[int], nn.Module] | None = None
     seen: int = TRAINED
     fails: tuple[str, ...] = ()
@@ -94,47 +92,6 @@ class RandomPositions(Block):
         return torch.cat([rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]])
 
 
-class Polar(Block):
-    """PoPE: softplus(q) and softplus(k) are lengths, positions alone turn, and each entry's angle has a learned start.
-
-    Gopalakrishnan et al. (2025): what is looked for and where are two factors. Twice RoPE's frequencies for a width.
-    """
-
-    def __init__(self, width: int, heads: int, encoding: str, *rest, **more):
-        super().__init__(width, heads, "NoPE", *rest, **more)
-        own = width // heads
-        self.register_buffer("speeds", 1e4 ** (-torch.arange(own) / own))
-        self.start = nn.Parameter(torch.zeros(heads, 1, own))
-
-    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        q, k, _ = self.project(x)
-        angles = torch.arange(x.shape[1])[:, None] * self.speeds
-        q, k = nn.functional.softplus(q), nn.functional.softplus(k)
-        q = torch.cat([q * angles.cos(), q * angles.sin()], -1)
-        turned = angles + self.start.clamp(-2 * math.pi, 0)
-        k = torch.cat([k * turned.cos(), k * turned.sin()], -1)
-        return q @ k.mT / math.sqrt(self.qkv.in_features // self.heads) + self.bias(x.shape[1], q)
-
-    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        return self.logits(x).softmax(-1) @ self.project(x)[2]
-
-
-class Linear(Block):
-    """phi(q) phi(k) over its sum, phi = elu + 1: Katharopoulos et al. (2020); its state has w (w + 1) numbers a head."""
-
-    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        q, k, _ = self.project(x)
-        q, k = nn.functional.elu(q) + 1, nn.functional.elu(k) + 1
-        return q @ k.mT + self.bias(x.shape[1], q)
-
-    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        scores = self.logits(x).clamp(min=0)
-        return scores / scores.sum(-1, keepdim=True).clamp(min=1e-6)
-
-    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        return self.attention(x) @ self.project(x)[2]
-
-
 class Delta(Block):
     """`attention.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
 
@@ -165,20 +122,15 @@ def mixed(*parts, layer: int, **more) -> Block:
 
 
 class Recurrent(nn.Module):
-    """Two layers of GRU or LSTM between embedding and head."""
+    """Two layers of GRU between embedding and head."""
 
-    def __init__(self, vocabulary: int, kind: type[nn.RNNBase], width: int):
+    def __init__(self, vocabulary: int, width: int = 44):
         super().__init__()
-        self.embedding, self.net = nn.Embedding(vocabulary, width), kind(width, width, 2, batch_first=True)
+        self.embedding, self.net = nn.Embedding(vocabulary, width), nn.GRU(width, width, 2, batch_first=True)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
         return self.head(self.net(self.embedding(ids))[0])
-
-
-def summed(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
-    """`attention.sigmoid_weights` with the bias of the trained length at all lengths, so that sums can grow."""
-    return attention.sigmoid_weights(logits, -math.log(TRAINED))
 
 
 class ScalableSoftmax(nn.Module):
@@ -282,9 +234,7 @@ ENTRIES = {
     "larger base": Entry({"base": 5e5}),
     "ALiBi": Entry({"encoding": "ALiBi"}),
     RANDOM: Entry(block=RandomPositions),
-    "PoPE": Entry(block=Polar),
     "NoPE": Entry(PLAIN),
-    "RoPE taken off": Entry(dropped=True),
     "sliding window": Entry(block=local),
     UNWINDOWED: Entry(block=partial(layered, window=None)),
     MIXED: Entry(block=layered, reference=UNWINDOWED),
@@ -305,15 +255,10 @@ ENTRIES = {
     "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
     "NoPE, squared ReLU": Entry(PLAIN, weigh=attention.squared_relu, reference="NoPE"),
-    "NoPE, sigmoid": Entry(PLAIN, weigh=summed, reference="NoPE"),
-    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=attention.squared_relu, reference="NoPE", two="no LayerNorm"),
-    "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=summed, reference="NoPE", two="no LayerNorm"),
-    "linear attention": Entry(PLAIN, Linear, reference="NoPE"),
     DELTA: Entry(PLAIN, Delta, reference="NoPE"),
     DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"),
     "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "recall", "counting")),
-    "GRU": Entry(model=lambda tokens: Recurrent(tokens, nn.GRU, 44)),
-    "LSTM": Entry(model=lambda tokens: Recurrent(tokens, nn.LSTM, 38)),
+    "GRU": Entry(model=Recurrent),
 }  # fmt: skip
 OUTSIDE = [name for name, entry in ENTRIES.items() if entry.model]  # no decoders: beside the ranking
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
@@ -323,17 +268,15 @@ SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
 }
-POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, "PoPE"]
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM]
 PHYSICAL = {
     "windows": ["sliding window", MIXED],
     "inserted tokens": ["separators"],
     "sparsity": ["top 8 keys", "selective attention"],
 }
 MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
-SUMS = [name for name in REMEDIES if "ReLU" in name or "sigmoid" in name]
-MEMORIES = ["linear attention", DELTA, DELTA_FULL]
+MEMORIES = [DELTA, DELTA_FULL]
 NAMED = [BASELINE, "NoPE", RANDOM, "sliding window", UNWINDOWED, MIXED, STICK, SCALED, MIXED_SCALED, MIXED_STICK]
-RECALLED = [*NAMED, "ALiBi", "selective attention", "differential", *MEMORIES, "control: sees 2 back", *OUTSIDE]
 # What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
 HYPOTHESES = {
     "H1": ("a position encoding alone is enough", POSITIONS),

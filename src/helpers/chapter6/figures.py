@@ -236,6 +236,7 @@ NAMES = {
     "counting": "counting",
 }
 LONG = LENGTHS[-1]
+BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
 LARGE = (11.5, 4.65)  # inches, of a picture that fills a slide
 FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
     BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
@@ -244,6 +245,22 @@ FEW = [  # for a picture that is read from far away: the baseline, and of each k
 
 def _tasks(rows: pd.DataFrame) -> list[str]:
     return [task for task in TASKS if task in set(rows.task)]
+
+
+def unseen(rows: pd.DataFrame) -> str:
+    """How much of what RoPE loses at the longest length is left when its positions are seen, in two ways."""
+    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
+    seen_all = seen(rows).loc[BASELINE, f"right, trained to {LONG}"]
+    return (
+        f"RoPE is wrong in {1 - right[BASELINE]:.2f} at {LONG} pairs. With random positions it is wrong in {1 - right[RANDOM]:.2f}, "
+        f"trained to {LONG} in {1 - seen_all:.2f}: that much can be dispersion, the rest is for want of positions. Without any "
+        f"positions NoPE is wrong in {1 - right['NoPE']:.2f}, and with scalable softmax in {1 - right[SCALED]:.2f}."
+    )
+
+
+def _run(rows: pd.DataFrame) -> list[str]:
+    """The remedies that the table has."""
+    return [name for name in REMEDIES if name in set(rows.entry)]
 
 
 def _learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
@@ -287,7 +304,7 @@ def race_table(
     every = rows if own is None else pd.concat([rows, own])
     found = comparison.compare(every) if found is None else found
     mine = [] if own is None else list(own.entry.unique())
-    names = [name for name in REMEDIES if not few or (name in FEW and name != BASELINE)] + mine
+    names = [name for name in _run(rows) if not few or (name in FEW and name != BASELINE)] + mine
     tasks = _tasks(rows)
     titles = [NAMES[task] for task in tasks] + ([] if few else ["steps taken", "ms a step"])
     figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5, large=few)
@@ -315,7 +332,7 @@ def race_table(
     judged = found[found.entry.isin(names) & ~found.entry.isin(mine) & (found.verdict != "baseline")]
     counts = judged.verdict.value_counts()
     said = ", ".join(f"{int(counts[kind])} {kind}" for kind in VERDICTS if kind in counts)
-    who = f"{len(names) - len(mine)} of {len(REMEDIES) - 1} remedies" if few else f"Against {BASELINE}"
+    who = f"{len(names) - len(mine)} of {len(_run(rows)) - 1} remedies" if few else f"Against {BASELINE}"
     title = f"{who}: {said.replace(EQUAL, 'equal') if few else said}"
     figure.suptitle(title, size=17 if few else 16, weight="bold", x=0.01, ha="left")
     return figure, f"Against {BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
@@ -469,8 +486,9 @@ def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
 def controls(rows: pd.DataFrame) -> pd.DataFrame:
     """The decoder that sees 2 back: share right at the trained and at longer lengths, with what guessing gives."""
     means = rows[rows.entry.isin(CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
-    means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[_tasks(rows)].rename(index=NAMES).T
-    means.loc["guessing"] = [CHANCE[task] for task in _tasks(rows)]
+    tasks = [task for task in _tasks(rows) if task in means.index]
+    means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[tasks].rename(index=NAMES).T
+    means.loc["guessing"] = [CHANCE[task] for task in tasks]
     return means.rename_axis(index="sees 2 back", columns=None)
 
 
@@ -483,7 +501,7 @@ def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
     }
     figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {BITS} bits at retrieval")
     found = comparison.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
-    sure = [name for name in REMEDIES if found.p[name] < LEVEL and found.gap[name] > 0]
+    sure = [name for name in REMEDIES if name in found.index and found.p[name] < LEVEL and found.gap[name] > 0]
     lost = f"Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}."
     return figure, f"{finding} {lost}"
 
@@ -507,7 +525,7 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
     shown = [task for task in LOOKED if task in tasks]
-    here = [name for name in (FEW if few else REMEDIES) if name in set(rows.entry)]
+    here = [name for name in _run(rows) if not few or name in FEW]
     order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
     price = rows[rows.task.isin(shown)].groupby(["entry", "task"]).steps.median()
     figure = Figure(figsize=LARGE if few else (12.5, 0.33 * len(order) + 1.6))
@@ -540,8 +558,10 @@ def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
-    every = comparison.all_kept(rows, shown)
-    title = f"{_number_of(every, 'design')} stayed right at {_listed([NAMES[task] for task in shown])}"
+    both, every = (comparison.all_kept(rows, names) for names in (BOTH, shown))
+    title = f"{_number_of(both, 'design')} stayed right at {_listed([NAMES[task] for task in BOTH])}"
+    if len(shown) > len(BOTH):
+        title += f", {_number_of(every, '').strip().lower()} at recall, too"
     figure.suptitle(title, size=18 if few else 16, weight="bold", x=0.01, ha="left")
     one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
@@ -555,7 +575,7 @@ def _number_of(names: list[str], what: str) -> str:
     """How many there are in words, as a sentence begins."""
     words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
     count = words[len(names)] if len(names) < len(words) else str(len(names))
-    return f"{count} {what}{'s' * (len(names) != 1)}"
+    return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
 
 
 def _kept(won: pd.DataFrame, task: str) -> str:
@@ -567,22 +587,25 @@ def _kept(won: pd.DataFrame, task: str) -> str:
 
 
 def prices(rows: pd.DataFrame) -> pd.DataFrame:
-    """The designs that stay right at all tasks that are looked at, and what they are made of: price, reach and failure.
+    """The designs that sentences name, and what they are made of: price, reach and failure.
 
     Returns:
-        by entry: steps to the criterion at retrieval (looked at every 10 steps), right at the longest length after the
-        fixed budget of `data/race_fixed.csv`, the longest length kept at retrieval, and counting right at the longest length.
+        by entry: mean steps to the criterion at retrieval; right at the longest length there, and after the fixed budget
+        of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
     """
-    fixed = data.table("race_fixed").groupby("entry")
+    fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
+    here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
+    names = [name for name in NAMED if name in here.groups]
+    count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
     table = pd.DataFrame({
-        "steps, retrieval": fixed.steps.median(),
-        f"right at {LONG} at the criterion": rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean(),
-        f"after {BUDGET['steps']:,} steps": fixed[f"score_{LONG}"].mean(),
-        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in NAMED},
-        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in NAMED},
-        f"counting right at {LONG}": rows[(rows.task == "counting")].groupby("entry")[f"score_{LONG}"].mean(),
+        "steps, retrieval": here.steps.mean(),
+        f"right at {LONG}": here[f"score_{LONG}"].mean(),
+        f"after {BUDGET['steps']:,} steps": fixed,
+        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
+        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
+        f"counting at {LONG}": count,
     })  # fmt: skip
-    return table.reindex([name for name in NAMED if name in table.index and name in fixed.groups]).rename_axis("entry")
+    return table.reindex(names).rename_axis("entry")
 
 
 def further(task: str) -> tuple[Axes, str]:
@@ -634,7 +657,7 @@ def protocol(rows: pd.DataFrame) -> str:
     return (
         f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
         f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
-        f"step with up to {TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, {rows.seed.nunique()} seeds. "
+        f"step with up to {TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, up to {rows.seed.nunique()} seeds. "
         f"**A run stops** at {LEARNED} right at length {TRAINED}, looked at every {CHECKED} steps, or after "
         f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
         f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
@@ -680,6 +703,7 @@ def legend(rows: pd.DataFrame) -> str:
 def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
     """For some remedies at a task: runs that learned, share right and the best head's share at the longest length, verdict."""
     here = rows[(rows.task == task) & rows.entry.isin(names)].groupby("entry")
+    names = [name for name in names if name in here.groups]
     count = here.learned.agg(["sum", "size"]).loc[names]
     learned = rows[(rows.task == task) & (rows.learned == 1)].groupby("entry")
     means = learned[[f"score_{LONG}", f"best_{LONG}"]].mean().reindex(names)
@@ -786,25 +810,28 @@ def _plain(name: str) -> str:
 
 def answer(rows: pd.DataFrame) -> str:
     """The answer to the lab's question and to the course's: what stays right, how far, at what price, where it fails."""
-    tasks = [task for task in LOOKED if task in set(rows.task)]
-    every = comparison.all_kept(rows, tasks)
+    every = comparison.all_kept(rows, BOTH)
     won = comparison.successes(rows).set_index(["entry", "task"])
-    table, words = prices(rows), []
+    steps, words = prices(rows).iloc[:, 0], []
     for name in every:
-        reached = ", ".join(f"{NAMES[task]} to {won.to[name, task]:,}" for task in tasks)
-        steps = f"; {table.loc[name, 'steps, retrieval']:.0f} steps at retrieval, NoPE {table.loc['NoPE', 'steps, retrieval']:.0f}"
-        count = won.right.get((name, "counting"), float("nan"))
-        fails = f"; counting {count:.2f} at {LONG}" if count == count else "; counting not learned"
-        words.append(f"**{_plain(name)}** ({reached}{steps if name in table.index else ''}{fails})")
+        said = [f"{NAMES[task]} kept to {won.to[name, task]:,}" for task in BOTH]
+        if (name, "recall") in won.index:
+            cell = won.loc[name, "recall"]
+            said += [
+                f"recall to {cell.to:,}" if cell.success else f"recall learned by {cell.learned} of {cell.seeds} runs"
+            ]
+        said += [f"{steps[name]:.0f} steps at retrieval, NoPE {steps['NoPE']:.0f}"] if name in steps else []
+        said += [f"counting {won.right[name, 'counting']:.2f} at {LONG}"] if (name, "counting") in won.index else []
+        words.append(f"**{_plain(name)}** ({'; '.join(said)})")
     only = {
         task: [_plain(n) for n in REMEDIES if (n, task) in won.index and won.success[n, task] and n not in every]
-        for task in tasks
+        for task in BOTH
     }
     return (
-        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} tokens by attention on the answer, at {_listed([NAMES[t] for t in tasks])}: "
+        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} tokens by attention on the answer, at retrieval and last copy: "
         + ("; ".join(words) or "**none**") + ". "
-        + " ".join(f"{NAMES[task].capitalize()} without the others: {'; '.join(names) or 'none'}." for task, names in only.items())
-        + f" Counting at {LONG}: **{_kept(won, 'counting')}**."
+        + " ".join(f"{NAMES[task].capitalize()} alone: {'; '.join(names) or 'none'}." for task, names in only.items())
+        + f" Counting at {LONG}: **{_kept(won, 'counting')}**. More than {LONG} tokens: tested where `race_far.csv` has the entry."
     )  # fmt: skip
 
 

@@ -31,17 +31,12 @@ def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
 
 
 def train(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", every: int = CHECKED
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
 ) -> list[tuple[Decoder, int, bool]]:
     """The trained models of an entry, their steps, and whether they have learned: side by side, each to the criterion."""
     place = compute.device() if size != "small" else torch.device("cpu")
     models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
-    taken = _to_the_criterion(entry, task, models, seeds, steps, size, every)
-    if entry.dropped:
-        for block in (block for model in models for block in model.blocks):
-            block.frequencies = None
-        more = _to_the_criterion(entry, task, models, seeds, max(1, steps - max(taken)), size, every)
-        taken = [a + b for a, b in zip(taken, more, strict=True)]
+    taken = _to_the_criterion(entry, task, models, seeds, steps, size)
     found = [(model.cpu(), count, has_learned(model, entry, task)) for model, count in zip(models, taken, strict=True)]
     if entry.at_test is not None:
         for model, *_ in found:
@@ -51,7 +46,7 @@ def train(
 
 
 def _to_the_criterion(
-    entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, size: str, every: int
+    entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, size: str
 ) -> list[int]:
     """How many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
@@ -60,7 +55,7 @@ def _to_the_criterion(
         try:
             losses = training.fit_together(
                 [models[k] for k in group], partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"],
-                seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=every,
+                seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
             )  # fmt: skip
         except ValueError as error:
             if "loss was" not in str(error):

@@ -73,8 +73,8 @@ BOTTLENECKS = (
         "how much of one answer is left among n tokens",
         "with n: a fixed lead is worn down",
         "maps that can pick a few tokens or none, a lead that grows with ln n, two kinds of layers",
-        "a second map and what it must learn; most remedies helped at one of two tasks only",
-        ("half_of_lambda_is_the_threshold", "race_positions_are_not_enough", "race_local_and_global_opens_both"),
+        "more training steps; most remedies helped at one task only, and none kept the count",
+        ("half_of_lambda_is_the_threshold", "race_local_and_global_opens_both", "race_sharper_map_reaches_further"),
     ),
 )
 
@@ -160,9 +160,10 @@ FINDINGS = (
     Finding(
         "race_local_and_global_opens_both",
         HOLDS,
-        "Two kinds of layers kept two tasks",
+        "Near by place, far by content: two tasks were kept",
         "In two-layer decoders of width 32, a layer with a window and positions below a full layer without positions stayed "
-        "right on retrieval and on naming the last digit at eight times the trained length.",
+        "right on retrieval and on naming the last digit at eight times the trained length. It is not alone: so did attention "
+        "without positions that goes from the nearest token on.",
     ),
 )
 
