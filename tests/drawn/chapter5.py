@@ -80,10 +80,13 @@ CALLS = {
     "figures.contributions": lambda: figures.contributions(_quarters()),
     "figures.frame": lambda: figures.frame(_maps(), "RoPE", 30, 1),
     "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
-    "figures.condition": lambda: figures.condition(data.table("slash_emergence")),
+    "figures.common": lambda: figures.common(data.table("slash_common")),
     "figures.made_rank_one": lambda: figures.made_rank_one(data.table("slash_emergence")),
     "figures.answer": lambda: figures.answer(
-        SimpleNamespace(short="a model"), data.table("silenced_pairs"), data.table("slash_emergence")
+        SimpleNamespace(short="a model"),
+        data.table("silenced_pairs"),
+        data.table("slash_emergence"),
+        data.table("slash_common"),
     ),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],

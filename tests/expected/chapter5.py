@@ -30,7 +30,9 @@ EXPECTED = {
     "partial_rotation_helps": ({UNFIT}, "on 32 tokens the stopped quarter hardly turns"),
     "fast_pairs_are_small_but_at_the_ends": ({CORRECTED}, "the embedded model, whose weights do not change"),
     "first_layers_previous_last_diagonal": ({FAILS}, "the embedded model, whose weights do not change"),
+    "fast_pairs_are_noise_between_the_ends": ({FAILS}, "the committed table"),
     "fast_pairs_are_noise": ({CORRECTED}, "the committed table"),
+    "slow_pairs_carry_the_sink": ({HOLDS}, "the committed table"),
     "fast_pairs_serve_places": ({HOLDS}, "the committed table: at all thresholds"),
     "other_heads_need_fast_pairs_least": ({FAILS}, "the committed table: reversed at the highest threshold"),
     "previous_token_is_the_sink": ({FAILS}, "the embedded model, whose weights do not change"),
@@ -41,6 +43,7 @@ EXPECTED = {
     "training_makes_slashes": ({HOLDS}, "the committed table"),
     "trained_slashes_generalise": ({HOLDS}, "the committed table"),
     "the_condition_is_needed": ({HOLDS}, "the committed table"),
+    "the_embeddings_must_share": ({FAILS}, "the committed table"),
     "training_makes_rank_one": ({HOLDS}, "the committed table"),
     "slow_pairs_do_not_learn_it": ({HOLDS}, "the committed table"),
     "medium_pairs_learn_a_near_slash": ({HOLDS}, "the committed table"),
@@ -82,6 +85,17 @@ def _learned(slash=0.9, unseen=0.3, without=0.1, share=0.9, none=0.1, slow=0.1, 
         return pd.DataFrame([row, row])
 
     return rows
+
+
+def _parts(low: float, high: float):
+    """Trained decoders of which the first two have little in common and the last two, with a vector in the norm, much."""
+    rows = pd.DataFrame(
+        {"part": "norm", "strength": [0, 0, 1, 1], "slash_unseen": [low, low + 0.01, high, high + 0.01]}
+    )
+    for name in ("queries", "keys"):
+        rows[f"common_{name}_unseen"] = [0.3, 0.4, 0.9, 0.95]
+    rows["slash_unseen_without"] = 0.1
+    return lambda spectrum="RoPE": rows
 
 
 def _race(rope: float, alibi: float):
@@ -149,9 +163,13 @@ EVIDENCE = {
         FAILS: {"_rows": _learned(unseen=0.5)},
     },
     "the_condition_is_needed": {
-        HOLDS: {"_rows": _learned()},
-        CORRECTED: {"_rows": _learned(unseen=0.7)},
-        FAILS: {"_rows": _learned(without=0.8)},
+        HOLDS: {"_shared": _parts(0.2, 0.95)},
+        CORRECTED: {"_shared": _parts(0.2, 0.3)},
+        FAILS: {"_shared": _parts(0.9, 0.95)},
+    },
+    "the_embeddings_must_share": {
+        HOLDS: {"_shared": _parts(0.2, 0.3)},
+        FAILS: {"_shared": _parts(0.2, 0.95)},
     },
     "training_makes_rank_one": {
         HOLDS: {"_rows": _learned()},

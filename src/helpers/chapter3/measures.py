@@ -1,10 +1,12 @@
 """What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`.
 
 `python -m helpers.chapter3.measures` writes how well two number types tell n from n + 1, for lengths up to 2,048;
-with `--table copying` what the other copying prompts give.
+with `--table readers` what several readers make of the rounded states, with `--table recovered` whether a prompt can be
+recovered from a model's states, with `--table copying` what the other copying prompts give.
 """
 
 import argparse
+import copy
 import itertools
 import math
 import sys
@@ -23,6 +25,7 @@ from helpers import collapse, compute, data, models, probe, require, sweep
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
+SAME = 1e-3  # two states that differ by less than this share of their length are taken for one
 BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, from one to the next
 SEQUENCES = ("varied tokens", "first token, then equal ones")
 
@@ -89,6 +92,75 @@ def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) 
 # Can a number type tell n from n + 1? -------------------------------------------------------------------
 
 
+def read_outs(x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]) -> Float[Tensor, "k e"]:
+    """As `read_out`, of several numbers, with one small penalty: 1/1000 of the mean eigenvalue."""
+    x, y, asked = x.double(), y.double(), asked.double()
+    rows = x - x.mean(0)
+    gram = rows.T @ rows
+    gram += 1e-3 * gram.trace() / len(gram) * torch.eye(len(gram), dtype=gram.dtype)
+    return ((asked - x.mean(0)) @ torch.linalg.solve(gram, rows.T @ (y - y.mean(0))) + y.mean(0)).float()
+
+
+@torch.inference_mode()
+def recovered(layer: int, start: int, tokens: int = 20, tries: int = 4096) -> dict[str, float]:
+    """Recover a prompt of the embedded model from its states after one layer, token by token.
+
+    After Nikolaou et al. (2025, SipIt): with the tokens before it known, a token is recovered when the state that it
+    gives is the one that was seen. Their algorithm is led to a candidate by gradients, here a linear read-out of the
+    token's embedding, fitted on the other tokens of the prose, puts the candidates in order.
+
+    Args:
+        layer: 1 to the number of layers; after the last one the final norm is included.
+        start: where in the prose the prompt begins.
+        tokens: of the prompt, after the model's first token.
+        tries: how many candidates are tried at most.
+
+    Returns:
+        recovered: tokens found; first: those whose first candidate was right; tried: the most candidates for one token;
+        own: the largest distance of a recovered token's state from the one seen; other: the least distance of any other
+        candidate's state, both as a share of the length of the state seen.
+    """
+    model = models.default()
+    prose = probe.encode(model, data.prose())
+    first, prompt = probe.first_token(model), prose[start : start + tokens]
+    table = model.model.get_input_embeddings().weight.detach()
+
+    def states(ids: Tensor, cache=None) -> tuple[Tensor, object]:
+        out = model.model(ids, past_key_values=cache, use_cache=True, output_hidden_states=True)
+        return out.hidden_states[layer], out.past_key_values
+
+    others = torch.cat([prose[: max(start - 1, 0)], prose[start + tokens :]])
+    others = others[: len(others) // 100 * 100].view(-1, 100)
+    rows = states(torch.cat([first.expand(len(others), 1), others], 1))[0][:, 1:].flatten(0, 1)
+    target = states(torch.cat([first, prompt])[None])[0][0, 1:]
+    guesses = read_outs(rows, table[others.flatten()], target)
+    order = torch.nn.functional.normalize(guesses, dim=-1) @ torch.nn.functional.normalize(table, dim=-1).T
+    order = order.argsort(-1, descending=True)[:, :tries]
+    cache, known = states(first[None])[1], 0
+    own, other, most, firsts = 0.0, math.inf, 0, 0
+    for seen, candidates in zip(target, order, strict=True):
+        done = 0
+        for some in candidates.split([8, 56, *[64] * (tries // 64 - 1)]):
+            copied = copy.deepcopy(cache)
+            copied.batch_repeat_interleave(len(some))
+            distance = (states(some[:, None], copied)[0][:, 0] - seen).norm(dim=-1) / seen.norm()
+            hit = distance < SAME
+            other = min(other, float(distance[~hit].min()))
+            if hit.any():
+                best = int(distance.argmin())
+                break
+            done += len(some)
+        else:
+            break  # not among the candidates
+        known, own = known + 1, max(own, float(distance[best]))
+        most, firsts = max(most, done + best + 1), firsts + (done + best == 0)
+        cache = states(some[best : best + 1, None], cache)[1]
+    return {
+        "tokens": tokens, "recovered": known, "first": firsts, "tried": most,
+        "own": float(f"{own:.2e}"), "other": float(f"{other:.2e}"),
+    }  # fmt: skip
+
+
 class Resolution(NamedTuple):
     """How well representations with errors tell neighbouring prefixes apart; row n is about n and n + 1 tokens after the first.
 
@@ -131,6 +203,10 @@ def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Re
 
 
 ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropic")
+PARTS = ("with signs flipped", "its constant part", "without its constant part")
+EXACT = "none"
+READ = (400, 1024)  # ones, from and below, that several readers are asked about
+DRAWN = ("with shuffled coordinates", "with signs flipped", "isotropic")  # by a seed
 
 
 def replaced(
@@ -141,12 +217,14 @@ def replaced(
     Args:
         errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with shuffled coordinates" (one
             permutation for all prompts: sizes, the error of the difference and what neighbours share stay the same);
-            "isotropic" (a random direction for each prompt).
+            "isotropic" (a random direction for each prompt); "with signs flipped" (of half of the coordinates, the same
+            for all prompts); "its constant part" (the mean error over all prompts alone, so shorter) and "without its
+            constant part".
 
     Raises:
         ValueError: errors is none of these.
     """
-    require.choice("errors", errors, ERRORS)
+    require.choice("errors", errors, ERRORS + PARTS)
     exact = exact.double().cpu()
     own, generator = rounded.double().cpu() - exact, torch.Generator().manual_seed(seed)
     if errors == "of another prompt":
@@ -156,12 +234,94 @@ def replaced(
     if errors == "isotropic":
         noise = torch.randn(own.shape, generator=generator, dtype=torch.float64)
         return exact + noise * (own.norm(dim=1) / noise.norm(dim=1))[:, None]
-    return exact + own
+    if errors == "with signs flipped":
+        return exact + own * (2 * torch.randint(0, 2, own.shape[1:], generator=generator) - 1)
+    constant = own.mean(0)
+    return exact + {PARTS[1]: constant, PARTS[2]: own - constant}.get(errors, own)
 
 
 def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
     """The resolution with the errors of a number type, and with each of the other `ERRORS`."""
     return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
+
+
+def read_out(x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]) -> Float[Tensor, " k"]:
+    """A linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
+
+    The penalty is the one with the least error on the prompts of the fit when each is left out, in closed form.
+    """
+    x, y, asked = x.double(), y.double(), asked.double()
+    centre, level = x.mean(0), y.mean()
+    rows, targets = x - centre, y - level
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    best = (math.inf, targets)
+    for penalty in torch.logspace(-9, 1, 21).double() * values.mean():
+        inverse = (vectors / (values.clamp(min=0) + penalty)) @ vectors.T
+        weights = inverse @ targets
+        left_out = penalty * weights / (penalty * inverse.diagonal() - 1 / len(x))  # the level is left out, too
+        best = min(best, (float(left_out.square().mean()), weights), key=lambda pair: pair[0])
+    return (asked - centre) @ (rows.T @ best[1]) + level
+
+
+def readings(
+    exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], start: int, unembedding: Float[Tensor, "v d"]
+) -> dict[str, float]:
+    """What several readers make of the rounded representations of `start` ones and more; row n is about n ones.
+
+    Returns:
+        nearest: share of the prompts whose own exact state is the nearest of all exact ones;
+        apart, least: share of the rounded states that no other equals, and the least L2 distance of two of them;
+        neighbour: share whose nearest other rounded state is that of n - 1 or n + 1;
+        off, read: of a linear read-out of n (`read_out`), fitted on even n and asked for odd n, the median error, and the
+            share of the answers that round to n;
+        token, variation, step: share of the prompts with the same most likely next token, mean total variation (half of
+            the L1 distance) of the exact prediction and this one, and of the exact ones of n and n + 1.
+    """
+    exact, rounded = exact.double().cpu(), rounded.double().cpu()
+    n, seen = torch.arange(start, len(exact)), rounded[start:]
+
+    def distances(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+    between = distances(seen, seen).fill_diagonal_(math.inf)
+    even, odd = n % 2 == 0, n % 2 == 1
+    off = (read_out(seen[even], n[even], seen[odd]) - n[odd]).abs()
+    before, after = (((x.float() @ unembedding.T.float().cpu()).softmax(-1)) for x in (exact[start:], seen))
+    return {
+        "nearest": float((distances(seen, exact).argmin(1) == n).double().mean()),
+        "apart": float((between.min(1).values > 0).double().mean()),
+        "least": float(between.min()),
+        "neighbour": float(((between.argmin(1) - torch.arange(len(n))).abs() == 1).double().mean()),
+        "off": float(off.median()),
+        "read": float((off < 0.5).double().mean()),
+        "token": float((before.argmax(-1) == after.argmax(-1)).double().mean()),
+        "variation": float((before - after).abs().sum(-1).mean() / 2),
+        "step": float(before.diff(dim=0).abs().sum(-1).mean() / 2),
+    }
+
+
+@cache
+def passes(tokens: int) -> dict[str, Float[Tensor, "n d"]]:
+    """The representations of so many ones and of all shorter rows, by number type, of the embedded model."""
+    found = {}
+    for kind in ("fp32", "bf16", "fp16"):
+        model = models.load(dtype=kind)
+        found[kind] = probe.last_representations(model, ones(model, tokens)).float().cpu()
+    return found
+
+
+def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
+    """One row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
+    start, stop = READ
+    states = passes(stop)
+    exact = states["fp32"][:stop].double()
+    seen = exact.clone()
+    if errors != EXACT:
+        seen[start:] = replaced(exact[start:], states[type][start:stop], errors, seed)
+    found = readings(exact, seen, start, models.default().model.get_output_embeddings().weight.detach())
+    error = seen[start:] - exact[start:]
+    constant = error.mean(0).square().sum() / error.square().sum(-1).mean().clamp(min=1e-30)
+    return {name: round(value, 4) for name, value in (found | {"constant": float(constant)}).items()}
 
 
 def right_of_two(length: float, share: float) -> float:
@@ -367,10 +527,34 @@ def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter3.measures", description=__doc__.splitlines()[0])
-    parser.add_argument("--table", choices=["telling apart", "copying"], default="telling apart")
+    parser.add_argument(
+        "--table", choices=["telling apart", "readers", "recovered", "copying"], default="telling apart"
+    )
     parser.add_argument("--tokens", type=int, default=2048)
     sweep.options(parser)
     given = parser.parse_args(arguments)
+    if given.table == "recovered":
+        notes = [
+            f"20 tokens of the course's prose recovered from the states of {models.DEFAULT} after a layer, token by token",
+            "first: the linear read-out's first candidate was right; tried: candidates tried at most for one token; own, other:",
+            "largest distance of a recovered token's state and least of another candidate's, as shares of the state's length",
+        ]
+        sweep.run_line(parser, arguments, recovered, sweep.grid(start=[100, 500], layer=[1, 10, 30]), notes)
+        return
+    if given.table == "readers":
+        notes = [
+            f"What several readers make of {READ[0]} to {READ[1] - 1:,} ones, read by {models.DEFAULT}, with the errors of a type",
+            "nearest: the own exact state is the nearest; off, read: median error and right answers of a linear read-out of n;",
+            "token, variation: same most likely next token, total variation of the predictions; step: that of n and n + 1",
+        ]
+        settings = [
+            {"type": kind, "errors": errors, "seed": seed}
+            for kind, many in (("bf16", (EXACT, *ERRORS, *PARTS)), ("fp16", ERRORS[:1]))
+            for errors in many
+            for seed in range(3 if errors in DRAWN else 1)
+        ]
+        sweep.run_line(parser, arguments, rounding, settings, notes)
+        return
     if given.table == "copying":
         notes = [
             f"Logit of 0 minus logit of 1 as the answer of {models.DEFAULT} to the copying prompts of Barbero et al. (2024);",

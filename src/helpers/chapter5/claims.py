@@ -12,6 +12,7 @@ from helpers.models import LanguageModel
 from helpers.sources import CHENG, MEN, ROUND, SU, TALK
 
 LESSON, LAB = "5-rope-frequencies/lesson#", "5-rope-frequencies/lab#"
+RANDOM = ["random_1", "random_2", "random_3"]
 FAR = [1, 10, 100, 1000, 10_000, 100_000]
 CONTEXTS = {1 << k: f"{1 << (k - 10)}k" if k < 20 else "1M" for k in range(10, 21)}
 
@@ -312,10 +313,29 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> F
 @claim(
     source=TALK,
     where="slide on high frequencies, a conjecture",
-    statement="Large rotations turn the scores of their pairs into noise, but in special heads",
+    statement="Large rotations turn the scores of their pairs into noise, but in the first and last layers",
     reported="conjectured",
+    shown=LAB + "Fast pairs matter where heads look at a place",
+    varied="one layer or three at each end, four texts, three random quarters as controls; one model",
+)
+def fast_pairs_are_noise_between_the_ends() -> Found:
+    rows = data.table("silenced_layers").groupby("heads")[[*measures.BAND_NAMES, *RANDOM]].mean()
+    between = rows.loc[[name for name, (_, inside) in measures.LAYERS.items() if not inside]]
+    measured = "loss added without the fastest quarter (fast, slow, slowest; three random quarters): " + "; ".join(
+        f"{name} {row.fastest:.2f} ({row.fast:.2f}, {row.slow:.2f}, {row.slowest:.2f}; {min(row[RANDOM]):.2f} to "
+        f"{max(row[RANDOM]):.2f})"
+        for name, row in between.iterrows()
+    )
+    least = between[list(measures.BAND_NAMES)].idxmin(axis=1) == "fastest"
+    return Found(measured, verdict(bool((between.fastest < 0.1).all()), bool(least.all())))
+
+
+@claim(
+    where="the talk's conjecture, with another exception: heads that look at a place",
+    statement="Outside the heads that look at a place, silencing the fastest quarter of the pairs costs nothing",
+    reported="the talk's exception is the first and last layers",
     shown=LAB + "Special heads and the others apart",
-    varied="four texts, four thresholds for a special head; one model",
+    varied="four texts, four thresholds for a head of a place (the verdict is at the lowest); one model",
 )
 def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
     outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
@@ -326,6 +346,24 @@ def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
     )
     most_exempt = outside.iloc[0]  # the lowest threshold
     return Found(measured, verdict(bool(most_exempt.fastest < 0.1), most_exempt.idxmin() == "fastest"))
+
+
+@claim(
+    statement="What the slow pairs are worth outside the heads of places is partly the sink's logit; the fast pairs' is not",
+    reported="not reported",
+    shown=LAB + "Special heads and the others apart",
+    varied="four texts; heads with a slash score of at most 0.15; one model",
+)
+def slow_pairs_carry_the_sink() -> Found:
+    rows = data.table("silenced_layers").query("heads == 'outside'").groupby("sink")[list(measures.BAND_NAMES)].mean()
+    left = rows.loc["kept"] / rows.loc["silenced"]
+    measured = "loss added without a quarter, and with the logits on the first token kept: " + ", ".join(
+        f"{name} {rows.loc['silenced', name]:.2f} and {rows.loc['kept', name]:.2f}" for name in measures.BAND_NAMES
+    )
+    fast = bool((left[["fastest", "fast"]] > 0.9).all()) and rows.loc["kept"].idxmin() == "fastest"
+    return Found(
+        measured, verdict(fast and bool((left[["slow", "slowest"]] < 0.8).all()), fast and bool(left.slow < 0.8))
+    )
 
 
 @claim(
@@ -538,19 +576,51 @@ def trained_slashes_generalise() -> Found:
 
 @claim(
     where="Cheng et al. (2026), abstract, condition 1, without it",
-    statement="Without a shared vector a trained slash is mostly gone on tokens never seen",
-    reported="the condition of the theorem left out",
+    statement="A trained slash reaches tokens never seen only as far as their queries and keys have a part in common",
+    reported="the condition of the theorem: queries and keys are almost rank one",
     shown=LAB + "Tokens never seen: the condition decides",
-    varied="seeds, two distances; the vector left out before training, or taken from the unseen tokens after it",
+    varied="where the part comes from (embeddings, layer norm, nothing) and its strength; seeds, two distances; one layer",
 )
 def the_condition_is_needed() -> Found:
-    plain, without = _rows("RoPE").slash_unseen, _rows("RoPE", 1.0).slash_unseen_without
-    seen = _rows("RoPE").slash_uniform
+    rows = _shared()
+    part, slash = measures.least_common(rows, "unseen"), rows.slash_unseen
+    order = float(part.corr(slash, method="spearman"))
+    low, high, taken = slash[part < 0.6], slash[part > 0.8], rows[rows.strength == 1].slash_unseen_without
     measured = (
-        f"seen tokens {seen.mean():.2f}; unseen, no shared vector {plain.mean():.2f} (largest {plain.max():.2f}); trained "
-        f"with one that is then taken from the unseen tokens {without.mean():.2f} (largest {without.max():.2f})"
+        f"{len(rows)} decoders, unseen tokens: rank correlation of the part in common with the slash {order:.2f}; part below "
+        f"0.6: slash at most {low.max():.2f}; above 0.8: at least {high.min():.2f}; the vector taken away after training: at "
+        f"most {taken.max():.2f}"
     )
-    return Found(measured, verdict(bool(max(plain.max(), without.max()) < 0.5 < seen.min()), bool(without.max() < 0.5)))
+    ordered = bool(order > 0.9 and max(low.max(), taken.max()) < 0.5 < high.min())
+    return Found(measured, verdict(ordered, bool(max(low.max(), taken.max()) < 0.5)))
+
+
+@claim(
+    where="Cheng et al. (2026), abstract, condition 1, read as one on embeddings",
+    statement="A trained slash reaches tokens never seen only if all embeddings have a part in common",
+    reported="nowhere; this course said so until the layer norm was tried",
+    shown=LAB + "Tokens never seen: the condition decides",
+    varied="three strengths of a vector in the layer norm's bias, seeds, two distances; no positions as the control",
+)
+def the_embeddings_must_share() -> Found:
+    rows = _shared()
+    biased, plain = (
+        rows[(rows.part == "norm") & (rows.strength >= 1)].slash_unseen,
+        rows[rows.strength == 0].slash_unseen,
+    )
+    none = _shared("NoPE").slash_unseen
+    measured = (
+        f"embeddings share nothing: slash on unseen tokens {plain.min():.2f} to {plain.max():.2f}; with a vector as long as "
+        f"the norm's output, or three times that, in its bias {biased.min():.2f} to {biased.max():.2f}; the same without "
+        f"positions at most {none.max():.2f}"
+    )
+    return Found(measured, verdict(bool(biased.max() < 0.5)))
+
+
+def _shared(spectrum: str = "RoPE") -> pd.DataFrame:
+    """The decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally long."""
+    rows = data.table("slash_common")
+    return rows[(rows.spectrum == spectrum) & (rows.steps == rows.steps.min())]
 
 
 @claim(

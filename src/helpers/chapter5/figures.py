@@ -633,32 +633,37 @@ def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
     return ax, f"Slash score after training, mean of {runs.seed.nunique()} seeds: {listed}."
 
 
-def condition(runs: pd.DataFrame) -> tuple[Axes, str]:
-    """The slash of trained decoders on tokens never seen, by the strength of the vector that all embeddings share."""
-    turned = runs[(runs.spectrum == "RoPE") & (runs.base == 1e4)]
-    none = runs[(runs.spectrum == "NoPE") & (runs.shared == 1)].slash_unseen
-    strengths = sorted(turned.shared.unique())
-    ax = style.axes("", "strength of the vector that all embeddings share", "slash score on unseen tokens", height=3.7)
-    means = {}
-    for column, name, colour, mark in (
-        ("slash_unseen", "RoPE", BLUE, "o"),
-        ("slash_unseen_without", "the vector taken from the unseen tokens", RED, "s"),
-    ):
-        means[column] = turned.groupby("shared")[column].mean()
-        for i, strength in enumerate(strengths):
-            values = turned[turned.shared == strength][column]
-            ax.plot([i] * len(values), values, mark, ms=7, alpha=0.4, color=colour)
-        ax.plot(range(len(strengths)), means[column], mark + "-", ms=9, color=colour, label=name)
-    ax.plot([strengths.index(1.0)] * len(none), none, "^", ms=8, color=BLACK, label="no positions")
-    ax.set_xticks(range(len(strengths)), [f"{s:g}" for s in strengths])
-    ax.set_ylim(-0.03, 1.03)
-    ax.legend(loc="center right", bbox_to_anchor=(1, 0.45))
-    unseen, without = means["slash_unseen"], means["slash_unseen_without"]
-    ax.set_title(f"Unseen tokens: {unseen[0.0]:.2f} without a shared vector, {unseen[1.0]:.2f} with it")
+def common(runs: pd.DataFrame) -> tuple[Axes, str]:
+    """The slash of trained decoders on tokens never seen, by the part that their queries and keys have in common.
+
+    A point a decoder, at the smaller of the two shares; open: on tokens of the training, without any vector.
+    """
+    runs = runs[runs.steps == runs.steps.min()]
+    turned, none = runs[runs.spectrum == "RoPE"], runs[runs.spectrum == "NoPE"]
+    plain = turned[turned.strength == 0]
+    groups = (
+        (plain, "no vector", BLACK, "D"),
+        (turned[(turned.part == "embeddings") & (turned.strength > 0)], "one vector in all embeddings", BLUE, "o"),
+        (turned[turned.part == "norm"], "one vector in the norm's bias", RED, "s"),
+        (none, "no positions", GREY, "^"),
+    )
+    ax = style.axes("", "part in common of queries and keys", "slash score on unseen tokens", height=3.7)
+    for rows, name, colour, mark in groups:
+        ax.plot(
+            measures.least_common(rows, "unseen"), rows.slash_unseen, mark, ms=8, alpha=0.6, color=colour, label=name
+        )
+    seen = measures.least_common(plain, "uniform"), plain.slash_uniform
+    ax.plot(*seen, "D", ms=8, mfc="white", color=BLACK, label="no vector, tokens of the training")
+    ax.set(xlim=(0, 1.03), ylim=(-0.03, 1.03))
+    ax.legend(loc="upper left")
+    order = float(measures.least_common(turned, "unseen").corr(turned.slash_unseen, method="spearman"))
+    biased = turned[(turned.part == "norm") & (turned.strength == 1)].slash_unseen
+    ax.set_title(f"Unseen tokens: rank correlation {order:.2f}, wherever the part comes from")
     return ax, (
-        f"Mean of {len(turned) // len(strengths)} decoders each: "
-        + "; ".join(f"strength {s:g}: {unseen[s]:.2f}" for s in strengths)
-        + f". Vector taken from the unseen tokens after training (1): {without[1.0]:.2f}; no positions: {none.mean():.2f}."
+        f"On unseen tokens, {len(turned)} decoders with RoPE: rank correlation of the part in common with the slash "
+        f"{order:.2f}. No vector: slash {plain.slash_unseen.min():.2f} to {plain.slash_unseen.max():.2f}; none in the "
+        f"embeddings, but one in the norm's bias (strength 1): {biased.min():.2f} to {biased.max():.2f}; no positions: at "
+        f"most {none.slash_unseen.max():.2f}."
     )
 
 
@@ -691,24 +696,28 @@ def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
     )
 
 
-def answer(model: LanguageModel, silenced: pd.DataFrame, trained: pd.DataFrame, threshold: float = 0.15) -> str:
-    """The lab's answer: the fast pairs in heads that look at a place, and a slash on tokens that were never seen."""
-    rows = silenced[silenced.threshold == threshold]
-    means = rows.groupby("where")[list(measures.BAND_NAMES)].mean()
-    if rows[rows["where"] == "inside"].heads.iloc[0]:
-        inside, outside = means.loc["inside"], means.loc["outside"]
+def answer(model: LanguageModel, silenced: pd.DataFrame, trained: pd.DataFrame, shared: pd.DataFrame) -> str:
+    """The lab's answer: the fast pairs in heads that look at a place, by threshold, and a slash on unseen tokens."""
+    rows = silenced[silenced.threshold > 0]
+    inside = rows[(rows["where"] == "inside") & (rows.heads > 0)].groupby("threshold")[list(measures.BAND_NAMES)].mean()
+    outside = rows[rows["where"] == "outside"].groupby("threshold")[list(measures.BAND_NAMES)].mean()
+    if len(inside):
+        most = int((inside.idxmax(axis=1) == "fastest").sum())
+        clear = outside.fastest < outside.drop(columns="fastest").min(axis=1) - 0.05  # nats
+        least = " and ".join(f"{t:g}" for t in outside.index[clear])
+        low, high = inside.index[0], inside.index[-1]
         first = (
-            f"In {model.short}, heads that look at a place need the {inside.idxmax()} quarter of the pairs most: without the "
-            f"fastest the loss rises by {inside.fastest:.2f} nats, in all other heads by {outside.fastest:.2f}."
+            f"In {model.short}, the fastest quarter of the pairs is what heads that look at a place need most at {most} of "
+            f"{len(inside)} thresholds of the slash score ({inside.fastest[low]:.2f} nats at {low:g}, {inside.fastest[high]:.2f} "
+            f"at {high:g}). All other heads need it least at {least or 'none of them'} only: it costs them "
+            f"{outside.fastest[low]:.2f} nats at {low:g}, {outside.fastest[high]:.2f} at {high:g}."
         )
     else:
-        first = f"In {model.short}, no head looks at a place (slash score above {threshold:g})."
+        first = f"In {model.short}, no head looks at a place (slash score above {rows.threshold.min():g})."
     unseen = trained[(trained.spectrum == "RoPE") & (trained.base == 1e4)].groupby("shared").slash_unseen.mean()
+    biased = shared[(shared.part == "norm") & (shared.strength == 1) & (shared.spectrum == "RoPE")].slash_unseen.mean()
     return (
-        (
-            f"{first} Training makes such a head from nothing; on tokens never seen its score is **{unseen[1.0]:.2f}** if all "
-            f"embeddings share a vector, and {unseen[0.0]:.2f} if not."
-        )
-        .replace("-0.00", "0.00")
-        .replace(" -", " −")
-    )
+        f"{first} Training makes such a head from nothing; on tokens never seen its score is **{unseen[1.0]:.2f}** if all "
+        f"embeddings share a vector, {biased:.2f} if the layer norm adds one, and {unseen[0.0]:.2f} if queries and keys are "
+        "given nothing in common."
+    ).replace(" -", " −")

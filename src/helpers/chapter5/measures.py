@@ -1,7 +1,9 @@
 """What chapter 5 measures: frequencies and slashes in a pretrained decoder, and a slash learned from nothing.
 
 python -m helpers.chapter5.measures --out data/slash_emergence.csv --jobs 2         trained decoders
+python -m helpers.chapter5.measures --table common --out data/slash_common.csv      the same, by where a common part stands
 python -m helpers.chapter5.measures --table silenced --out data/silenced_pairs.csv  pairs silenced in some heads
+python -m helpers.chapter5.measures --table layers --out data/silenced_layers.csv   in some layers, or but for the sink's logit
 """
 
 import argparse
@@ -33,6 +35,17 @@ TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
 QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
 SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
 STRENGTHS = (0.3, 1.0, 3.0)  # of the vector that all embeddings share
+PARTS = (
+    "embeddings",
+    "norm",
+)  # where one vector is added before training: to all embeddings, or to the layer norm's bias
+LAYERS = {  # sets of heads by their layers: how many at each end, and whether they or the others are silenced
+    "first and last layer": (1, True),
+    "all other layers": (1, False),
+    "first and last three layers": (3, True),
+    "all but three at each end": (3, False),
+}
+OUTSIDE = 0.15  # heads below this slash score are silenced with and without the sink's logit
 SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
 
 
@@ -419,6 +432,71 @@ def silenced_in(
     return row
 
 
+def silenced_loss(
+    model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int], where: Bool[Tensor, "layers heads"], sink: bool
+) -> float:
+    """The loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
+
+    What the silenced pairs add to a logit on the first token is put back as a bias on its column, layer by layer.
+    """
+    theta = probe.rotary_frequencies(model)
+    half, n = len(theta), len(ids)
+    mute = silence(pairs, half, where)
+    if not sink:
+        with probe.altered(model, mute):
+            return probe.loss(model, ids)
+    gone, biases = {}, {}
+    mask = torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
+
+    def alter(layer: int, name: str, x: Tensor) -> Tensor:
+        if name == "queries":
+            gone[layer] = x - mute(layer, name, x)
+            return x - gone[layer]
+        turned = rope.rotate(gone[layer][0].transpose(0, 1), torch.arange(n), theta, "half")
+        first = x[0, 0].repeat_interleave(len(turned) // x.shape[2], 0)  # position 0 is not turned
+        biases[layer][0, :, :, 0] += (turned @ first[..., None])[..., 0] / math.sqrt(2 * half)
+        return x
+
+    def own(layer: int) -> Callable:
+        def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+            biases[layer] = mask.expand(1, where.shape[1], n, n).clone()
+            return arguments, named | {"attention_mask": biases[layer]}
+
+        return hook
+
+    blocks = [part for name, part in model.model.named_modules() if name.endswith("self_attn")]
+    hooks = [part.register_forward_pre_hook(own(k), with_kwargs=True) for k, part in enumerate(blocks)]
+    try:
+        with probe.altered(model, alter):
+            return probe.loss(model, ids)
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
+    """What silencing each quarter adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
+
+    Args:
+        start: the text's first token.
+        heads: a name of `LAYERS`, or "outside".
+        sink: "silenced", or "kept": the logits on the first token stay as they were.
+    """
+    model, found = models.default(), default()
+    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
+    where = silenced_heads(found, OUTSIDE, "outside")
+    if heads != "outside":
+        ends, inside = LAYERS[heads]
+        at_an_end = torch.zeros(len(where), dtype=torch.bool)
+        at_an_end[:ends] = at_an_end[-ends:] = True
+        where = (at_an_end == inside)[:, None].expand(where.shape)
+    plain = probe.loss(model, ids)
+    row = {"count": int(where.sum()), "plain": round(plain, 4)}
+    for name, pairs in quarters_of_pairs(half).items():
+        row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, where, sink == "kept") - plain, 4)
+    return row
+
+
 # A slash learned from nothing --------------------------------------------------------------------------
 
 
@@ -484,13 +562,28 @@ def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]
 
 
 @torch.no_grad()
-def shares(decoder: Decoder, head: int, kind: str) -> tuple[float, float]:
-    """Share of the largest squared singular value of a head's queries and keys, before they are turned."""
+def projected(decoder: Decoder, head: int, kind: str) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """A head's queries and keys on a batch of fresh sequences, before they are turned."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
     block = decoder.blocks[0]
     x = block.norm1(decoder.embed(ids)).flatten(0, 1)
     queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
+    return queries, keys
+
+
+def shares(decoder: Decoder, head: int, kind: str) -> tuple[float, float]:
+    """Share of the largest squared singular value of a head's queries and keys, before they are turned."""
+    queries, keys = projected(decoder, head, kind)
     return concentration(queries)[0], concentration(keys)[0]
+
+
+def in_common(x: Float[Tensor, "n d"]) -> float:
+    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where they cancel.
+
+    >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+    0.5
+    """
+    return float(x.mean(0).square().sum() / x.square().sum(-1).mean())
 
 
 def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
@@ -522,6 +615,36 @@ def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, 
     return {name: round(value, 5) for name, value in found.items()}
 
 
+def least_common(runs: pd.DataFrame, kind: str) -> pd.Series:
+    """The smaller of the parts in common, of queries and of keys, on "unseen" or "uniform" tokens, by decoder."""
+    return runs[[f"common_queries_{kind}", f"common_keys_{kind}"]].min(axis=1)
+
+
+def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
+
+    "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
+    """
+    require.choice("part", part, PARTS)
+    decoder = shallow(spectrum, seed, strength if part == "embeddings" else 0.0)
+    vector = shared_vector(seed, strength)
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data += vector
+    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    head = int(slashes(decoder, offset, "skewed").argmax())
+    found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
+    for kind in ("uniform", "unseen"):
+        parts = projected(decoder, head, kind)
+        for name, x in zip(("queries", "keys"), parts, strict=True):
+            found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data -= vector
+    else:
+        decoder.embedding.weight.data[TASK["seen"] :] -= vector
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in found.items()}
+
+
 def film(spectrum: str, offset: int) -> dict[int, Tensor]:
     """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, every 30 steps."""
     decoder, frames = shallow(spectrum, 0), {}
@@ -536,7 +659,7 @@ def film(spectrum: str, offset: int) -> dict[int, Tensor]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m helpers.chapter5.measures", description=__doc__.splitlines()[0])
-    parser.add_argument("--table", choices=["slashes", "silenced"], default="slashes")
+    parser.add_argument("--table", choices=["slashes", "common", "silenced", "layers"], default="slashes")
     parser.add_argument("--offsets", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--steps", type=int, default=300)
@@ -552,6 +675,34 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"{TEXT_TOKENS} tokens of the course's prose from `start` on; heads by slash scores on its first 256 tokens",
         ]
         sweep.run_line(parser, arguments, silenced, settings, notes)
+        return
+    if chosen.table == "layers":
+        settings = [
+            *sweep.grid(start=TEXTS, heads=LAYERS, sink=["silenced"]),
+            *sweep.grid(start=TEXTS, heads=["outside"], sink=["silenced", "kept"]),
+        ]
+        notes = [
+            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
+            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; outside: heads whose slash score on its first 256",
+            f"tokens is at most {OUTSIDE}; sink kept: the logits on the first token stay as they were",
+        ]
+        sweep.run_line(parser, arguments, silenced_layers, settings, notes)
+        return
+    if chosen.table == "common":
+        plain, long = {"spectrum": ["RoPE"], "offset": [1, 4]}, 4 * chosen.steps
+        seeds = {"seed": range(min(chosen.seeds, 3)), "steps": [chosen.steps]}
+        settings = [
+            *sweep.grid(part=["norm"], strength=STRENGTHS, **plain, **seeds),
+            *sweep.grid(part=["embeddings"], strength=[0.0, *STRENGTHS], **plain, **seeds),
+            *sweep.grid(part=["norm"], strength=[1.0], spectrum=["NoPE"], offset=[1], **seeds),
+            *sweep.grid(part=["embeddings"], strength=[0.0], spectrum=["RoPE"], offset=[1], seed=[0, 1], steps=[long]),
+        ]
+        notes = [
+            "Decoders as in slash_emergence.csv; before training one Gaussian vector is added to all embeddings, or to the",
+            "bias of the layer norm before the attention; without: taken away again after training (from unseen tokens)",
+            "common: of that head's queries and keys, the share of the squared lengths that is their mean; share: as there",
+        ]
+        sweep.run_line(parser, arguments, common, settings, notes)
         return
     each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
     settings = [
