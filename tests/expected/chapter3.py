@@ -18,6 +18,8 @@ EXPECTED = {
     "sinusoidal_encodings_collapse": ({HOLDS}, "ratios of five seeds, far from the bounds"),
     "low_precision_is_worse": ({CORRECTED}, "a committed table"),
     "direction_of_rounding_decides": ({HOLDS}, "a committed table"),
+    "the_reader_decides": ({HOLDS}, "a committed table"),
+    "prompts_can_be_recovered": ({HOLDS}, "a committed table"),
     "window_stops_collapse": ({FAILS}, "exactly 0 on equal tokens; level on varied ones"),
     "window_stops_over_squashing": ({CORRECTED}, "exactly 0 beyond the reach"),
     "adaptive_temperature_sharpens": ({CORRECTED}, "closed form"),

@@ -258,7 +258,7 @@ def _errors(model: LanguageModel | None) -> pd.DataFrame:
 
 
 @claim(
-    statement="What loses a prompt in bf16 is where its rounding error points, not how large it is",
+    statement="To a search for the nearest exact state, a prompt in bf16 is lost by where its error points, not by its size",
     reported="not claimed; low precision is given as the reason",
     shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
     varied="errors replaced by others of the same length; one model, one sequence",
@@ -276,6 +276,48 @@ def direction_of_rounding_decides(model: LanguageModel | None = None) -> Found:
     return Found(
         measured, verdict(harmless and shuffled.nearest > 0.95 and abs(own.nearest - other.nearest) < 0.15, harmless)
     )
+
+
+@claim(
+    statement="Which errors of one length lose a prompt depends on who reads its rounded state",
+    reported="not claimed",
+    shown="3-representational-collapse/lesson#Lost to whom?",
+    varied="three readers, five kinds of errors (three draws of the random ones), 400 to 1,023 ones; one model",
+)
+def the_reader_decides() -> Found:
+    rows = data.table("rounding_readers").query("type == 'bf16'")
+    mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
+    own, shuffled, isotropic = (mean.loc[measures.ERRORS[k]] for k in (0, 2, 3))
+    measured = (
+        "400 to 1,023 ones, errors of bf16, shuffled, isotropic: nearest exact state right in "
+        f"{own.nearest:.0%}, {shuffled.nearest:.0%}, {isotropic.nearest:.0%}; linear read-out of n off by {own.off:.1f}, "
+        f"{shuffled.off:.1f}, {isotropic.off:.1f}; next token, total variation {own.variation:.3f}, "
+        f"{shuffled.variation:.3f}, {isotropic.variation:.3f}"
+    )
+    search = bool(own.nearest + 0.2 < min(shuffled.nearest, isotropic.nearest))
+    others = bool(isotropic.off > 1.5 * own.off), bool(own.variation < min(shuffled.variation, isotropic.variation))
+    return Found(measured, verdict(search and all(others), search and any(others)))
+
+
+@claim(
+    where="after Nikolaou et al. (2025), arXiv 2510.15511",
+    statement="A prompt can be recovered, token by token, from its states after one layer",
+    reported="exactly, by a search of the whole vocabulary",
+    shown="3-representational-collapse/lab#Invertible, yet misread",
+    varied="three layers, two texts of 20 tokens, the candidates all tokens of the prose; one model, fp32",
+)
+def prompts_can_be_recovered() -> Found:
+    rows = data.table("recovered")
+    told = "; ".join(
+        f"layer {layer}: {part.recovered.sum()} of {part.tokens.sum()} (a linear read-out names {part.named.sum()})"
+        for layer, part in rows.groupby("layer")
+    )
+    measured = (
+        f"among {rows.candidates.max()} candidates, {told}; right states within {rows.own.max():.0e} of the one seen, "
+        f"all others at least {rows.other.min():.2f} of its length away"
+    )
+    share = rows.recovered / rows.tokens
+    return Found(measured, verdict(bool((share == 1).all()), bool(share.mean() > 0.5)))
 
 
 @claim(

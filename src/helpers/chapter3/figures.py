@@ -400,7 +400,11 @@ def along(right: Callable[[float, float], float] = measures.right_of_two, column
     late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
     least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
     ax = style.axes(
-        "An error loses a prompt by its direction", "length of the error (1 = the difference)", "", log="x", height=4.3
+        "To a nearest-state search, direction loses a prompt",
+        "length of the error (1 = the difference)",
+        "",
+        log="x",
+        height=4.3,
     )
     ax.set_ylabel(f"right one of {what}")
     lengths = [10 ** (k / 40) for k in range(-70, 61)]

@@ -101,64 +101,68 @@ def read_outs(x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Ten
     return ((asked - x.mean(0)) @ torch.linalg.solve(gram, rows.T @ (y - y.mean(0))) + y.mean(0)).float()
 
 
+@cache
 @torch.inference_mode()
-def recovered(layer: int, start: int, tokens: int = 20, tries: int = 4096) -> dict[str, float]:
-    """Recover a prompt of the embedded model from its states after one layer, token by token.
+def matched(
+    start: int, tokens: int
+) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
+    """How near each candidate for each token of a prompt comes to the state seen, after each layer.
 
-    After Nikolaou et al. (2025, SipIt): with the tokens before it known, a token is recovered when the state that it
-    gives is the one that was seen. Their algorithm is led to a candidate by gradients, here a linear read-out of the
-    token's embedding, fitted on the other tokens of the prose, puts the candidates in order.
-
-    Args:
-        layer: 1 to the number of layers; after the last one the final norm is included.
-        start: where in the prose the prompt begins.
-        tokens: of the prompt, after the model's first token.
-        tries: how many candidates are tried at most.
+    The prompt is a stretch of the prose after the model's first token, the candidates are all different tokens of the prose.
 
     Returns:
-        recovered: tokens found; first: those whose first candidate was right; tried: the most candidates for one token;
-        own: the largest distance of a recovered token's state from the one seen; other: the least distance of any other
-        candidate's state, both as a share of the length of the state seen.
+        Distances of the states as shares of the length of the state seen, with the right tokens before the candidate;
+        which candidate is the right one; and whether a linear read-out of the state names it, fitted on the other tokens.
     """
-    model = models.default()
-    prose = probe.encode(model, data.prose())
-    first, prompt = probe.first_token(model), prose[start : start + tokens]
+    model, prose = models.default(), probe.encode(models.default(), data.prose())
+    first, prompt, candidates = probe.first_token(model), prose[start : start + tokens], prose.unique()
     table = model.model.get_input_embeddings().weight.detach()
 
     def states(ids: Tensor, cache=None) -> tuple[Tensor, object]:
         out = model.model(ids, past_key_values=cache, use_cache=True, output_hidden_states=True)
-        return out.hidden_states[layer], out.past_key_values
+        return torch.stack(out.hidden_states[1:]), out.past_key_values
 
     others = torch.cat([prose[: max(start - 1, 0)], prose[start + tokens :]])
     others = others[: len(others) // 100 * 100].view(-1, 100)
-    rows = states(torch.cat([first.expand(len(others), 1), others], 1))[0][:, 1:].flatten(0, 1)
-    target = states(torch.cat([first, prompt])[None])[0][0, 1:]
-    guesses = read_outs(rows, table[others.flatten()], target)
-    order = torch.nn.functional.normalize(guesses, dim=-1) @ torch.nn.functional.normalize(table, dim=-1).T
-    order = order.argsort(-1, descending=True)[:, :tries]
-    cache, known = states(first[None])[1], 0
-    own, other, most, firsts = 0.0, math.inf, 0, 0
-    for seen, candidates in zip(target, order, strict=True):
-        done = 0
-        for some in candidates.split([8, 56, *[64] * (tries // 64 - 1)]):
+    rows = states(torch.cat([first.expand(len(others), 1), others], 1))[0][:, :, 1:].flatten(1, 2)
+    target = states(torch.cat([first, prompt])[None])[0][:, 0, 1:]
+    guesses = torch.stack(
+        [read_outs(row, table[others.flatten()], seen) for row, seen in zip(rows, target, strict=True)]
+    )
+    named = torch.nn.functional.normalize(guesses, dim=-1) @ torch.nn.functional.normalize(table[candidates], dim=-1).T
+    cache, distances = states(first[None])[1], []
+    for k, token in enumerate(prompt):
+        parts = []
+        for some in candidates.split(128):
             copied = copy.deepcopy(cache)
             copied.batch_repeat_interleave(len(some))
-            distance = (states(some[:, None], copied)[0][:, 0] - seen).norm(dim=-1) / seen.norm()
-            hit = distance < SAME
-            other = min(other, float(distance[~hit].min()))
-            if hit.any():
-                best = int(distance.argmin())
-                break
-            done += len(some)
-        else:
-            break  # not among the candidates
-        known, own = known + 1, max(own, float(distance[best]))
-        most, firsts = max(most, done + best + 1), firsts + (done + best == 0)
-        cache = states(some[best : best + 1, None], cache)[1]
+            parts.append((states(some[:, None], copied)[0][:, :, 0] - target[:, None, k]).norm(dim=-1))
+        distances.append(torch.cat(parts, 1) / target[:, k].norm(dim=-1, keepdim=True))
+        cache = states(token[None, None], cache)[1]
+    right = candidates == prompt[:, None]
+    return torch.stack(distances, 1), right, (candidates[named.argmax(-1)] == prompt).float()
+
+
+def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
+    """Recover a prompt of the embedded model from its states after one layer, token by token.
+
+    After Nikolaou et al. (2025): with the tokens before it known, a token is recovered when the state that it gives is the
+    one seen (`SAME`), and no other candidate's is. They search the whole vocabulary, led by gradients.
+
+    Returns:
+        recovered: of the tokens; named: those that a linear read-out of the state names; own, other: the largest distance
+        of a right token's state from the one seen, and the least of another candidate's; candidates: how many.
+    """
+    distances, right, named = matched(start, tokens)
+    own, other = distances[layer - 1][right], distances[layer - 1].masked_fill(right, math.inf).min(-1).values
     return {
-        "tokens": tokens, "recovered": known, "first": firsts, "tried": most,
-        "own": float(f"{own:.2e}"), "other": float(f"{other:.2e}"),
-    }  # fmt: skip
+        "tokens": tokens,
+        "recovered": int(((own < SAME) & (other > SAME)).sum()),
+        "named": int(named[layer - 1].sum()),
+        "own": float(f"{float(own.max()):.2e}"),
+        "other": float(f"{float(other.min()):.2e}"),
+        "candidates": right.shape[1],
+    }
 
 
 class Resolution(NamedTuple):
@@ -535,9 +539,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = parser.parse_args(arguments)
     if given.table == "recovered":
         notes = [
-            f"20 tokens of the course's prose recovered from the states of {models.DEFAULT} after a layer, token by token",
-            "first: the linear read-out's first candidate was right; tried: candidates tried at most for one token; own, other:",
-            "largest distance of a recovered token's state and least of another candidate's, as shares of the state's length",
+            f"20 tokens of the course's prose recovered from the states of {models.DEFAULT} after a layer, token by token,",
+            "among all different tokens of the prose; named: by a linear read-out; own, other: largest distance of a right",
+            "token's state from the one seen, and least of any other candidate's, as shares of the state's length",
         ]
         sweep.run_line(parser, arguments, recovered, sweep.grid(start=[100, 500], layer=[1, 10, 30]), notes)
         return
