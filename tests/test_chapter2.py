@@ -145,11 +145,11 @@ def test_what_tokens_hand_over_adds_up_to_what_the_block_writes(kind):
     for hook in hooks:
         hook.remove()
     found = probe.contributions(model, tokens)
-    v = values[0].view(12, -1, block.head_dim).transpose(0, 1)
+    v = values[-1].view(12, -1, block.head_dim).transpose(0, 1)
     v = v.repeat_interleave(len(maps) // len(v), 0)
     handed = torch.stack([v[h] @ block.o_proj.weight[:, h * 16 : (h + 1) * 16].T for h in range(len(maps))])
     torch.testing.assert_close(found.values[1], handed.norm(dim=-1), rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(torch.einsum("hij,hjd->id", maps, handed), written[0], rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(torch.einsum("hij,hjd->id", maps, handed), written[-1], rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(found.shares.sum(-1), torch.ones(3, 12))
     assert float(found.shares.triu(1).abs().max()) == 0
 

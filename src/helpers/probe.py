@@ -113,7 +113,12 @@ def _put_in_front(model: LanguageModel) -> list[int]:
 
 
 def ways(model: LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one.
+
+    Raises:
+        ValueError: model is not what `models.load` returns.
+    """
+    _check_model(model)
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
     with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
