@@ -392,3 +392,19 @@ def test_settings_that_are_run_together_give_one_row_each(tmp_path):
     assert calls[2:] == [(1, [9]), (2, [9])], "only what is missing"
     with pytest.raises(ValueError, match="together"):
         sweep.run(both, sweep.grid(n=[3], seed=[0]), tmp_path / "x.csv", command="none", together="m")
+
+
+@pytest.mark.parametrize("text", ["notes of mine\n", "a\0b\n", "# a head\n"])
+def test_a_file_that_is_no_table_is_left_as_it_is(text, tmp_path):
+    out = tmp_path / "notes.csv"
+    out.write_text(text)
+    with pytest.raises(ValueError, match="left as it is"):
+        sweep.run(lambda n: {"m": n}, [{"n": 1}], out, command="x")
+    assert out.read_text() == text
+
+
+def test_a_setting_that_stands_in_two_rows_is_refused(tmp_path):
+    out = tmp_path / "two.csv"
+    out.write_text("n,m\n1,2\n1,3\n")
+    with pytest.raises(ValueError, match="rows 1 and 2"):
+        sweep.run(lambda n: {"m": n}, [{"n": 1}], out, command="x")

@@ -120,6 +120,7 @@ def run(
         raise ValueError("settings must differ from each other, but two of them are equal")
     there = read(out)
     _check_columns(there, list(keys[0]), out)
+    _check_rows(there.rows, list(keys[0]), out)
     missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there.rows, key)]
     calls = _grouped(missing, together)
     call, failed = functools.partial(_call, function, threads, together), []
@@ -145,11 +146,19 @@ def read(out: str | Path) -> Table:
     []
     """
     require.instance("out", out, str | Path, "a path")
-    lines = Path(out).read_text().splitlines() if Path(out).is_file() else []
+    try:
+        lines = Path(out).read_text(encoding="utf-8").splitlines() if Path(out).is_file() else []
+    except ValueError:
+        raise ValueError(f"out must be a table, and {out} is no text") from None
+    found = [line for line in lines if not line.startswith("#")]
+    if any("\0" in line for line in lines) or (len(found) == 1 and "," not in found[0]):
+        raise ValueError(f"out must be a table, and {out} is another file: it is left as it is")
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     for number, row in enumerate(rows, 1):
         if None in row or None in row.values():
             raise ValueError(f"out must be a whole table, but row {number} of {out} has too many or too few values")
+    if lines and not rows:
+        raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
     return Table([line[2:] for line in lines if line.startswith("#")], rows)
 
 
@@ -208,12 +217,29 @@ def _place(out: str | Path) -> Path:
     out = Path(out)
     if out.is_dir() or not out.parent.is_dir():
         raise ValueError(f"out must be a file in a folder that is there, not {str(out)!r}")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"out must be in a folder that can be written, and {str(out.parent)!r} cannot: {error.strerror}"
+        ) from None
     return out
 
 
 def _check_columns(table: Table, names: list[str], out: Path) -> None:
     if table.rows and list(table.rows[0])[: len(names)] != names:
         raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(table.rows[0])}")
+
+
+def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
+    """Nothing, where no setting stands in two rows: it would count twice in every mean."""
+    first: dict[tuple, int] = {}
+    for number, row in enumerate(rows, 1):
+        key = tuple(row[name] for name in names)
+        if key in first:
+            raise ValueError(f"out must hold each setting once, but rows {first[key]} and {number} of {out} are of one")
+        first[key] = number
 
 
 def _as_text(values: Setting) -> dict[str, str]:
