@@ -84,7 +84,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     tree, causal = at["tree"], at["causal attention"]
     order = "ahead of" if causal > tree else "behind"
     ax = style.axes(
-        f"ρ = {kept:g}: after {depth} layers causal attention is {order} the tree",
+        f"After {depth} layers causal attention is {order} the tree",
         "L (1 − ρ)",
         "share of the worst-heard node",
         log="xy",
