@@ -102,6 +102,12 @@ EXAMPLES = {
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
     "attention.forgetting_bias": {"gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)},
+    "attention.delta_rule": {
+        "q": torch.eye(3, dtype=torch.float64),
+        "k": torch.eye(3, dtype=torch.float64),
+        "rate": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64),
+        "gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64),
+    },
     "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
     "differential.lambda_init": {"layer": 2},
     "probe.head_scores": {"offsets": [0, 1]},
@@ -153,7 +159,7 @@ FOLDER = Path()  # set by a fixture
 def folder(tmp_path_factory):
     global FOLDER
     FOLDER = tmp_path_factory.mktemp("bad")
-    (FOLDER / "file").write_text("text")
+    (FOLDER / "file").write_text("n,square,seconds\n3,9,0.1\n")
     with contextlib.chdir(FOLDER):  # "nonsense" is the name of a file, too
         yield
 

@@ -77,7 +77,7 @@ def again(run, table, *names):
     """
     row = table.iloc[0]
     seeds = table[(table[[name for name in names if name != "seed"]] == row[[*names]].drop("seed")).all(axis=1)]
-    found = run(**{name: row.to_dict()[name] for name in names})
+    found = run(**table[[*names]].iloc[:1].to_dict("records")[0])
     loose = {name: max(0.02, 4 * seeds[name].std()) if len(seeds) > 2 else 0.02 for name in found}
     return {name: (row[name], value) for name, value in found.items() if abs(row[name] - value) > loose[name]}
 

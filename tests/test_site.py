@@ -169,13 +169,13 @@ def test_every_widget_moves_by_keyboard(visit, name):
 
 def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):
     page = visit("chapters/3-representational-collapse/lesson.html")
-    figure = page.locator("figure.explore", has=page.locator("button")).first
+    figure = page.locator("figure.explore", has=page.locator("button[data-plays]")).first
     figure.locator("input").first.evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
     before = figure.locator("img").get_attribute("alt")
-    figure.locator("button").click()
+    figure.locator("button[data-plays]").click()
     page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
-    figure.locator("button").click()
-    assert "Play" in figure.locator("button").inner_text()
+    figure.locator("button[data-plays]").click()
+    assert "Play" in figure.locator("button[data-plays]").inner_text()
     calm = visit("chapters/3-representational-collapse/lesson.html", reduced_motion="reduce")
     assert not calm.locator("figure.explore button").first.is_visible()
 

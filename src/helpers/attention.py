@@ -518,13 +518,16 @@ def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
 
     Raises:
-        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
+        ValueError: logits that hold NaN or +inf, or a square beyond their type's numbers, or a row that hides all keys.
 
     >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
     [4.0, 0.0, 1.0]
     """
     _check_logits(logits)
-    return logits.clamp(min=0).square()
+    weights = logits.clamp(min=0).square()
+    if require.readable(logits) and bool(torch.isinf(weights).any()):
+        raise ValueError(f"logits must have squares that {logits.dtype} can hold, not {float(logits.max()):.4g}")
+    return weights
 
 
 def delta_rule(
@@ -543,16 +546,37 @@ def delta_rule(
         rate: b, how much of a key's old value is replaced, in [0, 1].
         gates: g, what is kept of the state, above 0 and at most 1.
 
+    Raises:
+        ValueError: shapes that do not belong together, a rate outside [0, 1], a gate outside (0, 1], or keys so long that
+            the state is beyond the type's numbers.
+
     >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
     >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
+    require.tensor("q", q, "... n k")
+    n, width = q.shape[-2:]
+    require.tensor("k", k, "... n k", n=n, k=width)
+    for name, value in (("k", k), ("rate", rate), ("gates", gates)):
+        if isinstance(value, Tensor) and value.dtype != q.dtype:
+            raise ValueError(f"{name} must have the number type of q, {q.dtype}, not {value.dtype}")
+    for name, value in (("rate", rate), ("gates", gates)):
+        require.tensor(name, value, "... n", n=n)
+        if require.readable(value) and not (
+            float(value.min()) >= 0 and float(value.max()) <= 1 and (name == "rate" or float(value.min()) > 0)
+        ):
+            raise ValueError(
+                f"{name} must be {'from 0 to 1' if name == 'rate' else 'above 0 and at most 1'}, not {float(value.min()):.4g} to {float(value.max()):.4g}"
+            )
     total = gates.log().cumsum(-1)
     kept = (total[..., :, None] - total[..., None, :]).tril().exp().tril()
     scores, own = (q @ k.mT * kept).tril(), (rate[..., None] * (k @ k.mT) * kept).tril(-1)
     one = torch.eye(q.shape[-2], dtype=q.dtype, device=q.device)
     written = torch.linalg.solve_triangular(one + own, torch.diag_embed(rate), upper=False)
-    return scores @ written + 0.0
+    mixed = scores @ written + 0.0
+    if require.readable(mixed) and not bool(torch.isfinite(mixed).all()):
+        raise ValueError(f"q, k must keep the state within {q.dtype}: keys of length 1 are expected")
+    return mixed
 
 
 def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:

@@ -82,7 +82,7 @@ class Verdict:
         if self.quiet:
             return ""
         if self.untried:
-            return f'<p style="color:#767676">{html.escape(repr(self))}</p>'
+            return f'<p style="opacity:.75">{html.escape(repr(self))}</p>'
         box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
         mark, _, said = repr(self).partition(":")
         shown = f'<div style="{box}" role="status"><strong>{mark}:</strong>{html.escape(said)}</div>'

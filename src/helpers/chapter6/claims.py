@@ -567,19 +567,21 @@ def race_positions_decide() -> Found:
         "position encodings": POSITIONS,
         "maps on RoPE": [n for n in MAPS if "NoPE" not in n],
     }
-    gaps, told = {}, {}
+    gaps, told, largest = {}, {}, {}
     for kind, names in kinds.items():
         here = found[found.entry.isin(names) & found.gap.notna()]
-        gaps[kind] = here.groupby("task").gap.apply(lambda gap: gap.abs().max()).mean()
+        largest[kind] = here.groupby("task").gap.apply(lambda gap: gap.abs().max())
+        gaps[kind] = largest[kind].mean()
         told[kind] = int(here.verdict.isin(["better", "worse"]).sum()), len(here)
     (first, second), (a, b) = gaps.values(), told.values()
+    apart = largest["position encodings"] - largest["maps on RoPE"]  # by task
     listed = ", ".join(
         f"{kind} {number(gaps[kind])} ({told[kind][0]} of {told[kind][1]} cells told apart)" for kind in kinds
     )
     return Found(
         f"{SIZE}: largest gap to RoPE in log odds among them, mean of the tasks: {listed}; NoPE counts for neither, and the "
         "difference of two largest gaps is not tested",
-        verdict(False, first > second and a[0] * b[1] > b[0] * a[1]),
+        verdict(bool((apart > 0).all()), first > second and a[0] * b[1] > b[0] * a[1]),
     )
 
 

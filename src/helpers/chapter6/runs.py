@@ -58,7 +58,7 @@ def _to_the_criterion(
                 seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
             )  # fmt: skip
         except ValueError as error:
-            if "loss was" not in str(error):
+            if "loss was" not in str(error) or len(models) == 1:  # one alone is a learner's own: told why
                 raise
             if len(group) > 1:  # one has diverged: each by itself
                 groups += [[k] for k in group]
