@@ -221,7 +221,7 @@ def deeper(name: str) -> tuple[Axes, str]:
         kind: [measures.far_and_own(graph, count, skip=skip) for count in layers]
         for kind, skip in measures.LAYERS.items()
     }
-    left, right = _pair(3.9)
+    left, right = _pair(3.4)
     ratio = {kind: [far / own for far, own in rows] for kind, rows in heard.items()}
     for kind, colour in zip(measures.LAYERS, ("blue", "vermillion"), strict=True):
         for place, (text, look) in enumerate((("far", "o--"), ("own", "o-"))):

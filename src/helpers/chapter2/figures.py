@@ -88,7 +88,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         "L (1 − ρ)",
         "share of the worst-heard node",
         log="xy",
-        height=4.4,
+        height=3.4,
     )
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):
@@ -105,7 +105,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     return ax, (
         f"ρ = {kept:g}, {depth} layers: the worst-heard of {n} nodes has {style.number(causal)} under causal attention, "
         f"{style.number(tree)} in the tree. Causal attention is behind from {behind} layers on, "
-        f"L (1 − ρ) = {behind * (1 - kept):.1f}. Dashed: an equal share. What is not reached has no point."
+        f"L (1 − ρ) = {behind * (1 - kept):.1f}."
     )
 
 
@@ -373,7 +373,7 @@ def proxies(table: pd.DataFrame, kept: float = 0.5) -> tuple[Axes, str]:
         f"ρ = {kept:g}: rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
         "rank correlation with the Jacobian's norms",
         "",
-        height=4.3,
+        height=3.5,
     )
     controls = ("position", "shuffled heads", "mask alone", "untrained")
     order = table.mean(axis=1).sort_values().index

@@ -635,7 +635,7 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
         "share of y alone": ("ratio", BLACK, "x--"),
         "shuffled counts": ("shuffled", GREY, ":"),
     }
-    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.8)
+    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.2)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
     right = rows[[f"right_{n}" for n in lengths]]
     ax.plot(lengths, right.mean(), "o-", color=RED, label="the decoder")

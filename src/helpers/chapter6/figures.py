@@ -671,9 +671,9 @@ def decisions() -> str:
         ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
         ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
         (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds"),
-        ("better, worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
+        ("better,&nbsp;worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
         (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
-        ("not told apart", "all else"),
+        ("not&nbsp;told&nbsp;apart", "all else"),
         ("opens", "a success, and better than the decoder without the ingredient, or right to a longer length"),
     ]  # fmt: skip
     return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
