@@ -287,9 +287,9 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     goal = [(k, before[k] + way) for k, way in enumerate((right, down)) if way]
     page.wait_for_function(
         """([part, goal]) => { const box = document.querySelector(`.item[data-id="${part}"]`).getBoundingClientRect();
-        const now = [box.x + box.width / 2, box.y + box.height / 2]; return goal.every(([k, x]) => Math.abs(now[k] - x) < 11) }""",
+        const now = [box.x + box.width / 2, box.y + box.height / 2]; return goal.every(([k, x]) => Math.abs(now[k] - x) < 16) }""",
         arg=[part, goal],
-        timeout=10_000,
+        timeout=30_000,
     )
 
 
