@@ -154,7 +154,6 @@ def test_the_panel_works_in_jupyterlab(serve):
 
 def assert_the_drawing_moves(page):
     """By keyboard, and no key reaches the notebook; nothing is asked of another host."""
-    page.wait_for_selector(".drawing-stage .item[role=slider]", state="attached", timeout=180_000)
     page.wait_for_selector(".drawing-stage .item[role=slider]", timeout=180_000)
     says, slider = page.locator(".drawing-says"), page.locator(".drawing-controls input[type=range]").first
     assert says.inner_text().startswith("24 tokens apart")

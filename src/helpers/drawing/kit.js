@@ -336,7 +336,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   const sizes = new ResizeObserver(fit);
   sizes.observe(el);
   el.addEventListener("keydown", (event) => {
-    if (OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
+    // a notebook takes letters for commands: there every key stays
+    if (el.closest(".jp-Notebook, #notebook-container") || OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
   });
   on(window, "hashchange", () => {
     const linked = fromLink(spec.name, state, location.hash);

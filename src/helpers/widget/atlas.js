@@ -115,7 +115,7 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
   head.addEventListener("change", update);
   for (const input of [sort, head])
     input.addEventListener("keydown", (event) => {
-      if (/^(Arrow|Home|End|Enter| )/.test(event.key)) event.stopPropagation(); // a deck has all others
+      if (root.closest(".jp-Notebook, #notebook-container") || /^(Arrow|Home|End|Enter| )/.test(event.key)) event.stopPropagation(); // a deck has all others
     });
   tokens.forEach((button, k) => {
     for (const event of ["click", "focus", "pointerenter"]) button.addEventListener(event, () => choose(k));

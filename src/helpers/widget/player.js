@@ -55,7 +55,7 @@ for (const root of document.querySelectorAll("figure.explore:not([data-alive])")
     });
     input.addEventListener("keydown", (event) => {
       const own = input.type === "checkbox" ? /^ / : /^(Arrow|Home|End|Enter| )/;
-      if (own.test(event.key)) event.stopPropagation(); // a deck has all others, PageDown of every clicker first
+      if (root.closest(".jp-Notebook, #notebook-container") || own.test(event.key)) event.stopPropagation(); // a deck has all others, PageDown of every clicker first
     });
   }
   for (const button of root.querySelectorAll("button")) {
