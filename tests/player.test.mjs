@@ -25,7 +25,7 @@ class Slider extends Element {
 }
 
 /** A figure with a slider of three values, a choice of two and a switch. */
-function figure() {
+function figure({ notebook = false } = {}) {
   const names = [["1", "2", "3"], ["a", "b"], ["off", "on"]];
   const frames = names[0].flatMap((n) => names[1].flatMap((k) => names[2].map((s) => [`<img alt="${n}${k}${s}">`, `${n} ${k} ${s}`])));
   const output = new Element();
@@ -40,6 +40,7 @@ function figure() {
   const root = new Element({
     querySelector: (selector) => found[selector],
     querySelectorAll: (selector) => (selector === "button" ? [button] : [slider, choice, toggle]),
+    closest: () => (notebook ? {} : null),
   });
   return { root, slider, choice, toggle, button, output, frame, finding };
 }
@@ -76,6 +77,12 @@ test("the keys that a control uses stay with it, and the others turn the page of
     for (const key of own) assert.ok(control.fire("keydown", key).stopped, key);
     for (const key of others) assert.ok(!control.fire("keydown", key).stopped, key);
   }
+});
+
+test("in a notebook every key stays, where a letter is a command", () => {
+  const page = figure({ notebook: true });
+  run(page);
+  for (const key of ["ArrowLeft", "PageDown", "s", "x"]) assert.ok(page.slider.fire("keydown", key).stopped, key);
 });
 
 test("two equal widgets on a page do not move each other, and none is brought to life twice", () => {

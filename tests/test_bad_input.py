@@ -146,7 +146,7 @@ MAKE = {
     gnn.TreeNeighborsMatch: tree_of_depth_2,
     torch.nn.Module: lambda: gnn.build("gcn", 2, 4),
     Axes: lines,
-    Path: lambda: FOLDER / "file",
+    Path: lambda: table(),
 }
 BY_NAME = {
     "node": 0, "target": 0, "seed": 0, "layers": 2, "depth": 2, "width": 4, "dtype": "fp32", "length": 8, "offset": 0, "base": 10_000, "rate": 0.5, "i": 2, "j": 1, "out": lambda: FOLDER / "table.csv",
@@ -159,9 +159,16 @@ FOLDER = Path()  # set by a fixture
 def folder(tmp_path_factory):
     global FOLDER
     FOLDER = tmp_path_factory.mktemp("bad")
-    (FOLDER / "file").write_text("n,square,seconds\n3,9,0.1\n")
+    table()
     with contextlib.chdir(FOLDER):  # "nonsense" is the name of a file, too
         yield
+
+
+def table() -> Path:
+    """A file that can be read, written anew: whoever was called before may have left something else in it."""
+    path = FOLDER / "file"
+    path.write_text("n,square,seconds\n3,9,0.1\n")
+    return path
 
 
 def tools() -> list[str]:
