@@ -75,6 +75,7 @@ def tree_of_depth_2():
 
 
 ATTENTION = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], dtype=torch.float64)
+FRAME = pd.DataFrame({"distance": [1.0, 0.5]}, index=pd.Index([1, 2], name="n"))
 COPIER = Decoder(len(Copying().vocabulary), width=8)
 # a good call of a function: its arguments by name, each a value or, where it has to be new each time, a function
 # named in MAKE. Arguments left out are made from their annotation, or have a default.
@@ -136,6 +137,8 @@ EXAMPLES = {
     "significance.holm": {"p": [0.01, 0.04]},
     "significance.rank_interval": {"rho": 0.5, "pairs": 28},
     "significance.share_interval": {"successes": 1, "trials": 3},
+    "style.dots": {"frame": FRAME, "log": "x", "height": 3.0, "colours": ["#767676"]},
+    "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
     "style.readers": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from pandas.io.formats.style import Styler
@@ -229,6 +230,109 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
             va="center",
             annotation_clip=False,
         )
+
+
+def lines(
+    frame: pd.DataFrame,
+    y: str,
+    log: str = "",
+    height: float = 4.2,
+    numbers: bool = False,
+    colours: Sequence[str] | None = None,
+    form: str = "o-",
+) -> Axes:
+    """A line for each column of a frame over its index: the columns' names stand at the lines' ends, the index's at the x axis.
+
+    Args:
+        y: the y axis' name.
+        log, height: as in `axes`.
+        numbers: write each line's last value beside its name.
+        colours: one a column; by default those of the style, in turn.
+        form: dots joined by a line, `"o-"`, or one of them, `"o"` or `"-"`.
+
+    Raises:
+        ValueError: the frame is none or has no numbers to draw, or there is not one colour a column; another form.
+
+    >>> frame = pd.DataFrame({"mean": [0.5, 0.1]}, index=pd.Index([1, 2], name="n ones"))
+    >>> ax = lines(frame, "change", numbers=True)
+    >>> ax.get_xlabel(), ax.texts[0].get_text()
+    ('n ones', 'mean 0.10')
+    """
+    ax, colours = _drawn(frame, y, log, height, colours), colours or list(COLOURS.values())
+    require.flag("numbers", numbers)
+    require.choice("form", form, ("o-", "o", "-"))
+    for k, (name, column) in enumerate(frame.items()):
+        said = f"{name} {number(float(column.dropna().iloc[-1]))}" if numbers else f"{name}"
+        ax.plot(frame.index, column, form, label=said, color=colours[k % len(colours)])
+    label(ax)
+    return ax
+
+
+def dots(
+    frame: pd.DataFrame,
+    x: str,
+    log: str = "",
+    height: float | None = None,
+    numbers: bool = False,
+    colours: Sequence[str] | None = None,
+) -> Axes:
+    """A row of dots for each row of a frame, its index' name at the left, a colour for each column.
+
+    Args:
+        x: the x axis' name.
+        log: "" or "x".
+        height: in inches; by default what the rows need.
+        numbers: write each value at its dot.
+        colours: one a column; by default those of the style, in turn.
+
+    Raises:
+        ValueError: the frame is none or has no numbers to draw, or there is not one colour a column.
+
+    >>> frame = pd.DataFrame({"hops": [0.4, 0.9]}, index=["path", "tree"])
+    >>> ax = dots(frame, "rank correlation", numbers=True)
+    >>> [text.get_text() for text in ax.texts], [text.get_text() for text in ax.get_yticklabels()]
+    (['0.40', '0.90'], ['path', 'tree'])
+    """
+    require.choice("log", log, ("", "x"))
+    rows = len(frame) if isinstance(frame, pd.DataFrame) else 1
+    ax, colours = (
+        _drawn(frame, "", log, 1.4 + 0.5 * rows if height is None else height, colours, x),
+        colours or list(COLOURS.values()),
+    )
+    require.flag("numbers", numbers)
+    for k, (name, column) in enumerate(frame.items()):
+        colour = colours[k % len(colours)]
+        ax.plot(column, range(rows), "o", ms=10, label=f"{name}", color=colour)
+        for place, value in enumerate(column if numbers else ()):
+            ax.annotate(
+                number(float(value)),
+                (value, place),
+                (0, 9),
+                textcoords="offset points",
+                ha="center",
+                size=14,
+                color=colour,
+            )
+    ax.set_yticks(range(rows), [f"{name}" for name in frame.index])
+    ax.set_ylim(rows - 0.4, -0.7)
+    ax.grid(False, axis="x")
+    if frame.shape[1] > 1:
+        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    return ax
+
+
+def _drawn(
+    frame: pd.DataFrame, y: str, log: str, height: float, colours: Sequence[str] | None, x: str | None = None
+) -> Axes:
+    """Empty axes for a frame, once it and the colours are checked."""
+    require.instance("frame", frame, pd.DataFrame, "a frame")
+    if frame.empty or any(kind.kind not in "iuf" for kind in frame.dtypes) or frame.isna().all().any():
+        raise ValueError("frame must have rows, and columns of real numbers")
+    if colours is not None and not (
+        isinstance(colours, list | tuple) and len(colours) == frame.shape[1] and all(map(is_color_like, colours))
+    ):
+        raise ValueError(f"colours must be a list of one a column, {frame.shape[1]}, not {require.said(colours)}")
+    return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
 
 
 def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> Styler:
