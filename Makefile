@@ -1,8 +1,8 @@
 # Each target sets up what it needs. The README says what they are for.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find chapters src/helpers data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
-  _config.yml _toc.yml references.bib $(wildcard _static/* sphinx_ext/*.py)
+SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
+  _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 .PHONY: book slides pdf look check test lab sync exercise bench clean
@@ -59,7 +59,7 @@ bench: .venv/.ready
 	$(PYTHON) tools/environment.py book
 	touch $@
 
-.venv-colab/.ready: .venv/.ready tests/colab-constraints.txt $(shell find src/helpers data -type f -not -name '*.pyc')
+.venv-colab/.ready: .venv/.ready tests/colab-constraints.txt $(shell find src data -type f -not -name '*.pyc')
 	$(BIN)/python tools/environment.py colab
 	touch $@
 

@@ -1,4 +1,4 @@
-"""Seconds and bytes of a report, by section: what `helpers.report` writes into its JSON, as a table.
+"""Seconds and bytes of a report, by section: what `course.report` writes into its JSON, as a table.
 
 python benchmarks/report.py                       the embedded default with the labs' settings
 python benchmarks/report.py --budget 2m           the short one
@@ -12,7 +12,8 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from helpers import models, report
+from course import report
+from helpers import models
 
 
 def table(found: dict) -> str:

@@ -1,7 +1,7 @@
 """Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
 A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of its code cells, of the modules
-and tables that they reach (`helpers.closure`), of the version of everything installed and of what else decides the
+and tables that they reach (`course.closure`), of the version of everything installed and of what else decides the
 outputs: text may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 """
@@ -27,7 +27,7 @@ from nbclient.exceptions import CellExecutionError
 from sphinx.errors import ExtensionError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-from helpers import closure
+from course import closure
 
 CELL_SECONDS = 600  # the longest that one cell may take
 MEMORY = 2.5e9  # bytes that a notebook with a language model takes
@@ -63,7 +63,7 @@ def key(path: Path, root: Path) -> str:
         *may_fail,
         closure.pins(root),
         f"{sys.version_info[:2]} HELPERS_STILL={environment(root)['HELPERS_STILL']}",
-        package=root / "src/helpers",
+        source=root / "src",
     )
 
 

@@ -28,7 +28,7 @@ def place(value: float) -> float:
 
 def mark(way: str, x: float, y: float) -> str:
     """The mark of a way of writing, as the figures of chapter 4 have it."""
-    from helpers.chapter4 import figures
+    from course.chapter4 import figures
 
     shape, colour, _ = figures.WRITTEN[way]
     return f'<path class="mark" d="{SHAPES[shape]}" transform="translate({x:.0f} {y:.1f})" stroke="{colour}">'
@@ -36,7 +36,7 @@ def mark(way: str, x: float, y: float) -> str:
 
 def picture(table) -> str:
     """Every answer on a line of numbers, a row a model."""
-    from helpers.chapter4 import figures, measures
+    from course.chapter4 import figures, measures
 
     models = list(dict.fromkeys(table.model))
     high = TOP + ROW * len(models)
@@ -65,7 +65,7 @@ def picture(table) -> str:
 
 class Guess(Directive):
     def run(self):
-        from helpers.chapter4 import measures
+        from course.chapter4 import measures
 
         table = measures.answers()
         answers = table.answer.dropna()

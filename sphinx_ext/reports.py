@@ -18,12 +18,12 @@ class Reports(Directive):
     required_arguments = 1
 
     def run(self):
-        from helpers.report import committed, page
+        from course.report import committed, page
 
         env = self.state.document.settings.env
         for path in sorted((Path(env.srcdir) / "data/reports").glob("*.json")):
             env.note_dependency(str(path))
-        for path in sorted((Path(env.srcdir) / "src/helpers/report").glob("*.*")):
+        for path in sorted((Path(env.srcdir) / "src/course/report").glob("*.*")):
             env.note_dependency(str(path))
         reports, asked = committed(), self.arguments[0]
         if asked == "table":

@@ -269,7 +269,7 @@ def mistakes(root: Path, chapter: str) -> str:
     ]
     checks = {
         number: each
-        for number, each in known((root / f"src/helpers/chapter{chapter}/checks.py").read_text()).items()
+        for number, each in known((root / f"src/course/chapter{chapter}/checks.py").read_text()).items()
         if each[1]
     }
     rows = "".join(

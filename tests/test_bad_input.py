@@ -37,7 +37,7 @@ from helpers.tasks import Copying
 from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
-NO_TOOLS = re.compile(r"widget|drawing|words|predict|claims|checks|scorecard|report|sources|closure|require|chapter\d+")
+NO_TOOLS = re.compile(r"helpers\.(widget|drawing|words|require)")
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
@@ -46,12 +46,11 @@ EXEMPT = {
     "models.convert": "as models.load",
     "export.language_model": "tests/test_export.py gives it a file that is none",
     "rope.turn": "rope.rotate without its checks, for the inside of a layer",
-    "gnn.main": "a command line, whose arguments argparse checks",
-    "sweep.options": "as gnn.main",
+    "sweep.options": "a command line, whose arguments argparse checks",
     "training.fit": "it changes its model; tests/test_training.py gives it each bad argument",
     "training.fit_together": "as training.fit",
     "training.accuracy": "as training.fit",
-    "sweep.run_line": "as gnn.main",
+    "sweep.run_line": "as sweep.options",
 }
 # may return infinity, and why
 INFINITE = {
@@ -175,13 +174,16 @@ def table() -> Path:
 
 
 def tools() -> list[str]:
-    found = [module.name for module in pkgutil.iter_modules(helpers.__path__)]
-    return [name for name in found if not NO_TOOLS.fullmatch(name)]
+    found = [f"helpers.{module.name}" for module in pkgutil.iter_modules(helpers.__path__)]
+    return [name for name in found if not NO_TOOLS.fullmatch(name)] + [
+        "course.experiments.sweep",
+        "course.significance",
+    ]
 
 
-def public(module: str) -> dict:
+def public(path: str) -> dict:
     """Functions of a module, and its classes that are made by a call of their own `__init__`."""
-    room = importlib.import_module(f"helpers.{module}")
+    room, module = importlib.import_module(path), path.rpartition(".")[2]
     found = {}
     for name, value in vars(room).items():
         home = getattr(value, "__module__", "") or ""

@@ -21,7 +21,7 @@ import pathlib
 p = pathlib.Path("../runs-" + NAME)
 p.write_text((p.read_text() if p.exists() else "") + "x")
 """
-ALPHA = f"NAME = 'alpha'\nfrom helpers.chapter1 import figures\n{COUNT}print(figures.x)"
+ALPHA = f"NAME = 'alpha'\nfrom course.chapter1 import figures\n{COUNT}print(figures.x)"
 BETA = f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n{COUNT}print(tool.x)"
 
 
@@ -31,22 +31,24 @@ def clone(tmp_path):
     for name in ("sphinx_ext", "_static", "_config.yml", "references.bib", "requirements.txt", "constraints.txt"):
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
-    for folder in ("src/helpers/chapter1", "data", "chapters", "frontend/dist"):
+    for folder in ("src/course/chapter1", "data", "chapters", "frontend/dist"):
         (tmp_path / folder).mkdir(parents=True)
-    shutil.copy(ROOT / "src/helpers/closure.py", tmp_path / "src/helpers")
+    (tmp_path / "src/helpers").mkdir()
+    shutil.copy(ROOT / "src/course/closure.py", tmp_path / "src/course")
     sources = {
-        "__init__.py": "",
-        "drawing.py": "DRAWINGS = ()\n",
-        "tool.py": "x = 1\n",
-        "base.py": "x = 2\n",
-        "data.py": "def table(name): return name\n",
-        "unused.py": "",
-        "chapter1/__init__.py": "",
-        "chapter1/figures.py": "from helpers.base import x\n",
-        "chapter1/player.js": "play()\n",
+        "helpers/__init__.py": "",
+        "helpers/drawing.py": "DRAWINGS = ()\n",
+        "helpers/tool.py": "x = 1\n",
+        "helpers/base.py": "x = 2\n",
+        "helpers/data.py": "def table(name): return name\n",
+        "helpers/unused.py": "",
+        "course/__init__.py": "",
+        "course/chapter1/__init__.py": "",
+        "course/chapter1/figures.py": "from helpers.base import x\n",
+        "course/chapter1/player.js": "play()\n",
     }
     for name, text in sources.items():
-        (tmp_path / "src/helpers" / name).write_text(text)
+        (tmp_path / "src" / name).write_text(text)
     for name in ("seen", "other"):
         (tmp_path / f"data/{name}.csv").write_text("x\n1\n")
     (tmp_path / "_toc.yml").write_text(
@@ -106,8 +108,8 @@ def notebooks(clone):
 
 CHANGES = {
     "a module that alpha reaches through a chapter": ("src/helpers/base.py", "A"),
-    "a figure of alpha's chapter": ("src/helpers/chapter1/figures.py", "A"),
-    "a script beside it": ("src/helpers/chapter1/player.js", "A"),
+    "a figure of alpha's chapter": ("src/course/chapter1/figures.py", "A"),
+    "a script beside it": ("src/course/chapter1/player.js", "A"),
     "a tool of beta's": ("src/helpers/tool.py", "B"),
     "a table that beta reads": ("data/seen.csv", "B"),
     "a table that nobody reads": ("data/other.csv", ""),

@@ -9,9 +9,9 @@ import pytest
 import scipy.stats
 import torch
 
+from course.chapter1 import claims, figures, measures
+from course.claims import FAILS, HOLDS, OPEN
 from helpers import gnn, graphs
-from helpers.chapter1 import claims, figures, measures
-from helpers.claims import FAILS, HOLDS, OPEN
 
 
 @pytest.mark.parametrize("depth", [2, 3])

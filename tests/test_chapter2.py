@@ -12,9 +12,9 @@ import torch
 from PIL import Image
 from tiny_models import tiny
 
+from course.chapter2 import claims, figures, measures
+from course.claims import FAILS, HOLDS
 from helpers import attention, data, graphs, style
-from helpers.chapter2 import claims, figures, measures
-from helpers.claims import FAILS, HOLDS
 from helpers.widget.atlas import Atlas, Reading
 
 

@@ -4,9 +4,9 @@ import pytest
 import torch
 from tiny_models import tiny
 
+from course import claims as registry
+from course.chapter3 import claims, figures, measures
 from helpers import checkpoints, collapse, probe
-from helpers import claims as registry
-from helpers.chapter3 import claims, figures, measures
 
 VARIED, EQUAL = measures.SEQUENCES
 

@@ -9,9 +9,10 @@ import pytest
 import scipy.stats
 from tiny_models import tiny
 
-from helpers import counting, data, significance
-from helpers.chapter4 import checks, claims, figures, measures
-from helpers.claims import CORRECTED, FAILS, HOLDS, UNFIT
+from course import significance
+from course.chapter4 import checks, claims, figures, measures
+from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
+from helpers import counting, data
 
 # Lesson --------------------------------------------------------------------------------------------------
 

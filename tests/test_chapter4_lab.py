@@ -8,9 +8,10 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
+from course.chapter4 import claims, figures
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
+from course.experiments import asked, inside, trained
 from helpers import checkpoints, counting, data
-from helpers.chapter4 import asked, claims, figures, inside, trained
-from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")
@@ -396,5 +397,5 @@ def test_the_committed_tables_say_how_they_were_made():
     names += ("counting_edge", "counting_asked", "counting_symbols")
     for name in (*names, "counting_probed", "copying_probed"):
         head = [line for line in (data.folder() / f"{name}.csv").read_text().splitlines() if line.startswith("#")]
-        assert any("command: python -m helpers.chapter4." in line for line in head)
+        assert any("command: python -m course.chapter4." in line for line in head)
         assert any("seed 0" in line and "torch" in line for line in head)

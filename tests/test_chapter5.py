@@ -4,10 +4,10 @@ import pytest
 import torch
 from tiny_models import tiny
 
+from course.chapter5 import claims, figures, measures
+from course.claims import CORRECTED, FAILS, HOLDS
 from helpers import data, probe, rope
 from helpers.attention import slash_score
-from helpers.chapter5 import claims, figures, measures
-from helpers.claims import CORRECTED, FAILS, HOLDS
 from helpers.transformer import Decoder
 
 IDS = torch.tensor([0, 5, 9, 200, 31, 7, 7, 7, 64, 9, 5, 12])
@@ -307,6 +307,6 @@ def test_what_is_said_of_the_last_digit_follows_the_table(monkeypatch):
 
 
 def test_chance_is_that_of_the_race():
-    from helpers.chapter6 import protocol
+    from course.experiments import protocol
 
     assert measures.CHANCE == {task: protocol.CHANCE[task] for task in measures.CHANCE}

@@ -6,9 +6,9 @@ import math
 import pytest
 import torch
 
+from course.chapter6 import claims, figures, measures
+from course.claims import CORRECTED, FAILS, HOLDS
 from helpers import data
-from helpers.chapter6 import claims, figures, measures
-from helpers.claims import CORRECTED, FAILS, HOLDS
 
 
 def test_independent_noise_gains_nothing_and_correlated_noise_does():

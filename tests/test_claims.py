@@ -9,8 +9,9 @@ import textwrap
 import pytest
 from expected import EVIDENCE, EXPECTED
 
-from helpers import claims, data, models, scorecard, sources, style
-from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, verdict, weigh
+from course import claims, scorecard, sources
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, verdict, weigh
+from helpers import data, models, style
 
 CLAIMS = {each.name: each for each in scorecard.claims()}
 
@@ -261,7 +262,7 @@ def test_the_scorecard_leads_to_sections_that_exist(root):
 
 def test_the_answer_names_claims_of_its_chapters(root):
     """The closing page: each place of loss rests on claims of its own chapter, and its ten findings are claims."""
-    from helpers.scorecard import answer
+    from course.scorecard import answer
 
     for each in answer.BOTTLENECKS:
         for name in each.evidence:
@@ -274,14 +275,14 @@ def test_the_answer_names_claims_of_its_chapters(root):
 
 @pytest.mark.slow
 def test_the_findings_are_written_for_what_is_measured():
-    from helpers.scorecard import answer
+    from course.scorecard import answer
 
     for each in answer.FINDINGS:
         assert scorecard.found(CLAIMS[each.claim]).verdict == each.verdict, f"write the finding of {each.claim} anew"
 
 
 def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatch):
-    from helpers.scorecard import answer
+    from course.scorecard import answer
 
     for each in answer.FINDINGS:
         assert each.verdict in EXPECTED[each.claim][0], each.claim

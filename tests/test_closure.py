@@ -2,12 +2,12 @@
 
 import pytest
 
-from helpers import closure
+from course import closure
 
 
 @pytest.fixture
-def package(tmp_path):
-    """A package of two chapters over three tools, with three tables."""
+def source(tmp_path):
+    """Two packages, of two chapters over three tools, with three tables."""
     sources = {
         "src/helpers/__init__.py": "from helpers.widget import explore\n",
         "src/helpers/widget/__init__.py": "from pathlib import Path\n",
@@ -16,11 +16,12 @@ def package(tmp_path):
         "src/helpers/tool.py": "import math\n",
         "src/helpers/maths.py": "from helpers import tool\n",
         "src/helpers/runs.py": "from helpers import data\ndef runs(): return data.table('measured')\n",
-        "src/helpers/chapter1/__init__.py": "",
-        "src/helpers/chapter1/figures.py": "def draw():\n    from . import claims\n    from ..maths import x\n",
-        "src/helpers/chapter1/claims.py": "from helpers import runs\n",
-        "src/helpers/chapter2/__init__.py": "",
-        "src/helpers/chapter2/figures.py": "from helpers import maths\n",
+        "src/course/__init__.py": "",
+        "src/course/chapter1/__init__.py": "",
+        "src/course/chapter1/figures.py": "def draw():\n    from . import claims\n    from helpers.maths import x\n",
+        "src/course/chapter1/claims.py": "from helpers import runs\n",
+        "src/course/chapter2/__init__.py": "",
+        "src/course/chapter2/figures.py": "from helpers import maths\n",
         "data/measured.csv": "x\n",
         "data/reported/old.csv": "x\n",
         "data/reported/new.csv": "x\n",
@@ -28,45 +29,39 @@ def package(tmp_path):
     for name, text in sources.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    return tmp_path / "src/helpers"
+    return tmp_path / "src"
 
 
-def names(code, package):
-    return {
-        p.relative_to(package.parents[1]).as_posix().removeprefix("src/helpers/") for p in closure.files(code, package)
-    }
+def names(code, source):
+    paths = (path.relative_to(source.parent).as_posix() for path in closure.files(code, source))
+    return {path.removeprefix("src/helpers/").removeprefix("src/") for path in paths}
 
 
 ALWAYS = {"__init__.py", "widget/__init__.py", "widget/player.js"}
-CHAPTER_1 = {
-    "chapter1/__init__.py",
-    "chapter1/figures.py",
-    "chapter1/claims.py",
-    "runs.py",
-    "data.py",
-    "maths.py",
-    "tool.py",
-}
+COURSE = {"course/__init__.py"}
+CHAPTER_1 = COURSE | {"course/chapter1/__init__.py", "course/chapter1/figures.py", "course/chapter1/claims.py"}
+CHAPTER_2 = COURSE | {"course/chapter2/__init__.py", "course/chapter2/figures.py"}
 TABLES = {"data/measured.csv", "data/reported/old.csv", "data/reported/new.csv"}
 
 
 @pytest.mark.parametrize(
     ("code", "reached"),
     [
-        ("import math, torch", None),
-        ("from helpers import explore", set()),
-        ("from helpers import tool", {"tool.py"}),
-        ("import helpers.maths as m", {"maths.py", "tool.py"}),
-        ("import helpers\nhelpers.maths.x()", {"maths.py", "tool.py"}),
-        ("from helpers.chapter2 import figures", {"chapter2/__init__.py", "chapter2/figures.py", "maths.py", "tool.py"}),
-        ("from helpers.chapter1.figures import draw", CHAPTER_1 | {"data/measured.csv"}),
-        ("%matplotlib inline\nfrom helpers import tool", {"tool.py"}),
-        ("model.eval()\nfrom helpers import tool", {"tool.py"}),
+        ("import math, torch", set()),
+        ("from helpers import explore", ALWAYS),
+        ("from helpers import tool", ALWAYS | {"tool.py"}),
+        ("import helpers.maths as m", ALWAYS | {"maths.py", "tool.py"}),
+        ("import helpers\nhelpers.maths.x()", ALWAYS | {"maths.py", "tool.py"}),
+        ("from course.chapter2 import figures", ALWAYS | CHAPTER_2 | {"maths.py", "tool.py"}),
+        ("from course.chapter1.figures import draw", ALWAYS | CHAPTER_1 | {"runs.py", "data.py", "maths.py", "tool.py", "data/measured.csv"}),
+        ("import course.chapter1", COURSE | {"course/chapter1/__init__.py"}),
+        ("%matplotlib inline\nfrom helpers import tool", ALWAYS | {"tool.py"}),
+        ("model.eval()\nfrom helpers import tool", ALWAYS | {"tool.py"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_imports_are_followed_from_module_to_module(package, code, reached):
-    assert names(code, package) == (set() if reached is None else ALWAYS | reached)
+def test_imports_are_followed_from_module_to_module(source, code, reached):
+    assert names(code, source) == reached
 
 
 @pytest.mark.parametrize(
@@ -86,31 +81,32 @@ def test_imports_are_followed_from_module_to_module(package, code, reached):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_table_counts_where_it_is_named_and_all_count_where_a_name_is_computed(package, code, tables):
-    assert names(code, package) == ALWAYS | {"data.py"} | tables
+def test_a_table_counts_where_it_is_named_and_all_count_where_a_name_is_computed(source, code, tables):
+    assert names(code, source) == ALWAYS | {"data.py"} | tables
 
 
 @pytest.mark.parametrize(
-    "code", ["def broken(:", "importlib.import_module(f'helpers.{name}')", "from helpers import *"]
+    "code",
+    ["def broken(:", "importlib.import_module(f'helpers.{name}')", "from helpers import *\nfrom course import *"],
 )
-def test_everything_counts_where_the_code_cannot_tell(package, code):
-    assert {p for p in package.rglob("*.py")} <= set(closure.files(code, package))
+def test_everything_counts_where_the_code_cannot_tell(source, code):
+    assert {p for p in source.rglob("*.py")} <= set(closure.files(code, source))
 
 
-def test_the_key_follows_what_is_reached_and_nothing_else(package):
-    code = "from helpers.chapter2 import figures"
-    before = closure.key(code, package=package)
-    for name in ("chapter1/figures.py", "runs.py", "data.py", "new.py"):
-        with (package / name).open("a") as file:
+def test_the_key_follows_what_is_reached_and_nothing_else(source):
+    code = "from course.chapter2 import figures"
+    before = closure.key(code, source=source)
+    for name in ("course/chapter1/figures.py", "helpers/runs.py", "helpers/data.py", "helpers/new.py"):
+        with (source / name).open("a") as file:
             file.write("# changed\n")
-        assert closure.key(code, package=package) == before
-    for name in ("chapter2/figures.py", "tool.py", "widget/player.js", "__init__.py"):
-        with (package / name).open("a") as file:
+        assert closure.key(code, source=source) == before
+    for name in ("course/chapter2/figures.py", "helpers/tool.py", "helpers/widget/player.js", "helpers/__init__.py"):
+        with (source / name).open("a") as file:
             file.write("# changed\n")
-        now = closure.key(code, package=package)
+        now = closure.key(code, source=source)
         assert now != before, name
         before = now
-    assert closure.key(code, "3.11", package=package) != before
+    assert closure.key(code, "3.11", source=source) != before
 
 
 def test_the_course_own_package_is_read():

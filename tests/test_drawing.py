@@ -54,7 +54,7 @@ def test_the_welcome_counts_as_in_python():
 
 
 def test_the_river_flows_as_in_python():
-    from helpers.chapter2 import measures
+    from course.chapter2 import measures
 
     masks = [attention.causal_mask(5), attention.window_mask(12, 3), attention.window_mask(12, 2)]
     for mask in masks:
@@ -82,7 +82,7 @@ def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
 
 
 def test_what_is_left_of_the_waves_is_as_in_python():
-    from helpers.chapter6 import measures
+    from course.chapter6 import measures
 
     grid = [(c / 10, lam / 10, ratio) for c in range(11) for lam in range(13) for ratio in (0.2, 1.0, 2.0)]
     assert_equal([("left", g) for g in grid], [measures.left(c, lam * ratio).item() for c, lam, ratio in grid])

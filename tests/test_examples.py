@@ -9,10 +9,16 @@ import matplotlib
 import pytest
 from test_bad_input import FUNCTIONS
 
+import course
 import helpers
 
 matplotlib.use("agg")
-MODULES = [m.name for m in pkgutil.walk_packages(helpers.__path__, "helpers.") if not m.name.endswith("__main__")]
+MODULES = [
+    module.name
+    for package in (helpers, course)
+    for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    if not module.name.endswith("__main__")
+]
 # public functions without an example, and why
 WITHOUT = {
     **dict.fromkeys(
@@ -25,7 +31,7 @@ WITHOUT = {
         "needs a real model, which takes longer than an example may; the lessons show it",
     ),
     **dict.fromkeys(
-        ["gnn.accuracy", "gnn.train", "gnn.fit", "gnn.main", "sweep.options", "sweep.run_line"],
+        ["gnn.accuracy", "gnn.train", "gnn.fit", "sweep.options", "sweep.run_line"],
         "trains, or is a command line",
     ),
     **dict.fromkeys(["intervention.turns", "intervention.read"], "needs a language model; its module has one"),

@@ -17,11 +17,12 @@ from answers import Several, several
 from conftest import ROOT
 from exercise import begin
 
-from helpers import checks, rope
-from helpers.checks import LEVELS, Case, Exercise, Right, Wrong, compare
+from course import checks
+from course.checks import LEVELS, Case, Exercise, Right, Wrong, compare
+from helpers import rope
 
 CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
-MODULES = {n: importlib.import_module(f"helpers.chapter{n}.checks") for n in CHAPTERS}
+MODULES = {n: importlib.import_module(f"course.chapter{n}.checks") for n in CHAPTERS}
 TABLES = {n: importlib.import_module(f"answers.chapter{n}") for n in CHAPTERS}
 EXERCISES = {
     each.number: each for module in MODULES.values() for each in vars(module).values() if isinstance(each, Exercise)
@@ -182,7 +183,7 @@ def begun(tmp_path):
     """A copy of chapter 2's exercises in which 2.7 is another one; its check's module, its answers' and its notebook."""
     names = [
         "chapters/2-causal-attention/exercises.ipynb",
-        "src/helpers/chapter2/checks.py",
+        "src/course/chapter2/checks.py",
         "tests/answers/chapter2.py",
     ]
     for name in names:
@@ -490,7 +491,7 @@ def test_whole_numbers_of_any_size_are_an_answer():
 
 @pytest.mark.parametrize("number", range(1, 7))
 def test_progress_names_the_ten_in_their_order(number):
-    said = importlib.import_module(f"helpers.chapter{number}.checks").progress().data
+    said = importlib.import_module(f"course.chapter{number}.checks").progress().data
     assert re.findall(r"<li>[^<]*?: (\d\.\d+) ", said) == [f"{number}.{k}" for k in range(1, 11)]
 
 

@@ -7,11 +7,11 @@ import torch
 from tiny_models import LLAMA, byte_tokenizer
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from course.chapter5 import measures as measures5
+from course.report import line, runner
+from course.report.sections import SECTIONS, Section
+from course.report.subject import PLANS, Plan, Subject
 from helpers import compute, intervention, models, probe
-from helpers.chapter5 import measures as measures5
-from helpers.report import line, runner
-from helpers.report.sections import SECTIONS, Section
-from helpers.report.subject import PLANS, Plan, Subject
 
 IDS = torch.randint(1, 250, (20,), generator=torch.Generator().manual_seed(0))
 TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
@@ -224,7 +224,7 @@ def test_a_level_goes_with_its_numbers(name, numbers, level, words):
 
 @pytest.mark.parametrize(("late", "control", "level"), [(2.0, 0.1, "note"), (2.0, 1.0, "fine"), (0.4, 0.0, "fine")])
 def test_a_first_token_must_be_kept_only_where_another_one_need_not(late, control, level):
-    from helpers.chapter2 import measures as measures2
+    from course.chapter2 import measures as measures2
 
     cases = [
         ((0, 1), 3.0),
@@ -252,7 +252,7 @@ def test_a_first_token_must_be_kept_only_where_another_one_need_not(late, contro
 
 
 def test_what_needs_a_look_stands_first():
-    from helpers.report import page
+    from course.report import page
 
     levels = {"base": "fine", "heads": None, "sinks": "note", "copying": "trouble"}
     sections = {

@@ -10,7 +10,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from helpers import data, gnn, sweep
+from course.experiments import sweep, trees
+from helpers import data, gnn
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
 MESSAGE_PASSING = ("gcn", "gin", "gat", "ggnn")
@@ -227,16 +228,16 @@ def test_training_repeats_with_the_same_seed():
 def test_the_script_resumes_and_keeps_its_header(tmp_path):
     out = tmp_path / "runs.csv"
     few = ["--depths", "2", "--kinds", "attention", "--epochs", "25", "--device", "cpu"]
-    gnn.main([*few, "--out", str(out)])
+    trees.main([*few, "--out", str(out)])
     first = out.read_text()
-    gnn.main([*few, "--out", str(out)])
+    trees.main([*few, "--out", str(out)])
     assert out.read_text() == first
-    gnn.main([*few, "--seeds", "0", "1", "--out", str(out)])
+    trees.main([*few, "--seeds", "0", "1", "--out", str(out)])
     lines = out.read_text().splitlines()
     assert first.splitlines()[-1] in lines
     rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
     assert [(row["kind"], row["seed"]) for row in rows] == [("attention", "0"), ("attention", "1")]
-    assert sum(line.startswith("# command: python -m helpers.gnn") for line in lines) == 2
+    assert sum(line.startswith("# command: python -m course.experiments.trees") for line in lines) == 2
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -250,7 +251,7 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
 )
 def test_the_script_refuses_bad_input_in_a_sentence(tmp_path, capsys, line, message):
     with pytest.raises(SystemExit, match="2"):
-        gnn.main(["--depths", "2", *line, "--out", str(tmp_path / "runs.csv")])
+        trees.main(["--depths", "2", *line, "--out", str(tmp_path / "runs.csv")])
     assert message in capsys.readouterr().err
 
 
@@ -272,7 +273,7 @@ def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
 def test_the_table_of_runs_is_one_that_the_script_writes():
     """Its budgets are epochs, equal for the runs that are compared, and its head names the commands."""
     table = sweep.read(data.folder() / "tree_neighbors_match_runs.csv")
-    assert sum(line.startswith("command: python -m helpers.gnn --depths") for line in table.head) > 0
+    assert sum(line.startswith("command: python -m course.experiments.trees --depths") for line in table.head) > 0
     budgets = {}
     for row in table.rows:
         epochs, allowed = int(row["epochs"]), int(row["epochs_allowed"])

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 from conftest import ROOT
 
-from helpers import sweep
+from course.experiments import sweep
 
 TABLES = {path.name: sweep.read(path) for path in sorted((ROOT / "data").glob("*.csv"))}
 COMMANDS = {name: [line[9:] for line in table.head if line.startswith("command: ")] for name, table in TABLES.items()}
@@ -22,7 +22,7 @@ def asked_for(command: str, name: str) -> list[dict[str, str]]:
     """The settings that a command line hands to `sweep.run` for a table, parsed by its own module and not run."""
     python, flag, module, *arguments = shlex.split(command)
     assert (python, flag) == ("python", "-m"), f"{command}: not python -m"
-    found = importlib.import_module(f"{module}.training" if module == "helpers.gnn" else module)
+    found = importlib.import_module(module)
     settings = []
 
     def take(function, chosen, out, **more):

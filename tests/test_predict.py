@@ -3,7 +3,7 @@
 import ipywidgets
 import pytest
 
-from helpers import predict
+from course import predict
 from helpers.widget import VIEW
 
 

@@ -17,21 +17,12 @@ import torch
 from scipy import stats
 from tiny_models import tiny
 
-from helpers import attention, data, probe, significance, sweep, training
-from helpers.chapter6 import (
-    ablations,
-    comparison,
-    entries,
-    evaluation,
-    figures,
-    measures,
-    outliers,
-    protocol,
-    race,
-    runs,
-)
-from helpers.chapter6 import claims as claims6
-from helpers.claims import CLAIMS, FAILS, HOLDS
+from course import significance
+from course.chapter6 import claims as claims6
+from course.chapter6 import figures, measures
+from course.claims import CLAIMS, FAILS, HOLDS
+from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, sweep
+from helpers import attention, data, probe, training
 
 SOURCE = Path(__file__).parents[1] / "src"
 TIMES = {"seconds", "step_ms"}
@@ -326,7 +317,7 @@ def test_a_killed_run_resumes_to_the_same_table(tmp_path):
     arguments = ["--entries", "RoPE", "separators", "--tasks", "first", "last", "--seeds", "2", "--steps", "3"]
     race.main([*arguments, "--out", str(tmp_path / "whole.csv")])
     out = tmp_path / "killed.csv"
-    command = [sys.executable, "-m", "helpers.chapter6.race", *arguments, "--out", str(out)]
+    command = [sys.executable, "-m", "course.experiments.race", *arguments, "--out", str(out)]
     process = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(SOURCE)}, start_new_session=True)
     end = time.monotonic() + 120
     while len(sweep.read(out).rows) < 2:
@@ -721,7 +712,7 @@ def test_who_passes_both_is_named_wherever_the_race_is_told():
     assert len(both) > 1
     said = figures.answer(rows)
     assert all(f"**{figures._plain(name)}**" in said for name in both)
-    told = [*(path for kind in ("ipynb", "md", "yml") for path in (SOURCE.parent / "chapters").rglob(f"*.{kind}")), SOURCE / "helpers/scorecard/answer.py"]  # fmt: skip
+    told = [*(path for kind in ("ipynb", "md", "yml") for path in (SOURCE.parent / "chapters").rglob(f"*.{kind}")), SOURCE / "course/scorecard/answer.py"]  # fmt: skip
     for path in told:
         text = path.read_text().lower()
         for phrase in ("one design kept", "one row has both", "the one change that kept", 'opens both"'):

@@ -26,14 +26,15 @@ from transformers import (
     Qwen3Config,
 )
 
-from helpers import checkpoints, claims, collapse, compute, data, models, probe, report, rope, scorecard
-from helpers.chapter2 import measures as measures2
-from helpers.chapter3 import measures as measures3
-from helpers.chapter4 import asked
-from helpers.chapter5 import measures as measures5
-from helpers.report import line, page, runner, trained
-from helpers.report.sections import SECTIONS
-from helpers.report.subject import PLANS, Plan, Subject, free_memory
+from course import claims, report, scorecard
+from course.chapter2 import measures as measures2
+from course.chapter3 import measures as measures3
+from course.chapter5 import measures as measures5
+from course.experiments import asked
+from course.report import line, page, runner, trained
+from course.report.sections import SECTIONS
+from course.report.subject import PLANS, Plan, Subject, free_memory
+from helpers import checkpoints, collapse, compute, data, models, probe, rope
 from helpers.tasks import Copying
 from helpers.transformer import Decoder
 
@@ -337,7 +338,7 @@ def test_another_error_is_not_taken_for_memory(folders):
 
 def test_a_copy_that_does_not_fit_is_a_sentence(folders, monkeypatch):
     subject = Subject(str(folders("llama")), device="cpu")
-    monkeypatch.setattr("helpers.report.subject.free_memory", lambda device: 10)
+    monkeypatch.setattr("course.report.subject.free_memory", lambda device: 10)
     with pytest.raises(ValueError, match="a copy in bf16 takes"), subject.copy("bf16"):
         pass
     assert free_memory(torch.device("cpu")) > 1e6
@@ -362,7 +363,7 @@ def said(*arguments: str, capsys) -> str:
         line.main(list(arguments))
     error = capsys.readouterr().err
     assert end.value.code == 2
-    sentences = [row for row in error.splitlines() if row.startswith("python -m helpers.report")]
+    sentences = [row for row in error.splitlines() if row.startswith("python -m course.report")]
     assert len(sentences) == 1, error
     assert "Traceback" not in error
     return sentences[0]
@@ -512,7 +513,7 @@ def test_several_models_go_through_a_sweep_and_stand_side_by_side(folders, tmp_p
 @pytest.mark.slow
 def test_a_killed_run_leaves_whole_files_and_goes_on(folders, tmp_path):
     """A process is killed after its first section; started again it keeps what was done."""
-    command = [sys.executable, "-m", "helpers.report", str(folders("llama")), "--out", str(tmp_path), "--only", "base", "heads", "heard"]  # fmt: skip
+    command = [sys.executable, "-m", "course.report", str(folders("llama")), "--out", str(tmp_path), "--only", "base", "heads", "heard"]  # fmt: skip
     parts = tmp_path / ".llama.parts"
     run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 300

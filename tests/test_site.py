@@ -12,8 +12,8 @@ from lectures import lectures
 from pages import pages
 from playwright.sync_api import expect
 
+from course.chapter4 import measures
 from helpers import drawing
-from helpers.chapter4 import measures
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]

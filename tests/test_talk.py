@@ -14,10 +14,11 @@ from conftest import ROOT
 from fontTools.ttLib import TTFont
 from matplotlib.figure import Figure
 
-from helpers import scorecard, style, widget, words
-from helpers.claims import CLAIMS, CORRECTED, FAILS, HOLDS
-from helpers.scorecard import talk
-from helpers.sources import TALK
+from course import scorecard
+from course.claims import CLAIMS, CORRECTED, FAILS, HOLDS
+from course.scorecard import talk
+from course.sources import TALK
+from helpers import style, widget, words
 
 PATH = ROOT / "chapters/talk.ipynb"
 TABLE = ROOT / "chapters/talk.zh.json"

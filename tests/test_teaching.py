@@ -118,7 +118,7 @@ def test_mistakes_are_those_of_the_checks():
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_chapter_has_its_mistakes_and_something_live(root, chapter):
-    found = teaching.known((root / f"src/helpers/chapter{chapter}/checks.py").read_text())
+    found = teaching.known((root / f"src/course/chapter{chapter}/checks.py").read_text())
     assert len(found) == 10
     assert sum(len(said) for _, said in found.values()) >= 30
     assert teaching.mistakes(root, chapter).count("<li>") >= 5

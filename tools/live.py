@@ -17,7 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from helpers import closure  # noqa: E402  what takes seconds to import waits until something has changed
+from course import closure  # noqa: E402  what takes seconds to import waits until something has changed
 
 PART = 8_000_000  # bytes: what an interrupted load loses at most
 OUT, SITE, DIST = ROOT / "_build/live", ROOT / "_build/html/live", ROOT / "frontend/dist/live"

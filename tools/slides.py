@@ -29,9 +29,9 @@ from execution import execute, executed  # noqa: E402
 from lectures import CUE, lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 
+from course.claims import CLAIMS  # noqa: E402
+from course.scorecard import slug  # noqa: E402
 from helpers import drawing  # noqa: E402
-from helpers.claims import CLAIMS  # noqa: E402
-from helpers.scorecard import slug  # noqa: E402
 
 LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {

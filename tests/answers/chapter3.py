@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from answers import empty, several
+from course.chapter3 import checks as own
+from course.chapter3 import measures
 from helpers import collapse
-from helpers.chapter3 import checks as own
-from helpers.chapter3 import measures
 
 SUM, WIDEST, ORDER = "the sum of the windows", "the widest window", "the order of the windows"
 

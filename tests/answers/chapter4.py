@@ -7,8 +7,8 @@ import scipy.stats
 import torch
 
 from answers import empty, several
+from course.chapter4.checks import LINE, rounded
 from helpers import counting
-from helpers.chapter4.checks import LINE, rounded
 
 TWO, TWICE = "two layers", "about twice as far"
 

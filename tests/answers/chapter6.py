@@ -7,8 +7,9 @@ from torch import nn
 from torch.nn import functional
 
 from answers import empty, several
-from helpers import attention, differential, significance
-from helpers.chapter6 import protocol
+from course import significance
+from course.experiments import protocol
+from helpers import attention, differential
 
 ABOVE, STAYS = "more than 1", "it stays the same"
 

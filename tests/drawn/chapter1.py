@@ -4,8 +4,8 @@ import networkx as nx
 import pandas as pd
 import torch
 
+from course.chapter1 import figures, measures
 from helpers import gnn, graphs
-from helpers.chapter1 import figures, measures
 
 TREE = nx.balanced_tree(2, 3)
 LOG = pd.DataFrame(

@@ -6,8 +6,8 @@ import pandas as pd
 import torch
 from tiny_models import tiny
 
+from course.chapter2 import figures, measures
 from helpers import attention, data, probe
-from helpers.chapter2 import figures, measures
 
 WINDOW = attention.uniform(attention.window_mask(10, 4))
 NORMS = torch.linspace(2, 6, 30, dtype=torch.float64) + torch.tensor([10.0] + [0.0] * 29)

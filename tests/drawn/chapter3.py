@@ -8,8 +8,8 @@ import pandas as pd
 import torch
 from tiny_models import tiny
 
+from course.chapter3 import figures, measures
 from helpers import checkpoints, collapse, probe
-from helpers.chapter3 import figures, measures
 
 GRID = [6, 22, 50]
 CURVES = {

@@ -2,8 +2,9 @@
 
 from unittest import mock
 
+from course.chapter4 import figures, measures
+from course.experiments import asked, trained
 from helpers import checkpoints, data
-from helpers.chapter4 import asked, figures, measures, trained
 
 
 def _answers():

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import torch
 from tiny_models import tiny
 
+from course.chapter5 import figures, measures
 from helpers import data, rope
-from helpers.chapter5 import figures, measures
 
 RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
 SUMS = {

@@ -2,7 +2,8 @@
 
 import torch
 
-from helpers.chapter6 import ablations, comparison, entries, figures, measures, protocol
+from course.chapter6 import figures, measures
+from course.experiments import ablations, comparison, entries, protocol
 
 REMEDIES = [*entries.POSITIONS, *(name for names in entries.PHYSICAL.values() for name in names)]
 

@@ -1,6 +1,6 @@
 import pandas as pd
 
-from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNFIT
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNFIT
 
 EXPECTED = {
     "width_bound": ({HOLDS}, "exact integers"),

@@ -1,7 +1,7 @@
 import pandas as pd
 import torch
 
-from helpers.claims import CORRECTED, FAILS, HOLDS
+from course.claims import CORRECTED, FAILS, HOLDS
 
 EXPECTED = {
     "causal_attention_is_no_bottleneck": (

@@ -1,8 +1,8 @@
 import pandas as pd
 import torch
 
-from helpers.chapter3 import measures
-from helpers.claims import CORRECTED, FAILS, HOLDS, UNABLE
+from course.chapter3 import measures
+from course.claims import CORRECTED, FAILS, HOLDS, UNABLE
 
 EXPECTED = {
     "last_weight_falls": ({HOLDS}, "a lemma"),

@@ -2,9 +2,9 @@ from types import SimpleNamespace as Named
 
 import pandas as pd
 
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
+from course.experiments import trained
 from helpers import counting, data
-from helpers.chapter4 import trained
-from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
 
 EXPECTED = {
     "same_ratio_same_state": ({HOLDS}, "a theorem"),

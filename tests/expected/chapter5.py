@@ -1,8 +1,8 @@
 import pandas as pd
 import torch
 
-from helpers.chapter5.measures import BAND_NAMES, Heads
-from helpers.claims import CORRECTED, FAILS, HOLDS, UNFIT
+from course.chapter5.measures import BAND_NAMES, Heads
+from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
 
 EXPECTED = {
     "bound_decays": ({CORRECTED}, "closed form"),

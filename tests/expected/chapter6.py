@@ -1,4 +1,4 @@
-from helpers.claims import CORRECTED, FAILS, HOLDS, LITTLE
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE
 
 LARGE = "models of three billion parameters are not trained here"
 EXPECTED = {

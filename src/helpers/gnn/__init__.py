@@ -10,10 +10,10 @@ and is equal to the same model on the whole graph: outputs, gradients and batch 
 from helpers.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS
 from helpers.gnn.networks import KINDS, Attention, Network, Star, WholeGraph, build, on_a_chain, on_a_star
 from helpers.gnn.task import DEPTHS, KEYS, Batch, TreeNeighborsMatch, minimum_width, orderings
-from helpers.gnn.training import BATCH, Epoch, accuracy, fit, main, train
+from helpers.gnn.training import BATCH, Epoch, accuracy, fit, train
 
 __all__ = [
     "BATCH", "DEPTHS", "GAT", "GCN", "GGNN", "GIN", "HEADS", "KEYS", "KINDS", "LAYERS", "Attention", "Batch",
-    "Epoch", "Network", "Star", "TreeNeighborsMatch", "WholeGraph", "accuracy", "build", "fit", "main",
+    "Epoch", "Network", "Star", "TreeNeighborsMatch", "WholeGraph", "accuracy", "build", "fit",
     "minimum_width", "on_a_chain", "on_a_star", "orderings", "train",
 ]  # fmt: skip

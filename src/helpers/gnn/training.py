@@ -1,10 +1,8 @@
-"""Training as released, epoch by epoch, and the table of runs: `python -m helpers.gnn`."""
+"""Training as released, epoch by epoch."""
 
-import argparse
-import functools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -12,9 +10,9 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from helpers import compute, require, sweep
-from helpers.gnn.networks import KINDS, LAYERS, Attention, Network, Star, build
-from helpers.gnn.task import DEPTHS, KEYS, TreeNeighborsMatch
+from helpers import compute, require
+from helpers.gnn.networks import Attention, Network, Star, build
+from helpers.gnn.task import TreeNeighborsMatch
 
 BATCH = {2: 64, 3: 64, 4: 1024, 5: 1024, 6: 1024, 7: 2048, 8: 2048}
 BLOCK = 10
@@ -155,34 +153,3 @@ def fit(
         "curve": " ".join(f"{sum(block) / len(block):.3f}" for block in blocks),
         "device": torch.cuda.get_device_name() if torch.device(device).type == "cuda" else device,
     }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Fill a table of training runs, one row a run; rows that are there already are not run again."""
-    parser = argparse.ArgumentParser(prog="python -m helpers.gnn", description=main.__doc__)
-    parser.add_argument("--depths", type=int, nargs="+", default=[*DEPTHS], choices=DEPTHS)
-    parser.add_argument("--kinds", nargs="+", default=[*KINDS], choices=KINDS)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--width", type=int, default=32)
-    parser.add_argument("--fully-adjacent", action="store_true", help="the last layer hears all nodes")
-    parser.add_argument("--key", choices=KEYS, default="root", help="who knows the question")
-    parser.add_argument("--epochs", type=int, default=100, help="a run ends before if it makes no error for one")
-    parser.add_argument("--device", default=compute.device().type)
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    changed = chosen.fully_adjacent or chosen.key != "root"
-    kinds = [kind for kind in chosen.kinds if kind in LAYERS or not changed]
-    if not kinds or chosen.epochs < 1:
-        parser.error(
-            "epochs must be positive; 'attention' and 'star' take no fully adjacent layer and the key at the root"
-        )
-    settings = sweep.grid(
-        depth=chosen.depths,
-        kind=kinds,
-        seed=chosen.seeds,
-        width=[chosen.width],
-        fully_adjacent=[chosen.fully_adjacent],
-        key=[chosen.key],
-        epochs_allowed=[chosen.epochs],
-    )
-    sweep.run_line(parser, arguments, functools.partial(fit, device=chosen.device), settings)

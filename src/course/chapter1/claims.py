@@ -1,0 +1,721 @@
+"""The claims of chapter 1's sources, each measured by a small function."""
+
+import itertools
+import math
+from functools import cache
+
+import networkx as nx
+import pandas as pd
+import torch
+
+from course.chapter1 import figures, measures
+from course.claims import Found, claim, verdict, weigh
+from course.sources import ALON, BLACK, COPIED_CODE, DI_GIOVANNI, KARHADKAR, TOPPING
+from helpers import compute, gnn, graphs, style
+
+CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
+
+
+@claim(
+    source=ALON,
+    where="Eq. 5",
+    statement="Eq. 5 forbids a state of 32 floats of 32 bits from r = 8 on, and not before",
+    reported="2^(32 d) > (2^r)! / 2^(2^r - 1)",
+    shown="1-over-squashing/lesson#The message that must fit",
+    theorem=True,
+)
+def width_bound() -> Found:
+    widths = {r: gnn.minimum_width(r) for r in range(2, 9)}
+    measured = "least width for r = 2 to 8: " + ", ".join(map(str, widths.values()))
+    return Found(measured, verdict(max(r for r, d in widths.items() if d <= 32) == 7))
+
+
+@claim(
+    where="after Figure 4 of Alon & Yahav (2021)",
+    statement="The least width that trains is that of Eq. 5 with about one bit a number",
+    reported="Figure 4: width 4, 16, 64, 128, 256, 512 at r = 2 to 7, called far more than the bound",
+    shown="1-over-squashing/lesson#Trained widths grow like the leaves",
+    varied="r = 2 to 7 of the paper's figure; no width was trained here",
+)
+def one_bit_a_number() -> Found:
+    """Widths are powers of two, so bits a number may differ by a factor of two where they are really constant."""
+    bits = measures.bits_a_number()
+    spread = {name: float(bits[name].max() / bits[name].min()) for name in ("orders", "Eq. 5")}
+    measured = "bits a number, all orders of the leaves over the width of Figure 4: " + ", ".join(
+        f"{x:.2f}" for x in bits["orders"]
+    )
+    measured += "; by Eq. 5: " + ", ".join(f"{x:.2f}" for x in bits["Eq. 5"])
+    measured += (
+        f". Largest over smallest: {spread['orders']:.2f} (orders), {spread['Eq. 5']:.1f} (Eq. 5). Leaves a number: "
+    )
+    measured += ", ".join(f"{x:.2g}" for x in bits["leaves"]) + ", so four numbers a leaf fit as well from r = 4 on"
+    near = all(0.25 <= x <= 2 for name in spread for x in bits[name])
+    return Found(measured, verdict(near and max(spread.values()) <= 2, near))
+
+
+@claim(
+    source=ALON,
+    where="abstract",
+    statement="Squashing growing information into vectors of fixed size is why the networks fail to pass on distant messages",
+    reported="argued from Eq. 5 and Figures 3 and 4; Figure 4 varies the width",
+    shown="1-over-squashing/lab#One leaf to pass on: the question at every node",
+    varied="who knows the question, the number of examples, the distance; not the width",
+)
+def width_explains_failures() -> Found:
+    """An easier question also makes a simpler function; only runs of several widths can tell."""
+    reported, pairs = measures.reported(), measures.compare(key="everywhere")
+    first = min(r for r in reported.columns if reported[r].max() < 1)
+    bits = measures.bits_a_number()["Eq. 5"]
+    measured = (
+        f"Eq. 5 asks for d = {gnn.minimum_width(first)} at r = {first} if all 32 bits of a number can be used, and for "
+        f"{gnn.minimum_width(first, 1)} if one can; the widths of Figure 4 use {bits.min():.2f} to {bits.max():.2f}. With the "
+        f"question at every node one leaf is all that must pass: {figures.sentence(pairs, 'it')}"
+    )
+    widths = measures.runs().groupby(["kind", "depth"]).width.nunique()
+    measured += f" Every network was trained at {widths.max()} width, and an easier question is a simpler function too"
+    more = [figures.better(row) for row in pairs.itertuples()]
+    return Found(measured, verdict(all(more), run=bool((widths > 1).any())))
+
+
+@claim(
+    where="after Alon & Yahav (2021)",
+    statement="With the question known at every node, the same network fits in fewer epochs, or stands higher at equal ones",
+    reported="not in the paper",
+    shown="1-over-squashing/lab#One leaf to pass on: the question at every node",
+    varied="networks and depths as listed, seeds of the changed runs; not the seed of the plain ones",
+)
+def question_everywhere_helps() -> Found:
+    pairs = measures.compare(key="everywhere")
+    helped = [figures.better(row) for row in pairs.itertuples()]
+    measured = f"{figures.sentence(pairs, 'it')} {figures.everywhere_seeds()}"
+    return Found(measured, weigh(helped, (not better for better in helped)))
+
+
+def _figure_3(kind: str) -> Found:
+    """Holds if every depth is within 0.05 of the paper; open if runs that their budget stopped are below, or missing."""
+    reported, runs = measures.reported().loc[kind].dropna(), measures.grid_runs(kind)
+    best = runs["best_train_accuracy"]
+    numbers = {f"r = {r}": (float(reported[r]), float(best[r]) if r in best else None) for r in reported.index}
+    apart = [
+        r
+        for r, (paper, here) in zip(reported.index, numbers.values(), strict=True)
+        if here is None or abs(here - paper) > 0.05
+    ]
+    open_ = [r for r in apart if r not in best or (best[r] < reported[r] and runs["ended"][r] in CUT)]
+    measured = ", ".join(f"r = {r} {x:.2f} ({runs['epochs'][r]:,} epochs, {runs['ended'][r]})" for r, x in best.items())
+    if missing := [str(r) for r in reported.index if r not in best]:
+        measured += f"; not run: r = {', '.join(missing)}"
+    return Found(measured, verdict(not apart, decided=not apart or open_ != apart), numbers)
+
+
+@claim(
+    source=ALON,
+    where="Figure 3",
+    statement="All four networks fit small trees, and their training accuracy falls with the depth",
+    reported="from 1.0 (r = 2, 3) to .08 - .16 (r = 8)",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def accuracy_falls_with_depth() -> Found:
+    runs = {kind: measures.grid_runs(kind) for kind in measures.NETWORKS}
+    best = {kind: run["best_train_accuracy"] for kind, run in runs.items()}
+    falls = all(bool((line.diff().dropna() <= 0).all()) and line.iloc[0] > 0.99 for line in best.values())
+    undecided = [kind for kind, run in runs.items() if max(run.index) < 5 or set(run["ended"]) == {"fitted"}]
+    cut = [kind for kind, run in runs.items() if CUT & {*run["ended"]}]
+    measured = "r = 2, 3, 4, 5, best epoch: " + "; ".join(
+        f"{kind.upper()} {', '.join(f'{x:.2f}' for x in line.loc[:5])}" for kind, line in best.items()
+    )
+    measured += f"; stopped by their budget: {figures.names([kind.upper() for kind in cut])}"
+    return Found(measured, verdict(falls, decided=not falls or not (undecided or cut)))
+
+
+@claim(
+    source=ALON,
+    where="Figure 3",
+    statement="GCN of width 32: training accuracy by r = 2 to 8",
+    reported="1, 1, .70, .19, .14, .09, .08 (a user's run of the released code: .58 at r = 4)",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def figure_3_gcn() -> Found:
+    return _figure_3("gcn")
+
+
+@claim(
+    source=ALON,
+    where="Figure 3",
+    statement="GIN of width 32: training accuracy by r = 2 to 6",
+    reported="1, 1, .77, .29, .20",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def figure_3_gin() -> Found:
+    return _figure_3("gin")
+
+
+@claim(
+    source=ALON,
+    where="Figure 3",
+    statement="GAT of width 32: training accuracy by r = 2 to 8",
+    reported="1, 1, 1, .41, .21, .15, .11 (a user's run of the released code: .63 at r = 4; the paper has the higher of two seeds)",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def figure_3_gat() -> Found:
+    return _figure_3("gat")
+
+
+@claim(
+    source=ALON,
+    where="Figure 3",
+    statement="GGNN of width 32: training accuracy by r = 2 to 8",
+    reported="1, 1, 1, .60, .38, .21, .16 (a user's run of the released code: .93, .49 at r = 4, 5)",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def figure_3_ggnn() -> Found:
+    return _figure_3("ggnn")
+
+
+@claim(
+    source=ALON,
+    where="abstract, and the talk",
+    statement="GCN and GIN, which absorb incoming edges equally, are more susceptible to over-squashing than GAT and GGNN",
+    reported="Figure 3, r = 4: GAT, GGNN 1, 1; GCN, GIN .70, .77",
+    shown="1-over-squashing/lab#The whole grid, beside the paper",
+)
+def gat_and_ggnn_alleviate() -> Found:
+    runs = {kind: measures.grid_runs(kind) for kind in measures.NETWORKS}
+    paper = measures.reported()
+    depth = min(r for r in paper.columns if paper[r].min() < 1)
+    at = {kind: run.loc[depth] for kind, run in runs.items()}
+    best = {kind: float(run["best_train_accuracy"]) for kind, run in at.items()}
+    measured = f"r = {depth}: " + ", ".join(
+        f"{kind.upper()} {x:.2f} ({at[kind]['epochs']:,} epochs, {at[kind]['ended']})" for kind, x in best.items()
+    )
+    helps = min(best["gat"], best["ggnn"]) > max(best["gcn"], best["gin"])
+    fits = all(x > 0.99 for x in best.values())
+    decided = not fits and all(run["ended"] not in CUT for run in at.values())
+    numbers = {f"{kind.upper()}, r = {depth}": (float(paper[depth][kind]), x) for kind, x in best.items()}
+    return Found(measured, verdict(helps, best["ggnn"] > max(best["gcn"], best["gin"]), decided=decided), numbers)
+
+
+@claim(
+    source=ALON,
+    where="section 4.1",
+    statement="Distance alone is not the problem: a chain hung on a tree of four leaves is fitted",
+    reported="about 100 % for chains of up to 6, on a tree of depth 2: up to 8 hops",
+    shown="1-over-squashing/lab#Is it the distance? Two controls",
+    varied="distances of 2 to 7 hops, three seeds (one at 7); GCN alone",
+)
+def chains_are_fitted() -> Found:
+    found = measures.chains()
+    far = found["distance"].max()
+    every = bool((found["fitted"] == found["runs"]).all())
+    measured = "GCN, four leaves, runs fitted within 6,000 steps: " + ", ".join(
+        f"{row.fitted} of {row.runs} at {row.distance} hops" for row in found.itertuples()
+    )
+    if far < 8:
+        measured += "; 8 hops were not run"
+    numbers = {f"{row.distance} hops": (1.0, row.accuracy) for row in found.itertuples()}
+    return Found(measured, verdict(every, decided=every and far >= 8), numbers)
+
+
+def _steps(control: str, permuted: bool = False, **where: int) -> tuple[int, int]:
+    """Fastest and slowest run of a control with the chain's number of examples."""
+    runs = measures.few()
+    runs = runs[(runs["control"] == control) & (runs["permuted"] == permuted)]
+    for column, value in where.items():
+        runs = runs[runs[column] == value]
+    return int(runs["steps"].min()), int(runs["steps"].max())
+
+
+def _is_read(control: str) -> bool:
+    """Whether a leaf had to be read: labels at random take twice as long or more, wherever they were run."""
+    runs = measures.few()
+    mean = runs[runs["control"] == control].groupby(["permuted", "depth", "distance"])["steps"].mean()
+    return bool((mean[True] / mean[False]).dropna().min() > 2)
+
+
+@claim(
+    where="after section 4.1 of Alon & Yahav (2021)",
+    statement="With as many examples as the chain has, a tree is no harder to fit than the chain of its distance",
+    reported="not in the paper, whose trees have thousands of examples and whose chain has 76",
+    shown="1-over-squashing/lab#Is it the distance? Two controls",
+    varied="r = 3 to 5, three seeds, questions at random and all questions about few orders, labels at random; GCN alone",
+)
+def few_examples_are_fitted() -> Found:
+    """A set-up that fits labels at random as fast reads no leaf, and cannot tell one graph from another."""
+    said, easier = [], []
+    for control in ("tree", "tree, all questions"):
+        for r in (3, 4, 5):
+            chain, tree, drawn = _steps("chain", distance=r), _steps(control, depth=r), _steps(control, True, depth=r)
+            said.append(
+                f"{control}, r = {r}: {tree[0]} to {tree[1]}, labels at random {drawn[0]} to {drawn[1]} "
+                f"(chain {chain[0]:,} to {chain[1]:,})"
+            )
+            easier.append(tree[1] <= chain[1])
+    measured = f"steps until no error, {measures.FEW} examples, GCN: {'; '.join(said)}"
+    read = _is_read("tree") and _is_read("chain")
+    return Found(measured, verdict(all(easier), fit=read))
+
+
+@claim(
+    where="after Alon & Yahav (2021)",
+    statement="With as few examples, bringing all leaves to two hops makes them no easier to fit",
+    reported="not in the paper",
+    shown="1-over-squashing/lab#Is it the distance? Two controls",
+    varied="r = 3 to 5, three seeds, 76 questions at random or about few orders, labels at random; GCN alone",
+)
+def two_hops_are_no_easier() -> Found:
+    """As easy where no run on the star is faster than all those in the tree."""
+    said, same, controls = [], [], {*measures.few()["control"]}
+    for kind in ("", ", all questions") if "star, all questions" in controls else ("",):
+        for r in (3, 4, 5):
+            star, drawn = (_steps(f"star{kind}", permuted, depth=r) for permuted in (False, True))
+            tree = _steps(f"tree{kind}", depth=r)
+            said.append(
+                f"r = {r}{kind}: {star[0]} to {star[1]}, labels at random {drawn[0]} to {drawn[1]} (tree {tree[0]} to {tree[1]})"
+            )
+            same.append(star[0] >= tree[0])
+    text = f"steps until no error, {measures.FEW} examples, GCN, all leaves two hops away: {'; '.join(said)}"
+    return Found(text, verdict(all(same), fit=_is_read("tree") and _is_read("star")))
+
+
+@claim(
+    where="after section 4.1 of Alon & Yahav (2021)",
+    statement="Where the leaves are read, bringing all of them from three hops to two makes them faster to fit",
+    reported="not in the paper",
+    shown="1-over-squashing/lab#Is it the distance? Two controls",
+    varied="seeds of star and tree, r = 3, 6,400 examples; GCN of one width; a star has one layer less and merges at once",
+)
+def two_hops_are_faster_where_leaves_are_read() -> Found:
+    runs = measures.stars()
+    epochs = {kind: part["epochs"].tolist() for kind, part in runs.groupby("kind")}
+    test = runs["end_test_accuracy"].astype(float).min()
+    measured = (
+        f"8 leaves, 6,400 examples, epochs until no error: star {', '.join(map(str, epochs['star']))}, tree "
+        f"{', '.join(map(str, epochs['gcn']))}; at least {test:.1%} of unseen examples right (chance 12.5%)"
+    )
+    faster = max(epochs["star"]) < min(epochs["gcn"])
+    return Found(measured, verdict(faster, min(epochs["star"]) < min(epochs["gcn"]), fit=bool(test > 0.9)))
+
+
+@claim(
+    source=ALON,
+    where="and issue 3 of its repository",
+    statement="A fully adjacent last layer opens the bottleneck",
+    reported="r = 5 from memory: GAT about 100 %, others about 92 %",
+    shown="1-over-squashing/lab#Did the fully adjacent layer open it?",
+    varied="networks at r = 3 and 4, one seed each; not r = 5, where the source has its number",
+)
+def fully_adjacent_layer_helps() -> Found:
+    """At r = 3 the plain networks fit too, so nothing is opened there; only r = 5 can decide."""
+    pairs = measures.compare(fully_adjacent=True)
+    helped = [figures.better(row) for row in pairs[pairs["r"] >= 5].itertuples()]
+    measured = f"at equal epochs: {figures.sentence(pairs, 'it')}"
+    return Found(measured, weigh(helped, (not better for better in helped)))
+
+
+@claim(
+    where="after Alon & Yahav (2021)",
+    statement="One attention layer that picks by content fits trees of up to 64 leaves; without the choice it stays at chance",
+    reported="not in the paper",
+    shown="1-over-squashing/lab#Attention, and the control that must fail",
+)
+def attention_picks_the_leaf() -> Found:
+    with compute.threads(1):
+        run = measures.train_tree("attention", 5, 20, change=measures.without_choice)
+    control = run["train_accuracy"].max()
+    grid = measures.runs().query("kind == 'attention' and depth <= 6")
+    fitted = grid["ended"] == "fitted"
+    missed = ", ".join(f"r = {row.depth} {row.best_train_accuracy:.2f}" for row in grid[~fitted].itertuples())
+    measured = (
+        f"r = {grid['depth'].min()} to 6, three seeds, at most {grid['epochs_allowed'].max():,.0f} epochs: "
+        f"{fitted.sum()} of {len(grid)} fitted (not: {missed or 'none'}); control at r = 5 {control:.1%}, chance {1 / 32:.1%}"
+    )
+    works = control < 0.1 and bool(fitted.groupby(grid["depth"]).any().all())
+    return Found(measured, verdict(works and bool(fitted.all()), works))
+
+
+@claim(
+    source=DI_GIOVANNI,
+    where="Theorem 3.2, and Topping et al. (2022), Lemma 1",
+    statement="Powers of the normalised adjacency bound the Jacobian",
+    reported="Topping: pairs exactly L hops apart; Di Giovanni: all pairs",
+    shown="1-over-squashing/lesson#A Jacobian is at most a weighted count of walks",
+    theorem=True,
+)
+def walks_bound_the_jacobian() -> Found:
+    worst, pairs, shares = 0.0, 0, []
+    for seed, graph in enumerate(measures.examples().values()):
+        layers, target = nx.diameter(graph), graphs.far_pair(graph)[1]
+        for normalisation in graphs.NORMALISATIONS:
+            for self_weight in (0.0, 1.0):
+                norms = graphs.jacobian_norms(graph, target, layers, 8, normalisation, self_weight, seed=seed)
+                bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
+                reached = bound > 1e-12
+                shares += (norms / bound)[reached].tolist()
+                pairs += len(graph)
+                worst = max(worst, float((norms - bound)[~reached].abs().max()) if bool((~reached).any()) else 0.0)
+    measured = f"{pairs} pairs, 7 graphs, 3 normalisations: at most {max(shares):.2f} of the bound, median {pd.Series(shares).median():.3f}"
+    return Found(measured, verdict(max(shares) <= 1 + 1e-9 and worst < 1e-9))
+
+
+@claim(
+    source=TOPPING,
+    where="section 2",
+    statement="On the binary tree the bound is 2^-1 3^-r at distance r + 1",
+    reported="for the normalised adjacency",
+    shown="1-over-squashing/lesson#A bound holds for one matrix",
+    theorem=True,
+)
+def tree_closed_form() -> Found:
+    tree, node, depth = nx.balanced_tree(2, 5), 7, 3
+    found = {
+        f"{kind}{', loops' if loops else ''}": torch.linalg.matrix_power(graphs.adjacency(tree, kind, loops), depth)[
+            0, node
+        ].item()
+        for kind in ("row", "symmetric")
+        for loops in (False, True)
+    }
+    right = [abs(value - 0.5 / 9) < 1e-12 for value in found.values()]
+    measured = f"distance 3, 1/18 = {1 / 18:.4f}: " + ", ".join(f"{name} {value:.4f}" for name, value in found.items())
+    return Found(measured, verdict(all(right), any(right)))
+
+
+@claim(
+    source=BLACK,
+    where="bound by effective resistance",
+    statement="Effective resistance bounds the Jacobian",
+    reported="for every pair of nodes",
+    shown="1-over-squashing/lesson#Resistance measures length and narrowness",
+    theorem=True,
+)
+def resistance_bounds_the_jacobian() -> Found:
+    shares = []
+    for graph in measures.examples().values():
+        for target in list(graph)[::3]:
+            for layers in (2, 5, 9):
+                norms = graphs.jacobian_norms(graph, target, layers, 4)
+                shares += (norms / graphs.resistance_bound(graph, target, layers)).tolist()
+    measured = f"{len(shares)} cases: at most {max(shares):.2g} of the bound, median {pd.Series(shares).median():.1g}"
+    return Found(measured, verdict(max(shares) <= 1 and min(shares) >= 0))
+
+
+@claim(
+    source=DI_GIOVANNI,
+    where="abstract (iii)",
+    statement="Over-squashing occurs between nodes at high commute (access) time",
+    reported="a bound on a symmetric obstruction; no table",
+    shown="1-over-squashing/lesson#What predicts the sensitivity?",
+    varied="1, 2, 4 and 8 diameters of layers, eight draws of orthogonal weights; not trained, no skip connection",
+)
+def squashed_at_high_commute_time() -> Found:
+    """Over all pairs distance alone would do it too; at equal hops it has to be the commute time."""
+    ranks = measures.ranks_by_depth()
+    inside, error = ranks["within hops"].dropna(), ranks["s.e. of within hops"].dropna()
+    more = inside > 2 * error
+    measured = (
+        "untrained networks: the more commute time, the smaller the Jacobian, rank correlation over all pairs "
+        + "; ".join(f"{_span(part['resistance'])} at {times} D" for times, part in ranks.groupby("times"))
+        + ". At equal hops (four graphs): "
+        + "; ".join(f"{_span(part)} at {times} D" for times, part in inside.groupby("times"))
+        + f"; above 0 by two s.e. in {more.sum()} of {len(more)}"
+    )
+    over_all = ranks["resistance"].min()
+    return Found(measured, weigh([*more, over_all > 0.5], [*(inside < -2 * error), over_all < 0]))
+
+
+@claim(
+    where="after Di Giovanni et al. (2023)",
+    statement="Resistance orders the pairs by how much they hear of each other better than hops do",
+    reported="not claimed",
+    shown="1-over-squashing/lesson#What predicts the sensitivity?",
+    varied="1, 2, 4 and 8 diameters of layers, eight draws of orthogonal weights; not trained, no skip connection",
+)
+def resistance_beats_hops() -> Found:
+    can = [name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)]
+    rows = measures.ranks_by_depth().loc[can]
+    ahead = rows["R - hops"] > 2 * rows["s.e. of R - hops"]
+    measured = "on trees and cycles both order alike; rank correlation, resistance less hops: " + "; ".join(
+        f"{times} D " + ", ".join(f"{name} {x:+.3f}" for (name, _), x in part["R - hops"].items())
+        for times, part in rows.groupby("times")
+    )
+    won = ahead.groupby("times").sum()
+    measured += "; ahead by two s.e. on " + ", ".join(f"{n} of {len(can)} at {times} D" for times, n in won.items())
+    skip = measures.ranks_by_depth(True).loc[can]["R - hops"].xs(rows.index.levels[1][-1], level="times")
+    measured += "; with a skip connection at the largest depth " + ", ".join(
+        f"{name} {x:+.3f}" for name, x in skip.items()
+    )
+    behind = rows["R - hops"] < -2 * rows["s.e. of R - hops"]
+    return Found(measured, weigh(ahead, behind))
+
+
+@cache
+def _wider() -> dict[str, dict[str, float]]:
+    return {name: measures.wider(graph) for name, graph in measures.examples().items()}
+
+
+def _span(values: list[float]) -> str:
+    return f"{style.number(float(min(values)))} to {style.number(float(max(values)))}"
+
+
+@claim(
+    source=DI_GIOVANNI,
+    where="abstract (i)",
+    statement="Width can mitigate over-squashing, at the cost of making the whole network more sensitive",
+    reported="the bound grows with the width",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
+    varied="width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
+)
+def width_helps() -> Found:
+    """The claim is about the bound, so it can be told only where the bound moves with the width."""
+    rows = _wider().values()
+    far, own, share = ([row[name] for row in rows] for name in ("far", "own", "far / own"))
+    measured = (
+        f"d = 32 over d = 4, 16 layers, 7 graphs, orthogonal weights, for which the bound does not move: the far Jacobian × "
+        f"{_span(far)}, the own × {_span(own)}, so the far input's share × {_span(share)}, higher on {sum(x > 1 for x in share)}"
+    )
+    return Found(measured, weigh((x > 1.1 for x in share), (x < 0.9 for x in share), fit=_bound_moves()))
+
+
+def _bound_moves() -> bool:
+    """Whether the weights of these networks grow with the width, as the bound of Di Giovanni et al. (2023) has it."""
+    largest = [float(torch.linalg.matrix_norm(graphs.orthogonal_weights(1, width), 2).max()) for width in (4, 32)]
+    return largest[1] > 1.1 * largest[0]
+
+
+@cache
+def _deeper() -> dict[str, dict[str, list[float]]]:
+    """Factors from D to 4 D layers on what a node hears of the far end and of itself, by kind of layer."""
+    rows = [measures.deeper(graph) for graph in measures.examples().values()]
+    return {
+        kind: {name: [row[f"{name}, {kind}"] for row in rows] for name in ("far", "own")} for kind in measures.LAYERS
+    }
+
+
+@claim(
+    source=DI_GIOVANNI,
+    where="abstract (ii)",
+    statement="Depth cannot help: with more layers over-squashing is dominated by vanishing gradients",
+    reported="bounds on deep networks; no table",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
+    varied="D and 4 D layers, with a self-weight and with a skip connection, eight draws; not trained",
+)
+def depth_does_not_help() -> Found:
+    kinds = _deeper()
+    measured = "from D to 4 D layers, 7 graphs: " + "; ".join(
+        f"{kind}: the own Jacobian × {_span(row['own'])}, the far one × {_span(row['far'])}"
+        for kind, row in kinds.items()
+    )
+    falls = [max(row["far"] + row["own"]) < 1 for row in kinds.values()]
+    return Found(measured, weigh(falls, (max(row["own"]) > 1 for row in kinds.values())))
+
+
+@claim(
+    source=DI_GIOVANNI,
+    where="abstract (iii)",
+    statement="The graph's topology plays the greatest role, more than width",
+    reported="theorems; no table",
+    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
+    varied="seven graphs, width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
+)
+def topology_decides() -> Found:
+    """As `width_helps`: where the bound does not move with the width, the two cannot be compared."""
+    wide = max(max(row["far"], 1 / row["far"]) for row in _wider().values())
+    graph = measures.examples()
+    far = {name: measures.far_and_own(graph[name], 16, 32)[0] for name in graph}
+    least, most = min(far, key=far.get), max(far, key=far.get)
+    diameters = {name: nx.diameter(graph[name]) for name in graph}
+    groups = [[far[name] for name in far if diameters[name] == d] for d in set(diameters.values())]
+    same = max(max(group) / min(group) for group in groups)
+    measured = (
+        f"far Jacobian, 16 layers, d = 32: from {style.number(far[least])} ({least}) to {style.number(far[most])} ({most}), a "
+        f"factor of {style.number(far[most] / far[least])}, but between graphs of one diameter at most {same:.1f}; eight times "
+        f"the width changes it by at most {wide:.1f}. The weights are orthogonal, so the bound does not move with the width"
+    )
+    return Found(measured, verdict(far[most] / far[least] > wide, same > wide, fit=_bound_moves()))
+
+
+def _exponential(sizes: list[int]) -> bool:
+    """Whether every layer multiplies the size by 1.5 or more, from the first on."""
+    return all(after >= 1.5 * before for before, after in itertools.pairwise(sizes[1:]))
+
+
+@claim(
+    source=ALON,
+    where="Figure 1, and the talk",
+    statement="The receptive field of a node grows exponentially with the number of layers",
+    reported="exponentially-growing receptive field",
+    shown="1-over-squashing/lesson#Many walks end in one vector",
+)
+def field_grows_exponentially() -> Found:
+    path, tree = nx.path_graph(129), nx.balanced_tree(2, 6)
+    nodes = {"path": graphs.receptive_field(path, 64, 6), "tree": graphs.receptive_field(tree, 0, 6)}
+    walks = {"path": graphs.computation_tree(path, 64, 6, True), "tree": graphs.computation_tree(tree, 0, 6, True)}
+    field, tree_of_walks = ([_exponential(sizes[name]) for name in sizes] for sizes in (nodes, walks))
+    measured = "six layers: " + "; ".join(
+        f"{name} {nodes[name][-1]} nodes, {walks[name][-1]:,} walks" for name in nodes
+    )
+    measured += ". The walks grow exponentially on both, the nodes on the tree only"
+    return Found(measured, verdict(all(field), any(field) and all(tree_of_walks)))
+
+
+@claim(
+    where="after the talk",
+    statement="Under plain averaging the far end of a path counts less than its equal share, the first token of causal "
+    "attention more",
+    reported="the talk warns against conflating the two; no measurement",
+    shown="1-over-squashing/lesson#In language models the same word means another loss",
+)
+def two_meanings_of_squashing() -> Found:
+    rows = {layers: measures.averages(layers) for layers in (1, 8, 64)}
+    measured = "share of the first of 64 inputs in the last after 1, 8, 64 layers of plain averaging: " + "; ".join(
+        f"{name} {', '.join(f'{row[name]:.2g}' for row in rows.values())}" for name in ("path", "causal attention")
+    )
+    measured += f" (an equal share is {1 / 64:.3f})"
+    opposite = rows[64]["path"] < 1 / 64 < rows[8]["causal attention"] < rows[64]["causal attention"]
+    return Found(measured, verdict(opposite))
+
+
+@claim(
+    source=COPIED_CODE,
+    statement="The code computes balanced Forman curvature, Definition 1 of Topping et al. (2022)",
+    reported="pentagon 0, K4 4/3, bridge of two K5 -6/5",
+    shown="1-over-squashing/lesson#The most copied code is another curvature",
+)
+def copied_code_computes_curvature() -> Found:
+    cases = {
+        "pentagon": (nx.cycle_graph(5), (0, 1)),
+        "K4": (nx.complete_graph(4), (0, 1)),
+        "bridge": (nx.barbell_graph(5, 0), (4, 5)),
+    }
+    wrong = {name: graphs.balanced_forman_as_copied(graph)[edge] for name, (graph, edge) in cases.items()}
+    right = {name: graphs.balanced_forman(graph)[edge] for name, (graph, edge) in cases.items()}
+    measured = "its formula: " + ", ".join(f"{name} {value:.2f}" for name, value in wrong.items())
+    measured += "; the definition: " + ", ".join(f"{name} {value:.2f}" for name, value in right.items())
+    return Found(measured, verdict(all(abs(wrong[name] - right[name]) < 1e-9 for name in cases)))
+
+
+@claim(
+    source=TOPPING,
+    where="Cheeger's inequality",
+    statement="The spectral gap brackets the bottleneck: gap / 2 ≤ h ≤ sqrt(2 gap)",
+    reported="for every graph",
+    shown="1-over-squashing/lesson#Bottlenecks are cuts",
+    theorem=True,
+)
+def gap_brackets_the_cut() -> Found:
+    found = []
+    for name, graph in measures.examples().items():
+        if len(graph) <= 20:
+            gap, h = graphs.spectral_gap(graph), graphs.cheeger_cut(graph)[0]
+            found.append((name, gap / 2 / h, h / math.sqrt(2 * gap)))
+    worst = max(max(low, high) for _, low, high in found)
+    tight = max(found, key=lambda row: row[1])
+    measured = (
+        f"{len(found)} graphs, all cuts tried: no violation; closest on the {tight[0]}, gap / 2 = {tight[1]:.2f} h"
+    )
+    return Found(measured, verdict(worst <= 1 + 1e-9))
+
+
+def _opens(method: str) -> Found:
+    rows = measures.gains_by_depth().xs(method, level="method")
+    measured = "four edges (random edges), mean of far pairs over 24 draws of the weights: " + "; ".join(
+        f"{times} D " + ", ".join(f"{name} × {row.gain:.1f} ({row.random:.1f})" for (name, _), row in part.iterrows())
+        for times, part in rows.groupby("times")
+    )
+    return Found(measured, weigh(rows["gain"] > 1, rows["gain"] < 1 - 2 * rows["s.e."]))
+
+
+def _beats_random(method: str) -> Found:
+    rows = measures.gains_by_depth().xs(method, level="method")
+    measured = "four edges, gain less that of random edges, ± s.e. over 24 draws of the weights: " + "; ".join(
+        f"{times} D "
+        + ", ".join(f"{name} {row['ahead']:+.2f} ± {row['s.e.']:.1g}" for (name, _), row in part.iterrows())
+        for times, part in rows.groupby("times")
+    )
+    won = rows["beats random"].groupby("times").agg(["sum", "size"])
+    measured += "; ahead by two s.e. on " + ", ".join(
+        f"{row['sum']} of {row['size']} at {times} D" for times, row in won.iterrows()
+    )
+    behind = rows["ahead"] < -2 * rows["s.e."]
+    measured += f"; behind by two s.e. in {behind.sum()} of {len(rows)}"
+    return Found(measured, weigh(rows["beats random"], behind))
+
+
+@claim(
+    source=TOPPING,
+    where="section 5",
+    statement="Edges around the most negative curvature (SDRF) relieve over-squashing: the far Jacobian rises",
+    reported="judged by accuracy of trained networks",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def sdrf_opens() -> Found:
+    return _opens("SDRF")
+
+
+@claim(
+    source=KARHADKAR,
+    statement="Edges that raise the spectral gap (FoSR) relieve over-squashing: the far Jacobian rises",
+    reported="judged by accuracy of trained networks",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def fosr_opens() -> Found:
+    return _opens("FoSR")
+
+
+@claim(
+    source=BLACK,
+    statement="Edges that lower total resistance most (GTR) relieve over-squashing: the far Jacobian rises",
+    reported="judged by accuracy of trained networks",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def gtr_opens() -> Found:
+    return _opens("GTR")
+
+
+@claim(
+    where="after Topping et al. (2022)",
+    statement="SDRF's edges raise the far Jacobian more than random edges do",
+    reported="not claimed",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def sdrf_beats_random() -> Found:
+    return _beats_random("SDRF")
+
+
+@claim(
+    where="after Karhadkar et al. (2023)",
+    statement="FoSR's edges raise the far Jacobian more than random edges do",
+    reported="not claimed",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def fosr_beats_random() -> Found:
+    return _beats_random("FoSR")
+
+
+@claim(
+    where="after Black et al. (2023)",
+    statement="GTR's edges raise the far Jacobian more than random edges do",
+    reported="not claimed",
+    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
+    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
+)
+def gtr_beats_random() -> Found:
+    return _beats_random("GTR")
+
+
+@claim(
+    where="after Black et al. (2023) and Di Giovanni et al. (2023)",
+    statement="A new edge that lowers total resistance lowers commute times",
+    reported="not claimed, often assumed",
+    shown="1-over-squashing/lesson#When commute time goes up",
+)
+def rewiring_lowers_commute_time() -> Found:
+    found = {name: measures.longer_commutes(graph) for name, graph in measures.examples().items()}
+    risen = {name: row["pairs with longer commute"] for name, row in found.items()}
+    least, most = min(risen, key=risen.get), max(risen, key=risen.get)
+    measured = f"best single edge: commute time rises for {risen[least]:.0%} ({least}) to {risen[most]:.0%} ({most}) of all pairs"
+    return Found(measured, verdict(max(risen.values()) == 0, max(risen.values()) < 0.5))

@@ -1,0 +1,648 @@
+"""Measurements of over-squashing: what a far input moves, on graphs and on Tree-NeighborsMatch."""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
+
+import networkx as nx
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from course import significance
+from course.experiments import sweep
+from helpers import attention, compute, data, gnn, graphs, require
+
+METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
+NETWORKS = ("gcn", "gin", "gat", "ggnn")
+LAYERS = {"self-weight": False, "skip connection": True}
+SEEDS = 8
+FEW = 76  # examples of the chain control
+BLOCK = 10  # epochs a value of a run's curve
+
+
+def examples() -> dict[str, nx.Graph]:
+    """The graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
+    return {name: graphs.family(name, 15 if name == "tree" else 16) for name in graphs.FAMILIES}
+
+
+def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
+    """Distances of all pairs, in the order of `graph.nodes`."""
+    lengths = dict(nx.all_pairs_shortest_path_length(graph))
+    return torch.tensor([[lengths[u][v] for v in graph] for u in graph])
+
+
+def all_jacobians(
+    graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
+) -> Float[Tensor, "n n"]:
+    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `sensitivities`."""
+    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(
+        lambda x: graphs.propagate(x, matrix, weights, 0.0 if skip else 1.0, skip=skip), features, vectorize=True
+    )
+    return torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
+
+
+def geometry(graph: nx.Graph) -> dict[str, float]:
+    """Diameter, resistances and cuts; beyond 20 nodes φ is that of the best cut along the second eigenvector."""
+    gap, cut = graphs.spectral_gap(graph), graphs.cheeger_cut if len(graph) <= 20 else graphs.sweep_cut
+    return {
+        "diameter": nx.diameter(graph),
+        "largest R": graphs.effective_resistance(graph).max().item(),
+        "R total": graphs.total_resistance(graph),
+        "gap / 2": gap / 2,
+        "φ": cut(graph)[0],
+        "√(2 gap)": math.sqrt(2 * gap),
+    }
+
+
+def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False) -> dict[str, float]:
+    """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
+
+    Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
+    to nine decimals of the largest first: what is equal up to rounding ties. "R - hops" is how much better resistance ranks,
+    "within hops" how resistance ranks pairs of equal distance (`within`), each with its standard error over
+    the seeds. With `skip` the network is the residual one of `sensitivities`.
+    """
+    layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
+    walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
+    known = {"walks": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
+    rows = []
+    for seed in range(seeds):
+        heard = all_jacobians(graph, layers, seed=seed, skip=skip)
+        table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
+        table = (table / table.abs().max()).round(9)
+        row = {name: significance.rank_correlation(table[name], table["heard"])[0] for name in known}
+        row |= {"R - hops": row["resistance"] - row["hops"], "within hops": within(table, "hops")}
+        rows.append(row | {"bound / measured": (walks / heard)[pairs].median().item()})
+    rows = pd.DataFrame(rows)
+    errors = {
+        f"s.e. of {name}": significance.standard_error(rows[name]) if rows[name].notna().all() else math.nan
+        for name in ("R - hops", "within hops")
+    }
+    return {"layers": layers} | rows.mean().to_dict() | errors
+
+
+def within(table: pd.DataFrame, group: str) -> float:
+    """Correlation of the ranks of "resistance" and "heard", both taken inside each group; NaN if all are equal there."""
+    columns = ["resistance", "heard"]
+    ranks = table.groupby(group)[columns].rank()
+    ranks -= ranks.groupby(table[group]).transform("mean")
+    spread = ranks.pow(2).sum().prod() ** 0.5
+    return (ranks["resistance"] * ranks["heard"]).sum() / spread if spread > 1e-9 else math.nan
+
+
+def resistance_can_differ(graph: nx.Graph) -> bool:
+    """Whether resistance can order pairs in another way than hops: not on trees and cycles."""
+    return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
+
+
+def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS) -> dict[str, float]:
+    """Resistance, commute time and Jacobian (mean over seeds) of one pair, and the gap of the graph."""
+    i, j = (list(graph).index(node) for node in pair)
+    return {
+        "edges": graph.number_of_edges(),
+        "R": graphs.effective_resistance(graph)[i, j].item(),
+        "commute time": graphs.commute_time(graph)[i, j].item(),
+        "gap": graphs.spectral_gap(graph),
+        "far Jacobian": far_jacobian(graph, pair, layers, seeds),
+    }
+
+
+def sensitivities(
+    graph: nx.Graph,
+    target: Hashable,
+    layers: int,
+    width: int = 16,
+    seeds: int = SEEDS,
+    skip: bool = False,
+    last: nx.Graph | None = None,
+) -> Float[Tensor, " n"]:
+    """`graphs.jacobian_norms` of one node, mean over seeds.
+
+    The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
+    """
+    layer = {"self_weight": 0.0, "skip": True} if skip else {}
+    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=k, last=last, **layer) for k in range(seeds)]
+    return torch.stack(runs).mean(0)
+
+
+def far_jacobian(
+    graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS, last: nx.Graph | None = None
+) -> float:
+    """How much the second node hears of the first, mean over seeds; `last` is the graph of the last layer."""
+    return sensitivities(graph, pair[1], layers, seeds=seeds, last=last)[list(graph).index(pair[0])].item()
+
+
+def far_and_own(graph: nx.Graph, layers: int, width: int = 16, skip: bool = False) -> tuple[float, float]:
+    """What one end of the longest way hears of the other end, and of itself: `sensitivities`."""
+    pair = graphs.far_pair(graph)
+    norms = sensitivities(graph, pair[1], layers, width, skip=skip)
+    far, own = norms[[list(graph).index(node) for node in pair]].tolist()
+    return far, own
+
+
+def wider(graph: nx.Graph, narrow: int = 4, wide: int = 32, layers: int = 16) -> dict[str, float]:
+    """Factors from `narrow` to `wide` vectors: on the far Jacobian, on the own, and on their ratio."""
+    (far, own), (far_wide, own_wide) = (far_and_own(graph, layers, width) for width in (narrow, wide))
+    return {"far": far_wide / far, "own": own_wide / own, "far / own": far_wide / far * own / own_wide}
+
+
+def deeper(graph: nx.Graph, times: int = 4) -> dict[str, float]:
+    """Factors from as many layers as the diameter to so many times as many, on the far and the own Jacobian.
+
+    For both kinds of `LAYERS`: "far, skip connection" is that of the far end with a skip connection.
+    """
+    layers, row = nx.diameter(graph), {}
+    for kind, skip in LAYERS.items():
+        start, end = (far_and_own(graph, count, skip=skip) for count in (layers, times * layers))
+        row |= {f"{name}, {kind}": b / a for name, a, b in zip(("far", "own"), start, end, strict=True)}
+    return row
+
+
+def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4) -> pd.DataFrame:
+    """Factor by which a method's edges multiply the mean Jacobian of all far pairs: a row for each weight seed.
+
+    Far: more than half the diameter apart, before. Layers: `times` the diameter before. "random" is the control:
+    the mean of so many draws of random edges, other ones for every seed.
+    """
+    layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
+    wired = {name: graphs.rewire(graph, method, edges) for name, method in METHODS.items()}
+
+    def heard(graph: nx.Graph, seed: int) -> float:
+        return all_jacobians(graph, layers, seed=seed)[far].mean().item()
+
+    def gains(seed: int) -> dict[str, float]:
+        start = heard(graph, seed)
+        other = [graphs.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
+        chosen = {name: heard(graph, seed) / start for name, graph in wired.items()}
+        return chosen | {"random": sum(heard(graph, seed) for graph in other) / draws / start}
+
+    return pd.DataFrame([gains(seed) for seed in range(seeds)])
+
+
+def against_random(gains: pd.DataFrame) -> pd.DataFrame:
+    """For each method: its mean gain, how much more than random edges gain, and the standard error of that.
+
+    Paired: every row of `gains` is one draw of the weights, which the method and its control share.
+    """
+    ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
+    table = pd.DataFrame(
+        {"gain": gains[[*METHODS]].mean(), "ahead": ahead.mean(), "s.e.": ahead.apply(significance.standard_error)}
+    )
+    table["beats random"] = table["ahead"] > 2 * table["s.e."]
+    return table
+
+
+def _ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
+    found = predictors(examples()[graph], times, seeds, skip)
+    return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
+
+
+def _gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
+    gains = rewiring_gains(examples()[graph], edges, times, seeds, draws)
+    found = against_random(gains)
+    row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in ("gain", "ahead", "s.e.")}
+    return {"layers": times * nx.diameter(examples()[graph]), "random": f"{gains['random'].mean():.6g}"} | row
+
+
+@cache
+def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
+    """`predictors` of every example by (graph, diameters), with a self-weight or a skip connection, from data/."""
+    table = data.table("ranks_by_depth")
+    return table[table["skip"] == skip].set_index(["graph", "times"])
+
+
+@cache
+def gains_by_depth() -> pd.DataFrame:
+    """`against_random` by (graph, diameters, method), from data/."""
+    table = data.table("gains_by_depth").set_index(["graph", "times"])
+    columns = ("gain", "ahead", "s.e.")
+    parts = {
+        method: table[[f"{method} {column}" for column in columns]].set_axis([*columns], axis=1) for method in METHODS
+    }
+    found = pd.concat(parts, names=["method"]).reorder_levels(["graph", "times", "method"])
+    found["beats random"] = found["ahead"] > 2 * found["s.e."]
+    return found.join(table["random"])
+
+
+@cache
+def trace(name: str, method: str, times: int = 1) -> tuple[list[nx.Graph], pd.DataFrame]:
+    """An example with 0 to 4 edges of a method, and `far_numbers` of its farthest pair, edge by edge.
+
+    Layers: `times` the diameter before.
+    """
+    graph = examples()[name]
+    steps = [graphs.rewire(graph, method, edges) for edges in range(5)]
+    pair, layers = graphs.far_pair(graph), times * nx.diameter(graph)
+    return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
+
+
+def random_draws(graph: nx.Graph, draws: int = 30) -> Float[Tensor, " draws"]:
+    """The factor by which each draw of four random edges multiplies the Jacobian of the farthest pair."""
+    pair, layers = graphs.far_pair(graph), nx.diameter(graph)
+    wired = [graphs.rewire(graph, "random", 4, seed) for seed in range(draws)]
+    return torch.tensor([far_jacobian(each, pair, layers) for each in wired]) / far_jacobian(graph, pair, layers)
+
+
+def message(depth: int) -> dict[str, float]:
+    """What Eq. 5 asks for at this depth, what the released data ask for, and what writing them down would take.
+
+    "bits in the weights": to keep every released order of the leaves, log2((2^r)!) bits each; beside it, the
+    parameters of a GCN of width 32.
+    """
+    orders, leaves = len(gnn.TreeNeighborsMatch(depth).orders), 2**depth
+    return {
+        "r": depth,
+        "leaves": leaves,
+        "bits needed": math.log2(gnn.orderings(depth)),
+        "least d (32 bits)": gnn.minimum_width(depth),
+        "orders released": orders,
+        "bits to name one": math.log2(orders),
+        "bits in the weights": orders * math.log2(math.factorial(leaves)),
+        "GCN parameters": sum(p.numel() for p in gnn.build("gcn", depth).parameters()),
+    }
+
+
+@cache
+def bits_a_number() -> pd.DataFrame:
+    """Bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
+
+    "orders": log2 (2^r)!; "Eq. 5": log2 of `gnn.orderings`; "leaves": 2^r, the control that counts no orders.
+    """
+    table = data.table("reported/tree_neighbors_match_width").set_index("r")
+    bits = {
+        "orders": [math.log2(math.factorial(2**r)) for r in table.index],
+        "Eq. 5": [math.log2(gnn.orderings(r)) for r in table.index],
+        "leaves": [2**r for r in table.index],
+    }
+    return table.join(pd.DataFrame(bits, index=table.index).div(table["width"], axis=0))
+
+
+def averages(layers: int, nodes: int = 64) -> dict[str, float]:
+    """The share of the first of `nodes` inputs in the last, after so many layers of plain averaging.
+
+    On a path with self-loops, and in causal attention that weights all earlier tokens alike.
+    """
+    causal = attention.uniform(attention.causal_mask(nodes))
+    path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
+    power = torch.linalg.matrix_power
+    return {"path": power(path, layers)[-1, 0].item(), "causal attention": power(causal, layers)[-1, 0].item()}
+
+
+def longer_commutes(graph: nx.Graph) -> dict[str, float]:
+    """What the best single edge (GTR) does to total resistance, and the share of pairs whose commute time rises."""
+    wired = graphs.rewire(graph, "gtr", 1)
+    change = graphs.commute_time(wired) - graphs.commute_time(graph)
+    pairs = torch.triu(torch.ones_like(change), 1).bool()
+    fall = graphs.total_resistance(wired) / graphs.total_resistance(graph) - 1
+    return {"total resistance": fall, "pairs with longer commute": (change > 1e-9)[pairs].double().mean().item()}
+
+
+def train_tree(kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None) -> pd.DataFrame:
+    """Train a network on Tree-NeighborsMatch, `change`d first, and return its epochs."""
+    compute.seed(0)
+    task, network = gnn.TreeNeighborsMatch(depth), gnn.build(kind, depth)
+    if change:
+        change(network)
+    return pd.DataFrame(gnn.train(network, task, epochs=epochs))
+
+
+def without_choice(attention: gnn.Attention) -> None:
+    """Fix the query at zero, so that all leaves get the same weight: the control."""
+    attention.query.data.zero_()
+    attention.query.requires_grad_(False)
+
+
+def fit_on_a_chain(length: int, seed: int = 0, most: int = 1500) -> dict[str, float]:
+    """Train a GCN on four leaves that are 2 + length hops away, all examples at once, until it makes no error."""
+    compute.seed(seed)
+    task = gnn.TreeNeighborsMatch(2)
+    features, edges = gnn.on_a_chain(task, length)
+    features, label = features[task.train], task.batch(task.train).label
+    network = gnn.WholeGraph(edges, 3 + length, task.leaves + 1)
+    return {"distance": 2 + length} | _until_no_error(network, features, label, most)
+
+
+def fit_few(
+    graph: str,
+    depth: int,
+    examples: int,
+    whole_orders: bool = False,
+    permuted: bool = False,
+    length: int = 0,
+    seed: int = 0,
+    most: int = 6000,
+) -> dict[str, float]:
+    """Train a GCN on so many examples, all at once, until it makes no error, and ask it the examples it never saw.
+
+    Args:
+        graph: the "tree", the same leaves on a "star" (`gnn.on_a_star`), or a tree at the end of a "chain" of
+        `length` edges.
+        whole_orders: take all questions about as few orders of the leaves as that takes, not examples at random.
+        permuted: give each example the label of another one, so that no leaf has to be read: the control that
+            says whether the fit is by heart.
+
+    Raises:
+        ValueError: an unknown graph, a length where there is no chain, or too many examples.
+
+    >>> fit_few("tree", 2, 4)["best_train_accuracy"]
+    1.0
+    """
+    require.choice("graph", graph, ("tree", "star", "chain"))
+    require.integer("most", most, 1)
+    if length and graph != "chain":
+        raise ValueError(f"length must be 0 for the graph {graph!r}, not {length!r}")
+    compute.seed(seed)
+    task = gnn.TreeNeighborsMatch(depth)
+    chosen = _few(task, examples, whole_orders, seed)
+    distance = {"tree": depth, "star": 2, "chain": depth + length}[graph]
+    if graph == "tree":
+        network, inputs = gnn.build("gcn", depth), task.batch
+    else:
+        features, edges = gnn.on_a_star(task) if graph == "star" else gnn.on_a_chain(task, length)
+        network, inputs = gnn.WholeGraph(edges, distance + 1, task.leaves + 1), features.__getitem__
+    label, held = task.batch(chosen).label, task.batch(task.test).label
+    if permuted:
+        label = label[torch.randperm(len(label), generator=torch.Generator().manual_seed(seed))]
+    row = _until_no_error(network, inputs(chosen), label, most)
+    with torch.no_grad():
+        right = (network(inputs(task.test)).argmax(1) == held).double().mean().item()
+    orders = len(task.batch(chosen).values)
+    return {"distance": distance, "orders": orders} | row | {"test_accuracy": round(right, 4)}
+
+
+def _few(task: gnn.TreeNeighborsMatch, examples: int, whole_orders: bool, seed: int) -> Int[Tensor, " examples"]:
+    require.integer("examples", examples, 1, len(task.train))
+    require.flag("whole_orders", whole_orders)
+    generator = torch.Generator().manual_seed(require.seed(seed))
+    if not whole_orders:
+        return task.train[torch.randperm(len(task.train), generator=generator)[:examples]]
+    place = torch.randperm(len(task.orders), generator=generator)[task.train // task.leaves]
+    return task.train[place.argsort(stable=True)[:examples]]
+
+
+def _until_no_error(network: nn.Module, inputs: Tensor | gnn.Batch, label: Tensor, most: int) -> dict[str, float]:
+    optimizer, best, steps = torch.optim.Adam(network.parameters(), lr=1e-3, fused=True), 0.0, 0
+    while best < 1 and steps < most:
+        logits = network(inputs)
+        optimizer.zero_grad()
+        F.cross_entropy(logits, label).backward()
+        optimizer.step()
+        best, steps = max(best, (logits.argmax(1) == label).double().mean().item()), steps + 1
+    return {"steps": steps, "best_train_accuracy": best}
+
+
+def reported() -> pd.DataFrame:
+    """Figure 3 of Alon & Yahav (2021): training accuracy by network (rows) and depth (columns)."""
+    table = data.table("reported/tree_neighbors_match").rename(columns=str.lower).set_index("model")
+    return table.rename(index=str.lower, columns=int)
+
+
+def independent() -> pd.DataFrame:
+    """What a user of the released code got with its scripts, where the run had ended; rows and columns as `reported`."""
+    table = data.table("reported/tree_neighbors_match_independent").rename(columns=str.lower).set_index("model")
+    return table.rename(index=str.lower, columns=int).reindex(columns=reported().columns)
+
+
+@cache
+def runs() -> pd.DataFrame:
+    """All training runs on Tree-NeighborsMatch in data/, a row each; `curve` is what `learning_curve` reads.
+
+    Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a curve.
+    """
+    tables = [data.table(f"tree_neighbors_match_{name}") for name in ("runs", "one_leaf")]
+    timed = data.table("tree_neighbors_match_measured")
+    timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2)]
+    batches = {
+        r: math.ceil(len(gnn.TreeNeighborsMatch(r).train) / gnn.BATCH[r]) for r in timed["depth"].unique().tolist()
+    }
+    steps = timed["epochs"] * timed["depth"].map(batches)
+    timed = timed.assign(
+        epochs_allowed=timed["epochs"],
+        key="root",
+        curve="",
+        steps=steps,
+        ended=timed["ended"].replace("budget", "a minute"),
+    )
+    return pd.concat([*tables, timed.drop(columns=["minutes", "threads", "torch"])], ignore_index=True)
+
+
+def grid_runs(kind: str, fully_adjacent: bool = False, key: str = "root") -> pd.DataFrame:
+    """The best run of a network at each depth; one with a curve, where there is one."""
+    table = (
+        runs()
+        .sort_values("best_train_accuracy", kind="stable")
+        .sort_values("curve", key=lambda c: c != "", kind="stable")
+    )
+    chosen = (table["kind"] == kind) & (table["fully_adjacent"] == fully_adjacent) & (table["key"] == key)
+    return table[chosen].groupby("depth").last()
+
+
+def learning_curve(run: pd.Series) -> pd.Series:
+    """Mean training accuracy of every ten epochs of a row of `runs`, by the last of these epochs."""
+    values = [float(value) for value in run["curve"].split()]
+    ends = [min(BLOCK * (place + 1), run["epochs"]) for place in range(len(values))]
+    return pd.Series(values, ends, name=run["kind"], dtype=float)
+
+
+def reached(run: pd.Series, epochs: int) -> float:
+    """Training accuracy, mean of the ten epochs up to this one or before; 1 once an epoch was without an error.
+
+    A run without a curve counts with its best epoch, which flatters it.
+    """
+    if run["ended"] == "fitted" and run["epochs"] <= epochs:
+        return 1.0
+    if not run["curve"]:
+        return float(run["best_train_accuracy"])
+    return float(learning_curve(run).loc[:epochs].iloc[-1])
+
+
+def compare(**other: bool | str) -> pd.DataFrame:
+    """Every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
+
+    Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
+    on as it is; a run without a curve that is a tenth longer or more is left out. The last columns say after how
+    many epochs each was fitted (None if it was not).
+    """
+    rows = []
+    for kind in NETWORKS:
+        plain, changed = grid_runs(kind), grid_runs(kind, **other)
+        for depth in sorted(r for r in {*plain.index} & {*changed.index} if r > 2):
+            pair = plain.loc[depth], changed.loc[depth]
+            unfitted = [run["epochs"] for run in pair if run["ended"] != "fitted"]
+            epochs = int(min(unfitted or [min(run["epochs"] for run in pair)]))
+            if any(not run["curve"] and run["epochs"] > 1.1 * epochs for run in pair):
+                continue
+            before, after = (reached(run, epochs) for run in pair)
+            fits = [int(run["epochs"]) if run["ended"] == "fitted" else None for run in pair]
+            row = {"network": kind.upper(), "r": depth, "epochs": epochs, "plain": before, "changed": after}
+            rows.append(row | {"plain_fits": fits[0], "changed_fits": fits[1]})
+    names = ["network", "r", "epochs", "plain", "changed", "plain_fits", "changed_fits"]
+    return pd.DataFrame(rows, columns=names, dtype=object)  # so that None stays None
+
+
+def chains() -> pd.DataFrame:
+    """The chain control by distance: runs, how many were fitted, in how many steps, and the mean best accuracy."""
+    table = data.table("chains_measured")
+    table["fitted"] = table["best_train_accuracy"] == 1
+    by = table.groupby("distance")
+    found = {"runs": by.size(), "fitted": by["fitted"].sum(), "least": by["steps"].min(), "most": by["steps"].max()}
+    found["accuracy"] = by["best_train_accuracy"].mean()
+    return pd.DataFrame(found).reset_index()
+
+
+@cache
+def few() -> pd.DataFrame:
+    """Steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
+
+    "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all questions" and
+    "star, all questions" (about as few orders as that takes). "permuted": each example had the label of another one.
+    """
+    table = data.table("few_examples")
+    whole = table["whole_orders"].map({False: "", True: ", all questions"})
+    return table.assign(control=table["graph"] + whole)
+
+
+@cache
+def stars() -> pd.DataFrame:
+    """Runs with all released examples at r = 3: a GCN on the tree ("gcn") and with its leaves on a star, a row each."""
+    tree = runs().query("kind == 'gcn' and depth == 3 and key == 'root' and not fully_adjacent and curve != ''")
+    return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(["kind", "seed"], ignore_index=True)
+
+
+def read_linearly(graph: nx.Graph, layers: int, draws: int = 600, width: int = 16, seed: int = 0) -> dict[str, float]:
+    """How well the best linear read-out of one end's state gives the other end's input, and its own.
+
+    Share of the variance that is explained (R squared) on a third of the draws, fitted on the others; random inputs, one
+    draw of the random network of `sensitivities`.
+    """
+    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
+    generator = torch.Generator().manual_seed(seed + 1)
+    inputs = torch.randn(draws, len(graph), width, generator=generator, dtype=torch.float64)
+    source, target = (list(graph).index(node) for node in graphs.far_pair(graph))
+    states = torch.stack([graphs.propagate(x, matrix, weights)[target] for x in inputs])
+    states = torch.cat([states / states.std(), torch.ones(draws, 1)], dim=1)
+    held = draws // 3
+    found = {}
+    for name, node in (("far", source), ("own", target)):
+        wanted = inputs[:, node]
+        guess = states[:held] @ torch.linalg.lstsq(states[held:], wanted[held:]).solution
+        found[name] = 1 - float((guess - wanted[:held]).square().sum() / wanted[:held].square().sum())
+    return found
+
+
+def readers_of() -> list[tuple[str, str, str | float, str]]:
+    """What each reader gets of a far leaf across the tree of 15 nodes, in rows of `style.readers`.
+
+    Kept from a third of the node's own (or of what there is to know) on, lost below a thirtieth.
+    """
+
+    def fate(value: float) -> str:
+        return "kept" if value > 1 / 3 else "in part" if value > 1 / 30 else "lost"
+
+    tree, rows = examples()["tree"], []
+    source, target = (list(tree).index(node) for node in graphs.far_pair(tree))
+    plain = graphs.adjacency(tree, "row", loops=True)
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        power = torch.linalg.matrix_power(plain, layers)[target]
+        ratio = float(power[source] / power[target])
+        rows.append(("an average", f"far over own share, {layers} layers", f"{ratio:.2g}", fate(ratio)))
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        far, own = far_and_own(tree, layers)
+        rows.append(("a Jacobian", f"far over own, {layers} layers, untrained", f"{far / own:.2g}", fate(far / own)))
+    for times in (1, 8):
+        layers = times * nx.diameter(tree)
+        known = max(0.0, read_linearly(tree, layers)["far"])
+        rows.append(
+            (
+                "a linear read-out",
+                f"the far input, {layers} layers, untrained",
+                f"{known:.1%} of its variance",
+                fate(known),
+            )
+        )
+    right = float(stars().query("kind == 'gcn'")["end_test_accuracy"].astype(float).min())
+    return [
+        *rows,
+        (
+            "the model itself",
+            "one leaf of eight, trained on 6,400 examples",
+            f"{right:.0%} of unseen right",
+            fate(right),
+        ),
+    ]
+
+
+def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:
+    """Median seconds of a training step of GCN, all nodes against what reaches the root; same weights, same batch."""
+    compute.seed(0)
+    task = gnn.TreeNeighborsMatch(depth)
+    ours, whole = gnn.build("gcn", depth), gnn.WholeGraph(task.edges, depth + 1, task.leaves + 1)
+    whole.load_state_dict(ours.state_dict())
+    chosen = task.train[torch.randperm(len(task.train))[:size]]
+    features, label = task.features(chosen), task.batch(chosen).label
+    with torch.no_grad():
+        gap = (ours(task.batch(chosen)) - whole(features)).abs().max().item()
+    here = _seconds_a_step(ours, lambda: ours(task.batch(chosen)), label, repeats)
+    there = _seconds_a_step(whole, lambda: whole(features), label, repeats)
+    return {"r": depth, "largest difference": gap, "here": here, "all nodes": there, "ratio": there / here}
+
+
+def _seconds_a_step(network: nn.Module, forward: Callable[[], Tensor], label: Tensor, repeats: int) -> float:
+    optimizer, times = torch.optim.Adam(network.parameters(), lr=1e-3), []
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        optimizer.zero_grad()
+        F.cross_entropy(forward(), label).backward()
+        optimizer.step()
+        times.append(time.perf_counter() - start)
+    return sorted(times[1:])[repeats // 2]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fill a table for data/: the chain control of Alon & Yahav (2021), unless another one is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m course.chapter1.measures", description=main.__doc__)
+    parser.add_argument("--lengths", type=int, nargs="+", default=[*range(7)])
+    parser.add_argument("--few", choices=["tree", "star", "chain"], help="few examples of --depths, or at --lengths")
+    parser.add_argument("--depths", type=int, nargs="+", default=[2])
+    parser.add_argument("--examples", type=int, nargs="+", default=[76], help="as many as the chain has")
+    parser.add_argument("--ranks", type=int, nargs="+", help="what predicts the Jacobian, at so many diameters")
+    parser.add_argument("--gains", type=int, nargs="+", help="what four edges gain, at so many diameters")
+    parser.add_argument("--graphs", nargs="+", default=[*graphs.FAMILIES], choices=graphs.FAMILIES)
+    parser.add_argument("--whole-orders", action="store_true", help="all questions about few orders of the leaves")
+    parser.add_argument("--permuted", type=int, nargs="+", default=[0], help="1: the labels at random")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--most", type=int, default=6000, help="steps a run")
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    shared = {"seed": chosen.seeds, "most": [chosen.most]}
+    if chosen.few:
+        lengths = chosen.lengths if chosen.few == "chain" else [0]
+        few = {"graph": [chosen.few], "depth": chosen.depths, "examples": chosen.examples}
+        few |= {
+            "whole_orders": [chosen.whole_orders],
+            "permuted": [bool(x) for x in chosen.permuted],
+            "length": lengths,
+        }
+        sweep.run_line(parser, arguments, fit_few, sweep.grid(**few | shared))
+    elif chosen.ranks:
+        settings = sweep.grid(graph=chosen.graphs, times=chosen.ranks, seeds=[SEEDS], skip=[False, True])
+        sweep.run_line(parser, arguments, _ranks, settings)
+    elif chosen.gains:
+        settings = sweep.grid(graph=chosen.graphs, times=chosen.gains, edges=[4], seeds=[3 * SEEDS], draws=[4])
+        sweep.run_line(parser, arguments, _gains, settings)
+    else:
+        sweep.run_line(parser, arguments, fit_on_a_chain, sweep.grid(length=chosen.lengths, **shared))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,684 @@
+"""What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model.
+
+python -m course.chapter2.measures writes data/sensitivity_smollm2.csv, hiding_smollm2.csv and brake_smollm2.csv: minutes.
+"""
+
+import functools
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import networkx as nx
+import pandas as pd
+import torch
+import transformers
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from course import significance
+from course.experiments import sweep
+from helpers import attention, compute, data, graphs, models, probe, require
+from helpers.models import LanguageModel
+from helpers.widget.atlas import MOST_TOKENS, Reading
+
+TEXT = (
+    "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
+    "trusted the sun; the one on the station was set by the guard, who trusted the telegraph. Visitors learned to ask "
+    "which clock a person meant, and the baker, who opened at six by both, sold his bread twice. When the line was "
+    "closed the guard stayed on and wound the station clock each morning, although no train would come. The priest "
+    "asked him why. He said that a clock with nobody to correct it is still a clock, and that somebody had to be late "
+    "for the church. In winter the harbour froze and the boats stood still, the fishermen mended their nets in the "
+    "waiting room, and the children skated from one clock to the other to see how much time they could gain on the way."
+)
+TEXTS = ("natural", "random", "repeated")
+TOKENS = 48  # of the committed sensitivities
+LENGTH = 128  # tokens of the texts in which a token is hidden
+AFTER = 64  # token 65 is replaced; later losses and changes are those of the tokens after it
+STRETCHES = 6  # of data/prose.txt, beside the lab's own text
+APART = 120  # tokens from the start of one stretch to the next
+DIRECTIONS = 64  # of the committed sensitivities that are not exact
+FEW = 12  # of those of another model, measured on the spot
+SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is hidden
+CONTROL = 6  # the token that is hidden instead
+LATE = 25  # the token from which on the brake is taken apart
+LAYERS_READ = 30  # of the network whose committed profiles are read
+KEPT = (0.5, 0.8, 0.9, 0.95)  # shares of its own state that a token keeps in a layer: the range that is drawn
+OFF = 0.2  # share of all heads that are turned off
+
+
+# Graphs side by side ------------------------------------------------------------------------------------
+
+
+def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
+    """Who listens to whom in five graphs of n nodes: the row-stochastic matrix, and the node that is read.
+
+    Tree and cycle are chapter 1's, each node also hears itself, and the tree is read at its root; chain, window and
+    causal attention have a direction and are read at the last token.
+    """
+    found = {name: (graphs.adjacency(graphs.family(name, n), "row", loops=True), 0) for name in ("tree", "cycle")}
+    for width in (2, 4):
+        name = "previous token" if width == 2 else f"window of {width}"
+        found[name] = attention.uniform(attention.window_mask(n, width)), n - 1
+    found["causal attention"] = attention.uniform(attention.causal_mask(n)), n - 1
+    return found
+
+
+def compare_connections(n: int = 31, layers: int = 16, kept: float = 0.5, width: int = 16) -> pd.DataFrame:
+    """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction counts where it can.
+
+    Columns: hops; effective resistance of the undirected graph; fewest paths of `layers` steps; influence of the
+    worst-heard node when each layer keeps the share `kept` of a state, and as if how many nodes were heard equally; the
+    Jacobian of chapter 1's random network for its worst-heard node, as a share of the own input's.
+    """
+    rows = {}
+    for name, (matrix, read) in connections(n).items():
+        directed = nx.from_numpy_array((matrix > 0).numpy().astype(int), create_using=nx.DiGraph)
+        plain = nx.Graph(directed.to_undirected())
+        plain.remove_edges_from(nx.selfloop_edges(plain))
+        steps = (matrix > 0).double()
+        row = attention.influence([matrix] * layers, kept)[read]
+        norms = network_norms(matrix, read, layers, width)
+        rows[name] = {
+            "hops": max(nx.shortest_path_length(directed, read).values()),
+            "resistance": graphs.effective_resistance(plain)[read].max().item(),
+            "fewest paths": int(torch.linalg.matrix_power(steps, layers)[read].min()),
+            "worst heard": row.min().item(),
+            "heard, as if": heard(row).item(),
+            "Jacobian, worst": (norms.min() / norms[read]).item(),
+        }
+    return pd.DataFrame(rows).T.astype({"hops": int, "fewest paths": int})
+
+
+def network_norms(
+    matrix: Float[Tensor, "n n"], read: int, layers: int, width: int, seeds: int = 5
+) -> Float[Tensor, " n"]:
+    """Spectral norms of the Jacobian of one node's state by every input, in chapter 1's network; mean over seeds."""
+
+    def norms(seed: int) -> Tensor:
+        weights = graphs.orthogonal_weights(layers, width, seed)
+        x = torch.randn(len(matrix), width, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
+        return _jacobian_norms(lambda h: graphs.propagate(h, matrix, weights)[read], x)
+
+    return torch.stack([norms(seed) for seed in range(seeds)]).mean(0)
+
+
+def _jacobian_norms(state: Callable[[Tensor], Tensor], inputs: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+    jacobian = torch.autograd.functional.jacobian(state, inputs, vectorize=True)
+    return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+
+
+def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
+    """The share of the worst-heard node in the one that is read, by number of layers, in the five graphs."""
+    return {
+        name: [float(attention.influence([matrix] * k, kept)[read].min()) for k in layers]
+        for name, (matrix, read) in connections(n).items()
+    }
+
+
+def falls_behind(kept: float, n: int = 31) -> int:
+    """From how many layers on causal attention's worst-heard token has a smaller share than the tree's worst-heard node."""
+    found = worst_heard(range(2, 2 + math.ceil(10 / (1 - kept))), kept, n)
+    pairs = zip(found["tree"], found["causal attention"], strict=True)
+    ahead = [k for k, (tree, causal) in enumerate(pairs, 2) if causal >= tree]
+    return ahead[-1] + 1 if ahead else 2
+
+
+def share_kept(profile: Float[Tensor, " n"], layers: int, squared: bool = False) -> tuple[float, float]:
+    """The share of a state that each layer of uniform causal attention must keep to give a profile, and how far off it is.
+
+    Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the root mean square error of
+    the natural logarithm.
+
+    Args:
+        profile: sensitivities of the last token, positive; their squares are taken for shares where `squared`.
+
+    >>> share_kept(attention.influence([attention.uniform(attention.causal_mask(8))] * 6, 0.9)[-1], 6)[0]
+    0.9
+    """
+    require.tensor("profile", profile, "n")
+    require.integer("layers", layers, 1)
+    shares = profile.double() ** (2 if require.flag("squared", squared) else 1)
+    target, flat = (shares / shares.sum()).log(), attention.uniform(attention.causal_mask(len(profile)))
+    own, errors = torch.eye(len(profile), dtype=torch.float64), {}
+    for kept in (k / 200 for k in range(60, 200)):
+        row = torch.linalg.matrix_power((1 - kept) * flat + kept * own, layers)[-1]
+        errors[kept] = float((row.log() - target).square().mean().sqrt())
+    best = min(errors, key=errors.get)
+    return best, errors[best]
+
+
+def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
+    """How many tokens a row hears, as if equally: the exponential of its entropy."""
+    return torch.special.entr(weights).sum(-1).exp()
+
+
+# The bound beside a true Jacobian --------------------------------------------------------------------------
+
+
+def decoder(
+    n: int = 12, layers: int = 3, width: int = 16, sharpness: float = 1.0, seed: int = 0, scales: dict | None = None
+) -> tuple[Callable[[Tensor, bool], Tensor], Float[Tensor, "n d"]]:
+    """The decoder of Theorem B.5 with random weights, and an input.
+
+    z_j = sum_i A_ji v_i / norm1 + v_j with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U
+    orthogonal, and y = v / norm3. The function's second argument keeps A from being differentiated.
+
+    Args:
+        scales: `norm1`, `norm2`, `slope` (one a layer) and `norm3`, as `attention.influence_bound` takes them; by
+            default all are 1.
+    """
+    scales = scales or {}
+    first, second, slope = (scales.get(name, [1.0] * layers) for name in ("norm1", "norm2", "slope"))
+    generator = torch.Generator().manual_seed(seed)
+    mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
+    perceptron = torch.linalg.qr(torch.randn(layers, width, width, generator=generator, dtype=torch.float64)).Q
+    inputs = torch.randn(n, width, generator=generator, dtype=torch.float64)
+    hidden = ~attention.causal_mask(n)
+
+    def run(v: Tensor, frozen: bool) -> tuple[Tensor, list[Tensor]]:
+        maps = []
+        for w, u, beta1, beta2, steep in zip(mixing, perceptron, first, second, slope, strict=True):
+            # unit-length queries and keys keep the logits within the sharpness, whatever the layer
+            unit = torch.nn.functional.normalize(v, dim=-1)
+            logits = sharpness * (unit @ w @ unit.T) * math.sqrt(width)
+            weights = logits.masked_fill(hidden, -math.inf).softmax(-1)
+            weights = weights.detach() if frozen else weights
+            maps.append(weights.detach())
+            z = weights @ v / beta1 + v
+            v = steep * torch.relu(z / beta2 @ u) + z
+        return v / scales.get("norm3", 1.0), maps
+
+    return run, inputs
+
+
+def random_scales(layers: int, seed: int) -> dict:
+    """Norms and slopes for `decoder`, drawn between 1/2 and 2."""
+    drawn = 2 ** (2 * torch.rand(3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
+    first, second, slope = drawn[:, :layers].tolist()
+    return {"norm1": first, "norm2": second, "slope": slope, "norm3": float(drawn[0, -1])}
+
+
+def bound_and_truth(
+    sharpness: float, n: int = 12, layers: int = 3, seed: int = 0, scales: dict | None = None
+) -> pd.DataFrame:
+    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed and without."""
+    run, inputs = decoder(n, layers, sharpness=sharpness, seed=seed, scales=scales)
+    _, maps = run(inputs, True)
+    columns = {"bound": attention.influence_bound(maps, **(scales or {}))[-1]}
+    for name, frozen in (("attention fixed", True), ("true", False)):
+        columns[name] = _jacobian_norms(lambda v, frozen=frozen: run(v, frozen)[0][-1], inputs)
+    return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
+
+
+def printed_constant(n: int = 5, layers: int = 3) -> pd.DataFrame:
+    """The last token's Jacobian beside Theorem B.5 as printed and as proved: uniform attention, norms and slope 1.
+
+    The decoder of the theorem with the identity for its perceptron, v' = 2 (A v + v), whose Jacobian is exact.
+    """
+    matrix = attention.uniform(attention.causal_mask(n))
+
+    def run(v: Tensor) -> Tensor:
+        for _ in range(layers):
+            z = matrix @ v + v
+            v = z + z
+        return v[-1]
+
+    maps = [matrix] * layers
+    jacobian = torch.autograd.functional.jacobian(run, torch.ones(n, dtype=torch.float64))
+    return pd.DataFrame(
+        {
+            "Jacobian": jacobian.abs().numpy(),
+            "as printed": attention.printed_path_sum(maps).numpy(),
+            "as proved": attention.influence_bound(maps)[-1].numpy(),
+        },
+        index=range(1, n + 1),
+    ).rename_axis("token")
+
+
+# A real model ----------------------------------------------------------------------------------------------
+
+
+def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: int = 0) -> Int[Tensor, " n"]:
+    """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are, or not.
+
+    Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in front.
+
+    Raises:
+        ValueError: another kind, or more tokens than the text has.
+    """
+    require.choice("kind", kind, TEXTS)
+    front = torch.empty(0, dtype=torch.long)
+    if first:
+        front = probe.first_token(model) if kind == "repeated" else probe.opening(model).tokens
+    body = n - len(front)
+    if kind == "natural":
+        tokens = probe.encode(model, TEXT)
+        if body > len(tokens) or seed > len(tokens) - body:
+            raise ValueError(f"n must be at most {len(tokens) + len(front)} less the seed {seed}, not {n}")
+        tokens = tokens[seed : seed + body]
+    elif kind == "random":
+        generator = torch.Generator().manual_seed(seed)
+        size = len(model.tokenizer)
+        tokens = torch.randint(
+            min(1000, size // 2), size, (body,), generator=generator
+        )  # the first are special or bytes
+    else:
+        tokens = probe.encode(model, TEXT)[seed].repeat(body)
+    return torch.cat([front, tokens])
+
+
+def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
+    """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the course's prose.
+
+    The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the prose.
+
+    Raises:
+        ValueError: more tokens than the prose has.
+    """
+    prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
+    apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))
+    if apart < 1:
+        raise ValueError(f"n must be at most {len(prose) + len(front) + 1 - STRETCHES}, not {n}")
+    found = {"harbour": sequence(model, "natural", n)}
+    for k in range(STRETCHES):
+        found[f"prose {k + 1}"] = torch.cat([front, prose[k * apart : k * apart + n - len(front)]])
+    return found
+
+
+def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)) -> pd.DataFrame:
+    """Share of heads with a score above 0.3, by text, with and without a first token, and uniform attention's scores.
+
+    "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
+    """
+    rows = []
+    for kind in TEXTS:
+        for first in (True, False):
+            scores = [probe.head_scores(model, sequence(model, kind, n, first, seed)) for seed in seeds]
+            sink, slash = torch.stack([s.sink for s in scores]), torch.stack([s.slash for s in scores])
+            shares = {"sink heads": sink, "diagonal heads": slash[..., 0], "previous-token heads": slash[..., 1]}
+            rows.append(
+                {"text": kind, "first token": "yes" if first else "no"}
+                | {name: float((score > 0.3).double().mean()) for name, score in shares.items()}
+                | {"mean sink score": float(sink.mean())}
+            )
+    return pd.DataFrame(rows)
+
+
+def reader(model: LanguageModel) -> Callable[[str], Reading]:
+    """What the head atlas reads prompts with: what opens the model's texts in front."""
+
+    def read(prompt: str) -> Reading:
+        front, body = probe.opening(model).tokens, probe.encode(model, prompt)
+        words = ["(first)"] * len(front) + [model.tokenizer.decode([token]) for token in body.tolist()]
+        tokens = torch.cat([front, body])
+        return Reading(words, probe.attention_maps(model, tokens))
+
+    return read
+
+
+def fitting(model: LanguageModel, text: str) -> str:
+    """The longest beginning of a text, in whole words, that the head atlas can show with this model's tokens."""
+    words = text.split(" ")
+    while len(words) > 1 and len(probe.encode(model, " ".join(words))) >= MOST_TOKENS:
+        words.pop()
+    return " ".join(words)
+
+
+def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame:
+    """For each offset, the head with the highest slash score (layer and head from 1), its score, and the mean of all."""
+    rows = []
+    for k, offset in enumerate(offsets):
+        slash = scores.slash[..., k]
+        layer, head = divmod(int(slash.argmax()), slash.shape[1])
+        rows.append(
+            {
+                "offset": offset,
+                "layer": layer + 1,
+                "head": head + 1,
+                "score": float(slash.max()),
+                "all heads": float(slash.mean()),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+class Hidden(NamedTuple):
+    """What becomes of a text when one token is hidden from later ones."""
+
+    loss: float  # nats, mean over the tokens after the replaced one, token `AFTER` + 1
+    spread: Float[Tensor, " layers"]  # relative change of the states after a replaced token, by layer
+    norms: Float[Tensor, "layers n"]  # of all states, by layer
+    heir: int  # the token, from 1, with the largest state at half depth, the hidden one left out
+    times: float  # its norm over the median
+    attention: float  # the mean attention that it gets from later tokens, all heads
+
+
+def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = None, since: int = 1) -> Hidden:
+    """Hide one token, counted from 1, from all later ones from the token `since` on; for the spread replace `AFTER`.
+
+    Raises:
+        ValueError: fewer tokens than `AFTER` and two, or a token that is not in the text.
+    """
+    require.integer("the length of tokens", len(tokens), AFTER + 2)
+    hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
+    other = tokens.clone()
+    other[AFTER] = probe.encode(model, " green")[0]
+    states, losses = probe.with_hidden(model, tokens, hide, since - 1)
+    moved, _ = probe.with_hidden(model, other, hide, since - 1)
+    spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[:, AFTER + 1 :].mean(1)
+    norms = states.norm(dim=-1)
+    middle = norms[len(norms) // 2].clone()
+    if hide is not None:
+        middle[hide] = 0
+    heir = int(middle.argmax())
+    scores = probe.head_scores(model, tokens, heir, (0,), hide, since - 1)
+    times = float(middle[heir] / middle.median())
+    return Hidden(float(losses[AFTER:].mean()), spread, norms, heir + 1, times, float(scores.sink.mean()))
+
+
+def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.5) -> dict[str, Float[Tensor, " n"]]:
+    """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
+
+    "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
+    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `probe.contributions`, where they
+    can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
+    has each head's maps put into another layer.
+    """
+    return _influences(_passes(model, tuple(tokens.tolist())), kept)
+
+
+class _Passes(NamedTuple):
+    """Of one text: the maps averaged over heads, the same of shuffled heads, and what does not depend on the share kept."""
+
+    mean: Float[Tensor, "layers n n"]
+    shuffled: Float[Tensor, "layers n n"]
+    norm_based: Float[Tensor, " n"] | None
+
+
+@functools.lru_cache(maxsize=8)
+def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> _Passes:
+    ids = torch.tensor(tokens)
+    maps = probe.attention_maps(model, ids).double()
+    order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
+    shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
+    reads = probe.reads_projections(model)
+    norm_based = attention.influence(probe.contributions(model, ids).shares)[-1] if reads else None
+    return _Passes(maps.mean(1), shuffled, norm_based)
+
+
+def _influences(passes: _Passes, kept: float) -> dict[str, Float[Tensor, " n"]]:
+    layers, n, _ = passes.mean.shape
+    rows = {
+        "position": torch.arange(n).double(),
+        "shuffled heads": attention.influence(passes.shuffled, kept)[-1],
+        "mask alone": attention.influence([attention.uniform(attention.causal_mask(n))] * layers, kept)[-1],
+        "rollout": attention.influence(passes.mean, kept)[-1],
+        "last row": passes.mean[:, -1].mean(0),
+    }
+    return rows if passes.norm_based is None else rows | {"norm-based rollout": passes.norm_based}
+
+
+def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
+    """What the first token hands over in each head, over the mean of the others: ratio of the norms."""
+    values = probe.contributions(model, tokens).values
+    return values[..., 0] / values[..., 1:].mean(-1)
+
+
+def proxies(model: LanguageModel, kept: float = 0.5) -> pd.DataFrame:
+    """Rank correlations of each stand-in with the sensitivities, one column a text; `kept` as in `influences`.
+
+    "untrained" is the sensitivity of the same network with random weights.
+    """
+    found = profiles(model)
+    columns = {}
+    for text, tokens in texts(model, TOKENS).items():
+        truth = profile_of(found, text)
+        stand_ins = influences(model, tokens, kept) | {"untrained": profile_of(found, text, "seed 0")}
+        columns[text] = {name: significance.rank_correlation(row, truth)[0] for name, row in stand_ins.items()}
+    return pd.DataFrame(columns)
+
+
+def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: int = 0) -> tuple[float, float]:
+    """Loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
+
+    "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
+    over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is.
+
+    Raises:
+        ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output matrices are not read.
+    """
+    require.choice("change", change, ("nothing", "mass", "value", "heads"))
+    require.integer("the length of tokens", len(tokens), AFTER + 2)
+    other = tokens.clone()
+    other[AFTER] = probe.encode(model, " green")[0]
+    (states, losses), (moved, _) = (_braked(model, ids, change, draw) for ids in (tokens, other))
+    late = AFTER + 1 - (LATE - 1)
+    spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[late:].mean()
+    return float(losses[AFTER - (LATE - 1) :].mean()), float(spread)
+
+
+@torch.inference_mode()
+def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int) -> tuple[Tensor, Tensor]:
+    """Final states and losses from token `LATE` on, the earlier tokens read as trained."""
+    ids, first = ids.to(model.model.device)[None], LATE - 1
+    config = model.model.config.get_text_config()
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    cache, seen = transformers.DynamicCache(), torch.ones_like(ids)
+    model.model(ids[:, :first], past_key_values=cache, use_cache=True, logits_to_keep=1)
+    if change == "value":
+        for layer in cache.layers:
+            layer.values[:, :, 0] = 0
+    if change == "mass":
+        seen[0, 0] = 0
+    gain = torch.ones(layers * heads)
+    if change == "heads":
+        drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
+        gain[drawn[: round(OFF * layers * heads)]] = 0
+    with probe.scaled(model, gain.view(layers, heads)):
+        out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
+    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
+    return out.hidden_states[-1][0].float().cpu(), losses.cpu()
+
+
+# Tables: committed for the embedded model, measured for any other ------------------------------------------
+
+
+def untrained(model: LanguageModel, seed: int) -> LanguageModel:
+    """The same network with random weights, as training would begin with them."""
+    compute.seed(seed)
+    fresh = transformers.AutoModelForCausalLM.from_config(model.model.config, dtype=torch.float32)
+    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
+
+
+def sensitivity(model: LanguageModel, text: str, network: str, directions: int) -> dict[str, float]:
+    """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
+    tokens = texts(model, TOKENS)[text]
+    read = model if network == "trained" else untrained(model, int(network.split()[1]))
+    width = model.model.config.get_text_config().hidden_size
+    norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
+    return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
+
+
+def hidden(model: LanguageModel, text: str, token: int, since: int) -> dict[str, float]:
+    """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
+    found = hiding(model, texts(model, LENGTH)[text], token or None, since)
+    return {
+        "loss": round(found.loss, 4),
+        "spread": float(f"{float(found.spread[-1]):.5g}"),
+        "heir": found.heir,
+        "times": float(f"{found.times:.5g}"),
+        "attention": float(f"{found.attention:.5g}"),
+    }
+
+
+NAMES = ("harbour", *(f"prose {k + 1}" for k in range(STRETCHES)))
+HIDDEN = [
+    {"text": text, "token": token, "since": since}
+    for text in NAMES
+    for token, since in ((0, 1), *((1, since) for since in SINCE), (CONTROL, 1), (CONTROL, 25))
+]
+
+
+BRAKE = [
+    {"text": text, "change": change, "draw": draw}
+    for text in NAMES
+    for change, draw in (("nothing", 0), ("mass", 0), ("value", 0), *(("heads", draw) for draw in range(4)))
+]
+
+
+def _profile_settings(exact: int, others: int, seeds: int) -> list[dict]:
+    """All texts for the trained network and one fresh one, the lab's own text for further seeds."""
+    found = [{"text": t, "network": "trained", "directions": exact if t == "harbour" else others} for t in NAMES]
+    found += [{"text": t, "network": "seed 0", "directions": others} for t in NAMES]
+    return found + [{"text": "harbour", "network": f"seed {k}", "directions": others} for k in range(1, seeds)]
+
+
+def _sensitivity(**setting: str | int) -> dict[str, float]:
+    return sensitivity(models.default(), **setting)
+
+
+def _hidden(**setting: str | int) -> dict[str, float]:
+    return hidden(models.default(), **setting)
+
+
+def _brake(text: str, change: str, draw: int) -> dict[str, float]:
+    model = models.default()
+    loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
+    return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
+
+
+@functools.cache
+def profiles(model: LanguageModel) -> pd.DataFrame:
+    """Sensitivities of every token by text and network: the committed table if the model is the embedded one."""
+    if model.name == models.DEFAULT:
+        return data.table("sensitivity_smollm2")
+    return pd.DataFrame([s | sensitivity(model, **s) for s in _profile_settings(FEW, FEW, 1)])
+
+
+@functools.cache
+def hiding_table(model: LanguageModel) -> pd.DataFrame:
+    """What hiding a token does, by text: the committed table if the model is the embedded one."""
+    if model.name == models.DEFAULT:
+        return data.table("hiding_smollm2")
+    return pd.DataFrame([s | hidden(model, **s) for s in HIDDEN])
+
+
+@functools.cache
+def brake_table() -> pd.DataFrame:
+    """What each change costs and how much further a replaced token moves later states: a row a text and change.
+
+    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" is the mean of its draws.
+    """
+    table = data.table("brake_smollm2").groupby(["text", "change"])[["loss", "spread"]].mean()
+    plain = table.xs("nothing", level="change")
+    rows = {
+        change: pd.DataFrame({"loss": part["loss"] - plain["loss"], "spread": part["spread"] / plain["spread"]})
+        for change in ("mass", "value", "heads")
+        for part in [table.xs(change, level="change")]
+    }
+    return pd.concat(rows, names=["change"])
+
+
+@functools.cache
+def kept_by_text(network: str = "seed 0", squared: bool = False) -> dict[str, tuple[float, float]]:
+    """`share_kept` of the committed profiles of a network ("trained" or "seed 0"), by text."""
+    table = data.table("sensitivity_smollm2")
+    return {text: share_kept(profile_of(table, text, network), LAYERS_READ, squared) for text in NAMES}
+
+
+def measured_share() -> float:
+    """The share that a layer of the untrained network keeps: the median over the texts, by norms."""
+    return statistics.median(kept for kept, _ in kept_by_text().values())
+
+
+def readers_of(token: int = CONTROL) -> list[tuple[str, str, str, str]]:
+    """What each reader gets of one token in the last of `TOKENS`, in rows of `style.readers`; means over the texts.
+
+    A share is kept from a tenth of an equal one on, and lost below a thousandth. The model itself hears the token where its
+    later loss rises by more than 0.1 nats when nobody can look at it, and in part from 0.01 on.
+    """
+    rows, hidden = [], hiding_table(models.default())
+
+    def share(reader: str, asked: str, value: float) -> None:
+        fate = "kept" if value > 0.1 / TOKENS else "in part" if value > 0.001 / TOKENS else "lost"
+        rows.append((reader, asked, f"{value:.2g} of the state", fate))
+
+    flat = [attention.uniform(attention.causal_mask(TOKENS))] * LAYERS_READ
+    for kept, note in ((0.5, ""), (measured_share(), ", as fitted")):
+        share(
+            "an average",
+            f"{LAYERS_READ} layers that keep {kept:g}{note}",
+            float(attention.influence(flat, kept)[-1, token - 1]),
+        )
+    table = data.table("sensitivity_smollm2")
+    for network, name in (("seed 0", "random weights"), ("trained", "trained")):
+        profiles = [profile_of(table, text, network) for text in NAMES]
+        share("a Jacobian", name, statistics.fmean(float(p[token - 1] / p.sum()) for p in profiles))
+    cost = float((case(hidden, token)["loss"] - case(hidden, 0)["loss"]).mean())
+    fate = "kept" if cost > 0.1 else "in part" if cost > 0.01 else "lost"
+    rows.append(("the model itself", "later loss, the token hidden from all", f"{cost:+.3f} nats", fate))
+    return rows
+
+
+def case(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
+    """The rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
+    return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
+
+
+def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "trained") -> Float[Tensor, " n"]:
+    """One row of `profiles` as a tensor."""
+    row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
+    return torch.tensor([float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64)
+
+
+def is_exact(model: LanguageModel) -> bool:
+    """Whether the lab's own text has exact norms: the embedded model's are committed."""
+    return model.name == models.DEFAULT
+
+
+def main() -> None:
+    compute.seed(0)
+    about = f"{models.DEFAULT} as embedded, fp32; texts: course.chapter2.measures.texts"
+    command = "python -m course.chapter2.measures"
+    sweep.run(
+        _sensitivity,
+        _profile_settings(576, DIRECTIONS, 3),
+        data.folder() / "sensitivity_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {TOKENS} tokens each",
+            "Frobenius norms of the Jacobian of the last token's final state by each token's embedding, from so many",
+            "orthogonal directions (576 are all: exact); network: trained, or fresh random weights of a seed",
+        ],
+    )
+    sweep.run(
+        _hidden,
+        HIDDEN,
+        data.folder() / "hiding_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {LENGTH} tokens each",
+            f"token (from 1; 0: none) hidden from all later ones from token `since` on; loss of the tokens after {AFTER + 1}",
+            f"(nats); spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer; heir:",
+            "the token with the largest state at half depth, the hidden one left out; times: its norm over the median;",
+            "attention: the mean attention that it gets from later tokens",
+        ],
+    )
+
+    sweep.run(
+        _brake,
+        BRAKE,
+        data.folder() / "brake_smollm2.csv",
+        command=command,
+        notes=[
+            f"{about}, {LENGTH} tokens each",
+            f"from token {LATE} on: nothing changed; the first token hidden (mass); its attention kept and its value zeroed",
+            f"(value); {OFF:.0%} of all heads, drawn, hand over zero (heads); loss of the tokens after {AFTER + 1} (nats);",
+            f"spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer",
+        ],
+    )
+
+
+if __name__ == "__main__":
+    main()

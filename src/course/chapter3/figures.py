@@ -1,0 +1,630 @@
+"""What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from pandas.io.formats.style import Styler
+from torch import Tensor
+
+from course.chapter3 import measures
+from helpers import checkpoints, collapse, data, models, style
+from helpers.checkpoints import Trained
+from helpers.models import LanguageModel
+
+LENGTHS = (10, 100, 1000, 10_000)
+# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not describe
+READING = {
+    "NoPE": {"encoding": "NoPE"},
+    "RoPE": {"encoding": "RoPE"},
+    "ALiBi 1/256": {"encoding": "ALiBi", "slope": 1 / 256},
+    "APE on q, k": {"encoding": "APE on q, k"},
+}
+VARIANTS = {
+    "ALiBi 1/2": {"encoding": "ALiBi", "slope": 1 / 2},
+    "APE on q, k, v": {"encoding": "APE on q, k, v"},
+}
+GAPS = (2, 5, 10, 15)
+
+
+# The lesson ----------------------------------------------------------------------------------------------
+
+
+def dispersion(gap: float) -> tuple[Axes, str]:
+    """The most that a token with a lead of `gap` logits can get, against length."""
+    n = sorted({round(10 ** (k / 20)) for k in range(141)})
+    ax = style.axes(
+        f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x", height=3.7
+    )
+    for other in GAPS:
+        ax.plot(n, [collapse.largest_weight(other, k) for k in n], color="#bbbbbb", lw=1.5)
+        half = collapse.length_for_half(other)
+        ax.annotate(str(other), (half, 0.5), color=style.COLOURS["grey"], size=13, ha="left", va="bottom")
+    ax.plot(n, [collapse.largest_weight(gap, k) for k in n], color=style.COLOURS["blue"])
+    half = collapse.length_for_half(gap)
+    weight = collapse.largest_weight(gap, half)
+    ax.plot([half], [weight], "o", color=style.COLOURS["vermillion"])
+    ax.set_ylim(0, 1.05)
+    return ax, f"With a lead of {gap} logits the token keeps at least half of the attention up to n = {half:,}."
+
+
+def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"], limit: float) -> tuple[Axes, str]:
+    """Figure 9: total variation against length, with its asymptote limit / n."""
+    mean = variation.mean(0)
+    peak, last = int(mean.argmax()), lengths[-1]
+    ratio = float(mean[-1]) * last / limit
+    ax = style.axes(
+        f"Noise on 200 tokens: a peak at n = {lengths[peak]}, then {limit:.1f} / n",
+        "n (tokens)",
+        "",
+        log="xy",
+        height=3.5,
+    )
+    ax.set_ylabel("total variation")
+    ax.plot(lengths, variation.T, color=style.COLOURS["grey"], lw=1)
+    ax.plot(lengths, mean, "o-", color=style.COLOURS["blue"], label=f"mean of {len(variation)} seeds")
+    tail = [n for n in lengths if n >= 350]
+    ax.plot(tail, [limit / n for n in tail], "--", color=style.COLOURS["vermillion"], label=f"{limit:.2f} / n")
+    ax.legend()
+    return ax, (
+        f"The total variation is {mean[0]:.3f} at n = {lengths[0]}, has its peak of {mean.max():.3f} at n = "
+        f"{lengths[peak]} and falls to {mean[-1]:.4f} at n = {last:,}, {ratio:.2f} times the closed form."
+    )
+
+
+@cache
+def _rotating(n: int, frequency: float, values: str) -> tuple[float, float]:
+    return collapse.rotating_counterexample(n, frequency, values=values)
+
+
+def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
+    """What one repeated token changes in a bounded head that rotates, against length."""
+    grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
+    change, variation = zip(*(_rotating(k, frequency, values) for k in grid), strict=True)
+    at = grid.index(n)
+    moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
+    ax = style.axes(moved, "n (tokens)", "change", log="x", height=3.7)
+    ax.plot(grid, variation, color=style.COLOURS["grey"], label="attention")
+    ax.plot(grid, change, color=style.COLOURS["blue"], label="output")
+    ax.plot([n], [change[at]], "o", color=style.COLOURS["vermillion"])
+    ax.set_ylim(-0.05, 2.2)
+    style.label(ax)
+    return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
+
+
+@cache
+def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
+    """The distances of Figures 8 and 10 at `LENGTHS`, by encoding: the mean over seeds."""
+    choices = READING | VARIANTS
+    runs = [
+        [
+            collapse.one_layer_distance(**choice, lengths=LENGTHS, residual=residual, deviation=deviation, seed=seed)
+            for choice in choices.values()
+        ]
+        for seed in range(seeds)
+    ]
+    means = torch.stack([torch.stack(run) for run in runs]).mean(0)
+    return dict(zip(choices, means, strict=True))
+
+
+def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str]:
+    """Figure 10: one random layer and six encodings: "as in the paper", as we read its text, or "with variants"."""
+    means = layer_means(residual)
+    ratios = {name: float(mean[-1] / mean[0]) for name, mean in means.items()}
+    names = [*READING] if shown == "as in the paper" else [*READING, *VARIANTS]
+    level = [name for name in names if ratios[name] > 0.5]
+    fall = [1 / ratios[name] for name in names if name not in level]
+    still = f"; {len(level)} stay level" if level else ""
+    least, most = (round(x, -math.floor(math.log10(x))) for x in (min(fall), max(fall)))
+    title = f"Falls by factors of about {least:.0f} to {most:,.0f}{still}"
+    ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy", height=3.7)
+    for name in names:
+        dash = "o-" if name in READING else "s--"
+        ax.plot(LENGTHS, means[name], dash, color=style.ENCODINGS[name.split()[0]], label=name)
+    ax.title.set_size(15)
+    ax.set_ylim(1e-4, 30)
+    style.label(ax)
+    last = ", ".join(f"{name} {style.number(ratios[name])}" for name in names)
+    return ax, f"Distance at n = 10,000 over the distance at n = 10: {last}."
+
+
+def powers() -> Styler:
+    """By which power of n the distance falls between 100 and 10,000 tokens."""
+    columns = {
+        name: [math.log10(mean[-1] / mean[1]) / 2 for mean in layer_means(residual).values()]
+        for name, residual in (("no residual", False), ("residual", True))
+    }
+    return table(columns, layer_means(True), "power of n")
+
+
+def small_vectors() -> tuple[Axes, str]:
+    """Figure 8: sinusoids on queries and keys (as described), or on values too, with and without a residual."""
+    ax = style.axes("", "n (tokens)", "L1 distance, n against n + 1", log="xy")
+    ratios = {}
+    for encoding, colour in (("APE on q, k", "blue"), ("APE on q, k, v", "vermillion")):
+        for residual, dash in ((False, "o-"), (True, "s--")):
+            mean = layer_means(residual, 1 / 8, 5)[encoding]
+            name = f"{encoding.removeprefix('APE on ')}{', residual' if residual else ''}"
+            ratios[name] = float(mean[-1] / mean[0])
+            ax.plot(LENGTHS, mean, dash, color=style.COLOURS[colour], label=name)
+    level = [name for name, ratio in ratios.items() if ratio > 0.2]
+    ax.set_title(f"Sinusoids: level only on {' and '.join(level)}" if level else "Sinusoids: all four fall")
+    style.label(ax)
+    return ax, "Distance at n = 10,000 over n = 10: " + ", ".join(
+        f"{k} {style.number(v)}" for k, v in ratios.items()
+    ) + "."
+
+
+@cache
+def _windows(sequence: str) -> dict[int | None, Tensor]:
+    return {w: measures.window_distance(sequence, w, WINDOW_LENGTHS, seeds=3) for w in (None, *WINDOWS)}
+
+
+WINDOW_LENGTHS = (5, 10, 15, 21, 22, 35, 45, 46, 100, 189, 190, 400)  # before and behind each reach
+WINDOWS = (8, 16, 64)
+
+
+def window(sequence: str, window: str) -> tuple[Axes, str]:
+    """What a sliding window does to the distance of n and n + 1 tokens, on varied tokens and on equal ones."""
+    found = _windows(sequence)
+    chosen = None if window == "all" else int(window)
+    zero = 1e-12
+    ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy", height=3.9)
+    for width, mean in found.items():
+        if width not in (None, chosen):
+            ax.plot(WINDOW_LENGTHS, mean.clamp(min=zero), color="#cccccc", lw=1.5)
+    for width, colour in ((None, "blue"), (chosen, "vermillion")) if chosen else ((None, "blue"),):
+        name = "no window" if width is None else f"w = {width}"
+        ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
+    ax.set_ylim(zero / 5, 30)
+    ax.annotate(
+        "0, to float64's\nrounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="bottom"
+    )
+    style.label(ax)
+    free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
+    if chosen is None:
+        ax.set_title("Without a window the distance falls")
+        return ax, f"No window: {found[None][0]:.2g} at n = 5, {free:.2g} at n = {last}."
+    held = found[chosen]
+    gone = next((n for n, x in zip(WINDOW_LENGTHS, held, strict=True) if x < zero), None)
+    reach = 3 * (chosen - 1)
+    if gone is not None:
+        ax.set_title(f"Equal tokens: with a window of {chosen} the difference is 0")
+        return ax, (
+            f"Window {chosen}: from n = {gone} = 3 × {chosen - 1} + {gone - reach} on the first token is out of reach and "
+            f"the difference is 0. Without a window: {style.number(free)} at n = {last}."
+        )
+    ax.set_title(f"Varied tokens: a window of {chosen} keeps them apart")
+    return ax, f"Window {chosen}: {held[0]:.2g} at n = 5, {held[-1]:.2g} at n = {last}. Without: {free:.2g}."
+
+
+def reach(windows: Sequence[int | None] = (None, 16, 8)) -> tuple[Axes, str]:
+    """The influence of each token on the last one, by distance, in random decoders of four layers."""
+    sizes = {width: measures.influence(width) for width in windows}
+    near = float(sizes[8][1:8].mean() / sizes[None][1:8].mean())
+    edge = int((sizes[8] > 0).nonzero().max())
+    title = f"Window 8: near tokens gain {near:.0f}-fold, far ones lose all"
+    ax = style.axes(title, "distance from the last token", "influence (gradient norm)", log="y")
+    ax.title.set_size(15)
+    for (width, size), colour in zip(sizes.items(), ("blue", "green", "vermillion"), strict=False):
+        name = "no window" if width is None else f"window {width}"
+        ax.plot(size.where(size > 0, torch.nan), "o-", ms=4, color=style.COLOURS[colour], label=name)
+    ax.set_ylim(1e-7, 30)
+    ax.legend(loc="upper right")
+    return ax, (
+        f"Without a window all {len(sizes[None])} tokens have influence. With a window of 8 the tokens 1 to 7 steps "
+        f"away have {near:.1f} times as much, and from distance {edge + 1} on there is none (4 × 7 = 28)."
+    )
+
+
+SEPARATED = (13, 25, 49, 97, 193, 385)
+
+
+@cache
+def separator_curves() -> dict[str, Tensor]:
+    """Distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
+    ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
+    return {
+        f"{name}, n to n + {step}": measures.random_distance(tokens, SEPARATED, step)
+        for step in (1, 3)
+        for name, tokens in (("ones", ones), ("commas", commas))
+    }
+
+
+def separators(more: int = 1) -> tuple[Axes, str]:
+    """Whether commas slow the collapse in random decoders, when 1 token or 3, a whole period, are repeated in both."""
+    curves = {name: separator_curves()[f"{name}, n to n + {more}"] for name in ("ones", "commas")}
+    ones, commas = (float(curve[-1]) for curve in curves.values())
+    slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"{commas / ones:.0f} times the distance"
+    tokens = "One token" if more == 1 else f"{more} tokens"
+    ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.7)
+    for (name, mean), colour in zip(curves.items(), ("blue", "vermillion"), strict=True):
+        ax.plot(SEPARATED, mean, "o-", color=style.COLOURS[colour], label=name)
+    every = torch.cat(list(separator_curves().values()))
+    ax.set_ylim(float(every.min()) / 2, float(every.max()) * 2)
+    style.ticks(ax, SEPARATED)
+    style.label(ax)
+    fall = ", ".join(f"{name} {style.number(float(mean[-1]))}" for name, mean in curves.items())
+    both = " Both fall with n." if all(mean[-1] < mean[0] for mean in curves.values()) else ""
+    return ax, f"n against n + {more}, at n = {SEPARATED[-1]}: {fall}.{both}"
+
+
+def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
+    """The weight of a token that leads by `lead` logits against length, with and without adaptive temperature."""
+    n = [2**k for k in range(2, 15)]
+    rows = [torch.cat([torch.full((1,), float(lead)), torch.zeros(k - 1)]).double() for k in n]
+    plain = [float(row.softmax(0)[0]) for row in rows]
+    sharp = [float(temperature(row)[0]) for row in rows]
+    gain = max(range(len(n)), key=lambda k: sharp[k] - plain[k])
+    end = next((k for k in range(gain + 1, len(n)) if sharp[k] - plain[k] < 1e-9), None)
+    rest = "" if end is None else f"; at n = {n[end]:,} and beyond it does nothing"
+    title = "Sharpening helps at every length here" if end is None else "Sharpening helps in a middle range of lengths"
+    ax = style.axes(title, "n (tokens)", "weight of the leading token", log="x", height=4.0)
+    ax.plot(n, sharp, "o-", color=style.COLOURS["green"], label="adaptive temperature")
+    ax.plot(n, plain, "o-", color=style.COLOURS["blue"], label="softmax")
+    ax.set_ylim(0, 1.25)
+    ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
+    ax.legend(loc="upper right")
+    return ax, f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}{rest}."
+
+
+PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500)  # values + + - - ..., 10,000 tokens
+
+
+def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
+    """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and after one more token."""
+    weights = logits[: len(PERIODIC)].softmax(0)[:near]
+    longer = torch.cat([PERIODIC, PERIODIC[-1:]]).flip(0)
+    outputs = [float(weights_ @ values) for weights_, values in _shifted(logits)]
+    ax = style.axes(
+        f"One more token moves the output from {outputs[0]:+.2f} to {outputs[1]:+.2f}",
+        "distance to the query",
+        "attention",
+    )
+    for k, (values, name, colour) in enumerate(
+        ((PERIODIC.flip(0), "10,000 tokens", "blue"), (longer, "one more", "vermillion"))
+    ):
+        signed = weights * values[:near]
+        ax.bar(torch.arange(near) + 0.4 * k - 0.2, signed, 0.4, color=style.COLOURS[colour], label=name)
+    ax.set_ylabel("attention × value")
+    ax.legend(loc="upper right")
+    return ax, f"The output is {outputs[0]:.3f} with 10,000 tokens, and {outputs[1]:.3f} when the last is repeated."
+
+
+def _shifted(logits: Float[Tensor, " n"]) -> list[tuple[Tensor, Tensor]]:
+    longer = torch.cat([PERIODIC, PERIODIC[-1:]])
+    return [(logits[: len(values)].softmax(0), values.flip(0)) for values in (PERIODIC, longer)]
+
+
+# The lab -------------------------------------------------------------------------------------------------
+
+
+def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], kind: str = "bf16") -> tuple[Axes, str]:
+    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type."""
+    n = range(1, len(signal) + 1)
+    first = min(400, len(signal) * 4 // 5)
+    late = signal[first - 1 :].median()
+    factor = float(signal.max() / late)
+    ax = style.axes(
+        f"One more token: from {signal.max():.3g} down to {late:.2g}",
+        "n (ones after the first token)",
+        "L1 distance",
+        log="xy",
+        height=4.2,
+    )
+    ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
+    ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
+    style.label(ax, gap=0.1)
+    return ax, (
+        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
+        f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There {kind} misplaces one prompt by "
+        f"{floor[first - 1 :].median():.2g} (median)."
+    )
+
+
+MEASURED = models.DEFAULT  # the model of data/telling_apart.csv
+WHAT = {  # what `told_apart` can show of a resolution: column of the table, label of the axis, what stands in the title
+    "nearest of all prompts": ("nearest", "share that is right", "the right one of all prompts in {:.0%}"),
+    "n against n + 1": ("pair", "share that is right", "the right one of n and n + 1 in {:.0%}"),
+    "along the difference": ("along", "error along the difference,\nover the difference", "the error goes {:.2f} of the way"),
+    "size of the error": ("floor", "L1 error of one prompt", "an error of {:.2g}"),
+}  # fmt: skip
+SHORT = dict(zip(measures.ERRORS[1:], ("error of another prompt", "coordinates shuffled", "isotropic"), strict=True))
+ERROR_COLOURS = dict(zip(measures.ERRORS, ("vermillion", "purple", "blue", "grey"), strict=True))
+
+
+def told_apart(
+    model: LanguageModel, found: Mapping[str, Mapping[str, measures.Resolution]], kind: str, what: str
+) -> tuple[Axes, str]:
+    """How often a type's errors leave a prompt nearest to itself, beside other errors of the same size.
+
+    Args:
+        found: by number type and kind of error, as `measures.controlled` gives it.
+        what: one of `WHAT`.
+
+    Filled markers: measured here. Open ones: the table of longer sequences, for the embedded model.
+    """
+    column, axis, words = WHAT[what]
+    table = data.table("telling_apart") if model.name == MEASURED else None
+    ax = style.axes(
+        "", "n (ones after the first token)", axis, log="xy" if what == "size of the error" else "x", height=3.1
+    )
+    last = {}
+    for errors, part in found[kind].items():
+        here = measures.in_bands(part, [*measures.BANDS[:5], len(part.signal)])
+        both = here
+        if table is not None:
+            rows = table[(table.type == kind) & (table.errors == errors) & (table.low >= here.high.max() * 0.75)]
+            both = pd.concat([here, rows])
+        x, y, colour = (both.low * both.high) ** 0.5, both[column], style.COLOURS[ERROR_COLOURS[errors]]
+        own = errors == measures.ERRORS[0]
+        label = kind if own else SHORT[errors]
+        ax.plot(x, y, color=colour, ls="-" if own else "--", label=label)
+        ax.plot(x[: len(here)], y[: len(here)], "o", color=colour)
+        ax.plot(x[len(here) :], y[len(here) :], "o", color=colour, mfc="white", mew=2)
+        last[errors] = both.iloc[-1]
+    own = last[measures.ERRORS[0]]
+    span = f"n = {own.low:,.0f} to {own.high - 1:,.0f}"
+    if column in ("nearest", "pair"):
+        ax.set(ylim=(-0.05, 1.45), yticks=[0, 0.25, 0.5, 0.75, 1])
+        chance = 0.5 if column == "pair" else 1 / (own.high + 1)
+        ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
+    if column == "along":
+        ax.axhline(0.5, color=style.COLOURS["black"], lw=1, ls=":")
+        ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
+    ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
+    ax.title.set_size(15)
+    style.label(ax, gap=0.09)
+    listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
+    return ax, (
+        f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. An error is {own.length:.2g} times as long as "
+        f"the difference; {own.share:.1%} of its square lies along it (by chance {last['isotropic'].share:.2%})."
+    )
+
+
+def along(right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair") -> tuple[Axes, str]:
+    """How often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
+
+    Args:
+        right: from the length of the error over the distance, and the share of its square along it, to a probability.
+        column: "pair", the right one of n and n + 1, or "nearest", of all prompts.
+    """
+    table = data.table("telling_apart")
+    own, shuffled = (table[table.errors == errors] for errors in (measures.ERRORS[0], measures.ERRORS[2]))
+    width, bf16, fp16 = 576, own[own.type == "bf16"], own[own.type == "fp16"]
+    late, last = bf16.iloc[-1], shuffled[shuffled.type == "bf16"]
+    least, what = (0.5, "n and n + 1") if column == "pair" else (0.0, "all prompts")
+    ax = style.axes(
+        "To a nearest-state search, direction loses a prompt",
+        "length of the error (1 = the difference)",
+        "",
+        log="x",
+        height=4.3,
+    )
+    ax.set_ylabel(f"right one of {what}")
+    lengths = [10 ** (k / 40) for k in range(-70, 61)]
+    for share, colour, name in (
+        (1 / width, "blue", f"isotropic in\n{width} dimensions"),
+        (late.share, "vermillion", f"{late.share:.0%} of its square\nalong the difference"),
+        (1.0, "black", "all of it along"),
+    ):
+        ax.plot(lengths, [float(right(x, share)) for x in lengths], color=style.COLOURS[colour], label=name)
+    for rows, colour, marker in ((bf16, "vermillion", "o"), (fp16, "green", "s")):
+        ax.plot(rows.length, rows[column], marker, color=style.COLOURS[colour], mec="white", ms=10)
+    ax.plot(last.length, last[column], "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
+    low = least + 0.6 * (1 - least)
+    for x, y, text, colour in (
+        (0.12, 0.84 + 0.16 * least, "fp16", "green"),
+        (0.6, low, "bf16", "vermillion"),
+        (0.75, 1.08 - 0.08 * least, "bf16, coordinates shuffled", "blue"),
+    ):
+        ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)
+    ax.set(ylim=(least - 0.05, 1.2 - 0.2 * least), yticks=[x for x in (0, 0.25, 0.5, 0.75, 1) if x >= least])
+    style.label(ax, gap=0.13)
+    return ax, (
+        f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
+        f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; the closed form gives "
+        f"{float(right(late.length, late.share)):.0%}. Were the error isotropic it would be "
+        f"{float(right(late.length, 1 / width)):.0%}, and with its coordinates shuffled it is {last[column].iloc[-1]:.0%}."
+    )
+
+
+def figure5(
+    name: str, curves: Mapping[str, Mapping[str, Tensor]], grid: Sequence[int], sequence: str
+) -> tuple[Axes, str]:
+    """The distance of a sequence and of the same with tokens repeated, with what it is to be compared with."""
+    found, middle = curves[sequence], len(grid) // 2
+    changes = ", ".join(f"{text} {float(curve[-1] / curve[middle]):.0%}" for text, curve in found.items())
+    ax = style.axes(
+        f"At n = {grid[-1]}, of the distance at {grid[middle]}: {changes}",
+        "n (tokens of the sequence)",
+        "L1 distance",
+        log="xy",
+        height=3.9,
+    )
+    ax.title.set_size(15)
+    for (text, curve), colour in zip(found.items(), ("blue", "vermillion", "green"), strict=False):
+        ax.plot(grid, curve, "o-", color=style.COLOURS[colour], label=text)
+    every = torch.cat([curve for part in curves.values() for curve in part.values()])
+    ax.set_ylim(float(every.min()) / 1.5, float(every.max()) * 1.5)
+    style.label(ax, gap=0.07)
+    values = "; ".join(
+        f"{text}: " + ", ".join(f"{curve[k]:.3g} at n = {grid[k]}" for k in (0, middle, -1))
+        for text, curve in found.items()
+    )
+    return ax, f"{name}. {values}."
+
+
+def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str) -> tuple[Axes, str]:
+    """The effect of the one 0 when its place is asked for, beside the same 0 when the other place is."""
+    found = margins[setting]
+    effects = {places: zero - one for places, (zero, one) in found.items()}
+    able = {place: measures.right(found, place) for place in collapse.PLACES}
+    short = [place for place in collapse.PLACES if not able[place][0]]
+    title = (
+        f"{setting}: wrong at {digits[0]} digits already ({', '.join(short)})"
+        if short
+        else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
+    )
+    ax = style.axes(title, "digits in the sequence", "effect on the margin (logits)", log="x", height=3.7)
+    ax.title.set_size(15)
+    for (place, asked), effect in effects.items():
+        right = place == asked
+        colour = style.COLOURS["blue" if place == "first" else "vermillion"]
+        text = f"{place} 0,\n{place if right else asked} asked" + ("" if right else " (control)")
+        fill = {} if right else {"mfc": "white", "mew": 2}
+        ax.plot(digits, effect, "o", ms=11, color=colour, label=text, **fill)
+    ax.axhline(0, color=style.COLOURS["black"], lw=1)
+    every = torch.cat([zero - one for pairs in margins.values() for zero, one in pairs.values()])
+    room = 0.1 * float(every.max() - every.min())
+    ax.set_ylim(float(every.min()) - room, float(every.max()) + room)
+    style.ticks(ax, digits)
+    style.label(ax, gap=0.135)
+    at = {places: float(effect[-1]) for places, effect in effects.items()}
+    return ax, (
+        f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "
+        f"asked for, and by {at['first', 'last']:+.2f} when the last is. A last 0: {at['last', 'last']:+.2f} when asked "
+        f"for, {at['last', 'first']:+.2f} when not. {_answers(able, digits)}"
+    )
+
+
+def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
+    """Where the model answers both 0 and 1 rightly, in a sentence."""
+    right = {place: [str(n) for n, yes in zip(digits, able[place].tolist(), strict=True) if yes] for place in able}
+    if not any(right.values()):
+        return "It is never right both with a 0 and with a 1, at any of these lengths."
+    return (
+        "It is right both with a 0 and with a 1 at "
+        + ", and at ".join(
+            f"{' and '.join(ns) if ns else 'none of these'} digits ({place})" for place, ns in right.items()
+        )
+        + "."
+    )
+
+
+def effects(margins: Mapping[str, dict], digits: Sequence[int]) -> Styler:
+    """All effects as a table: prompt, place of the 0, place asked for."""
+    rows = {
+        f"{setting}: {place} 0, {asked} asked": (zero - one).tolist()
+        for setting, found in margins.items()
+        for (place, asked), (zero, one) in found.items()
+    }
+    columns = {f"{n} digits": [row[k] for row in rows.values()] for k, n in enumerate(digits)}
+    return table(columns, rows, "effect on the margin (logits)")
+
+
+def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str]:
+    """Where the last token looks, layer by layer: at the first token, and at the last ten."""
+    first, recent = rows[:, :, 0].mean(1).cpu(), rows[:, :, -10:].sum(-1).mean(1).cpu()
+    even = 10 / rows.shape[-1]
+    most = [k + 1 for k, x in enumerate(first.tolist()) if x > 0.5]
+    layers = range(1, len(rows) + 1)
+    title = f"The first token gets more than half in {len(most)} of {len(rows)} layers"
+    ax = style.axes(title, "layer", "attention of the last token", height=3.9)
+    ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
+    ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
+    ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
+    style.counted(ax)
+    ax.set_ylim(0, 1.02)
+    style.label(ax)
+    level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]
+    return ax, (
+        f"{name}, {rows.shape[-1]} tokens. The first token gets {first.max():.2f} at most, in layer {int(first.argmax()) + 1}, "
+        f"and more than half in {_spans(most)}. The last ten get {recent.max():.2f} at most, in layer "
+        f"{int(recent.argmax()) + 1}, and less than twice their even share of {even:.3f} in {_spans(level)}."
+    )
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    """[1, 2, 3, 7] as "layers 1 to 3, 7"."""
+    spans: list[list[int]] = []
+    for k in numbers:
+        if spans and k == spans[-1][-1] + 1:
+            spans[-1].append(k)
+        else:
+            spans.append([k])
+    text = ", ".join(f"{s[0]} to {s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
+    return f"layers {text}" if spans else "no layer"
+
+
+def table(
+    columns: Mapping[str, Iterable[float]],
+    index: Iterable,
+    name: str = "",
+    form: Callable[[float], str] | str = style.number,
+) -> Styler:
+    """Numbers as a table, one column a name; `name` stands above the names of the rows."""
+    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, list(index))
+    return rows.rename_axis(name, axis=1).style.format(form)
+
+
+def describe(model: LanguageModel) -> str:
+    """One sentence on a model's size, and one on the weights of its file."""
+    config, levels = model.model.config, measures.levels(model)
+    size = sum(weight.numel() for weight in model.model.parameters())
+    file = (
+        f" A block of 32 of its weights holds at most {levels} different values: this is a **4-bit file, unpacked to fp32**. "
+        "What we call exact is this model, not the one its authors published."
+        if levels <= 16
+        else ""
+    )
+    return (
+        f"**{model.short}**: {size:,} parameters, {config.num_hidden_layers} layers, {config.num_attention_heads} query "
+        f"heads, width {config.hidden_size}, on {model.model.device}.{file}"
+    )
+
+
+def merged(name: str, found: pd.DataFrame) -> str:
+    """What merging letters into tokens changes, in one sentence for each way to add to a run of letters."""
+    if found["letters a token"].max() == 1:
+        return (
+            f"**Longer tokens.** {name} reads every letter of these runs as a token of its own: nothing is merged here."
+        )
+    alone = found["one letter more, unmerged"]
+    wins = {how: int((found[how] > alone).sum()) for how in ("one letter more", "one token more")}
+    return (
+        f"**Longer tokens.** {name} reads a run of one letter in tokens of {found['letters a token'].min():.0f} to "
+        f"{found['letters a token'].max():.0f}. One letter more ends the run on another token: the distance is larger than "
+        f"without merging in **{wins['one letter more']} of {len(found)}** cases. With one whole token more it is larger in "
+        f"**{wins['one token more']} of {len(found)}**."
+    )
+
+
+def copier(trained: Trained) -> tuple[Figure, str]:
+    """A small decoder that can copy: distance of the last representations and its margin, by length."""
+    longest = trained.task.lengths[1]
+    lengths = [*range(2, 81), *range(88, 257, 8)]
+    seen = checkpoints.copying(trained, lengths, "last", "0")
+    wrong = (seen["margin"] <= 0).nonzero().flatten().tolist()
+    here = wrong[0] if wrong else len(lengths) - 1
+    left = float(seen["distance"][here] / seen["distance"][lengths.index(longest)])
+    figure = Figure(figsize=(11.0, 4.3))
+    top, bottom = figure.subplots(1, 2)
+    top.plot(lengths, seen["distance"], color=style.COLOURS["blue"], label="last digit 0 against 1")
+    top.plot(lengths, seen["repeated"], "--", color=style.COLOURS["grey"], label="last digit repeated")
+    top.set(ylabel="L1 distance", yscale="log")
+    bottom.plot(lengths, seen["margin"], color=style.COLOURS["vermillion"], label="margin of the right digit")
+    bottom.plot(lengths, -seen["control"], ":", color=style.COLOURS["black"], label="control: ones alone")
+    bottom.plot(lengths, seen["swapped"], "-.", color=style.COLOURS["purple"], label="effect, other place asked")
+    bottom.axhline(0, color=style.COLOURS["black"], lw=0.8)
+    bottom.set(ylabel="logits")
+    for ax in (top, bottom):
+        ax.axvspan(lengths[0], longest, color="#EEF4FA", zorder=0)
+        ax.set_xscale("log", base=2)
+        ax.set_xlabel("digits in the string")
+        if wrong:
+            ax.axvline(lengths[here], color=style.COLOURS["vermillion"], lw=1.2, ls="--")
+        ax.legend(loc="center left" if ax is top else "lower left", fontsize=13)
+        style.ticks(ax, [2, 8, 32, 128])
+    where = f"The answer turns at {lengths[here]} digits" if wrong else f"The answer holds up to {lengths[-1]} digits"
+    figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
+    return figure, (
+        f"A small decoder, trained on 1 to {longest} digits. {where}; the distance is then {seen['distance'][here]:.1f}, "
+        f"{left:.0%} of that at {longest} digits. On ones alone the model is "
+        f"{'right at every length' if bool((seen['control'] < 0).all()) else 'wrong at some lengths'}."
+    )

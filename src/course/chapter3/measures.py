@@ -1,0 +1,578 @@
+"""What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`.
+
+`python -m course.chapter3.measures` writes how well two number types tell n from n + 1, for lengths up to 2,048;
+with `--table readers` what several readers make of the rounded states, with `--table recovered` whether a prompt can be
+recovered from a model's states, with `--table copying` what the other copying prompts give.
+"""
+
+import argparse
+import copy
+import itertools
+import math
+import sys
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from course.experiments import sweep
+from helpers import collapse, compute, data, models, probe, require
+from helpers.models import LanguageModel
+from helpers.transformer import Decoder
+
+SAME = 1e-3  # two states that differ by less than this share of their length are taken for one
+BANDS = [2, 10, 30, 100, 200, 400, 800, 1200, 1600, 2047]  # lengths, from one to the next
+SEQUENCES = ("varied tokens", "first token, then equal ones")
+
+# Random decoders ----------------------------------------------------------------------------------------
+
+
+def random_distance(
+    tokens: Sequence[int], lengths: Sequence[int], step: int = 1, seeds: int = 5
+) -> Float[Tensor, " lengths"]:
+    """L1 distance of the last states of tokens[: n + 1] and tokens[: n + 1 + step]: 3 random layers without positions."""
+    runs = []
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        decoder = Decoder(3, encoding="NoPE").double()
+        with torch.no_grad():
+            states = decoder.states(torch.tensor([tokens]))[0]
+        runs.append(prefix_distance(states, lengths, step))
+    return torch.stack(runs).mean(0)
+
+
+def window_distance(
+    sequence: str, window: int | None, lengths: Sequence[int], layers: int = 3, seeds: int = 5
+) -> Float[Tensor, " lengths"]:
+    """L1 distance of the last states with n tokens after the first one and with the last repeated, in random decoders.
+
+    Args:
+        sequence: one of `SEQUENCES`: nine random tokens, or one token n times, after a first token of its own.
+        window: each layer sees this many tokens; None sees all.
+
+    Raises:
+        ValueError: the sequence is none of these.
+    """
+    require.choice("sequence", sequence, SEQUENCES)
+    runs = []
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        decoder = Decoder(10, layers=layers, encoding="NoPE", window=window).double()
+        body = torch.randint(1, 10, (max(lengths),)) if sequence == SEQUENCES[0] else torch.ones(max(lengths)).long()
+        ids = torch.cat([torch.zeros(1).long(), body])
+        with torch.no_grad():
+            states = [decoder.states(torch.cat([ids[: n + 1], ids[n : n + 1]])[None])[0, -2:] for n in lengths]
+        runs.append(torch.stack([(after - before).abs().sum() for before, after in states]))
+    return torch.stack(runs).mean(0)
+
+
+def influence(window: int | None, n: int = 64, layers: int = 4, seeds: int = 5) -> Float[Tensor, " n"]:
+    """Gradient norm of the last state with respect to each embedding, by distance from the last token.
+
+    Random decoders; the mean over seeds.
+    """
+    runs = []
+    for seed in range(seeds):
+        torch.manual_seed(seed)
+        ids, decoder = torch.randint(0, 10, (1, n)), Decoder(10, layers=layers, window=window).double()
+        start = h = decoder.embedding(ids).detach().requires_grad_()
+        for block in decoder.blocks:
+            h = block(h)
+        direction = torch.randn(h.shape[-1], dtype=torch.float64)
+        (gradient,) = torch.autograd.grad(decoder.norm(h)[0, -1] @ direction, start)
+        runs.append(gradient[0].norm(dim=-1).flip(0))
+    return torch.stack(runs).mean(0)
+
+
+# Can a number type tell n from n + 1? -------------------------------------------------------------------
+
+
+def read_outs(x: Float[Tensor, "m d"], y: Float[Tensor, "m e"], asked: Float[Tensor, "k d"]) -> Float[Tensor, "k e"]:
+    """As `read_out`, of several numbers, with one small penalty: 1/1000 of the mean eigenvalue."""
+    x, y, asked = x.double(), y.double(), asked.double()
+    rows = x - x.mean(0)
+    gram = rows.T @ rows
+    gram += 1e-3 * gram.trace() / len(gram) * torch.eye(len(gram), dtype=gram.dtype)
+    return ((asked - x.mean(0)) @ torch.linalg.solve(gram, rows.T @ (y - y.mean(0))) + y.mean(0)).float()
+
+
+@cache
+@torch.inference_mode()
+def matched(
+    start: int, tokens: int
+) -> tuple[Float[Tensor, "layers n c"], Bool[Tensor, "n c"], Float[Tensor, "layers n"]]:
+    """How near each candidate for each token of a prompt comes to the state seen, after each layer.
+
+    The prompt is a stretch of the prose after the model's first token, the candidates are all different tokens of the prose.
+
+    Returns:
+        Distances of the states as shares of the length of the state seen, with the right tokens before the candidate;
+        which candidate is the right one; and whether a linear read-out of the state names it, fitted on the other tokens.
+    """
+    model, prose = models.default(), probe.encode(models.default(), data.prose())
+    first, prompt, candidates = probe.first_token(model), prose[start : start + tokens], prose.unique()
+    table = model.model.get_input_embeddings().weight.detach()
+
+    def states(ids: Tensor, cache=None) -> tuple[Tensor, object]:
+        out = model.model(ids, past_key_values=cache, use_cache=True, output_hidden_states=True)
+        return torch.stack(out.hidden_states[1:]), out.past_key_values
+
+    others = torch.cat([prose[: max(start - 1, 0)], prose[start + tokens :]])
+    others = others[: len(others) // 100 * 100].view(-1, 100)
+    rows = states(torch.cat([first.expand(len(others), 1), others], 1))[0][:, :, 1:].flatten(1, 2)
+    target = states(torch.cat([first, prompt])[None])[0][:, 0, 1:]
+    guesses = torch.stack(
+        [read_outs(row, table[others.flatten()], seen) for row, seen in zip(rows, target, strict=True)]
+    )
+    named = torch.nn.functional.normalize(guesses, dim=-1) @ torch.nn.functional.normalize(table[candidates], dim=-1).T
+    cache, distances = states(first[None])[1], []
+    for k, token in enumerate(prompt):
+        parts = []
+        for some in candidates.split(128):
+            copied = copy.deepcopy(cache)
+            copied.batch_repeat_interleave(len(some))
+            parts.append((states(some[:, None], copied)[0][:, :, 0] - target[:, None, k]).norm(dim=-1))
+        distances.append(torch.cat(parts, 1) / target[:, k].norm(dim=-1, keepdim=True))
+        cache = states(token[None, None], cache)[1]
+    right = candidates == prompt[:, None]
+    return torch.stack(distances, 1), right, (candidates[named.argmax(-1)] == prompt).float()
+
+
+def recovered(layer: int, start: int, tokens: int = 20) -> dict[str, float]:
+    """Recover a prompt of the embedded model from its states after one layer, token by token.
+
+    After Nikolaou et al. (2025): with the tokens before it known, a token is recovered when the state that it gives is the
+    one seen (`SAME`), and no other candidate's is. They search the whole vocabulary, led by gradients.
+
+    Returns:
+        recovered: of the tokens; named: those that a linear read-out of the state names; own, other: the largest distance
+        of a right token's state from the one seen, and the least of another candidate's; candidates: how many.
+    """
+    distances, right, named = matched(start, tokens)
+    own, other = distances[layer - 1][right], distances[layer - 1].masked_fill(right, math.inf).min(-1).values
+    return {
+        "tokens": tokens,
+        "recovered": int(((own < SAME) & (other > SAME)).sum()),
+        "named": int(named[layer - 1].sum()),
+        "own": float(f"{float(own.max()):.2e}"),
+        "other": float(f"{float(other.min()):.2e}"),
+        "candidates": right.shape[1],
+    }
+
+
+class Resolution(NamedTuple):
+    """How well representations with errors tell neighbouring prefixes apart; row n is about n and n + 1 tokens after the first.
+
+    With e the error of prefix n and D the exact difference to prefix n + 1: the prefix is nearer to n + 1 than to itself
+    when e goes more than half the way along D, <e, D> > |D|^2 / 2 (`along` above one half).
+    """
+
+    signal: Float[Tensor, " n"]  # L1 length of the exact difference
+    floor: Float[Tensor, " n"]  # L1 length of the error of one prefix
+    error: Float[Tensor, " n"]  # L1 length of the error of the difference
+    cosine: Float[Tensor, " n"]  # of the difference with its errors and the exact one
+    control: Float[Tensor, " n"]  # cosine with the exact difference at another length, which must be about 0
+    length: Float[Tensor, " n"]  # |e| / |D| (L2)
+    share: Float[Tensor, " n"]  # of e's squared length along D; an isotropic error has 1 / d on average
+    along: Float[Tensor, " n"]  # <e, D> / |D|^2
+    pair: Bool[Tensor, " n"]  # of n and n + 1, the right one is the nearer (L2)
+    nearest: Bool[Tensor, " n"]  # of all prefixes, the right one is the nearest (L2)
+
+
+def resolution(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> Resolution:
+    """Compare the representations of all prefixes, exact and with errors."""
+    exact, rounded = exact.double().cpu(), rounded.double().cpu()
+    true, seen, error = exact.diff(dim=0), rounded.diff(dim=0), (rounded - exact)[:-1]
+    other = true[torch.randperm(len(true), generator=torch.Generator().manual_seed(0))]
+    along = (error * true).sum(-1)
+    distances = torch.cdist(rounded, exact, compute_mode="donot_use_mm_for_euclid_dist")
+    cosine = torch.nn.functional.cosine_similarity
+    return Resolution(
+        signal=true.abs().sum(-1),
+        floor=error.abs().sum(-1),
+        error=(seen - true).abs().sum(-1),
+        cosine=cosine(seen, true, dim=-1),
+        control=cosine(seen, other, dim=-1),
+        length=error.norm(dim=-1) / true.norm(dim=-1),
+        share=cosine(error, true, dim=-1).square(),
+        along=along / true.square().sum(-1),
+        pair=distances.diagonal()[:-1] < distances.diagonal(1),
+        nearest=(distances.argmin(1) == torch.arange(len(exact)))[:-1],
+    )
+
+
+ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropic")
+PARTS = ("with signs flipped", "its constant part", "without its constant part")
+EXACT = "none"
+READ = (400, 1024)  # ones, from and below, that several readers are asked about
+DRAWN = ("with shuffled coordinates", "with signs flipped", "isotropic")  # by a seed
+
+
+def replaced(
+    exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], errors: str, seed: int = 0
+) -> Float[Tensor, "n d"]:
+    """The exact representations with other errors of the same L2 lengths.
+
+    Args:
+        errors: "its own"; "of another prompt" (a sixteenth of all prompts further on); "with shuffled coordinates" (one
+            permutation for all prompts: sizes, the error of the difference and what neighbours share stay the same);
+            "isotropic" (a random direction for each prompt); "with signs flipped" (of half of the coordinates, the same
+            for all prompts); "its constant part" (the mean error over all prompts alone, so shorter) and "without its
+            constant part".
+
+    Raises:
+        ValueError: errors is none of these.
+    """
+    require.choice("errors", errors, ERRORS + PARTS)
+    exact = exact.double().cpu()
+    own, generator = rounded.double().cpu() - exact, torch.Generator().manual_seed(seed)
+    if errors == "of another prompt":
+        return exact + own.roll(len(own) // 16, 0)
+    if errors == "with shuffled coordinates":
+        return exact + own[:, torch.randperm(own.shape[1], generator=generator)]
+    if errors == "isotropic":
+        noise = torch.randn(own.shape, generator=generator, dtype=torch.float64)
+        return exact + noise * (own.norm(dim=1) / noise.norm(dim=1))[:, None]
+    if errors == "with signs flipped":
+        return exact + own * (2 * torch.randint(0, 2, own.shape[1:], generator=generator) - 1)
+    constant = own.mean(0)
+    return exact + {PARTS[1]: constant, PARTS[2]: own - constant}.get(errors, own)
+
+
+def controlled(exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"]) -> dict[str, Resolution]:
+    """The resolution with the errors of a number type, and with each of the other `ERRORS`."""
+    return {errors: resolution(exact, replaced(exact, rounded, errors)) for errors in ERRORS}
+
+
+def read_out(x: Float[Tensor, "m d"], y: Float[Tensor, " m"], asked: Float[Tensor, "k d"]) -> Float[Tensor, " k"]:
+    """A linear read-out of y, fitted on x and asked elsewhere: ridge regression, float64.
+
+    The penalty is the one with the least error on the prompts of the fit when each is left out, in closed form.
+    """
+    x, y, asked = x.double(), y.double(), asked.double()
+    centre, level = x.mean(0), y.mean()
+    rows, targets = x - centre, y - level
+    values, vectors = torch.linalg.eigh(rows @ rows.T)
+    best = (math.inf, targets)
+    for penalty in torch.logspace(-9, 1, 21).double() * values.mean():
+        inverse = (vectors / (values.clamp(min=0) + penalty)) @ vectors.T
+        weights = inverse @ targets
+        left_out = penalty * weights / (penalty * inverse.diagonal() - 1 / len(x))  # the level is left out, too
+        best = min(best, (float(left_out.square().mean()), weights), key=lambda pair: pair[0])
+    return (asked - centre) @ (rows.T @ best[1]) + level
+
+
+def readings(
+    exact: Float[Tensor, "n d"], rounded: Float[Tensor, "n d"], start: int, unembedding: Float[Tensor, "v d"]
+) -> dict[str, float]:
+    """What several readers make of the rounded representations of `start` ones and more; row n is about n ones.
+
+    Returns:
+        nearest: share of the prompts whose own exact state is the nearest of all exact ones;
+        apart, least: share of the rounded states that no other equals, and the least L2 distance of two of them;
+        neighbour: share whose nearest other rounded state is that of n - 1 or n + 1;
+        off, read: of a linear read-out of n (`read_out`), fitted on even n and asked for odd n, the median error, and the
+            share of the answers that round to n;
+        token, variation, step: share of the prompts with the same most likely next token, mean total variation (half of
+            the L1 distance) of the exact prediction and this one, and of the exact ones of n and n + 1.
+    """
+    exact, rounded = exact.double().cpu(), rounded.double().cpu()
+    n, seen = torch.arange(start, len(exact)), rounded[start:]
+
+    def distances(a: Tensor, b: Tensor) -> Tensor:
+        return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+    between = distances(seen, seen).fill_diagonal_(math.inf)
+    even, odd = n % 2 == 0, n % 2 == 1
+    off = (read_out(seen[even], n[even], seen[odd]) - n[odd]).abs()
+    before, after = (((x.float() @ unembedding.T.float().cpu()).softmax(-1)) for x in (exact[start:], seen))
+    return {
+        "nearest": float((distances(seen, exact).argmin(1) == n).double().mean()),
+        "apart": float((between.min(1).values > 0).double().mean()),
+        "least": float(between.min()),
+        "neighbour": float(((between.argmin(1) - torch.arange(len(n))).abs() == 1).double().mean()),
+        "off": float(off.median()),
+        "read": float((off < 0.5).double().mean()),
+        "token": float((before.argmax(-1) == after.argmax(-1)).double().mean()),
+        "variation": float((before - after).abs().sum(-1).mean() / 2),
+        "step": float(before.diff(dim=0).abs().sum(-1).mean() / 2),
+    }
+
+
+@cache
+def passes(tokens: int) -> dict[str, Float[Tensor, "n d"]]:
+    """The representations of so many ones and of all shorter rows, by number type, of the embedded model."""
+    found = {}
+    for kind in ("fp32", "bf16", "fp16"):
+        model = models.load(dtype=kind)
+        found[kind] = probe.last_representations(model, ones(model, tokens)).float().cpu()
+    return found
+
+
+def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
+    """One row of the committed table: `readings` of `READ` ones in the embedded model; `EXACT` is the control."""
+    start, stop = READ
+    states = passes(stop)
+    exact = states["fp32"][:stop].double()
+    seen = exact.clone()
+    if errors != EXACT:
+        seen[start:] = replaced(exact[start:], states[type][start:stop], errors, seed)
+    found = readings(exact, seen, start, models.default().model.get_output_embeddings().weight.detach())
+    error = seen[start:] - exact[start:]
+    constant = error.mean(0).square().sum() / error.square().sum(-1).mean().clamp(min=1e-30)
+    return {name: round(value, 4) for name, value in (found | {"constant": float(constant)}).items()}
+
+
+def right_of_two(length: float, share: float) -> float:
+    """How often a prefix stays nearer to itself than to one given neighbour, in closed form.
+
+    Its error is `length` times as long as the difference to the neighbour, and on average `share` of its squared length
+    lies along that difference, normally distributed: share 1 / d is an isotropic error in many dimensions d.
+
+    >>> round(right_of_two(length=2, share=1 / 576), 6), round(right_of_two(length=2, share=0.1), 2)
+    (1.0, 0.79)
+    """
+    return 0.5 * (1 + math.erf(0.5 / (length * math.sqrt(share)) / math.sqrt(2)))
+
+
+def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
+    """A resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
+    rows = []
+    for low, high in itertools.pairwise(bands):
+        if high > len(found.signal):
+            break
+        part = Resolution(*(field[low:high].double() for field in found))
+        medians = {name: float(getattr(part, name).median()) for name in MEDIANS}
+        means = {name: float(getattr(part, name).mean()) for name in ("share", "pair", "nearest")}
+        half = {"along": float(part.along.abs().median())}
+        rows.append({"low": low, "high": high} | medians | half | means)
+    return pd.DataFrame(rows)
+
+
+def late(found: Resolution, start: int = 400) -> dict[str, float]:
+    """A resolution from one length on, in words."""
+    part = Resolution(*(field[start:].double() for field in found))
+    return {
+        "error of one prompt": float(part.floor.median()),
+        "error of the difference": float(part.error.median()),
+        "share of its square along the difference": float(part.share.mean()),
+        "right one of two": float(part.pair.mean()),
+        "right one of all": float(part.nearest.mean()),
+    }
+
+
+MEDIANS = ("signal", "floor", "error", "cosine", "control", "length")
+
+
+def rounded_weights(model: LanguageModel, dtype: torch.dtype = torch.bfloat16) -> LanguageModel:
+    """The model with its weights rounded to a type, in place; it still computes as before."""
+    with torch.no_grad():
+        for weight in model.model.parameters():
+            weight.copy_(weight.to(dtype).to(weight.dtype))
+    return model
+
+
+def levels(model: LanguageModel, block: int = 32) -> int:
+    """The most different values in a block of 32 weights of a middle layer: 16 or fewer tell of a 4-bit file."""
+    matrices = [w for name, w in model.model.named_parameters() if w.ndim == 2 and "embed" not in name]
+    blocks = matrices[len(matrices) // 2].detach().float().reshape(-1)
+    blocks = blocks[: len(blocks) // block * block].view(-1, block).sort(dim=1).values
+    return int((blocks.diff(dim=1) != 0).sum(1).max()) + 1
+
+
+# Sequences ---------------------------------------------------------------------------------------------
+
+
+def prefix_distance(states: Float[Tensor, "n d"], lengths: Sequence[int], step: int = 1) -> Float[Tensor, " lengths"]:
+    """L1 distance of the prefixes of n and of n + step tokens after the first one."""
+    return torch.stack([(states[n + step] - states[n]).abs().sum() for n in lengths]).double().cpu()
+
+
+def ones(model: LanguageModel, count: int = 512) -> Int[Tensor, " n"]:
+    """The model's first token and so many ones, each a token of its own, also where the tokenizer would merge them."""
+    return torch.cat([probe.first_token(model), probe.encode(model, "1")[-1:].repeat(count)])
+
+
+def random_digits(n: int, ones: Sequence[int], seed: int = 0) -> str:
+    """Digits drawn uniformly, with a 1 at the given places (counted from 1): Figure 5b ends its sequences on a 1."""
+    digits = torch.randint(0, 10, (n,), generator=torch.Generator().manual_seed(seed)).tolist()
+    return "".join("1" if place in ones else str(digit) for place, digit in enumerate(digits, start=1))
+
+
+def ones_at_the_end(
+    model: LanguageModel, runs: Sequence[int] = (1, 5, 20, 50), n: int = 202, seeds: int = 2
+) -> Float[Tensor, " runs"]:
+    """L1 distance of n digits and the same with the last 1 repeated, by how many of the last digits are ones; the others are random."""
+    found = [
+        [
+            collapse.last_token_distance(model, [n], sequence=random_digits(n, range(n - k + 1, n + 1), seed))
+            for k in runs
+        ]
+        for seed in range(seeds)
+    ]
+    return torch.tensor(found).double().mean(0)
+
+
+def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] = (16, 64, 256)) -> pd.DataFrame:
+    """What one more changes in a run of one letter, which the tokenizer cuts into longer tokens: L1 distances.
+
+    A row a letter and length: one letter more, the text cut anew; one whole token more; and one letter more where each
+    letter is a token of its own, as the tokenizer never writes them.
+    """
+    first, rows = probe.first_token(model), []
+
+    def states(ids: Tensor) -> Tensor:
+        return probe.last_representations(model, torch.cat([first, ids])).double()
+
+    for letter in letters:
+        alone = states(probe.encode(model, letter).repeat(max(lengths) + 1))
+        for n in lengths:
+            cut = probe.encode(model, letter * n)
+            size = max(1, n // len(cut))
+            base, one, token = (states(probe.encode(model, letter * k))[-1] for k in (n, n + 1, n + size))
+            rows.append(
+                {
+                    "letter": letter,
+                    "letters": n,
+                    "letters a token": n / len(cut),
+                    "one letter more": float((one - base).abs().sum()),
+                    "one token more": float((token - base).abs().sum()),
+                    "one letter more, unmerged": float((alone[n + 1] - alone[n]).abs().sum()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def right(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
+    """Where a model answers both ways: 0 where a 0 stands at the place asked for, and 1 where a 1 stands there."""
+    zero, one = margins[place, place]
+    return (zero > 0) & (one < 0)
+
+
+@cache
+def telling_apart(model: LanguageModel, tokens: int = 2048) -> pd.DataFrame:
+    """The table that `write` commits for the embedded model, for another one: rows of ones up to `tokens` or its context."""
+    count = min(tokens, model.model.config.get_text_config().max_position_embeddings - 1)
+    states = {"fp32": probe.last_representations(model, ones(model, count)).float().cpu()}
+    for kind in ("bf16", "fp16"):
+        coarse = models.load(model.name, dtype=kind, device=model.model.device)
+        states[kind] = probe.last_representations(coarse, ones(coarse, count)).float().cpu()
+    return tabled(states)
+
+
+def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
+    """By number type, kind of error and band of lengths, from the states in fp32, bf16 and fp16."""
+    tables = [
+        in_bands(found).assign(type=kind, errors=errors)
+        for kind in ("bf16", "fp16")
+        for errors, found in controlled(states["fp32"], states[kind]).items()
+    ]
+    return pd.concat(tables)
+
+
+def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> None:
+    """The table by type, kind of error and band, with the command that makes it."""
+    lines = (
+        f"# {name} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
+        "#   pair and nearest; errors: those of the type, and others of the same length (course.chapter3.measures.replaced)",
+        f"# command: python -m course.chapter3.measures --tokens {len(states['fp32']) - 1} --out data/{out.name}",
+        f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {seconds:.0f} s, Python {sys.version.split()[0]}, "
+        f"torch {torch.__version__}",
+    )
+    out.write_text("\n".join(lines) + "\n" + tabled(states).to_csv(index=False, float_format="%.4f"))
+
+
+PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`
+    "hint": {"hint": True},
+    "alternating": {"pattern": "alternating"},
+    "groups of ten": {"pattern": "repeated"},
+    "question first": {"prompt": "type 1"},
+    "form first": {"prompt": "type 2"},
+}
+DIGITS = (5, 300)
+
+
+def copied(prompt: str, model: LanguageModel | None = None) -> dict[str, float]:
+    """`collapse.copying_margins` for one of `PROMPTS` in one row: the digit's place, the place asked for, 0 or 1, length.
+
+    The model is the embedded one, if none is given.
+    """
+    found = collapse.copying_margins(model or models.default(), DIGITS, **PROMPTS[prompt])
+    return {
+        f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
+        for (place, asked), pair in found.items()
+        for digit, margins in zip("01", pair, strict=True)
+        for n, margin in zip(DIGITS, margins, strict=True)
+    }
+
+
+def copying_table(model: LanguageModel) -> pd.DataFrame:
+    """The margins with each of `PROMPTS`: the committed table if the model is the embedded one, else measured."""
+    if model.name == models.DEFAULT:
+        return data.table("copying_prompts")
+    return pd.DataFrame([{"prompt": p} | copied(p, model) for p in compute.progress(PROMPTS, "copying prompts")])
+
+
+def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
+    """The margins of `copying_table` by prompt, each in the form of `collapse.copying_margins`."""
+    return {
+        row["prompt"]: {
+            (place, asked): tuple(torch.tensor([row[f"{place}_{asked}_{digit}_{n}"] for n in DIGITS]) for digit in "01")
+            for place, asked in itertools.product(collapse.PLACES, collapse.PLACES)
+        }
+        for row in copying_table(model).to_dict("records")
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m course.chapter3.measures", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--table", choices=["telling apart", "readers", "recovered", "copying"], default="telling apart"
+    )
+    parser.add_argument("--tokens", type=int, default=2048)
+    sweep.options(parser)
+    given = parser.parse_args(arguments)
+    if given.table == "recovered":
+        notes = [
+            f"20 tokens of the course's prose recovered from the states of {models.DEFAULT} after a layer, token by token,",
+            "among all different tokens of the prose; named: by a linear read-out; own, other: largest distance of a right",
+            "token's state from the one seen, and least of any other candidate's, as shares of the state's length",
+        ]
+        sweep.run_line(parser, arguments, recovered, sweep.grid(start=[100, 500], layer=[1, 10, 30]), notes)
+        return
+    if given.table == "readers":
+        notes = [
+            f"What several readers make of {READ[0]} to {READ[1] - 1:,} ones, read by {models.DEFAULT}, with the errors of a type",
+            "nearest: the own exact state is the nearest; off, read: median error and right answers of a linear read-out of n;",
+            "token, variation: same most likely next token, total variation of the predictions; step: that of n and n + 1",
+        ]
+        settings = [
+            {"type": kind, "errors": errors, "seed": seed}
+            for kind, many in (("bf16", (EXACT, *ERRORS, *PARTS)), ("fp16", ERRORS[:1]))
+            for errors in many
+            for seed in range(3 if errors in DRAWN else 1)
+        ]
+        sweep.run_line(parser, arguments, rounding, settings, notes)
+        return
+    if given.table == "copying":
+        notes = [
+            f"Logit of 0 minus logit of 1 as the answer of {models.DEFAULT} to the copying prompts of Barbero et al. (2024);",
+            "first_last_0_300: a 0 at the first of 300 digits, and the last one is asked for",
+        ]
+        sweep.run_line(parser, arguments, copied, sweep.grid(prompt=PROMPTS), notes)
+        return
+    start, states = time.monotonic(), {}
+    for kind in ("fp32", "bf16", "fp16"):
+        model = models.load(dtype=kind)
+        states[kind] = probe.last_representations(model, ones(model, given.tokens))
+    write(states, Path(given.out), model.name, time.monotonic() - start)
+
+
+if __name__ == "__main__":
+    main()

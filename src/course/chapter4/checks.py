@@ -1,0 +1,767 @@
+"""What is behind the exercises of chapter 4."""
+
+import math
+import operator
+import statistics
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from IPython.display import HTML
+from jaxtyping import Float
+from scipy import stats
+from torch import Tensor
+
+from course import checks, significance
+from course.chapter4 import figures
+from course.checks import Case, Right, Wrong, compare, drawn, exercise, number, run, shown, tensor
+from helpers import collapse, counting, data
+
+progress = partial(checks.progress, globals().values())  # of all exercises of this module
+
+
+def _cases(*texts: str) -> list[Case]:
+    return checks.cases({"checks": checks, "torch": torch}, *texts)
+
+
+# Softmax and the count -----------------------------------------------------------------------------------
+
+
+def _string(name: str, answer: Any) -> str:
+    """A string of zeros and ones, from a string or from the signs in any container."""
+    checks.filled(name, answer)
+    try:
+        text = str(answer) if isinstance(answer, str) else "".join(str(int(sign)) for sign in answer)
+    except (TypeError, ValueError):
+        raise Wrong(f"{name} must be a string such as '0110', not {shown(answer)}.") from None
+    if not text or set(text) - {"0", "1"}:
+        raise Wrong(f"{name} must hold zeros and ones and nothing else, not {shown(answer)}.")
+    if len(text) > 200:
+        raise Wrong(f"{name} has {len(text)} signs: a few are enough.")
+    return text
+
+
+ONES = (6, 9)  # of the two strings
+
+
+@exercise("4.1", "Break softmax with two strings")
+def two_strings(first: Any, second: Any) -> Right:
+    """Two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
+    first, second = _string("first", first), _string("second", second)
+    (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
+    if b == d:
+        raise Wrong(
+            f"ones in both strings: {b}. Who cannot tell them apart still counts right: the counts must differ."
+        )
+    if sorted((b, d)) != list(ONES):
+        raise Wrong(f"the strings have {b} and {d} ones; {ONES[0]} and {ONES[1]} are asked for.")
+    if a + c == 0:
+        raise Wrong("strings of ones alone are one vector even with a causal mask. Use both signs.")
+    if a * d != b * c:
+        raise Wrong(
+            f"zeros to ones are {a} to {b} in the first, {c} to {d} in the second. These are two ratios, and softmax sees them."
+        )
+    if first[-1] != second[-1]:
+        raise Wrong("the strings end in different signs, and the last token knows which sign it is itself.")
+
+    def apart(**setting: Any) -> float:
+        states = [counting.last_state(text, **setting) for text in (first, second)]
+        return float((states[0] - states[1]).abs().max())
+
+    without = max(apart(layers=layers, seed=seed) for layers in (1, 3) for seed in range(3))
+    masked = min(apart(causal=True, layers=3, seed=seed) for seed in range(3))
+    if not without < 1e-12 < masked:
+        raise Wrong(f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with one. Try others.")
+    return Right(
+        f"{b} and {d} ones, and in six random Transformers the last states differ by {without:.0e} at most, which is "
+        f"rounding. With a causal mask it is at least {masked:.2g}."
+    )
+
+
+@exercise("4.2", "The weight of all ones")
+def mass(answer: Any) -> Right:
+    """The softmax weight of all ones together, where each leads each zero."""
+    given = _cases("2, 2, 1.0", "200, 200, 1.0", "1, 3, 1.0", "5, 2, -0.5", "1, 40, 3.0", "7, 3, 0.0")
+    mistakes = """
+        ones / (zeros + ones) :: The lead is missing: that is the plain share of ones.
+        math.exp(lead) / _sum(zeros, ones, lead) :: That is the weight of a single one: there are several.
+        ones / _sum(ones, zeros, lead) :: The ones lead, not the zeros. Did the sign of the lead get lost?
+        1 + zeros / (ones * math.exp(lead)) :: That is one over the share: a weight is at most 1.
+        zeros / _sum(zeros, ones, lead) :: That is the weight of the zeros.
+        ones * math.exp(lead) / zeros :: That is ones to zeros. A weight is a share of the whole.
+        _sigmoid(lead) :: That is right for as many ones as zeros: where are the counts?
+        ones * lead / (zeros + ones * lead) :: Softmax takes the exponential of a logit, not the logit.
+        _sigmoid(ones * lead - math.log(zeros)) :: Each one has the lead s, not all of them n s together.
+        math.exp(lead) / (zeros + math.exp(lead)) :: How many ones there are is missing, above and below.
+        ones * math.exp(lead) / (zeros + ones) :: The lead is missing below: the weights sum to 1.
+        ones * 2**lead / (zeros + ones * 2**lead) :: Softmax has the base e, not 2.
+        zeros * math.exp(lead) / (ones + zeros * math.exp(lead)) :: Zeros and ones are exchanged.
+        ones * math.exp(lead) / (zeros + ones * math.exp(lead) + 1) :: There is no first token here: the 1 below is too much.
+        math.log(right(zeros, ones, lead)) :: That is the logarithm of the weight.
+    """
+    return compare(globals(), "mass(zeros, ones, lead)", answer, counting.mass_on_ones, given, mistakes)
+
+
+def _sum(zeros: int, ones: int, lead: float) -> float:
+    return zeros + ones * math.exp(lead)
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+@exercise("4.3", "Always say one number")
+def baseline(answer: Any) -> Right:
+    """The number with the smallest mean absolute error, and that error."""
+    given = _cases("[7]", "[3, 100, 4, 5, 3]", "[1, 1, 6, 7, 8]", "[1000, 10, 30]", "list(range(10, 200, 10))")
+    mistakes = """
+        _said(statistics.mean)(counts) :: The mean has the smallest squared error. Absolute errors have another middle.
+        _said(lambda x: x[len(x) // 2])(counts) :: You took the middle of the list as it stands: sort first.
+        _said(lambda x: _place(x, -1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
+        _said(lambda x: _place(x, 1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
+        _said(lambda x: max(x, key=x.count))(counts) :: The most frequent count is not the nearest to all of them.
+        _said(lambda x: (min(x) + max(x)) / 2)(counts) :: That is half way between the ends: one long string would decide.
+        _said(lambda x: 100)(counts) :: 100 is good for some lists only: the guess may depend on the counts.
+        _least(counts)[::-1] :: Error first, guess second? It is asked the other way round.
+        _scored(sum)(counts) :: The guess is right. Take the mean of the absolute errors, not their sum.
+        _scored(max)(counts) :: The guess is right. Take the mean of the absolute errors, not the largest.
+        _signed(counts) :: The guess is right. These errors have signs, so they cancel.
+        _scored(_root)(counts) :: The guess is right. You took the root of the squared errors.
+        _scored(lambda errors: _root(errors) ** 2)(counts) :: The guess is right. You squared the errors.
+        (statistics.median(counts), statistics.median(abs(statistics.median(counts) - x) for x in counts)) :: The guess is right. Take the mean of the absolute errors, not their median.
+        _said(lambda x: statistics.median(set(x)))(counts) :: A count that comes twice weighs twice: `set` drops the second.
+        (min(counts), statistics.mean(abs(min(counts) - x) for x in counts)) :: The smallest count is far from the others.
+        (statistics.median(counts), statistics.mean(abs(statistics.mean(counts) - x) for x in counts)) :: The guess is right. The error is that of the mean: take the one of your guess.
+        (statistics.median(counts), statistics.pstdev(counts)) :: The guess is right. That is the standard deviation: take the mean of the absolute errors.
+        (statistics.median(counts), sum(abs(statistics.median(counts) - x) for x in counts) / max(len(counts) - 1, 1)) :: The guess is right. Divide by the number of counts, not by one less.
+    """
+
+    def picture() -> HTML:
+        guess, _ = answer(list(range(10, 200, 10)))
+        return drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
+
+    found = compare(globals(), "baseline(counts)", answer, _least, given, mistakes, picture=picture)
+    return Right(f"{found.sentence} A model that does not beat this one has not shown that it counts.", picture)
+
+
+def _said(guess: Any) -> Any:
+    return lambda counts: (guess(counts), statistics.mean(abs(guess(counts) - count) for count in counts))
+
+
+_least = _said(statistics.median)
+
+
+def _place(counts: list[int], shift: int) -> int:
+    """An entry beside the middle of the sorted list."""
+    return sorted(counts)[(len(counts) // 2 + shift) % len(counts)]
+
+
+def _scored(score: Any) -> Any:
+    return lambda x: (statistics.median(x), score([abs(statistics.median(x) - count) for count in x]))
+
+
+def _signed(counts: list[int]) -> tuple[float, float]:
+    return statistics.median(counts), statistics.mean(statistics.median(counts) - count for count in counts)
+
+
+def _root(errors: list[float]) -> float:
+    return math.sqrt(statistics.mean(error**2 for error in errors))
+
+
+LAYERS = ("one layer", "two layers", "no number of layers")
+
+
+@exercise(
+    "4.4",
+    "A causal mask brings it back",
+    guesses={
+        LAYERS[0]: "In the first layer the last token sees each token once, so it gets their mean: the ratio again.",
+        LAYERS[1]: "The first layer gives each token the share of ones up to it. The second averages these shares, and "
+        "they depend on the order and the length.",
+        LAYERS[2]: "That is so for ones alone. Here the tokens in the middle have seen different beginnings.",
+    },
+    true=LAYERS[1],
+)
+def averages(answer: Any) -> Right:
+    """The last token after some layers of uniform causal attention."""
+    given = _cases(
+        "torch.tensor([1.0, 0.0]), 1",
+        "torch.tensor([1.0, 0.0]), 2",
+        "torch.tensor([1.0, 1.0, 0.0, 0.0]), 2",
+        "checks.normal(7, seed=1), 3",
+        "torch.tensor([2.0, 5.0]), 0",
+    )
+    mistakes = """
+        _unmasked(values, layers) :: Without the mask: each token sees itself and those before it, no later one.
+        _averaged(values, 1)[-1] :: That is one layer, whatever is asked for.
+        _averaged(values, layers + 1)[-1] :: A layer too many, or the mean of all tokens instead of the last one.
+        _added(values, layers) :: Sums instead of means: attention weights add up to 1.
+        _averaged(values.flip(0), layers)[-1] :: The mask hides the wrong side: yours sees the later tokens.
+        _divided_by_all(values, layers) :: Token i has seen i tokens, not all n: divide by its own number.
+        _averaged(values, layers) :: Return the last token alone.
+        _averaged(values, layers)[0] :: That is the first token: it sees only itself.
+        _averaged(values, max(layers - 1, 0))[-1] :: A layer too few.
+        _before(values, layers) :: A token sees itself, too: yours averages only those before it.
+        values.mean() ** layers :: A second layer averages again, it does not multiply.
+        _averaged(values, layers, 2)[-1] :: Token i, counted from 1, has seen i tokens: yours divides by one more.
+    """
+
+    def picture() -> HTML:
+        return drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"), "")
+
+    compare(globals(), "averages(values, layers)", answer, lambda x, k: _averaged(x, k)[-1], given, mistakes)
+    strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
+    ends = [" and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)]
+    network = [
+        float((counting.last_state("10", **setting) - counting.last_state("1100", **setting)).abs().max())
+        for setting in ({"causal": True, "layers": 1}, {"causal": True, "layers": 2})
+    ]
+    return Right(
+        f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with two. In a random Transformer they "
+        f"are {network[0]:.0e} apart with one layer and {network[1]:.2f} with two.",
+        picture,
+    )
+
+
+def _averaged(values: Tensor, layers: int, first: int = 1) -> Tensor:
+    for _ in range(layers):
+        values = values.cumsum(0) / torch.arange(first, len(values) + first)
+    return values
+
+
+def _before(values: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        values = torch.stack([values[: max(i, 1)].mean() for i in range(len(values))])
+    return values[-1]
+
+
+def _unmasked(values: Tensor, layers: int) -> Tensor:
+    return values.mean() if layers else values[-1]
+
+
+def _divided_by_all(values: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        values = values.cumsum(0) / len(values)
+    return values[-1]
+
+
+def _added(values: Tensor, layers: int) -> Tensor:
+    for _ in range(layers):
+        values = values.cumsum(0)
+    return values[-1]
+
+
+# Answers, tokens, evidence -------------------------------------------------------------------------------
+
+LINE = "The final answer to your maths question is:"
+TEXTS = {
+    f"{LINE} 37": "The number on the line that the prompt asks for is the answer.",
+    f"{LINE} 1,204": "Thousands may have a comma: it belongs to the number.",
+    f"{LINE} **37**.": "Stars and a full stop are decoration.",
+    f"{LINE} 0": "0 is an answer. Does your code take it for nothing?",
+    f"{LINE} xxxx": "A model that repeats the prompt has not answered.",
+    "There are 37 ones in the sequence.": "Without the line that was asked for there is no answer.",
+    f"I count 12, then 25.\n{LINE} 37": "Numbers before the line are work, not the answer.",
+    f"{LINE} 37\nThere were 12 zeros, too.": "What stands below the line is not on it.",
+    f"{LINE} 36\nNo, I forgot one.\n{LINE} 37": "Of two answer lines the last one counts.",
+    f"{LINE} 36 or 37": "Two numbers on the line are no answer: which would you take?",
+    f"{LINE} 36,37": "A comma stands before three digits: these are two numbers.",
+    f"{LINE} 10,11,12": "A comma stands before three digits: these are three numbers.",
+    f"{LINE} 5 + 3 = 8": "Behind the last equals sign stands the answer; before it, the work.",
+    f"{LINE} 37th": "A number with letters at it is a word.",
+    f"{LINE} -5": "A minus sign belongs to the number: -5 is a whole number, if a poor count.",
+    f"{LINE} 37.5": "A count is a whole number, and cutting it to one would invent an answer.",
+    counting.prompt("ones", "no CoT", "1111"): "This is the prompt itself: the ones in it are the question.",
+    "": "An empty text has no answer.",
+}
+
+
+class _Told:
+    """An answer whose result may be None: it comes in a tuple, which `run` does not take for nothing."""
+
+    def __init__(self, answer: Any):
+        self.answer, self.__code__ = answer, getattr(answer, "__code__", None)
+
+    def __call__(self, text: str) -> tuple:
+        return (self.answer(text),)
+
+
+@exercise("4.5", "What counts as an answer")
+def parse(answer: Any) -> Right:
+    """The whole number on the answer line, or None."""
+    for text, rule in TEXTS.items():
+        call, wanted = f"parse({text!r})", counting.parse_answer(text)
+        (got,) = run(call, _Told(answer) if callable(answer) else answer, text)
+        if got is None and wanted is None:
+            continue
+        if got is None or isinstance(got, str | bool):
+            raise Wrong(f"{call} is {shown(got)}; expected {wanted}. {'' if got is None else _KIND}{rule}")
+        value = number(call, got)
+        if wanted is None or value != wanted:
+            raise Wrong(f"{call} is {shown(got)}; expected {wanted}. {rule}")
+    unread = sum(counting.parse_answer(text) is None for text in TEXTS)
+    return Right(
+        f"{len(TEXTS)} texts are read as they should be, {unread} of them as no answer: report that share too."
+    )
+
+
+_KIND = "Return a number or None. "
+
+
+@exercise("4.6", "What a token hides")
+def letters(answer: Any) -> Right:
+    """How many letters each token holds after byte-pair merges."""
+    given = _cases(
+        "'yyyyy', [('y', 'y')]",
+        "'yxyyxyy', [('y', 'y'), ('x', 'yy')]",
+        "'xyy', [('y', 'y'), ('x', 'y')]",
+        "'yyyyyyyyyyyyyyyyyyy', [('y', 'y'), ('yy', 'yy'), ('yyyy', 'yyyy')]",
+        "'xyxyyx', [('x', 'y')]",
+        "'yyx', []",
+        "'xyy', [('x', 'yy'), ('y', 'y')]",
+    )
+    mistakes = """
+        _merges(_overlapping)(text, merges) :: A letter is in one token only: after a merge go on behind it.
+        _merges(_once)(text, merges) :: A merge takes every such pair, not only the first.
+        _merges(_backwards)(text, merges) :: Go from left to right: your odd letter is left over at the wrong end.
+        _merges(_unordered)(text, merges) :: The pair has an order: xy is not yx.
+        _lengths(text, merges[::-1]) :: The first merge comes first.
+        _longest(text, merges) :: That is the longest token that fits, from the left. Merges are made one after another.
+        _until_nothing_changes(text, merges) :: Each merge is made once, in its order: yours goes through the list again.
+        [1] * len(text) :: Nothing is merged.
+        len(_lengths(text, merges)) :: That is how many tokens there are, not what each holds.
+        _lengths(text, merges[-1:]) :: Each merge starts from what the one before has left.
+    """
+    found = compare(globals(), "letters(text, merges)", answer, _lengths, given, mistakes)
+    merges = given[3].arguments[1]
+    same = [n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3]
+    return Right(
+        f"{found.sentence} With the merges of the fourth case {', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
+        "are all three tokens: who counts must know what is in each."
+    )
+
+
+def _lengths(text: str, merges: list[tuple[str, str]]) -> list[int]:
+    return _merges(_merged)(text, merges)
+
+
+def _merges(step: Any) -> Any:
+    def lengths(text: str, merges: list[tuple[str, str]]) -> list[int]:
+        pieces = list(text)
+        for pair in merges:
+            pieces = step(pieces, pair)
+        return [len(piece) for piece in pieces]
+
+    return lengths
+
+
+def _merged(pieces: Sequence[str], pair: tuple[str, str], alike: Callable = operator.eq) -> list[str]:
+    done, k = [], 0
+    while k < len(pieces):
+        hit = alike(tuple(pieces[k : k + 2]), tuple(pair))
+        done.append("".join(pieces[k : k + 2]) if hit else pieces[k])
+        k += 1 + hit
+    return done
+
+
+def _once(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    hits = [k for k in range(len(pieces) - 1) if (pieces[k], pieces[k + 1]) == pair]
+    return [*pieces[: hits[0]], "".join(pair), *pieces[hits[0] + 2 :]] if hits else pieces
+
+
+def _backwards(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    mirrored = _merged([piece[::-1] for piece in pieces[::-1]], tuple(piece[::-1] for piece in pair[::-1]))
+    return [piece[::-1] for piece in mirrored[::-1]]
+
+
+def _unordered(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    return _merged(pieces, pair, lambda here, wanted: sorted(here) == sorted(wanted))
+
+
+def _overlapping(pieces: list[str], pair: tuple[str, str]) -> list[str]:
+    done, covered = [], False
+    for k, piece in enumerate(pieces):
+        hit = (piece, *pieces[k + 1 : k + 2]) == tuple(pair)
+        if hit or not covered:
+            done.append("".join(pair) if hit else piece)
+        covered = hit
+    return done
+
+
+def _until_nothing_changes(text: str, merges: list[tuple[str, str]]) -> list[int]:
+    return _lengths(text, [pair for _ in text for pair in merges])
+
+
+def _longest(text: str, merges: list[tuple[str, str]]) -> list[int]:
+    vocabulary, lengths = {"".join(pair) for pair in merges} | set(text), []
+    while text:
+        lengths.append(max(len(word) for word in vocabulary if text.startswith(word)))
+        text = text[lengths[-1] :]
+    return lengths
+
+
+Z = 1.959963984540054  # half of a normal distribution's 5 per cent lies beyond, on each side
+PAIR = (0.5, 0.6)
+
+
+@exercise("4.7", "When is a difference evidence?")
+def interval(answer: Any, strings: Any) -> Right:
+    """Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
+    given = _cases("0, 13", "5, 10", "12, 12", "16, 10_000", "300, 1000")
+    mistakes = """
+        _plain(successes, trials) :: That is the plain interval around the share: at 0 of 13 it has no width. Wilson's is asked for.
+        _wilson(successes, trials, 1.6449) :: 1.645 leaves 5 per cent on each side: 95 per cent in the middle need 1.96.
+        _not_squared(successes, trials) :: z is squared in the centre and in the bottom.
+        _not_moved(successes, trials) :: The centre is not the share itself: Wilson's moves it towards one half.
+        _no_root(successes, trials) :: The root is missing.
+        _not_divided(successes, trials) :: Everything is to be divided by 1 + z²/n.
+        _wilson(successes, trials)[::-1] :: The lower end comes first.
+        [100 * end for end in _wilson(successes, trials)] :: Shares, not per cent.
+        [trials * end for end in _wilson(successes, trials)] :: These are numbers of successes: divide by the trials.
+        _wilson(successes, trials, 2.0) :: z is 1.96; you took 2.
+        _wilson(successes, trials, 2.5758) :: 2.576 is for 99 per cent: 95 per cent need 1.96.
+        _wilson(successes, trials, 1.0) :: 1 is for 68 per cent: 95 per cent need 1.96.
+        _exact(successes, trials) :: That is the exact interval of Clopper and Pearson: Wilson's is asked for.
+        _plain(successes + 2, trials + 4) :: That is the interval of Agresti and Coull: Wilson's is asked for.
+        _plain(successes + Z * Z / 2, trials + Z * Z) :: That is the interval of Agresti and Coull: Wilson's is asked for.
+        _wilson(successes, trials, four=1) :: Under the root z² stands over 4 n²; yours lacks the 4.
+        _wilson(successes, trials, two=1) :: The centre moves by z² over 2 n; yours lacks the 2.
+        _not_divided(successes, trials)[::-1] :: Everything is to be divided by 1 + z²/n, and the lower end comes first.
+    """
+
+    def picture() -> HTML:
+        def ends(right: int, asked: int) -> tuple[float, float]:
+            low, high = run(f"interval({right}, {asked})", answer, right, asked)
+            return float(low), float(high)
+
+        runs = data.table("counting_trained")
+        return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
+
+    found = compare(
+        globals(), "interval(successes, trials)", answer, significance.share_interval, given, mistakes, tolerance=1e-4
+    )
+    n = number("strings", strings)
+    if n != int(n) or n < 10 or n % 10 or n > 1_000_000:
+        raise Wrong(
+            f"strings must be a multiple of ten from 10 to 1,000,000, so that both shares are whole, not {n:g}."
+        )
+    low, high = _ends(int(n))
+    if low <= high:
+        raise Wrong(f"with {n:,.0f} strings each, half goes up to {high:.5f} and 0.6 down to {low:.5f}: they overlap.")
+    low, high = _ends(int(n) - 10)
+    if n > 10 and low > high:
+        raise Wrong(f"{n:,.0f} strings are enough, and so are {n - 10:,.0f}: the smallest number is asked for.")
+    return Right(
+        f"{found.sentence} Ten points of a hundred between two shares take {n:,.0f} strings each until their intervals "
+        "are apart. That is stricter than a test of the difference, and far beyond one answer a cell.",
+        picture,
+    )
+
+
+def _ends(n: int) -> tuple[float, float]:
+    """The lower end of the larger share and the upper end of the smaller, n strings each."""
+    (_, high), (low, _) = (significance.share_interval(round(share * n), n) for share in PAIR)
+    return low, high
+
+
+def _exact(k: int, n: int) -> tuple[float, float]:
+    low, high = stats.beta.ppf(0.025, k, n - k + 1), stats.beta.ppf(0.975, k + 1, n - k)
+    return (float(low) if k else 0.0, float(high) if k < n else 1.0)
+
+
+def _wilson(successes: int, trials: int, z: float = Z, two: int = 2, four: int = 4) -> tuple[float, float]:
+    p, n = successes / trials, trials
+    centre, half = p + z * z / (two * n), z * math.sqrt(p * (1 - p) / n + z * z / (four * n * n))
+    return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
+
+
+def _plain(successes: float, trials: float) -> tuple[float, float]:
+    p = successes / trials
+    half = Z * math.sqrt(p * (1 - p) / trials)
+    return p - half, p + half
+
+
+def _not_squared(successes: int, trials: int) -> tuple[float, float]:
+    p, n = successes / trials, trials
+    centre, half = p + Z / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
+    return (centre - half) / (1 + Z / n), (centre + half) / (1 + Z / n)
+
+
+def _not_moved(successes: int, trials: int) -> tuple[float, float]:
+    (low, high), p = _wilson(successes, trials), successes / trials
+    return p - (high - low) / 2, p + (high - low) / 2
+
+
+def _no_root(successes: int, trials: int) -> tuple[float, float]:
+    p, n = successes / trials, trials
+    centre, half = p + Z * Z / (2 * n), Z * (p * (1 - p) / n + Z * Z / (4 * n * n))
+    return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
+
+
+def _not_divided(successes: int, trials: int) -> list[float]:
+    return [end * (1 + Z * Z / trials) for end in _wilson(successes, trials)]
+
+
+# How far a counter counts --------------------------------------------------------------------------------
+
+
+def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
+    """The nearest number with so many significant bits: bf16 has 8, fp16 11, fp32 24.
+
+    >>> rounded(257.0, 8).item(), rounded(257.0, 11).item()
+    (256.0, 257.0)
+    """
+    mantissa, exponent = torch.frexp(torch.as_tensor(x, dtype=torch.float64))
+    return torch.ldexp((mantissa * 2.0**bits).round(), exponent - bits)
+
+
+FARTHER = ("one more", "about twice as far", "about four times as far")
+
+
+@exercise(
+    "4.8",
+    "One bit more",
+    guesses={
+        FARTHER[0]: "A bit halves the step between stored numbers, it does not add one to what can be told apart.",
+        FARTHER[
+            1
+        ]: "The weights of n and n + 1 differ by a share of 1/n, stored numbers by a share of 2 to the minus bits.",
+        FARTHER[
+            2
+        ]: "The weights differ by 1/n², true. But they are 1/n themselves, and small numbers have finer steps.",
+    },
+    true=FARTHER[1],
+)
+def reach(answer: Any) -> Right:
+    """How far the first token's weight counts when it is stored with so many bits."""
+    given = _cases(*map(str, range(3, 15)))
+    mistakes = """
+        _reach(bits) + 1 :: One too many: is it the first wrong count, or 1/n instead of 1/(1 + n)?
+        2 ** bits :: Did you round the count, or take 2 to the bits? It is the weight that is stored.
+        _of_the_ones(bits) :: You stored the weight of the ones, which is near 1. Take the first token's.
+        _equal_weights(bits) :: You looked for two equal weights. One can be misread although no other equals it.
+        _strict(bits) :: What is read off need not be whole: round it to the nearest whole number.
+        _cut(bits) :: What is read off is to be rounded to the nearest whole number, not cut.
+        2 ** (bits - 1) :: That is how far whole numbers go with one bit less: it is the weight that is stored.
+        2**bits - 1 :: That is how far whole numbers go: it is the weight that is stored.
+        _reach(bits, wide=1.0) :: What is read off is to be within a half of the count; yours may be off by one.
+        _reach(bits, wide=0.25) :: What is read off is to be within a half of the count; yours asks for a quarter.
+        _equal_weights(bits) - 1 :: You looked for two equal weights. One can be misread although no other equals it.
+    """
+    compare(globals(), "reach(bits)", answer, _reach, given, mistakes)
+
+    got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
+
+    def picture() -> HTML:
+        return drawn(*figures.by_bits(lambda bits: number("reach", run(f"reach({bits})", answer, bits))))
+
+    return Right(
+        f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} with 11 (fp16): {got[1] / got[0]:.2f} "
+        "times as far for one bit.",
+        picture,
+    )
+
+
+def _read(bits: int) -> tuple[Tensor, Tensor]:
+    """All counts to far beyond the reach, and what is read of each before it is rounded."""
+    n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
+    return n, 1 / rounded(1 / (1 + n), bits) - 1
+
+
+def _reach(bits: int, wide: float = 0.5) -> int:
+    n, read = _read(bits)
+    return int(((read - n).abs() >= wide).nonzero()[0]) - 1
+
+
+def _of_the_ones(bits: int) -> int:
+    n, _ = _read(bits)
+    left = 1 - rounded(n / (1 + n), bits)
+    return int((~((1 / left - 1 - n).abs() < 0.5)).nonzero()[0]) - 1
+
+
+def _equal_weights(bits: int) -> int:
+    _, read = _read(bits)
+    return int((read[1:] == read[:-1]).nonzero()[0])
+
+
+def _strict(bits: int) -> int:
+    n, read = _read(bits)
+    return int((read != n).nonzero()[0]) - 1
+
+
+def _cut(bits: int) -> int:
+    n, read = _read(bits)
+    return int((read.floor() != n).nonzero()[0]) - 1
+
+
+@exercise("4.9", "One dimension too few")
+def codes(answer: Any) -> Right:
+    """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
+    for width in (1, 2, 3, 8, 63):
+        call, best = f"codes({width})", counting.welch_bound(width + 1, width)
+        vectors = tensor(call, run(call, answer, width))
+        if vectors.shape == (width + 1, width + 1):
+            raise Wrong(
+                f"{call} has {width + 1} columns. These vectors may lie in fewer dimensions: write them in {width}."
+            )
+        if vectors.shape == (width, width + 1):
+            raise Wrong(f"{call} stands on its side: a vector is a row, so the shape is ({width + 1}, {width}).")
+        if vectors.shape == (width, width):
+            raise Wrong(f"{call} has as many vectors as dimensions. One more symbol wants to be counted.")
+        if vectors.shape != (width + 1, width):
+            raise Wrong(f"{call} must have the shape ({width + 1}, {width}), not {tuple(vectors.shape)}.")
+        if not torch.isfinite(vectors).all():
+            raise Wrong(f"{call} must be finite, and yours is not: {shown(vectors)}.")
+        norms = vectors.norm(dim=1)
+        if (norms - 1).abs().max() > 1e-4:
+            worst = int((norms - 1).abs().argmax())
+            length = f"{call}[{worst}] has length {norms[worst]:.6g}."
+            if norms[worst] < 1e-9:
+                raise Wrong(f"{length} A zero vector has no direction, and counts nothing.")
+            if (norms - 1).abs().max() < 2e-3:
+                raise Wrong(f"{length} That is 1 in half precision only: compute in float32 or float64.")
+            raise Wrong(f"{length} The vectors must have length 1: divide by it.")
+        products = (vectors @ vectors.T).fill_diagonal_(0)
+        largest = float(products.abs().max())
+        if largest > best + 1e-5:
+            raise Wrong(
+                f"in {call} two vectors have a product of {largest:.4g} in size; {best:.4g} can be reached. "
+                f"{_leaning(products, width)}"
+            )
+    sure = counting.longest_counted(counting.welch_bound(64, 63))
+    return Right(
+        "for five widths no product is larger in size than 1/width, which is Welch's bound. With 64 symbols in 63 dimensions "
+        f"the sum of the codes is sure up to {sure} tokens, and in 64 dimensions for ever."
+    )
+
+
+def _leaning(products: Tensor, width: int) -> str:
+    if products.abs().max() > 1 - 1e-6:
+        return "Two of your vectors are on one line: the one is counted for the other."
+    if int((products.abs() < 1e-6).sum()) - len(products) >= width * (width - 1):
+        return "Some are orthogonal, and one pays for all: let every pair share the error."
+    return "All pairs should have the same product. What does symmetry suggest?"
+
+
+HEAD = ("embedding", "query", "key", "value")
+FAR = 4000  # how far the reach of a counter is followed
+
+
+@exercise("4.10", "A counter by hand")
+def counter(answer: Any, n: Any) -> Right:
+    """Weights of one head and a read-out that count ones among zeros, and how far they count in bf16."""
+    call = "counter()"
+    found = run(call, answer)
+    if not isinstance(found, tuple | list) or len(found) != 5:
+        given = f"{len(found)} of them" if isinstance(found, tuple | list) else shown(found)
+        raise Wrong(f"{call} must be five things, embedding, query, key, value and read, not {given}.")
+    head, read = [tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)], found[4]
+    _check_head(head, read)
+    for text in (
+        "1",
+        "0",
+        "11",
+        "0110",
+        "1100",
+        "1" * 60,
+        "0" * 300,
+        "0" * 500 + "1",
+        "0" * 999 + "1",
+        "10" * 300,
+        "0111" * 250,
+    ):
+        asked = f"the string {text!r}" if len(text) < 9 else f"a string of {len(text)} signs that starts {text[:4]}"
+        value = _counted(read, _state(head, text), asked)
+        if abs(value - text.count("1")) >= 0.5:
+            raise Wrong(
+                f"in float64 {asked} is read as {value:.6g}, and it has {text.count('1')} ones. {_why(head, text, value)}"
+            )
+    far = _far(head, read)
+    if far < 100:
+        raise Wrong(f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {_coarse(head, read)}")
+    claimed = number("n", n)
+    if claimed > far:
+        raise Wrong(f"n is smaller than {claimed:g}: with a state in bf16 your counter misreads {far + 1:,} ones.")
+    if claimed < far:
+        raise Wrong(f"n is larger than {claimed:g}: your counter reads {math.floor(claimed) + 1:,} ones right, too.")
+    more = "at least " if far == FAR else ""
+    return Right(
+        f"eleven strings are counted exactly, and with a state in bf16 every string of ones up to {more}{far:,}."
+    )
+
+
+def _check_head(head: list[Tensor], read: Any) -> None:
+    for name, weight in zip(HEAD, head, strict=True):
+        if weight.ndim != 2 or not torch.isfinite(weight).all():
+            raise Wrong(f"the {name} must be a matrix of finite numbers, not {shown(weight)}.")
+    embedding, query, key, value = head
+    width = embedding.shape[1]
+    if len(embedding) != 3:
+        raise Wrong(f"the embedding has a row for 0, for 1 and for the first token: three, not {len(embedding)}.")
+    for name, weight in (("query", query), ("key", key), ("value", value)):
+        if len(weight) != width:
+            raise Wrong(f"the {name} takes embeddings of width {width}, so it has {width} rows, not {len(weight)}.")
+    if query.shape[1] != key.shape[1]:
+        raise Wrong(f"query and key must have as many columns, not {query.shape[1]} and {key.shape[1]}.")
+    if not callable(read):
+        raise Wrong(f"read must be a function of the state, not {shown(read)}.")
+
+
+def _logits(head: list[Tensor]) -> Tensor:
+    """Of each kind of token (row: it asks) on each kind (column)."""
+    embedding, query, key, _ = head
+    return (embedding @ query) @ (embedding @ key).T
+
+
+def _state(head: list[Tensor], text: str) -> Tensor:
+    tokens = torch.tensor([2, *map(int, text)])
+    return _logits(head)[tokens[-1]][tokens].softmax(0) @ (head[0] @ head[3])[tokens]
+
+
+def _counted(read: Any, state: Tensor, asked: str) -> float:
+    return number(f"read(the state of {asked})", run(f"read(the state of {asked})", read, state))
+
+
+def _why(head: list[Tensor], text: str, value: float) -> str:
+    logits = _logits(head)[int(text[-1])]
+    zeros, ones = (text.count(sign) for sign in "01")
+    kinds = torch.tensor([zeros, ones, 1]).log() + logits
+    if text[-1] == "0" and (_logits(head)[0] - _logits(head)[1]).abs().max() > 1e-9:
+        return "A string may end in 0: let every token ask the same."
+    if abs(value - len(text)) < 0.5:
+        return "That is its length: zeros must get no weight."
+    if ones and logits[2] < logits[1] - 20:
+        return "The first token gets no weight beside the ones, so there is nothing to compare them with."
+    if kinds.softmax(0)[0] > 1e-6:
+        return "The zeros take weight: make their logit far smaller."
+    if abs(value - ones - 1) < 0.5:
+        return "One too many: is the first token counted?"
+    return "What does your state hold for n ones? Write it as a formula in n, and solve it for n: that is read."
+
+
+def _coarse(head: list[Tensor], read: Any) -> str:
+    """Why a counter that is exact in float64 does not reach far in bf16."""
+    if _far(head, read, below=1.0) >= 100:
+        return "Is the count that is read cut to a whole number? Round it to the nearest."
+    logits, values = _logits(head)[1], head[0] @ head[3]
+    if logits[2] > logits[1] + 0.5:
+        return "The first token's logit is above that of the ones: its weight stays near 1, where 8 bits are coarse."
+    if values.shape[1] == 1 and abs(float(values[1])) > abs(float(values[2])):
+        return "Your state is the weight of the ones, which is near 1, where 8 bits are coarse. Take the first token's."
+    return "A state has 8 bits: they tell small numbers apart more finely than numbers near 1."
+
+
+def _far(head: list[Tensor], read: Any, below: float = 0.5) -> int:
+    """The largest n up to which each string of ones is read right, its state rounded to bf16; at most `below` too low."""
+    logits, values = _logits(head)[1], head[0] @ head[3]
+    for n in range(1, FAR + 1):
+        weights = torch.stack([logits[1] + math.log(n), logits[2]]).softmax(0)
+        state = collapse.round_to(weights @ values[1:], "bf16")
+        try:
+            value = float(read(state.clone()))
+        except (ArithmeticError, RuntimeError, TypeError, ValueError):
+            return n - 1
+        if not -below <= value - n < 0.5:
+            return n - 1
+    return FAR

@@ -1,0 +1,262 @@
+"""What chapter 4 measures: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
+
+import pandas as pd
+import scipy.stats
+import torch
+
+from course import significance
+from helpers import counting, data, models, probe
+from helpers.models import LanguageModel
+
+# Softmax and the count -----------------------------------------------------------------------------------
+
+SETUPS: dict[str, Mapping] = {
+    "no mask": {},
+    "causal mask": {"causal": True},
+    "first token": {"first": True},
+    "RoPE": {"encoding": "RoPE"},
+    "APE": {"encoding": "APE"},
+    "mask, RoPE, first token": {"causal": True, "encoding": "RoPE", "first": True},
+}
+COPIES = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256)
+
+
+class Steps(NamedTuple):
+    """What one more copy changes, relative to the size of the state."""
+
+    copies: tuple[int, ...]
+    change: list[float]  # from k copies to k + 1, as computed in the number type
+    error: list[float]  # of that change, against fp64
+    exact: list[float]  # the change in fp64
+
+    def seen(self) -> list[bool]:
+        """Whether there is a change at all, and less than half of it is rounding."""
+        return [exact > 1e-12 and error < exact / 2 for error, exact in zip(self.error, self.exact, strict=True)]
+
+
+def steps(unit: str, setup: str, dtype: str, copies: tuple[int, ...] = COPIES) -> Steps:
+    """How far the last state moves when one more copy of `unit` is written, in a random Transformer."""
+    setting = SETUPS[setup]
+    rows = []
+    for k in copies:
+        exact = [counting.last_state(unit * n, **setting) for n in (k, k + 1)]
+        here = [counting.last_state(unit * n, dtype=dtype, **setting).double() for n in (k, k + 1)]
+        change, true = here[1] - here[0], exact[1] - exact[0]
+        rows.append([float(x.norm() / exact[0].norm()) for x in (change, change - true, true)])
+    return Steps(copies, *(list(column) for column in zip(*rows, strict=True)))
+
+
+@cache
+def first_misread(dtype: str, most: int = 200, seed: int = 0) -> int | None:
+    """The first n whose state, computed in a type, is nearer to the exact state of n - 1 or n + 1 ones than to its own.
+
+    A random Transformer with a first token and a causal mask; None where there is none up to `most`.
+    """
+    setting = {"first": True, "causal": True, "seed": seed}
+    exact = {n: counting.last_state("1" * n, **setting) for n in range(1, 4)}
+    for n in range(2, most + 1):
+        exact[n + 1] = counting.last_state("1" * (n + 1), **setting)
+        here = counting.last_state("1" * n, dtype=dtype, **setting).double()
+        if min((n - 1, n, n + 1), key=lambda k: float((exact[k] - here).norm())) != n:
+            return n
+    return None
+
+
+def misread(dtype: str, seeds: int = 4, most: int = 200) -> str:
+    """`first_misread` of several networks, from the least to the largest."""
+    found = sorted(first_misread(dtype, most, seed) or most + 1 for seed in range(seeds))
+    low, high = (f"above {most}" if n > most else str(n) for n in (found[0], found[-1]))
+    return low if low == high else f"{low} to {high}"
+
+
+# Width ---------------------------------------------------------------------------------------------------
+
+
+def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product") -> float:
+    """The share of symbols whose count in a random sequence is read right from the sum of the codes.
+
+    `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
+    """
+    read, right = {"product": counting.histogram, "solved": counting.solved_histogram}[readout], 0
+    for trial in range(trials):
+        codes = counting.codes(vocabulary, width, kind, trial)
+        tokens = torch.randint(vocabulary, (length,), generator=torch.Generator().manual_seed(trial))
+        exact = torch.bincount(tokens, minlength=vocabulary)
+        right += int((read(tokens, codes) - exact).abs().lt(0.5).sum())
+    return right / (trials * vocabulary)
+
+
+def absent(vocabulary: int, length: int) -> float:
+    """The share of symbols that a random sequence does not hold, for which always answering 0 is right."""
+    return (1 - 1 / vocabulary) ** length
+
+
+# Tokens --------------------------------------------------------------------------------------------------
+
+
+def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
+    """The text of each token."""
+    model = model or models.default()
+    return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
+
+
+def _cycle(unit: str, count: int) -> str:
+    return (unit * count)[:count]
+
+
+CASE = "yxyyxyyxyxyyyyxyyyx"  # the string of the talk's Case II
+TEXTS = {
+    "1111": lambda n: "1" * n,
+    "1,1,1": lambda n: ",".join("1" * n),
+    "1 1 1": lambda n: " ".join("1" * n),
+    "1,1,1,1,1;1": lambda n: ";".join(",".join("1" * min(5, n - k)) for k in range(0, n, 5)),
+    "1 + 1 + 1": lambda n: " + ".join("1" * n),
+    "yyyy": lambda n: "y" * n,
+    "yxyy": lambda n: _cycle(CASE, n),
+    "y,x,y,y": lambda n: ",".join(_cycle(CASE, n)),
+    "one one": lambda n: " ".join(["one"] * n),
+}
+
+
+def writings(items: int) -> pd.DataFrame:
+    """How many tokens a number of items takes in each writing, and how many items come to a token."""
+    cut = {name: pieces(write(items)) for name, write in TEXTS.items()}
+    rows = [(name, items, len(found), len(set(found)), items / len(found)) for name, found in cut.items()]
+    return pd.DataFrame(rows, columns=["writing", "items", "tokens", "different tokens", "items per token"])
+
+
+class Hidden(NamedTuple):
+    """What tokens hide of strings of y and x.
+
+    Attributes:
+        fewest, most: tokens of a string.
+        merged, merged_separated: the share of letters that share a token with another one, without and with commas.
+    """
+
+    strings: int
+    fewest: int
+    most: int
+    merged: float
+    merged_separated: float
+
+
+@cache
+def hidden(length: int = 19, strings: int = 200) -> Hidden:
+    """Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I."""
+    plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
+    cut = [pieces(text) for text in plain]
+    sizes = [len(found) for found in cut]
+    shares = [_merged(cut), _merged([pieces(",".join(text)) for text in plain])]
+    return Hidden(strings, min(sizes), max(sizes), *shares)
+
+
+_LETTERS = str.maketrans("10", "yx")
+
+
+def _merged(cut: Iterable[Sequence[str]]) -> float:
+    letters = [piece.count("x") + piece.count("y") for found in cut for piece in found]
+    return sum(k for k in letters if k > 1) / sum(letters)
+
+
+# Reported answers ----------------------------------------------------------------------------------------
+
+ASKED = 314
+WRITINGS = {"ones": "1111…", "comma_separated": "1,1,1,…", "groups_of_five": "1,1,1,1,1;…"}
+
+
+def answers() -> pd.DataFrame:
+    """The talk's answers to 314 ones, one row each: model, writing, answer (missing where there is no number)."""
+    table = data.table("reported/counting_314_ones").drop(columns="context")
+    return table.melt("model", var_name="writing", value_name="answer")
+
+
+class Comparison(NamedTuple):
+    """Pairs of answers of one model: with separators nearer to the truth, farther, as near."""
+
+    better: int
+    worse: int
+    equal: int
+    p: float  # of a two-sided sign test, ties left out
+
+
+def against_ones(writing: str) -> Comparison:
+    """The answers to a separated string against those to the plain one, model by model."""
+    table = data.table("reported/counting_314_ones").dropna(subset=["ones", writing])
+    gain = (table.ones - ASKED).abs() - (table[writing] - ASKED).abs()
+    better, worse = int((gain > 0).sum()), int((gain < 0).sum())
+    return Comparison(better, worse, int((gain == 0).sum()), significance.sign_test(better, worse))
+
+
+def round_answers(step: int = 10) -> tuple[int, int]:
+    """How many of the reported answers are multiples of `step`, and how many answers there are."""
+    given = answers().answer.dropna()
+    return int((given % step == 0).sum()), len(given)
+
+
+PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
+
+
+def base_intervals(trials: int) -> pd.DataFrame:
+    """The talk's accuracies by base with their intervals, had each been measured on `trials` strings; in per cent."""
+    table = data.table("reported/counting_separator_base")
+    bounds = [_interval(percent, trials) for percent in table.accuracy_percent]
+    return table.assign(low=[low for low, _ in bounds], high=[high for _, high in bounds])
+
+
+def plain_interval(trials: int) -> tuple[float, float]:
+    """The same for the accuracy without separators."""
+    return _interval(PLAIN_ACCURACY, trials)
+
+
+def _interval(percent: float, trials: int) -> tuple[float, float]:
+    low, high = significance.share_interval(round(percent * trials / 100), trials)
+    return 100 * low, 100 * high
+
+
+def separated(trials: int) -> int:
+    """How many of the bases' intervals lie above that of the plain strings."""
+    return int((base_intervals(trials).low > plain_interval(trials)[1]).sum())
+
+
+def base_trend() -> tuple[float, float]:
+    """Spearman's rank correlation of the accuracy with the base, and its p."""
+    table = data.table("reported/counting_separator_base")
+    return significance.rank_correlation(table.base, table.accuracy_percent)
+
+
+def best_constant(length: int = 19, share: float = counting.SHARE) -> float:
+    """How often always naming one number is right, where each of `length` letters counts with a probability."""
+    return float(scipy.stats.binom.pmf(range(length + 1), length, share).max())
+
+
+def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float]:
+    """The absolute error of a model that always names one number; in the mixed tasks at the expected count."""
+    share = 1.0 if task in ("sum", "ones") else counting.SHARE
+    return [abs(share * n - guess) for n in lengths]
+
+
+PAPER_LENGTHS: Sequence[int] = range(10, 201, 10)  # about the lengths of Figures 3 and 6
+
+
+def evidence() -> pd.DataFrame:
+    """What the reported answers support: each share with its interval, each comparison with its test."""
+    rounded, given = round_answers()
+    right = int((answers().answer == ASKED).sum())
+    rows = [
+        ("right answers", f"{right} of {given}", _share(right, given), "below one in four"),
+        ("multiples of ten", f"{rounded} of {given}", _share(rounded, given), "more than one in ten"),
+    ]
+    for writing, name in (("comma_separated", "commas against none"), ("groups_of_five", "fives against none")):
+        found = against_ones(writing)
+        outcome = f"{found.better} nearer, {found.worse} farther, {found.equal} equal"
+        rows.append((name, outcome, f"sign test p = {found.p:.2f}", "none" if found.p > 0.05 else "a difference"))
+    return pd.DataFrame(rows, columns=["answers", "reported", "95 % interval, or test", "evidence for"])
+
+
+def _share(successes: int, trials: int) -> str:
+    low, high = significance.share_interval(successes, trials)
+    return f"{low:.0%} to {high:.0%}"

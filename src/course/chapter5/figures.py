@@ -1,0 +1,723 @@
+"""What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from course.chapter5 import measures
+from helpers import attention, data, probe, rope, style
+from helpers.models import LanguageModel
+
+BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
+BAND_COLOURS = (RED, PURPLE, GREEN, BLUE)  # fastest to slowest quarter
+BANDS = {
+    "fastest quarter": slice(0, 16),
+    "second quarter": slice(16, 32),
+    "slower half": slice(32, 64),
+    "all": slice(0, 64),
+}
+PLACES = {  # of the names of shipped models beside their marks: points, and what lies there
+    "Llama-7B": ((-9, 9), "right"),
+    "Llama2-7B": ((0, -17), "center"),
+    "Gemma-7B": ((10, 0), "left"),
+    "Mistral-7B-v0.2": ((-7, 13), "right"),
+}
+
+
+# Lesson ------------------------------------------------------------------------------------------------
+
+
+def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
+    """The score of queries and keys of a kind against their distance."""
+    m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
+    if vectors == "all ones":
+        score, name = rope.cosine_sum(m, 128, base) / 64, "score / its value at 0"
+        first = rope.first_negative(128, base, far)
+        finding = f"Equal vectors: {score[-1]:+.2f} of the first score at {far:,}; " + (
+            f"first negative at {first:,}." if first else "never negative up to there."
+        )
+        title = "Equal vectors lean to the near" if score[-1] < 0.3 else "Equal vectors hardly decay up to here"
+    elif vectors == "Gaussian":
+        score, finding = _gaussian(m, base)
+        name, title = "standard deviation of the score / √d", "Gaussian vectors do not decay at all"
+    else:
+        favourite = far // 2
+        m = torch.unique(torch.cat([m, torch.tensor([float(favourite)])]))
+        score, name = rope.cosine_sum(m - favourite, 128, base) / 64, "score / its largest value"
+        best = int(m[score.argmax()])
+        finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
+        title = f"A key whose favourite distance is {best:,}"
+    bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
+    ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x", height=3.9)
+    ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
+    ax.plot(m, score, color=BLUE, label=name)
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.set_ylim(-0.4, 1.8)
+    ax.legend(loc="upper right")
+    return ax, finding
+
+
+def _gaussian(m: Tensor, base: float) -> tuple[Tensor, str]:
+    scores = measures.gaussian_scores(m, base=base)
+    spread, mean = scores.std(0), scores.mean(0)
+    return spread, (
+        f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; mean between "
+        f"{mean.min():+.2f} and {mean.max():+.2f} ({len(scores):,} pairs of vectors, d = 128)."
+    )
+
+
+def second_layer(n: int = 64) -> tuple[Axes, str]:
+    """The weight of each token on itself in (BOS, x, …, x) without positions: a first layer, a second, and its control."""
+    sharp, soft, unmarked = (
+        measures.second_layer_without_positions(n, scale * n**2, marked).diagonal()
+        for scale, marked in ((8, True), (2, True), (8, False))
+    )
+    ax = style.axes(
+        f"Without positions: at least {style.number(float(sharp.min()), 4)} on itself in layer 2",
+        "token",
+        "weight on itself",
+        height=3.1,
+    )
+    tokens = range(1, n + 1)
+    ax.plot(tokens, sharp, color=BLUE, lw=3, label="second layer, c = 8n²")
+    ax.plot(tokens, soft, color=GREEN, lw=2, ls="--", label="second layer, c = 2n²")
+    ax.plot(tokens[2:], [1 / (i - 1) for i in tokens[2:]], color=RED, lw=2.5, label="first layer, at most")
+    ax.plot(tokens, unmarked, color=GREY, lw=2, ls=":", label="second layer, BOS not marked")
+    ax.set_ylim(0, 1.05)
+    ax.legend(loc="center right")
+    return ax, (
+        f"{n} tokens (BOS, x, …, x). Least weight on itself: {style.number(float(sharp.min()), 4)} (c = 8n²), "
+        f"{style.number(float(soft.min()))} (c = 2n²). A first layer shares its weight among equal tokens: at most "
+        f"{style.number(1 / (n - 1))} at the last. BOS not marked: {style.number(float(unmarked.min()))}."
+    )
+
+
+def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
+    """The scale that a (shifted) diagonal head needs, by context, from the fastest few of 64 pairs."""
+    theta, lengths = rope.frequencies(128, 1e4), [2**k for k in range(5, 13)]
+    ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
+    found = {}
+    for count in (1, 2, 4, 8, 64):
+        found[count] = [rope.slash_scale(theta[:count], n, offset=offset) for n in lengths]
+        chosen = count == fastest
+        ax.plot(
+            lengths,
+            found[count],
+            color=RED if chosen else "#bbbbbb",
+            lw=3 if chosen else 1.5,
+            zorder=3 if chosen else 2,
+        )
+        lift = {8: 1.8, 64: 1 / 2}.get(count, 1)  # their lines nearly meet
+        name = "all 64" if count == 64 else f"{count} pair{'s' * (count > 1)}"
+        ax.text(4600, lift * found[count][-1], name, color=RED if chosen else GREY, size=14, va="center")
+    cost = found[fastest][-1]
+    cheap = cost < 10 * found[64][-1]
+    ax.set_title(
+        f"{fastest} pair{'s' * (fastest > 1)}: {'cheap at all lengths drawn' if cheap else 'expensive in long contexts'}"
+    )
+    ax.set_ylim(0.3, 1e11)
+    what = "diagonal" if offset == 0 else f"{offset} back"
+    return (
+        ax,
+        f"Head ({what}), 4,096 tokens, {fastest} fastest of 64 pairs: scale {style.number(cost)}; all 64 pairs: {style.number(found[64][-1])}.",
+    )
+
+
+def alleviation() -> tuple[Axes, str]:
+    """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
+    rows = data.table("race")
+    ax = style.axes("", "", "accuracy", height=3.35)
+    names, places = ("NoPE", "RoPE", "ALiBi"), []
+    means = {}
+    for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
+        places.append(f"{'say the last digit' if task == 'last' else 'find the needle'}\n{n} tokens")
+        for k, name in enumerate(names):
+            values = rows[(rows.task == task) & (rows.entry == name)][f"score_{n}"]
+            means[task, n, name] = values.mean()
+            colour, at = style.ENCODINGS[name], i + (k - 1) * 0.2
+            ax.plot([at] * len(values), values, "o", ms=6, alpha=0.35, color=colour)
+            ax.plot(at, values.mean(), "o", ms=12, color=colour, label=name if i == 0 else "_")
+    for i, task in enumerate(("last", "last", "retrieval", "retrieval")):
+        label = "chance" if i == 0 else "_"
+        ax.plot([i - 0.35, i + 0.35], [measures.CHANCE[task]] * 2, color=GREY, lw=2, ls="--", label=label)
+    ax.set_xticks(range(4), places)
+    ax.set_ylim(0, 1.05)
+    ax.legend(loc="lower left", ncols=4)
+    best = {task: max(names, key=lambda name: means[task, 128, name]) for task in ("last", "retrieval")}
+    ax.set_title(f"128 tokens: {best['last']} for the last digit, {best['retrieval']} for the needle")
+    return ax, f"Mean of {rows.seed.nunique()} seeds, NoPE, RoPE, ALiBi: " + "; ".join(
+        f"{place.replace(chr(10), ', ')} " + ", ".join(f"{means[*key, name]:.2f}" for name in names)
+        for place, key in zip(places, (("last", 16), ("last", 128), ("retrieval", 16), ("retrieval", 128)), strict=True)
+    ) + "."
+
+
+def alleviated() -> str:
+    """What the picture of `alleviation` says of the last digit and of the needle, in two sentences."""
+    rows = data.table("race")
+    tasks = rows.groupby(["task", "entry"])[["score_16", "score_128"]].mean()
+    means, needle = (tasks.loc[task].loc[["NoPE", "RoPE", "ALiBi"]] for task in ("last", "retrieval"))
+    chance = measures.CHANCE["last"]
+    kept = means[means.score_128 > chance].score_128
+    fallen = means[means.score_128 <= chance].score_128
+    listed = [", ".join(f"{name} {value:.2f}" for name, value in part.items()) or "none" for part in (kept, fallen)]
+    return (
+        f"The last digit of 16: right in {means.score_16.min():.2f} to {means.score_16.max():.2f} for all three. Of 128: "
+        f"always naming the more frequent digit ({chance}) is beaten by **{listed[0]}**, and not by {listed[1]}. The needle "
+        f"among 128: {', '.join(f'{name} {value:.2f}' for name, value in needle.score_128.items())}."
+    )
+
+
+def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]:
+    """Lead of a similar token over a random one: simulated, and 2 sigma^2 B(m)."""
+    grid = torch.logspace(0, math.log10(max(m)), 400)
+    exact = 2 * rope.cosine_sum(grid, 128, 1e4)
+    worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
+    first = rope.first_negative(128, 1e4, 10_000)
+    ax = style.axes(
+        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.4
+    )
+    ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(Δ)")
+    ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.legend(loc="upper right")
+    return (
+        ax,
+        f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at Δ = {first:,}.",
+    )
+
+
+def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
+    """A function from distance and base to the mean lead of a similar token, at two bases, beside the simulation."""
+    grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
+    first = rope.first_negative(128, 1e4, 10_000)
+    ax = style.axes(
+        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.5
+    )
+    for base, colour in ((1e4, BLUE), (5e5, GREEN)):
+        ax.plot(grid, [lead(m, base) for m in grid], color=colour, lw=1.5, label=f"your function, base {base:,.0f}")
+        mean, error = measures.lead(distances, base=base, count=2000)
+        ax.errorbar(distances, mean, 2 * error, fmt="o", color=colour, label="_")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.legend(loc="upper right")
+    return (
+        ax,
+        f"Points: 2,000 simulated triples each, ± 2 s.e., width 128. First negative sum at base 10,000: {first:,}.",
+    )
+
+
+def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
+    """The smallest base for each context: ours, published, recomputed by Su; and shipped models.
+
+    With a context `stressed`, its published base and the smallest one found are named, and no model is.
+    """
+    table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
+    ax = style.axes("", "context (tokens)", "base of RoPE", log="xy", height=3.8)
+    ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
+    ax.plot(table.context, table.published, "o", mfc="none", mew=2, ms=11, color=RED, label="Men et al. (2024)")
+    ax.plot(table.context, table.su, "s", mfc="none", mew=2, ms=7, color=GREEN, label="Su's recomputation")
+    negative = 0
+    for (context, base), same in models.groupby(["context", "base"]):
+        fails = [rope.first_negative(width, float(base), context) is not None for width in same.width]
+        negative += sum(fails)
+        ax.plot(context, base, "v" if fails[0] else "^", color=BLACK, ms=9)
+        if stressed:
+            continue
+        names = ", ".join(name.split("-")[0] for name in same.model)
+        at, side = PLACES.get(same.model.iloc[0], ((-9, 0), "right"))
+        ax.annotate(names, (context, base), at, textcoords="offset points", size=14, ha=side, va="center")
+    ax.set_ylim(1e3, None)
+    ax.set_title(f"A negative sum within the context: {negative} of {len(models)} models")
+    if stressed:
+        published = float(table.set_index("context").published[stressed])
+        ax.axvline(stressed, color=GREY, lw=1, zorder=0)
+        for base, at, colour in ((published, (10, 34), RED), (found[stressed], (14, -34), BLUE)):
+            ax.annotate(f"{base:,.0f}", (stressed, base), at, textcoords="offset points", size=17, color=colour, weight="bold", ha="right" if colour == RED else "left")  # fmt: skip
+        ax.set_title(f"{stressed:,} tokens: a base of {found[stressed]:,.0f} passes, below {published:,.0f}")
+    ax.legend(loc="upper left")
+    worst = max(
+        table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
+    )
+    ratio = worst.published / found[worst.context]
+    return (
+        ax,
+        f"Largest gap to the published column: {ratio:.1f} times, at {worst.context:,} tokens. "
+        f"A sum within its context is negative in {negative} of {len(models)} models.",
+    )
+
+
+def shipped(model: LanguageModel) -> pd.DataFrame:
+    """Shipped models and the one in use: width of a head, base, context, and the first negative sum below the context."""
+    config = model.model.config
+    parameters = config.rope_parameters
+    here = (model.short, config.head_dim, parameters["rope_theta"], config.max_position_embeddings)
+    rows = data.table("reported/rope_models")[["model", "width", "base", "context"]].itertuples(index=False)
+    found = [(*row, rope.first_negative(row[1], float(row[2]), row[3])) for row in [*rows, here]]
+    table = pd.DataFrame(found, columns=["model", "width of a head", "base", "context", "first negative sum"])
+    return table.astype({"first negative sum": "Int64", "base": int})
+
+
+def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
+    """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
+    row = data.table("reported/rope_base_bound").set_index("context").loc[length]
+    bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
+    lowest = torch.tensor([_lowest(float(b), length) for b in bases])
+    good = lowest >= 0
+    first = float(bases[good][0])
+    again = int((good[:-1] & ~good[1:]).sum())
+    ax = style.axes(
+        f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
+        "base", "smallest sum", height=3.6,
+    )  # fmt: skip
+    ax.plot(bases, lowest, color=GREY, lw=1)
+    ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
+    ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
+    ax.axhline(0, color=BLACK, lw=1)
+    ax.axvline(row.published, color=GREEN, lw=2, ls="--", label="published bound")
+    ax.legend(loc="lower right")
+    state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
+    return (
+        ax,
+        f"On this grid the first pass is at {first:,.0f}, and after a pass it fails again {again} times. The published {row.published:,.0f} {state}.",
+    )
+
+
+def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
+    """The mean of cos(distance * theta) over a model's pairs below its context, for each set of frequencies that it has."""
+    negative = {kind: found["first_negative"] for kind, found in kinds.items()}
+    first = min((m for m in negative.values() if m is not None), default=None)
+    ax = style.axes(
+        "No negative sum within the context" if first is None else f"First negative sum at distance {first:,}",
+        "distance (tokens)", "mean of cos(distance × θ)", log="x",
+    )  # fmt: skip
+    for (kind, found), colour in zip(kinds.items(), (BLUE, RED, GREEN, PURPLE), strict=False):
+        # sums change faster than a picture is wide: the least and the largest of each stretch
+        ax.plot(found["distances"], found["least"], color=colour, lw=1.8, label=kind if len(kinds) > 1 else "least")
+        ax.fill_between(found["distances"], found["least"], found["largest"], color=colour, alpha=0.25, lw=0)
+        if negative[kind] is not None:
+            ax.axvline(negative[kind], color=colour, lw=1.5, ls="--")
+    ax.axhline(0, color=BLACK, lw=1)
+    style.label(ax)
+    said = "; ".join(
+        f"{kind}: "
+        + ("no negative sum" if m is None else f"first negative at {m:,}")
+        + f" below {kinds[kind]['limit']:,} tokens, least value {style.number(min(kinds[kind]['least']))}"
+        for kind, m in negative.items()
+    )
+    return (
+        ax,
+        f"The mean cosine of the pairs against the distance, from the least to the largest of each stretch. {said}.",
+    )
+
+
+def _lowest(base: float, length: int) -> float:
+    return min(float(sums.min()) for _, sums in rope._sums(rope.frequencies(128, base), length))
+
+
+def scaling(method: str, factor: int) -> tuple[Axes, str]:
+    """The spectrum after a change: p-RoPE, linear, NTK-aware, YaRN, Llama 3.1."""
+    width, base, length = 128, 1e4, 4096
+    theta = rope.frequencies(width, base)
+    if method == "p-RoPE":
+        changed = rope.partial_frequencies(width, base, 1 - 1 / factor)
+    else:
+        changed = rope.scaled_frequencies(method, width, base, factor, length)
+    kept = int(torch.isclose(changed, theta, rtol=1e-9).sum())
+    share = changed / theta
+    name = {"linear": "Linear", "ntk": "NTK-aware", "yarn": "YaRN", "llama3": "Llama 3.1"}.get(method, "p-RoPE")
+    ax = style.axes(f"{name}: {kept} of 64 pairs keep their speed", "pair (fast to slow)", "speed kept", height=4.1)
+    turns = theta * length / math.tau
+    ax.axvspan(-0.5, int((turns > 1).sum()) - 0.5, color="#EEF4FA", zorder=0)
+    ax.text(1, 1.06, f"at least one turn in {length:,} tokens", color=BLUE, size=13)
+    ax.plot(share, "o-", ms=5, color=RED)
+    ax.set(ylim=(-0.05, 1.15), xlim=(-0.5, 63.5))
+    what = f"p = {1 - 1 / factor:.2f}" if method == "p-RoPE" else f"factor {factor}"
+    slow = share[-1]
+    return (
+        ax,
+        f"{what}, base 10,000, trained on {length:,}: {kept} pairs unchanged, the slowest at {slow:.3f} of its speed.",
+    )
+
+
+def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
+    """The maps of two heads of a model on prose: the one that looks most at the token before, and at the first one."""
+    ids = measures.prose(model, tokens)
+    found, theta = measures.heads(model, ids, rank=False), probe.rotary_frequencies(model)
+    figure = Figure(figsize=(10.0, 4.6))
+    named, said = {"one token back": found.slashes[..., 1], "the first token": found.sinks}, []
+    parts = list(probe.queries_and_keys(model, ids))
+    for ax, (what, scores) in zip(figure.subplots(1, 2), named.items(), strict=True):
+        layer, head = divmod(int(scores.argmax()), scores.shape[1])
+        share = float(scores[layer, head])
+        ax.imshow(measures.weights(*parts[layer], theta)[head], cmap="Blues", vmin=0, vmax=1)
+        ax.set_title(f"{share:.0%} on {what}", size=18)
+        ax.set(xlabel="token looked at", ylabel="token that looks")
+        for ticks in (ax.set_xticks, ax.set_yticks):
+            ticks(range(0, tokens, 13), range(1, tokens + 1, 13))
+        ax.grid(False)
+        said.append(f"layer {layer + 1}, head {head + 1}, {share:.0%} on {what}")
+    return figure, f"Two heads, {tokens} tokens of prose: {'; '.join(said)}."
+
+
+def toy(band: str, offset: int) -> tuple[Axes, str]:
+    """The attention of equal queries and keys turned by `offset`, from a band of frequencies: its slashes."""
+    theta = rope.frequencies(128, 1e4)[BANDS[band]]
+    weights = rope.slash_attention(theta, 256, offset)
+    scores = [float(attention.slash_score(weights, k)) for k in range(33)]
+    best = max(range(33), key=scores.__getitem__)
+    hit = best == offset and scores[offset] > measures.SLASH
+    ax = style.axes(
+        f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
+        "distance (tokens)",
+        "slash score",
+        height=3.6,
+    )
+    ax.bar(range(33), scores, color=[RED if k == offset else GREY for k in range(33)])
+    ax.set_ylim(0, 1)
+    return (
+        ax,
+        f"{band.capitalize()} of 64 pairs: score {scores[offset]:.3f} at {offset}; the largest, {scores[best]:.3f}, is at {best}.",
+    )
+
+
+# Lab ---------------------------------------------------------------------------------------------------
+
+
+def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
+    """Mean norm of each pair (heads averaged) by layer, relative to the layer's mean."""
+    norms = (found.queries if what == "queries" else found.keys).mean(1)
+    share = norms / norms.mean(-1, keepdim=True)
+    quarter = share.shape[1] // 4
+    fast = share[:, :quarter].mean(1)
+    rank = fast.argsort(descending=True)[:3] + 1
+    ax = style.axes(
+        f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
+        "pair (fast to slow)",
+        "layer",
+        height=3.2,
+    )
+    image = ax.imshow(
+        share,
+        aspect="auto",
+        cmap="cividis",
+        origin="lower",
+        extent=(-0.5, share.shape[1] - 0.5, 0.5, len(share) + 0.5),
+        vmax=2.5,
+    )
+    ax.grid(False)
+    ax.figure.colorbar(image, label="norm / mean of the layer")
+    between = f", {fast[1:-1].mean():.2f} between" if len(fast) > 2 else ""
+    return ax, (
+        f"Fastest quarter: {fast[0]:.2f} in the first layer, {fast[-1]:.2f} in the last{between}; "
+        f"largest in layers {', '.join(str(int(r)) for r in rank)}."
+    )
+
+
+def special_heads(found: measures.Heads) -> tuple[Axes, str]:
+    """The strongest diagonal and previous-token head of each layer."""
+    best = found.slashes[:, :, :2].max(1).values
+    layers = range(1, len(best) + 1)
+    tops = [int(best[:, k].argmax()) + 1 for k in (0, 1)]
+    strong = f"Strongest: diagonal in layer {tops[0]}, previous-token in layer {tops[1]}"
+    ax = style.axes(
+        strong if best.max() > measures.SLASH else "No head is diagonal or looks at the previous token",
+        "layer",
+        "slash score of the best head",
+        height=3.7,
+    )
+    ax.plot(layers, best[:, 1], "o-", color=BLUE, label="previous token")
+    ax.plot(layers, best[:, 0], "s-", color=RED, label="diagonal")
+    ax.set_ylim(0, 1)
+    ax.legend(loc="upper right")
+    counts = [(found.slashes[:, :, k] > measures.SLASH).nonzero()[:, 0] + 1 for k in (0, 1)]
+    where = [", ".join(str(int(x)) for x in sorted(set(c.tolist()))) for c in counts]
+    listed = [f"{len(c)} (layers {layers})" if layers else "none" for c, layers in zip(counts, where, strict=True)]
+    return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."
+
+
+def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
+    """Loss added by silencing each band, and by as many random pairs."""
+    added = {name: value - plain for name, value in runs.items()}
+    control = [value for name, value in added.items() if name.startswith("random")]
+    bands = {name: value for name, value in added.items() if not name.startswith("random")}
+    worst = max(bands, key=bands.get)
+    inside = [name for name, value in bands.items() if min(control) <= value <= max(control)]
+    ax = style.axes(
+        f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)", height=4.1
+    )
+    ax.set_axisbelow(True)
+    ax.bar(list(bands), list(bands.values()), color=BAND_COLOURS, width=0.6)
+    ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
+    ax.text(-0.45, max(control), f"grey: {len(control)} random quarters", size=13, color=BLACK, va="bottom")
+    listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
+    return (
+        ax,
+        f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}.",
+    )
+
+
+def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
+    """Loss added by silencing each quarter of the pairs, inside heads that look at a place, outside, and in a control."""
+    rows = rows[rows.threshold == threshold]
+    heads = rows.groupby("where").heads.first()
+    quarters = list(measures.BAND_NAMES)
+    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.3)
+    shown = (
+        ("inside", f"{heads.inside} heads that look at a place", RED, "o"),
+        ("outside", f"the other {heads.outside}", BLUE, "s"),
+        ("control", f"{heads.control} of the others", GREY, "^"),
+    )
+    means = {}
+    for k, (where, name, colour, mark) in enumerate(shown):
+        here = rows[rows["where"] == where]
+        means[where] = here[quarters].mean()
+        for i, quarter in enumerate(quarters):
+            ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
+        ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
+    ax.set_xticks(range(4), quarters)
+    ax.legend(loc="upper left")
+    if not heads.inside:
+        ax.set_title(f"No head has a slash score above {threshold:g}")
+        return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
+    most, least = means["inside"].idxmax(), means["outside"].idxmin()
+    ax.set_title(f"Place heads need the {most} most, the others the {least} least")
+    random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
+    return ax, (
+        f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
+        f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
+        f"{means['control'].fastest:+.2f} in {heads.control} of the others. {_texts(rows)}"
+    ).replace("-", "−")
+
+
+def _texts(rows: pd.DataFrame) -> str:
+    count = rows.start.nunique()
+    return f"Mean of {count} texts." if count > 1 else "One text."
+
+
+def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, second: measures.Heads) -> tuple[Axes, str]:
+    """The score of every head at its best offset on prose, against the same on random tokens; counts for a second text."""
+    least = measures.SLASH
+    best, offset = natural.slashes.max(-1)
+    other = measures.at(offset, drawn)
+    chosen = best > least
+    kept = chosen & (other > least)
+    ax = style.axes(
+        f"{int(kept.sum())} of {int(chosen.sum())} slash heads stay above {least} on random tokens"
+        if chosen.any()
+        else f"No head has a slash score above {least} on prose",
+        "score on prose",
+        "score on random tokens",
+    )
+    for value, name, colour in ((0, "diagonal", RED), (1, "previous token", BLUE)):
+        here = offset == value
+        ax.plot(best[here], other[here], "o", ms=6, color=colour, label=name)
+    ax.plot([0, 1], [0, 1], color=GREY, lw=1)
+    ax.axvline(least, color=GREY, lw=1, ls="--")
+    ax.axhline(least, color=GREY, lw=1, ls="--")
+    ax.legend(loc="upper left")
+    stays = chosen & (measures.at(offset, second) > least)
+    shares = {k: [int((mask & (offset == k)).sum()) for mask in (kept, stays, chosen)] for k in (0, 1)}
+    return ax, (
+        f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][2]} previous-token heads, {shares[0][0]} of "
+        f"{shares[0][2]} diagonal heads; on a second text of prose: {shares[1][1]} and {shares[0][1]}."
+    )
+
+
+def rank_one(found: measures.Heads) -> tuple[Axes, str]:
+    """How near to rank one the queries and keys of slash heads are, beside all other heads."""
+    chosen = found.slashes.max(-1).values > measures.SLASH
+    share = found.concentration.mean(-1)
+    if not chosen.any() or chosen.all():
+        ax = style.axes("No two groups to compare", "share of the largest singular value (squared)", "heads")
+        ax.hist(share.flatten(), bins=torch.linspace(0, 1, 26).tolist(), color=GREY, alpha=0.7)
+        which = "Every" if chosen.all() else "No"
+        return ax, f"{which} head has a slash score above {measures.SLASH}; mean share of all heads {share.mean():.2f}."
+    means = float(share[chosen].mean()), float(share[~chosen].mean())
+    above = float((share[chosen][:, None] > share[~chosen]).double().mean())
+    verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"
+    ax = style.axes(
+        f"Slash heads are {verdict}", "share of the largest singular value (squared)", "share of heads", height=4.4
+    )
+    bins = torch.linspace(0, 1, 26).tolist()
+    for mask, name, colour in ((~chosen, "other heads", GREY), (chosen, "slash heads", RED)):
+        ax.hist(
+            share[mask],
+            bins=bins,
+            density=False,
+            weights=torch.full((int(mask.sum()),), 1 / int(mask.sum())),
+            color=colour,
+            alpha=0.7,
+            label=name,
+        )
+    ax.legend(loc="upper left")
+    return (
+        ax,
+        f"Mean share {means[0]:.2f} for {int(chosen.sum())} slash heads and {means[1]:.2f} for the others; a slash head is above another head in {above:.0%} of pairs.",
+    )
+
+
+def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
+    """The slash scores of the strongest heads when only one quarter of the pairs, or all but one, make the logits."""
+    ax = style.axes("", "", "slash score (mean of the heads)", height=4.1)
+    if table.empty:
+        ax.set_title("No previous-token head to take apart")
+        ax.set(xticks=[], ylim=(0, 1))
+        return ax, "No head has a slash score above 0.3 at distance 1."
+    ax.set_axisbelow(True)
+    for k, (name, colour) in enumerate((("alone", BLUE), ("left out", RED))):
+        ax.bar([i + (k - 0.5) * 0.36 for i in range(len(table))], table[name], 0.34, color=colour, label=name)
+    ax.axhline(table.attrs["whole"], color=BLACK, lw=1)
+    ax.text(-0.45, table.attrs["whole"] + 0.01, "all pairs", va="bottom", size=13)
+    ax.set_xticks(range(len(table)), table.index)
+    ax.set_ylim(0, 1)
+    ax.legend(loc="upper right", bbox_to_anchor=(1, 0.93))
+    worst, best = table["left out"].idxmin(), table["alone"].idxmax()
+    ax.set_title(
+        f"The slash lives in the {worst} quarter" if worst == best else f"Needed most: {worst}; best alone: {best}"
+    )
+    return ax, f"All pairs {table.attrs['whole']:.2f}; " + "; ".join(
+        f"{name}: alone {row['alone']:.2f}, left out {row['left out']:.2f}" for name, row in table.iterrows()
+    ) + "."
+
+
+def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, offset: int) -> tuple[Axes, str]:
+    """One picture of the film: the attention map of the better head at a step."""
+    found = maps[spectrum][step]
+    scores = attention.slash_score(found, offset)
+    head = int(scores.argmax())
+    score = float(scores[head])
+    ax = style.axes(
+        f"{spectrum}, step {step}: score {score:.2f} at distance {offset}",
+        "token looked at",
+        "token that looks",
+        height=4.1,
+    )
+    n = len(found[head])
+    uniform = float(attention.slash_score(attention.uniform(attention.causal_mask(n)), offset))
+    ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
+    ax.grid(False)
+    return (
+        ax,
+        f"{spectrum} after {step} steps: mean weight {score:.3f} on the token {offset} back (a uniform row gives about {uniform:.3f}).",
+    )
+
+
+def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
+    """Every trained decoder: its slash on its own distribution and before training, by the pairs that turn."""
+    runs = runs[(runs.offset == offset) & (runs.shared == 0)]
+    slow = (runs.spectrum == "slowest quarter") & (runs.base != 1e4)
+    runs = runs.assign(spectrum=runs.spectrum.where(~slow, "slowest quarter, base 100"))
+    runs = runs[(runs.base == 1e4) | slow]
+    spectra = [*measures.SPECTRA[:-1], "slowest quarter, base 100", "NoPE"]
+    ax = style.axes("", "", "slash score", height=3.9)
+    shown = (
+        ("slash", "after training", BLUE),
+        ("slash_uniform", "uniform tokens", GREEN),
+        ("slash_untrained", "before", GREY),
+    )
+    for k, (column, name, colour) in enumerate(shown):
+        for i, spectrum in enumerate(spectra):
+            values = runs[runs.spectrum == spectrum][column]
+            ax.plot([i + (k - 1) * 0.18] * len(values), values, "o", ms=6, color=colour, label=name if i == 0 else "_")
+    ax.set_xticks(range(len(spectra)), [s.replace(", ", "\n").replace(" ", "\n") for s in spectra], size=12)
+    ax.set_ylim(-0.03, 1.03)
+    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
+    means = runs.groupby("spectrum").slash.mean()
+    made = [name for name in spectra if means[name] > 0.5]
+    ax.set_title(f"{len(made)} of {len(spectra)} spectra get above 0.5 at distance {offset}")
+    listed = "; ".join(f"{name} {means[name]:.2f}" for name in spectra)
+    return ax, f"Slash score after training, mean of {runs.seed.nunique()} seeds: {listed}."
+
+
+def common(runs: pd.DataFrame) -> tuple[Axes, str]:
+    """The slash of trained decoders on tokens never seen, by the part that their queries and keys have in common.
+
+    A point a decoder, at the smaller of the two shares; open: on tokens of the training, without any vector.
+    """
+    runs = runs[runs.steps == runs.steps.min()]
+    turned, none = runs[runs.spectrum == "RoPE"], runs[runs.spectrum == "NoPE"]
+    plain = turned[turned.strength == 0]
+    groups = (
+        (plain, "no vector", BLACK, "D"),
+        (turned[(turned.part == "embeddings") & (turned.strength > 0)], "one vector in all embeddings", BLUE, "o"),
+        (turned[turned.part == "norm"], "one vector in the norm's bias", RED, "s"),
+        (none, "no positions", GREY, "^"),
+    )
+    ax = style.axes("", "part in common of queries and keys", "slash score on unseen tokens", height=3.7)
+    for rows, name, colour, mark in groups:
+        ax.plot(
+            measures.least_common(rows, "unseen"), rows.slash_unseen, mark, ms=8, alpha=0.6, color=colour, label=name
+        )
+    seen = measures.least_common(plain, "uniform"), plain.slash_uniform
+    ax.plot(*seen, "D", ms=8, mfc="white", color=BLACK, label="no vector, tokens of the training")
+    ax.set(xlim=(0, 1.03), ylim=(-0.03, 1.03))
+    ax.legend(loc="upper left")
+    order = float(measures.least_common(turned, "unseen").corr(turned.slash_unseen, method="spearman"))
+    biased = turned[(turned.part == "norm") & (turned.strength == 1)].slash_unseen
+    ax.set_title(f"Unseen tokens: rank correlation {order:.2f}, wherever the part comes from")
+    return ax, (
+        f"On unseen tokens, {len(turned)} decoders with RoPE: rank correlation of the part in common with the slash "
+        f"{order:.2f}. No vector: slash {plain.slash_unseen.min():.2f} to {plain.slash_unseen.max():.2f}; none in the "
+        f"embeddings, but one in the norm's bias (strength 1): {biased.min():.2f} to {biased.max():.2f}; no positions: at "
+        f"most {none.slash_unseen.max():.2f}."
+    )
+
+
+def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
+    """How near to rank one queries and keys of a trained head are, before and after; without a shared vector."""
+    runs = runs[(runs.shared == 0) & (runs.base == 1e4)]
+    kinds = (("untrained", "before"), ("uniform", "after"), ("unseen", "after,\nunseen tokens"))
+    ax = style.axes("", "", "share of the first singular value²")
+    means = {}
+    for spectrum, colour, shift in (("RoPE", BLUE, -0.2), ("NoPE", BLACK, 0.12)):
+        here = runs[runs.spectrum == spectrum]
+        for k, (part, mark) in enumerate((("queries", "o"), ("keys", "s"))):
+            for i, (kind, _) in enumerate(kinds):
+                values = here[f"share_{part}_{kind}"]
+                means[spectrum, part, kind] = values.mean()
+                label = f"{spectrum}, {part}" if i == 0 else "_"
+                ax.plot([i + shift + 0.1 * k] * len(values), values, mark, ms=7, alpha=0.6, color=colour, label=label)
+    ax.set_xticks(range(3), [name for _, name in kinds])
+    ax.set_ylim(0, 1.03)
+    ax.legend(loc="upper left")
+    first, last = means["RoPE", "queries", "untrained"], means["RoPE", "queries", "uniform"]
+    ax.set_title(f"Training takes the queries of a slash head from {first:.2f} to {last:.2f}")
+    listed = "; ".join(
+        f"{name.replace(chr(10), ' ')} {means['RoPE', 'queries', kind]:.2f} and {means['RoPE', 'keys', kind]:.2f}"
+        for kind, name in kinds
+    )
+    return ax, (
+        f"Queries and keys with RoPE: {listed}. Without positions, where no slash is learned, after training: "
+        f"{means['NoPE', 'queries', 'uniform']:.2f} and {means['NoPE', 'keys', 'uniform']:.2f}."
+    )
+
+
+def answer(model: LanguageModel, silenced: pd.DataFrame, trained: pd.DataFrame, shared: pd.DataFrame) -> str:
+    """The lab's answer: the fast pairs in heads that look at a place, by threshold, and a slash on unseen tokens."""
+    rows = silenced[silenced.threshold > 0]
+    inside = rows[(rows["where"] == "inside") & (rows.heads > 0)].groupby("threshold")[list(measures.BAND_NAMES)].mean()
+    outside = rows[rows["where"] == "outside"].groupby("threshold")[list(measures.BAND_NAMES)].mean()
+    if len(inside):
+        most = int((inside.idxmax(axis=1) == "fastest").sum())
+        clear = outside.fastest < outside.drop(columns="fastest").min(axis=1) - 0.05  # nats
+        least = " and ".join(f"{t:g}" for t in outside.index[clear])
+        low, high = inside.index[0], inside.index[-1]
+        first = (
+            f"In {model.short}, the fastest quarter of the pairs is what heads that look at a place need most at {most} of "
+            f"{len(inside)} thresholds of the slash score ({inside.fastest[low]:.2f} nats at {low:g}, {inside.fastest[high]:.2f} "
+            f"at {high:g}). All other heads need it least at {least or 'none of them'} only: it costs them "
+            f"{outside.fastest[low]:.2f} nats at {low:g}, {outside.fastest[high]:.2f} at {high:g}."
+        )
+    else:
+        first = f"In {model.short}, no head looks at a place (slash score above {rows.threshold.min():g})."
+    unseen = trained[(trained.spectrum == "RoPE") & (trained.base == 1e4)].groupby("shared").slash_unseen.mean()
+    biased = shared[(shared.part == "norm") & (shared.strength == 1) & (shared.spectrum == "RoPE")].slash_unseen.mean()
+    return (
+        f"{first} Training makes such a head from nothing; on tokens never seen its score is **{unseen[1.0]:.2f}** if all "
+        f"embeddings share a vector, {biased:.2f} if the layer norm adds one, and {unseen[0.0]:.2f} if queries and keys are "
+        "given nothing in common."
+    ).replace(" -", " −")

@@ -1,0 +1,725 @@
+"""What chapter 5 measures: frequencies and slashes in a pretrained decoder, and a slash learned from nothing.
+
+python -m course.chapter5.measures --out data/slash_emergence.csv --jobs 2         trained decoders
+python -m course.chapter5.measures --table common --out data/slash_common.csv      the same, by where a common part stands
+python -m course.chapter5.measures --table silenced --out data/silenced_pairs.csv  pairs silenced in some heads
+python -m course.chapter5.measures --table layers --out data/silenced_layers.csv   in some layers, or but for the sink's logit
+"""
+
+import argparse
+import math
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from course.experiments import sweep
+from helpers import compute, data, models, probe, require, rope, training
+from helpers.attention import slash_score
+from helpers.models import LanguageModel
+from helpers.transformer import Decoder
+
+BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
+BANDS = len(BAND_NAMES)
+PLACES = ("inside", "outside", "control")  # of heads that look at a place
+SLASH = 0.3  # a head with a larger slash score looks at a place
+THRESHOLDS = (0.1, 0.15, 0.2, SLASH)
+TEXT_TOKENS = 119
+TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
+CHANCE = {"last": 0.75, "retrieval": 0.25}  # of two tasks of `data/race.csv`
+OFFSETS = 6  # slashes are looked for at distances 0 … 5
+TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
+QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
+SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
+STRENGTHS = (0.3, 1.0, 3.0)  # of the vector that all embeddings share
+PARTS = (
+    "embeddings",
+    "norm",
+)  # where one vector is added before training: to all embeddings, or to the layer norm's bias
+LAYERS = {  # sets of heads by their layers: how many at each end, and whether they or the others are silenced
+    "first and last layer": (1, True),
+    "all other layers": (1, False),
+    "first and last three layers": (3, True),
+    "all but three at each end": (3, False),
+}
+OUTSIDE = 0.15  # heads below this slash score are silenced with and without the sink's logit
+SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
+
+
+class Heads(NamedTuple):
+    """What one pass says about every head of a model; what was not asked for is empty.
+
+    Attributes:
+        queries, keys: mean norm of each pair, without the first token: (layers, heads, pairs).
+        slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
+        sinks: mean weight on the first token, without its own row: (layers, heads).
+        concentration: share of the largest squared singular value of queries and of keys: (layers, heads, 2).
+        rank: singular values that hold 95 % of the squares: (layers, heads, 2).
+    """
+
+    queries: Tensor = torch.empty(0)
+    keys: Tensor = torch.empty(0)
+    slashes: Tensor = torch.empty(0)
+    sinks: Tensor = torch.empty(0)
+    concentration: Tensor = torch.empty(0)
+    rank: Tensor = torch.empty(0)
+
+
+def readable(model: LanguageModel) -> tuple[LanguageModel, str]:
+    """The model, if the pairs of its queries and keys can be read; else the embedded one, and a sentence that says why."""
+    why = ""
+    try:
+        theta = probe.rotary_frequencies(model)
+        (q, _), *_ = probe.queries_and_keys(model, probe.first_token(model))
+        if q.shape[-1] != 2 * len(theta):
+            why = f"{model.short} turns {2 * len(theta)} of {q.shape[-1]} coordinates of a head, and not all"
+    except ValueError as error:
+        why = str(error).replace(model.name, model.short)
+    return (models.default(), f"{why}; so what follows is measured in {models.DEFAULT}. ") if why else (model, "")
+
+
+def prose(model: LanguageModel, tokens: int = 256, start: int = 0) -> Int[Tensor, " n"]:
+    """So many tokens of the course's own prose (`data/prose.txt`), what opens the model's texts included."""
+    ids, front = probe.encode(model, data.prose()), probe.opening(model).tokens
+    return torch.cat([front, ids[start : start + tokens - len(front)]])
+
+
+def random_tokens(model: LanguageModel, tokens: int = 256, seed: int = 0) -> Int[Tensor, " n"]:
+    """Tokens drawn uniformly from the model's vocabulary, after what opens its texts."""
+    front, generator = probe.opening(model).tokens, torch.Generator().manual_seed(seed)
+    size = model.model.config.get_text_config().vocab_size
+    return torch.cat([front, torch.randint(0, size, (tokens - len(front),), generator=generator)])
+
+
+def causal(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
+    """Softmax of each row over the tokens up to its own."""
+    return logits.masked_fill(torch.ones(logits.shape[-2:]).triu(1).bool(), -math.inf).softmax(-1)
+
+
+def weights(
+    q: Float[Tensor, "h n d"],
+    k: Float[Tensor, "h n d"],
+    theta: Float[Tensor, " half"],
+    pairs: Sequence[int] | None = None,
+) -> Float[Tensor, "h n n"]:
+    """The attention of unturned queries and keys; with `pairs`, from their part of the logits alone."""
+    positions, half = torch.arange(q.shape[-2]), len(theta)
+    q, k = (rope.rotate(x, positions, theta, "half") for x in (q, k))
+    if pairs is not None:
+        keep = torch.zeros(2 * half)
+        keep[list(pairs)] = 1
+        q = q * (keep + keep.roll(half))
+    return causal(q @ k.transpose(-1, -2) / math.sqrt(2 * half))
+
+
+def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
+    """The mean norm of each pair over the tokens after the first, whose keys and queries are a sink's."""
+    first, second = x[:, 1:].chunk(2, -1)
+    return (first**2 + second**2).sqrt().mean(1)
+
+
+def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
+    """Share of the largest squared singular value, and how many hold 95 % of all squares."""
+    squares = torch.linalg.svdvals(x[1:]) ** 2
+    share = squares / squares.sum()
+    return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
+
+
+def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
+    """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
+    theta, found = probe.rotary_frequencies(model), ([], [], [], [], [], [])
+    for q, k in probe.queries_and_keys(model, ids):
+        maps = weights(q, k, theta)
+        found[0].append(pair_norms(q))
+        found[1].append(pair_norms(k))
+        found[2].append(torch.stack([maps.diagonal(-offset, -2, -1).mean(-1) for offset in range(OFFSETS)], -1))
+        found[3].append(maps[:, 1:, 0].mean(-1))
+        pairs = [(concentration(a), concentration(b)) for a, b in zip(q, k, strict=True)] if rank else []
+        found[4].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
+        found[5].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
+    return Heads(*(torch.stack(part) for part in found))
+
+
+def band(number: int, pairs: int) -> list[int]:
+    """The pairs of one of the `BANDS` equal bands, 0 being the fastest."""
+    return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
+
+
+def silence(
+    pairs: Sequence[int], half: int, where: Bool[Tensor, "layers heads"] | None = None
+) -> Callable[[int, str, Tensor], Tensor]:
+    """For `probe.altered`: these pairs of every query become 0, so they add nothing to any logit; `where`, or in all heads."""
+    keep = torch.ones(2 * half)
+    keep[list(pairs)] = 0
+    keep = keep * keep.roll(half)
+
+    def alter(layer: int, name: str, x: Tensor) -> Tensor:
+        if name != "queries":
+            return x
+        mask = keep if where is None else torch.where(where[layer, :, None], keep, 1.0)
+        return x * mask.to(x)
+
+    return alter
+
+
+def reorder(order: Sequence[int] | Tensor) -> Callable[[int, str, Tensor], Tensor]:
+    """For `probe.altered`: the entries of queries and keys in another order."""
+    return lambda layer, name, x: x[..., torch.as_tensor(order).to(x.device)]
+
+
+def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
+    """The pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
+    chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
+    for seed in range(controls):
+        mixed = torch.randperm(half, generator=torch.Generator().manual_seed(seed)).tolist()
+        chosen[f"random {seed + 1}"] = mixed[: half // BANDS]
+    return chosen
+
+
+def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -> dict[str, float]:
+    """The loss when each quarter is silent in all heads, and when `controls` random sets of as many pairs are."""
+    half, losses = len(probe.rotary_frequencies(model)), {}
+    for name, pairs in compute.progress(quarters_of_pairs(half, controls).items(), "ablations"):
+        with probe.altered(model, silence(pairs, half)):
+            losses[name] = probe.loss(model, ids)
+    return losses
+
+
+def rank_table(found: Heads) -> pd.DataFrame:
+    """Share of the largest squared singular value, and how many hold 95 %: slash heads and others, queries and keys."""
+    chosen = found.slashes.max(-1).values > SLASH
+    rows = {}
+    for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
+        if not mask.any():
+            continue
+        share, rank = found.concentration[mask].mean(0), found.rank[mask].double().mean(0)
+        rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
+    columns = ["heads", "share, queries", "share, keys", "values for 95 %, queries", "values for 95 %, keys"]
+    return pd.DataFrame(rows, index=columns).T
+
+
+def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, float]:
+    """Loss with the right layout, the other one, and pairs in a random order (which keeps each pair together)."""
+    half = len(probe.rotary_frequencies(model))
+    mixed = torch.randperm(half, generator=torch.Generator().manual_seed(0))
+    orders = {
+        "its own layout": torch.arange(2 * half),
+        "the other layout": rope.layout_order(2 * half),
+        "pairs in random order": torch.cat([mixed, mixed + half]),
+    }
+    losses = {}
+    for name, order in orders.items():
+        with probe.altered(model, reorder(order)):
+            losses[name] = probe.loss(model, ids)
+    return losses | {"guessing": math.log(model.model.config.vocab_size)}
+
+
+def default(seed: int | None = None, text: int = 0) -> Heads:
+    """`seen` of the embedded model."""
+    return seen(models.default(), seed, text)
+
+
+@cache
+def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
+    """Every head of a model on a stretch of the prose, or on random tokens of a seed.
+
+    Raises:
+        ValueError: its heads cannot be read (see `heads`), or rotary positions turn a part of each alone.
+    """
+    ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
+    return heads(model, ids, rank=seed is None and not text)
+
+
+# Closed forms and simulations of the lesson ------------------------------------------------------------
+
+
+def lead(
+    distances: Sequence[int], width: int = 128, base: float = 1e4, count: int = 20_000
+) -> tuple[Float[Tensor, " m"], Float[Tensor, " m"]]:
+    """Mean of q'R(q + e) - q'Rk at each distance, and its standard error: q, k, e independent, entries of mean 0, variance 1."""
+    generator, theta = torch.Generator().manual_seed(0), rope.frequencies(width, base)
+    q, k, noise = torch.randn(3, count, 1, width, generator=generator, dtype=torch.float64)
+    found = []
+    for m in distances:
+        turned = rope.rotate(q + noise - k, torch.tensor([float(m)]), theta)
+        found.append((q * turned).sum(-1).flatten())
+    leads = torch.stack(found)
+    return leads.mean(1), leads.std(1) / math.sqrt(count)
+
+
+def gaussian_scores(
+    distances: Sequence[float] | Tensor, count: int = 2000, base: float = 1e4
+) -> Float[Tensor, "count m"]:
+    """Scores over sqrt(d) of Gaussian queries and keys of width 128 at each distance, the same vectors for all."""
+    width, generator = 128, torch.Generator().manual_seed(0)
+    q, k = (torch.randn(count, width // 2, 2, generator=generator, dtype=torch.float64) for _ in range(2))
+    product = torch.view_as_complex(q) * torch.view_as_complex(k).conj()
+    angles = rope.frequencies(width, base)[:, None] * torch.as_tensor(distances).double()
+    return (product @ torch.polar(torch.ones_like(angles), angles)).real / math.sqrt(width)
+
+
+def gaussian_spread(distances: Sequence[float]) -> list[float]:
+    """Standard deviation of 20,000 `gaussian_scores` at each distance."""
+    return gaussian_scores(distances, 20_000).std(0).tolist()
+
+
+def gaussian_mean(distances: Sequence[float]) -> tuple[list[float], list[float]]:
+    """Mean of 20,000 scores (without the root of d) at each distance, and its standard error."""
+    scores = gaussian_scores(distances, 20_000) * math.sqrt(128)
+    return scores.mean(0).tolist(), (scores.std(0) / math.sqrt(len(scores))).tolist()
+
+
+def favourites(distances: Sequence[int]) -> list[int]:
+    """For each distance a random query, and its key turned by that distance: where the largest of 10,000 logits is."""
+    theta, m = rope.frequencies(64, 1e4), torch.arange(10_000).double()
+    queries = torch.randn(len(distances), 1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    best = []
+    for query, distance in zip(queries, distances, strict=True):
+        key = rope.rotate(query, torch.tensor([float(distance)]), theta)
+        turned = rope.rotate(key.expand(len(m), -1), -m, theta)
+        best.append(int((turned @ query[0]).argmax()))
+    return best
+
+
+def weights_without_positions(
+    tries: int = 100_000, width: int = 8, seed: int = 0, turn: bool = False
+) -> Float[Tensor, " tries"]:
+    """The weight of the last x on itself in (BOS, x, x), for random heads without positions; with `turn`, with RoPE."""
+    generator = torch.Generator().manual_seed(seed)
+    bos, x = torch.randn(2, tries, width, generator=generator, dtype=torch.float64)
+    maps = torch.randn(2, tries, width, width, generator=generator, dtype=torch.float64)
+    q, k = (torch.stack([bos, x, x], 1) @ w for w in maps)
+    if turn:
+        q, k = (rope.rotate(v, torch.arange(3), rope.frequencies(width, 1e4)) for v in (q, k))
+    return ((q[:, -1:] @ k.mT)[:, 0] / math.sqrt(width)).softmax(-1)[:, -1]
+
+
+def second_layer_without_positions(n: int, scale: float, marked: bool = True) -> Float[Tensor, "n n"]:
+    """Weights of a head without positions in a second layer, on any sequence of `n` tokens that begins with BOS.
+
+    The first layer's head weighs all tokens alike and brings what marks BOS: token i, counted from 1, then holds 1/i.
+    The second layer's key is this share, its query the same -`scale` for all, so the latest token wins. Unless BOS is
+    `marked` all states are alike.
+    """
+    mark = torch.zeros(n, dtype=torch.float64)
+    mark[0] = float(marked)
+    share = causal(torch.zeros(n, n, dtype=torch.float64)) @ mark
+    return causal(-scale * share.expand(n, n))
+
+
+def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 200) -> dict:
+    """The sum of cos(distance * theta) over a model's own frequencies, below `limit` tokens (Men et al., 2024, Theorem 1).
+
+    Returns:
+        "first_negative": the first distance with a negative sum, or None; "negative": the share of the distances with one;
+        "distances": where about `points` stretches begin, even on a log scale; "least" and "largest": of the sums in each, over
+        the number of pairs; "limit".
+    """
+    theta, limit = theta.double(), max(limit, 2)
+    pieces = torch.arange(1, limit, dtype=torch.float64).split(1 << 14)
+    means = torch.cat([(piece[:, None] * theta).cos().mean(-1) for piece in pieces])
+    below = (means < 0).nonzero()
+    starts = torch.unique(torch.logspace(0, math.log10(max(limit - 1, 1)), points, dtype=torch.float64).round()).long()
+    parts = means.tensor_split((starts[1:] - 1).tolist())
+    return {
+        "first_negative": 1 + int(below[0]) if len(below) else None,
+        "negative": len(below) / len(means),
+        "limit": limit,
+        "distances": starts.tolist(),
+        "least": [float(part.min()) for part in parts],
+        "largest": [float(part.max()) for part in parts],
+    }
+
+
+@cache
+def smallest_bases() -> dict[int, float]:
+    """The smallest base that passes for each of the eleven contexts, on the grids of `data/rope_base_grid.csv`."""
+    rows = data.table("rope_base_grid").itertuples()
+    return {row.context: rope.smallest_base(row.context, 128, row.step, row.start) for row in rows}
+
+
+def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tuple[int, int, int]]) -> pd.DataFrame:
+    """Mean slash score of heads (layer, head, offset) from one quarter of the pairs alone, and with it left out.
+
+    Without any head the table has no rows.
+    """
+    if not chosen:
+        return pd.DataFrame(columns=["alone", "left out"])
+    theta, parts = probe.rotary_frequencies(model), probe.queries_and_keys(model, ids)
+
+    def mean(pairs: Sequence[int] | None) -> float:
+        found = []
+        for layer, head, offset in chosen:
+            q, k = (x[head : head + 1] for x in parts[layer])
+            found.append(float(weights(q, k, theta, pairs)[0].diagonal(-offset).mean()))
+        return sum(found) / len(found)
+
+    rows = {}
+    for number, name in enumerate(BAND_NAMES):
+        inside = band(number, len(theta))
+        rows[name] = {"alone": mean(inside), "left out": mean([p for p in range(len(theta)) if p not in inside])}
+    table = pd.DataFrame(rows).T
+    table.attrs["whole"] = mean(None)
+    return table
+
+
+def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
+    """(layer, head, offset) of the heads whose best score is above `SLASH`, strongest first; of one offset, if given."""
+    best, where = found.slashes.max(-1)
+    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > SLASH).nonzero()]
+    return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
+
+
+def at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
+    """The slash score of every head at an offset of its own."""
+    return found.slashes.gather(-1, offsets[..., None])[..., 0]
+
+
+def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
+    """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control").
+
+    Raises:
+        ValueError: `where` is none of these.
+    """
+    inside = found.slashes.max(-1).values > threshold
+    if require.choice("where", where, PLACES) == "inside":
+        return inside
+    if where == "outside":
+        return ~inside
+    others = (~inside).flatten().nonzero().flatten()
+    mixed = others[torch.randperm(len(others), generator=torch.Generator().manual_seed(0))]
+    control = torch.zeros(inside.numel(), dtype=torch.bool)
+    control[mixed[: int(inside.sum())]] = True
+    return control.view(inside.shape)
+
+
+def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
+    """One row of the committed table: `silenced_in` the embedded model."""
+    return silenced_in(models.default(), default(), start, threshold, where)
+
+
+def silenced_table(model: LanguageModel, found: Heads) -> pd.DataFrame:
+    """What silencing quarters of the pairs costs, by text, threshold and heads: the committed table, for the embedded model.
+
+    For another model it is measured, on the first of the four texts: about a hundred passes over 119 tokens.
+
+    Args:
+        found: the model's heads on the prose's first 256 tokens.
+    """
+    if model.name == models.DEFAULT:
+        return data.table("silenced_pairs")
+    settings = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES)
+    return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
+
+
+def silenced_in(
+    model: LanguageModel, found: Heads, start: int, threshold: float, where: str, controls: int = 3
+) -> dict[str, float]:
+    """Loss on a text that starts at a token of the prose, and what silencing each quarter of the pairs in some heads adds.
+
+    The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
+    """
+    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
+    heads = silenced_heads(found, threshold, where)
+    plain = probe.loss(model, ids)
+    row = {"heads": int(heads.sum()), "plain": round(plain, 4)}
+    for name, pairs in quarters_of_pairs(half, controls).items():
+        with probe.altered(model, silence(pairs, half, heads)):
+            row[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
+    return row
+
+
+def silenced_loss(
+    model: LanguageModel, ids: Int[Tensor, " n"], pairs: Sequence[int], where: Bool[Tensor, "layers heads"], sink: bool
+) -> float:
+    """The loss with pairs of the queries silenced in these heads; with `sink`, all logits on the first token as before.
+
+    What the silenced pairs add to a logit on the first token is put back as a bias on its column, layer by layer.
+    """
+    theta = probe.rotary_frequencies(model)
+    half, n = len(theta), len(ids)
+    mute = silence(pairs, half, where)
+    if not sink:
+        with probe.altered(model, mute):
+            return probe.loss(model, ids)
+    gone, biases = {}, {}
+    mask = torch.zeros(n, n).masked_fill(torch.ones(n, n).triu(1).bool(), -math.inf)
+
+    def alter(layer: int, name: str, x: Tensor) -> Tensor:
+        if name == "queries":
+            gone[layer] = x - mute(layer, name, x)
+            return x - gone[layer]
+        turned = rope.rotate(gone[layer][0].transpose(0, 1), torch.arange(n), theta, "half")
+        first = x[0, 0].repeat_interleave(len(turned) // x.shape[2], 0)  # position 0 is not turned
+        biases[layer][0, :, :, 0] += (turned @ first[..., None])[..., 0] / math.sqrt(2 * half)
+        return x
+
+    def own(layer: int) -> Callable:
+        def hook(module: torch.nn.Module, arguments: tuple, named: dict) -> tuple[tuple, dict]:
+            biases[layer] = mask.expand(1, where.shape[1], n, n).clone()
+            return arguments, named | {"attention_mask": biases[layer]}
+
+        return hook
+
+    blocks = [part for name, part in model.model.named_modules() if name.endswith("self_attn")]
+    hooks = [part.register_forward_pre_hook(own(k), with_kwargs=True) for k, part in enumerate(blocks)]
+    try:
+        with probe.altered(model, alter):
+            return probe.loss(model, ids)
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
+    """What silencing each quarter adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
+
+    Args:
+        start: the text's first token.
+        heads: a name of `LAYERS`, or "outside".
+        sink: "silenced", or "kept": the logits on the first token stay as they were.
+    """
+    model, found = models.default(), default()
+    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
+    where = silenced_heads(found, OUTSIDE, "outside")
+    if heads != "outside":
+        ends, inside = LAYERS[heads]
+        at_an_end = torch.zeros(len(where), dtype=torch.bool)
+        at_an_end[:ends] = at_an_end[-ends:] = True
+        where = (at_an_end == inside)[:, None].expand(where.shape)
+    plain = probe.loss(model, ids)
+    row = {"count": int(where.sum()), "plain": round(plain, 4)}
+    for name, pairs in quarters_of_pairs(half).items():
+        row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, where, sink == "kept") - plain, 4)
+    return row
+
+
+# A slash learned from nothing --------------------------------------------------------------------------
+
+
+def copying(
+    generator: torch.Generator,
+    *,
+    offset: int,
+    kind: str = "skewed",
+    length: int = TASK["length"],
+    batch: int = TASK["batch"],
+) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
+    """Tokens, and as targets the token `offset` places back.
+
+    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training sees, "uniform" ones
+    with equal weights from it, "unseen" ones from the other half.
+    """
+    seen = TASK["seen"]
+    if kind == "skewed":
+        weights = 1 / torch.arange(1, seen + 1)
+        ids = torch.multinomial(weights, batch * length, replacement=True, generator=generator).view(batch, length)
+    else:
+        low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
+        ids = torch.randint(low, high, (batch, length), generator=generator)
+    targets = torch.full_like(ids, training.UNASKED)
+    targets[:, offset:] = ids[:, : length - offset]
+    return ids, targets
+
+
+def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
+    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`.
+
+    Raises:
+        ValueError: the spectrum is none of these.
+    """
+    require.choice("spectrum", spectrum, SPECTRA)
+    torch.manual_seed(seed)
+    share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
+    encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
+    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base)
+    if spectrum in QUARTERS:
+        theta = decoder.blocks[0].frequencies
+        kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
+        decoder.blocks[0].frequencies = theta * kept
+    decoder.embedding.weight.data += shared_vector(seed, shared)
+    return decoder
+
+
+def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
+    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow` apart."""
+    return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
+
+
+@torch.no_grad()
+def slashes(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> Float[Tensor, " heads"]:
+    """The slash score of each head, mean over a batch of fresh sequences."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
+    return slash_score(decoder.attention(ids)[0], offset).mean(0)
+
+
+def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
+    """The slash score of the better head."""
+    return float(slashes(decoder, offset, kind, length).max())
+
+
+@torch.no_grad()
+def projected(decoder: Decoder, head: int, kind: str) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
+    """A head's queries and keys on a batch of fresh sequences, before they are turned."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
+    block = decoder.blocks[0]
+    x = block.norm1(decoder.embed(ids)).flatten(0, 1)
+    queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
+    return queries, keys
+
+
+def shares(decoder: Decoder, head: int, kind: str) -> tuple[float, float]:
+    """Share of the largest squared singular value of a head's queries and keys, before they are turned."""
+    queries, keys = projected(decoder, head, kind)
+    return concentration(queries)[0], concentration(keys)[0]
+
+
+def in_common(x: Float[Tensor, "n d"]) -> float:
+    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where they cancel.
+
+    >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+    0.5
+    """
+    return float(x.mean(0).square().sum() / x.square().sum(-1).mean())
+
+
+def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
+    """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
+    decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
+    losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    right = {
+        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
+    }
+    head = int(slashes(decoder, offset, "skewed").argmax())
+    found = {
+        "loss": sum(losses[-20:]) / 20,
+        "accuracy": right["skewed"],
+        "accuracy_uniform": right["uniform"],
+        "slash_untrained": slash(untrained, offset, "skewed"),
+        "slash": slash(decoder, offset, "skewed"),
+        "slash_uniform": slash(decoder, offset, "uniform"),
+        "slash_unseen": slash(decoder, offset, "unseen"),
+        "slash_longer": slash(decoder, offset, "skewed", 4 * TASK["length"]),
+    }
+    for name, model, kind in (
+        ("untrained", untrained, "uniform"),
+        ("uniform", decoder, "uniform"),
+        ("unseen", decoder, "unseen"),
+    ):
+        found[f"share_queries_{name}"], found[f"share_keys_{name}"] = shares(model, head, kind)
+    decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def least_common(runs: pd.DataFrame, kind: str) -> pd.Series:
+    """The smaller of the parts in common, of queries and of keys, on "unseen" or "uniform" tokens, by decoder."""
+    return runs[[f"common_queries_{kind}", f"common_keys_{kind}"]].min(axis=1)
+
+
+def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
+
+    "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
+    """
+    require.choice("part", part, PARTS)
+    decoder = shallow(spectrum, seed, strength if part == "embeddings" else 0.0)
+    vector = shared_vector(seed, strength)
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data += vector
+    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    head = int(slashes(decoder, offset, "skewed").argmax())
+    found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
+    for kind in ("uniform", "unseen"):
+        parts = projected(decoder, head, kind)
+        for name, x in zip(("queries", "keys"), parts, strict=True):
+            found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data -= vector
+    else:
+        decoder.embedding.weight.data[TASK["seen"] :] -= vector
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def film(spectrum: str, offset: int) -> dict[int, Tensor]:
+    """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, every 30 steps."""
+    decoder, frames = shallow(spectrum, 0), {}
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, batch=1)
+
+    def shot(step: int, model: Decoder) -> None:
+        frames[step] = model.attention(ids)[0, 0]
+
+    training.fit(decoder, partial(copying, offset=offset), steps=300, seed=0, watch=shot, every=30)
+    return frames
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m course.chapter5.measures", description=__doc__.splitlines()[0])
+    parser.add_argument("--table", choices=["slashes", "common", "silenced", "layers"], default="slashes")
+    parser.add_argument("--offsets", type=int, nargs="+", default=[1, 4])
+    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--steps", type=int, default=300)
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    if chosen.table == "silenced":
+        settings = [
+            *sweep.grid(start=TEXTS, threshold=[0.0], where=["inside"]),
+            *sweep.grid(start=TEXTS, threshold=THRESHOLDS, where=PLACES),
+        ]
+        notes = [
+            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
+            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; heads by slash scores on its first 256 tokens",
+        ]
+        sweep.run_line(parser, arguments, silenced, settings, notes)
+        return
+    if chosen.table == "layers":
+        settings = [
+            *sweep.grid(start=TEXTS, heads=LAYERS, sink=["silenced"]),
+            *sweep.grid(start=TEXTS, heads=["outside"], sink=["silenced", "kept"]),
+        ]
+        notes = [
+            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
+            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; outside: heads whose slash score on its first 256",
+            f"tokens is at most {OUTSIDE}; sink kept: the logits on the first token stay as they were",
+        ]
+        sweep.run_line(parser, arguments, silenced_layers, settings, notes)
+        return
+    if chosen.table == "common":
+        plain, long = {"spectrum": ["RoPE"], "offset": [1, 4]}, 4 * chosen.steps
+        seeds = {"seed": range(min(chosen.seeds, 3)), "steps": [chosen.steps]}
+        settings = [
+            *sweep.grid(part=["norm"], strength=STRENGTHS, **plain, **seeds),
+            *sweep.grid(part=["embeddings"], strength=[0.0, *STRENGTHS], **plain, **seeds),
+            *sweep.grid(part=["norm"], strength=[1.0], spectrum=["NoPE"], offset=[1], **seeds),
+            *sweep.grid(part=["embeddings"], strength=[0.0], spectrum=["RoPE"], offset=[1], seed=[0, 1], steps=[long]),
+        ]
+        notes = [
+            "Decoders as in slash_emergence.csv; before training one Gaussian vector is added to all embeddings, or to the",
+            "bias of the layer norm before the attention; without: taken away again after training (from unseen tokens)",
+            "common: of that head's queries and keys, the share of the squared lengths that is their mean; share: as there",
+        ]
+        sweep.run_line(parser, arguments, common, settings, notes)
+        return
+    each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
+    settings = [
+        *sweep.grid(spectrum=SPECTRA, **each, shared=[0.0], base=[1e4]),
+        *sweep.grid(spectrum=["RoPE"], **each, shared=STRENGTHS, base=[1e4]),
+        *sweep.grid(spectrum=["NoPE"], **each, shared=[1.0], base=[1e4]),
+        *sweep.grid(spectrum=["0.25-RoPE", "slowest quarter"], **each, shared=[0.0], base=[SHORT_BASE]),
+    ]
+    notes = [
+        "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
+        "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
+        "shared: strength of one Gaussian vector added to all embeddings; unseen_without: taken away again from unseen tokens",
+        "share: of the largest squared singular value of that head's queries and keys, before they are turned",
+    ]
+    sweep.run_line(parser, arguments, emergence, settings, notes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,892 @@
+"""What chapter 6 draws: functions that return a figure and the sentence that states its finding."""
+
+import pandas as pd
+import torch
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from course.chapter6 import measures
+from course.experiments import ablations, comparison
+from course.experiments.entries import (
+    BASELINE,
+    CONTROLS,
+    ENTRIES,
+    HYPOTHESES,
+    MIXED,
+    MIXED_SCALED,
+    NAMED,
+    RANDOM,
+    REMEDIES,
+    SCALED,
+    STICK,
+    UNWINDOWED,
+)  # fmt: skip
+from course.experiments.protocol import (
+    BITS,
+    BUDGET,
+    CELL,
+    CHANCE,
+    CHECKED,
+    EQUAL,
+    FAR,
+    KEPT,
+    LEARNED,
+    LENGTHS,
+    LEVEL,
+    LOOKED,
+    MARGIN,
+    NO_ROOM,
+    SHARP,
+    TASKS,
+    TRAINED,
+    VERDICTS,
+    vocabulary,
+)
+from helpers import data, style
+
+BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
+
+
+# Lesson ------------------------------------------------------------------------------------------------
+
+
+def noise_left(ratio: float = 1.0) -> tuple[Axes, str]:
+    """What is left of the noise against the cosine of the two patterns: closed form, and simulated rows.
+
+    Args:
+        ratio: size of the second pattern over the first's.
+    """
+    cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
+    ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
+    for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):
+        ax.plot(cosine, measures.left(cosine, lam, ratio), color=colour, label=f"λ = {lam}")
+    ax.plot(cosine, (1 - cosine.square()).sqrt(), color=BLUE, ls="--", label="best λ")
+    ax.axhline(1, color=BLACK, lw=1)
+    spreads = {0.5: (1.5, 0.93), 1.0: (1.0, 1.0), 2.0: (1.0, 1.55)}[ratio]  # deviations of the logits of such patterns
+    for correlation in (0.0, 0.5, 0.9, 1.0):
+        for lam, colour in ((0.8, RED), (None, BLUE)):
+            found = measures.simulated_left(correlation, spreads[0], lam, other=spreads[1])
+            ax.plot(found.cosine, found.left, "o", mfc="none", mew=2, color=colour)
+    ax.set(xlim=(0, 1), ylim=(0, 1.95 if ratio > 1 else 1.4))
+    ax.legend(loc="lower left")
+    needed = 0.8 / 2 * ratio
+    size = {0.5: "half as large", 1.0: "equally large", 2.0: "twice as large"}[ratio]
+    ax.set_title(f"b {size}: λ = 0.8 needs a cosine above {needed:.2f}")
+    independent, near = (float(measures.left(c, 0.8, ratio)) for c in (0.0, 0.9))
+    return ax, (
+        f"b {size} as a: with λ = 0.8 unrelated noise grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
+        f"{near:.2f}. Circles: simulated rows of 4,096 keys."
+    )
+
+
+def gradient_ratio() -> tuple[Axes, str]:
+    """Gradient of the query weights over a plain Transformer's at the start of training, by length, start and tokens."""
+    table = measures.gradient_setups()
+    ax = style.axes("", "n (tokens)", "gradient of $W_Q$ / Transformer's", log="xy")
+    for start, colour in zip(measures.STARTS, (BLUE, GREEN, RED), strict=True):
+        for alike, dash in ((0.0, "-"), (0.5, "--")):
+            here = table[(table.start == start) & (table["tokens alike"] == alike)]
+            label = f"{start}{', tokens alike' if alike else ''}"
+            ax.plot(here.n, here["norm and scale"], "o" + dash, color=colour, label=label)
+    ax.axhline(1, color=BLACK, lw=1)
+    style.ticks(ax, sorted(table.n.unique()))
+    style.label(ax)
+    low, high = table["norm and scale"].min(), table["norm and scale"].max()
+    ax.set_title(f"The factor depends on start and tokens: {style.number(low)} to {style.number(high)}")
+    first = table[(table.start == "default") & (table["tokens alike"] == 0)]
+    one, both = first["norm alone"], first["norm and scale"]
+    return ax, (
+        f"Layer 3, fresh weights. PyTorch's default start and unrelated tokens: norm and scale multiply the gradient by "
+        f"{both.min():.1f} to {both.max():.1f}, the norm alone by {one.min():.0f} to {one.max():.0f}. Dashed: tokens "
+        "with a correlation of 0.5. Geometric mean of three seeds."
+    )
+
+
+def retrieval() -> tuple[Axes, str]:
+    """Table 2 of Ye et al."""
+    table = data.table("reported/differential_retrieval")
+    last = table.iloc[-1]
+    ax = style.axes(
+        f"Reported: {last.transformer:.2f} against {last['diff']:.2f} with six needles", "needles", "accuracy"
+    )
+    ax.plot(table.needles, table["diff"], "o--", mfc="white", mew=2, color=BLUE, label="DIFF")
+    ax.plot(table.needles, table.transformer, "s--", mfc="white", mew=2, color=RED, label="Transformer")
+    ax.set(ylim=(0, 1.05), xticks=list(table.needles))
+    style.label(ax)
+    return ax, "Needles and accuracy, Transformer and DIFF: " + "; ".join(
+        f"{int(row.needles)}: {row.transformer:.2f}, {row.diff_:.2f}" for row in table.rename(columns={"diff": "diff_"}).itertuples()
+    )  # fmt: skip
+
+
+def answer_mass() -> tuple[Axes, str]:
+    """Table 3 of Ye et al."""
+    table = data.table("reported/differential_attention_mass")
+    mean = table.mean()
+    rest = [1 - mean[f"answer_{who}"] - mean[f"noise_{who}"] for who in ("transformer", "diff")]
+    ax = style.axes(
+        f"DIFF reports {mean.noise_diff:.0%} noise, but {rest[1]:.0%} of its attention is in neither column",
+        "depth of the answer (% of the context)", "normalised attention",
+    )  # fmt: skip
+    for column, colour, mark, label in (
+        ("noise_transformer", RED, "s", "noise, Transformer"),
+        ("answer_diff", BLUE, "o", "answer, DIFF"),
+        ("answer_transformer", RED, "o", "answer, Transformer"),
+        ("noise_diff", BLUE, "s", "noise, DIFF"),
+    ):
+        ax.plot(table.depth, table[column], mark + ("-" if "answer" in column else "--"), mfc="white", mew=2, color=colour, label=label)  # fmt: skip
+    ax.set_ylim(-0.02, 0.7)
+    style.label(ax)
+    return ax, (
+        f"Mean over depths: answer {mean.answer_transformer:.2f} (Transformer) and {mean.answer_diff:.2f} (DIFF), noise "
+        f"{mean.noise_transformer:.2f} and {mean.noise_diff:.2f}; {rest[0]:.0%} and {rest[1]:.0%} are in neither column."
+    )
+
+
+def counting() -> tuple[Axes, str]:
+    """One row, its noise summed with signs and by size."""
+    table = measures.counted()
+    ways = list(table.columns[1:])
+    ax = style.axes("", "noise summed …", "weight")
+    for k, (name, colour) in enumerate(zip(table.index, (GREY, RED, BLUE), strict=True)):
+        places = [i + 0.27 * (k - 1) for i in range(2)]
+        bars = ax.bar(places, table.loc[name, ways], 0.25, color=colour, label=name)
+        ax.bar_label(bars, fmt="%.2f", size=14)
+    ax.set_xticks(range(2), ["with signs", "by size"])
+    ax.grid(axis="x", visible=False)
+    ax.set_ylim(0, 1.5)
+    ax.legend(loc="upper left")
+    signed, sized = (table.loc["difference, independent noise", way] for way in ways)
+    ax.set_title(f"The same row has a noise of {signed:.2f} or of {sized:.2f}")
+    return ax, (
+        f"λ = 0.8, answer {table.answer.iloc[0]:.2f} in all three. With signs the noise falls from {table[ways[0]].iloc[0]:.2f} to "
+        f"{signed:.2f} even when it is independent; by size it is {sized:.2f} then, and {table[ways[1]].iloc[2]:.2f} when correlated."
+    )
+
+
+def reported_ablations() -> tuple[Axes, str]:
+    """Table 6 of Ye et al."""
+    table = data.table("reported/differential_ablations")
+    loss = table.set_index("model").loss
+    base, own = loss["Transformer"], loss["DIFF Transformer"]
+    ax = style.axes("", "", "")
+    names = list(table.model)[::-1]
+    gaps = [float(value - own) for value in table.loss][::-1]
+    colours = [GREY if "Transformer" in n and n != "DIFF Transformer" else RED if g > base - own else BLUE for n, g in zip(names, gaps, strict=True)]  # fmt: skip
+    ax.barh(names, gaps, color=colours, height=0.6)
+    for y, gap in enumerate(gaps):
+        ax.text(gap + 0.001, y, f"+{gap:.3f}" if gap else f"{own:.3f}", va="center", size=14)
+    ax.set_xlabel("validation loss above DIFF's")
+    ax.grid(axis="y", visible=False)
+    ax.set_xlim(0, 0.075)
+    cost = loss["DIFF, no head norm"] - own
+    ax.set_title(f"Reported: without its norm DIFF loses {cost:.3f}, more than it gains")
+    return ax, "Reported validation loss: " + "; ".join(
+        f"{row.model} {row.loss:.3f}" for row in table.itertuples()
+    ) + "."
+
+
+def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
+    """Six maps from the same logits to weights, on the same axes: those of a kind (`measures.KINDS_OF_MAPS`)."""
+    logits, places = measures.panel_logits(content, n)
+    figure = Figure(figsize=(11.5, 3.5))
+    axes = figure.subplots(2, 3, sharex=True, sharey=True).flatten()
+    answers, totals, largest = {}, {}, {}
+    chosen = [way for way in measures.MAPS if way.name in measures.KINDS_OF_MAPS[kind]]
+    for ax, way in zip(axes, chosen, strict=True):
+        weights = way.call(logits)
+        answers[way.name] = float(weights[places].sum()) if places else 0.0
+        totals[way.name] = float(weights.sum())
+        largest[way.name] = float(weights.max())
+        colours = [BLACK if i in places else RED if w < 0 else BLUE for i, w in enumerate(weights.tolist())]
+        ax.vlines(range(n), 0, weights, color=colours, lw=max(1.8, 90 / n))
+        for i in places:
+            ax.plot(i, weights[i], "o", color=BLACK, ms=7)
+        ax.axhline(0, color=BLACK, lw=0.8)
+        ax.set_title(way.name, size=16)
+        words = [f"answer {answers[way.name]:.2f}"] * bool(places) + [f"sum {totals[way.name]:.2f}"]
+        frame = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85}
+        ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=15, bbox=frame)
+        ax.set_ylim(-0.25, 1.05)
+        ax.tick_params(labelsize=14)
+    if places:
+        most, least = (pick(answers, key=answers.get) for pick in (max, min))
+        title = f"{content.capitalize()}, {n} keys: {answers[least]:.2f} to {answers[most]:.2f} of the weight"
+        finding = "The answer gets " if len(places) == 1 else "Both answers together get "
+        finding += ", ".join(f"{value:.2f} ({name})" for name, value in answers.items()) + "."
+    elif min(totals.values()) > 0.999:
+        title = f"{content.capitalize()}, {n} keys: all six hand out all of their 1"
+        finding = "The largest weight: " + ", ".join(f"{value:.2f} ({name})" for name, value in largest.items()) + "."
+    else:
+        silent = [name for name, value in totals.items() if value < 0.1]
+        title = f"{content.capitalize()}, {n} keys: {len(silent)} of 6 say{'s' * (len(silent) == 1)} nothing"
+        finding = f"Weights that sum to less than 0.1: {', '.join(silent)}."
+    figure.suptitle(title, x=0.01, ha="left", weight="bold")
+    return figure, finding
+
+
+# The race ----------------------------------------------------------------------------------------------
+
+PALE = "#c4c4c4"
+VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY, NO_ROOM: PALE}
+NAMES = {
+    "retrieval": "retrieval",
+    "last": "last copy",
+    "recall": "recall",
+    "first": "first copy",
+    "counting": "counting",
+}
+LONG = LENGTHS[-1]
+BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
+LARGE = (11.5, 4.65)  # inches, of a picture that fills a slide
+FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+    BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
+]  # fmt: skip
+
+
+def _tasks(rows: pd.DataFrame) -> list[str]:
+    return [task for task in TASKS if task in set(rows.task)]
+
+
+def unseen(rows: pd.DataFrame) -> str:
+    """How much of what RoPE loses at the longest length is left when its positions are seen, in two ways."""
+    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
+    seen_all = seen(rows).loc[BASELINE, f"right, trained to {LONG}"]
+    return (
+        f"RoPE is wrong in {1 - right[BASELINE]:.2f} at {LONG} pairs. With random positions it is wrong in {1 - right[RANDOM]:.2f}, "
+        f"trained to {LONG} in {1 - seen_all:.2f}: that much can be dispersion, the rest is for want of positions. Without any "
+        f"positions NoPE is wrong in {1 - right['NoPE']:.2f}, and with scalable softmax in {1 - right[SCALED]:.2f}."
+    )
+
+
+def _run(rows: pd.DataFrame) -> list[str]:
+    """The remedies that the table has."""
+    return [name for name in REMEDIES if name in set(rows.entry)]
+
+
+def _learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The runs of a task that learned, of the entries that did and are no controls."""
+    able = comparison.able(rows)[task]
+    names = set(able.index[able]) - set(CONTROLS)
+    return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
+
+
+def _listed(words: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _grid(
+    titles: list[str], names: list[str], width: float, height: float, large: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """Panels side by side that share their rows, one a name, the first on top."""
+    figure = Figure(figsize=LARGE if large else (width, height))
+    panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
+    for ax, title in zip(panels, titles, strict=True):
+        ax.set_title(title, loc="center", size=15 if large else 14)
+        ax.set_yticks(range(len(names)), names)
+        ax.set_ylim(len(names) - 0.4, -0.6)
+        ax.tick_params(axis="x", labelsize=15 if large else 11)
+        ax.tick_params(axis="y", length=0, labelsize=17 if large else 14)
+        ax.locator_params(axis="x", nbins=3)
+    return figure, panels
+
+
+def race_table(
+    rows: pd.DataFrame, own: pd.DataFrame | None = None, few: bool = False, found: pd.DataFrame | None = None
+) -> tuple[Figure, str]:
+    """Entries by tasks: the paired gap to the baseline beyond the trained length with its 90 % interval, and steps and time.
+
+    Args:
+        rows: `comparison.table()`.
+        own: rows of `race.enter`, drawn below.
+        few: the entries of `FEW` alone, large, and without what training cost.
+        found: verdicts to draw, as `comparison.compare(rows)` gives them.
+    """
+    every = rows if own is None else pd.concat([rows, own])
+    found = comparison.compare(every) if found is None else found
+    mine = [] if own is None else list(own.entry.unique())
+    names = [name for name in _run(rows) if not few or (name in FEW and name != BASELINE)] + mine
+    tasks = _tasks(rows)
+    titles = [NAMES[task] for task in tasks] + ([] if few else ["steps taken", "ms a step"])
+    figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5, large=few)
+    for ax, task in zip(panels, tasks, strict=False):
+        here = found[found.task == task].set_index("entry")
+        ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
+        ax.axvline(0, color=BLACK, lw=1, ls=":")
+        for y, name in enumerate(names):
+            if name not in here.index:
+                continue
+            row = here.loc[name]
+            if row.verdict in ("not learned", "reference not learned"):
+                words = f"learned {row.learned} of {row.seeds}" if row.verdict == "not learned" else "RoPE has not"
+                middle = ax.get_yaxis_transform()
+                ax.text(0.5, y, words, ha="center", va="center", size=14 if few else 10, color=GREY, transform=middle)
+            elif row.verdict != "baseline":
+                colour = PURPLE if name in mine else VERDICT_COLOURS[row.verdict]
+                ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
+                ax.plot(row.gap, y, "o", color=colour, ms=10 if few else 7)
+        ax.set_xlabel("log odds, to RoPE", size=16 if few else 12)
+    if not few:
+        _bars(panels[-2], every[every.task == tasks[0]].groupby("entry").steps.median(), names)
+        panels[-2].set_xlabel(f"at {NAMES[tasks[0]]}, median", size=12)
+        _bars(panels[-1], every.groupby("entry").step_ms.median(), names)
+    judged = found[found.entry.isin(names) & ~found.entry.isin(mine) & (found.verdict != "baseline")]
+    counts = judged.verdict.value_counts()
+    said = ", ".join(f"{int(counts[kind])} {kind}" for kind in VERDICTS if kind in counts)
+    who = f"{len(names) - len(mine)} of {len(_run(rows)) - 1} remedies" if few else f"Against {BASELINE}"
+    title = f"{who}: {said.replace(EQUAL, 'equal') if few else said}"
+    figure.suptitle(title, size=17 if few else 16, weight="bold", x=0.01, ha="left")
+    return figure, f"Against {BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
+
+
+def _told_apart(judged: pd.DataFrame, task: str) -> str:
+    """Who is better and who is worse at a task, and how many are neither."""
+    here = judged[judged.task == task]
+    parts = [f"{kind} {'; '.join(here[here.verdict == kind].entry) or 'none'}" for kind in ("better", "worse")]
+    rest = here[~here.verdict.isin(["better", "worse"])].verdict.value_counts()
+    parts += [f"{int(rest[kind])} {kind}" for kind in VERDICTS if kind in rest]
+    return f"{NAMES[task].capitalize()}: {', '.join(parts)}."
+
+
+def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
+    """Which remedies are better than RoPE, worse, equal, not told apart, not learned: a column a task."""
+    found = comparison.compare(rows)
+    found = found[found.entry.isin(REMEDIES) & (found.verdict != "baseline")]
+    names = found.groupby(["verdict", "task"]).entry.agg("; ".join).unstack().fillna("none")
+    names = names.reindex([kind for kind in VERDICTS if kind in names.index])
+    return names[_tasks(rows)].rename(columns=NAMES).rename_axis(index=f"against {BASELINE}", columns=None)
+
+
+def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
+    ax.barh(range(len(names)), values.reindex(names), 0.6, color=GREY)
+    ax.set_xlim(0, None)
+
+
+def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
+    """Share right against length for every remedy that has learned a task; the first and the last of them are named."""
+    here = _learned(rows, task)
+    means = here.groupby("entry", sort=False)[[f"score_{n}" for n in LENGTHS]].mean()
+    missing = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].entry.nunique() - len(means)
+    ax = style.axes("", "length (trained on up to 16)", "share right", log="x", height=4.0)
+    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
+    ax.text(LENGTHS[0], CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
+    ax.set_ylim(0, 1.05)
+    style.ticks(ax, LENGTHS)
+    if not len(means):
+        ax.set_title(f"{NAMES[task]}: no remedy has learned it")
+        return ax, f"{NAMES[task]}: no cell reached {LEARNED} at length {TRAINED}."
+    order = means.iloc[:, -1].sort_values(ascending=False)
+    tied = sum(f"{value:.2f}" == f"{order.iloc[0]:.2f}" for value in order)
+    named = {order.index[-1]: RED, "differential": PURPLE, BASELINE: BLUE}
+    named |= {order.index[0]: GREEN} if tied == 1 else {}
+    ax.set_title(
+        f"{NAMES[task]}: {tied} of {len(order)} are at {order.iloc[0]:.2f} at {LONG}"
+        if tied > 1
+        else f"{NAMES[task]}: {order.index[0]} {order.iloc[0]:.2f} at {LONG}, RoPE {order.get(BASELINE, float('nan')):.2f}"
+    )
+    lines = []
+    for name, row in means.iterrows():
+        line = ax.plot(LENGTHS, row, color=named.get(name, PALE), lw=3 if name in named else 1.5, label=name)
+        lines += line if name in named else []
+    style.label(ax, lines)
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
+    return ax, (
+        f"{NAMES[task]} at {LONG}, share right, mean of the runs that learned: {listed}. Not learned, not drawn: "
+        f"{missing} of {missing + len(means)}."
+    )
+
+
+def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tuple[Figure, str]:
+    """Attention to the answer (best head of each question, and mean of heads) and to noise, at two lengths.
+
+    Args:
+        few: the entries of `FEW` alone, large.
+    """
+    here = _learned(rows, task)
+    names = [name for name in REMEDIES if name in set(here.entry) and (not few or name in FEW)]
+    panels = {
+        "answer, best head": ("best", GREEN),
+        "answer, mean of heads": ("answer", BLUE),
+        "noise, mean of heads": ("noise", RED),
+    }
+    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=few)
+    ends = {}
+    for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
+        means = here.groupby("entry")[[f"{what}_{TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
+        for y, (low, high) in enumerate(means.values):
+            ax.plot([low, high], [y, y], color=PALE, lw=3, zorder=1)
+        ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
+        ax.plot(means.iloc[:, 1], range(len(names)), "o", color=colour, ms=9)
+        ax.set_xlim(-0.03, 1.03)
+        ax.set_xlabel("share of the attention", size=16 if few else 13)
+        ends[title] = means.iloc[:, 1]
+    best, mean = ends["answer, best head"].sort_values(ascending=False), ends["answer, mean of heads"]
+    figure.suptitle(
+        f"{NAMES[task]} at {LONG}: {best.index[0]} has {best.iloc[0]:.2f} in the best head, {mean[best.index[0]]:.2f} in the mean",
+        size=16, weight="bold", x=0.01, ha="left",
+    )  # fmt: skip
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:3].items())
+    base = f", {BASELINE} {best[BASELINE]:.2f}" if BASELINE in best else ""
+    return figure, f"{NAMES[task]} at {LONG}, best head of each question: {listed}{base}. Open: at {TRAINED}."
+
+
+def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) -> tuple[Figure, str]:
+    """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
+    here = _learned(rows, task)
+    names = [name for name in REMEDIES if name in set(here.entry)]
+    figure, panels = _grid(list(columns.values()), names, 10.5, 0.3 * len(names) + 1.6)
+    said = []
+    for ax, (column, label) in zip(panels, columns.items(), strict=True):
+        means = here.groupby("entry")[column].mean().loc[names]
+        for y, name in enumerate(names):
+            values = here[here.entry == name][column]
+            ax.plot(values, [y] * len(values), "o", ms=5, color=GREY, alpha=0.7)
+            ax.plot(means[name], y, "|", ms=18, mew=3, color=BLUE if name == BASELINE else BLACK)
+        said.append(
+            f"{label}: least {means.idxmin()} {means.min():.3g}, most {means.idxmax()} {means.max():.3g}, "
+            f"{BASELINE} {means[BASELINE]:.3g}"
+        )
+    figure.suptitle(title, size=16, weight="bold", x=0.01, ha="left")
+    return figure, "; ".join(said) + "."
+
+
+def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
+    """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
+    columns = [f"answer_{LONG}", f"score_{LONG}"]
+    means = _learned(rows, task).groupby("entry", sort=False)[columns].mean()
+    rho, _ = comparison.rank_correlation(rows, task)
+    ax = style.axes(
+        f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
+        f"share of the attention on the answer, {LONG} tokens",
+        "share right",
+        height=4.8,
+    )
+    shares, right = (means[column] for column in columns)
+    named = {BASELINE, "differential", shares.idxmax(), right.idxmax(), right.idxmin()}
+    ax.plot(shares, right, "o", ms=9, color=GREY)
+    for name, (share, score) in means.iterrows():
+        if name in named:
+            ax.plot(share, score, "o", ms=10, color=BLUE if name == BASELINE else BLACK)
+            ax.annotate(name, (share, score), xytext=(8, 4), textcoords="offset points", size=13)
+    ax.margins(x=0.2, y=0.12)
+    return ax, f"Rank correlation with the share right: {correlations(rows, task)}."
+
+
+def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
+    """How the shares go with accuracy at the longest length: on the answer, without the two best entries, on noise."""
+    best = _learned(rows, task).groupby("entry")[f"score_{LONG}"]
+    two = best.mean().nlargest(2).index
+    found = {
+        f"share on the answer, {best.ngroups} remedies": comparison.rank_correlation(rows, task),
+        f"without {two[0]} and {two[1]}": comparison.rank_correlation(rows, task, without=two),
+        "share on noise": comparison.rank_correlation(rows, task, "noise"),
+    }
+    return ", ".join(f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items())
+
+
+def controls(rows: pd.DataFrame) -> pd.DataFrame:
+    """The decoder that sees 2 back: share right at the trained and at longer lengths, with what guessing gives."""
+    means = rows[rows.entry.isin(CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
+    tasks = [task for task in _tasks(rows) if task in means.index]
+    means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[tasks].rename(index=NAMES).T
+    means.loc["guessing"] = [CHANCE[task] for task in tasks]
+    return means.rename_axis(index="sees 2 back", columns=None)
+
+
+def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """Largest over median, of logits and of final states, and what rounding to four bits does."""
+    columns = {
+        "outlier_logits": "logits",
+        "outlier_states": "states",
+        "quantisation_error": f"{BITS}-bit error",
+    }
+    figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {BITS} bits at retrieval")
+    found = comparison.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
+    sure = [name for name in REMEDIES if name in found.index and found.p[name] < LEVEL and found.gap[name] > 0]
+    lost = f"Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}."
+    return figure, f"{finding} {lost}"
+
+
+def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
+    distances = {f"distance_{TRAINED}": f"distance at {TRAINED}", f"distance_{LONG}": f"at {LONG}"}
+    columns = {"effective_rank": "effective rank", **distances}
+    means = _learned(rows, "retrieval").groupby("entry")[list(columns)].mean()
+    fallen = int((means.iloc[:, 2] < means.iloc[:, 1]).sum())
+    title = f"From {TRAINED} to {LONG} tokens the distance falls in {fallen} of {len(means)} remedies"
+    return _pair(rows, "retrieval", columns, title)
+
+
+def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
+    """What keeps which task, at what price: share right at the longest length, successes and openings marked, steps, time.
+
+    Args:
+        few: the entries of `FEW` alone, large, and without the price.
+    """
+    able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
+    tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
+    shown = [task for task in LOOKED if task in tasks]
+    here = [name for name in _run(rows) if not few or name in FEW]
+    order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
+    price = rows[rows.task.isin(shown)].groupby(["entry", "task"]).steps.median()
+    figure = Figure(figsize=LARGE if few else (12.5, 0.33 * len(order) + 1.6))
+    size, ax = 16 if few else 13, figure.subplots()
+    for y, name in enumerate(order):
+        for x, task in enumerate(tasks):
+            learned, run = able.get((task, name), False), (name, task) in won.index
+            value = means.get((name, task), 0.0)
+            shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
+            ax.add_patch(
+                Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white")
+            )
+            mark = ""
+            if run:
+                cell = won.loc[name, task]
+                mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
+                mark += "+" if cell.opens else ""
+            words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
+            ax.text(x, y, words, ha="center", va="center", size=size if learned else size - 3, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
+        if not few:
+            steps = [f"{price[name, task]:.0f}" if (name, task) in price else "–" for task in shown]
+            for x, words in enumerate([*steps, f"{rows[rows.entry == name].step_ms.median():.1f}"]):
+                ax.text(len(tasks) + x, y, words, ha="center", va="center", size=12)
+    heads = [NAMES[task] for task in tasks]
+    heads += [] if few else [f"steps,\n{NAMES[task]}" for task in shown] + ["ms\na step"]
+    ax.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(order) - 0.5, -0.5))
+    ax.set_xticks(range(len(heads)), heads, size=size if few else 12)
+    ax.set_yticks(range(len(order)), order, size=size - 2 if few else size)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    both, every = (comparison.all_kept(rows, names) for names in (BOTH, shown))
+    title = f"{_number_of(both, 'design')} stayed right at {_listed([NAMES[task] for task in BOTH])}"
+    if len(shown) > len(BOTH):
+        title += f", {_number_of(every, '').strip().lower()} at recall, too"
+    figure.suptitle(title, size=18 if few else 16, weight="bold", x=0.01, ha="left")
+    one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
+    more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
+    kept = f" Attention not looked at, {', '.join(more)}." if more else ""
+    return figure, f"Right by attention on the answer at {LONG} tokens (✓; + also better than without the ingredient): " + ", ".join(
+        f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
+    ) + "." + kept + " The darker, the more is right; – was not run."  # fmt: skip
+
+
+def _number_of(names: list[str], what: str) -> str:
+    """How many there are in words, as a sentence begins."""
+    words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
+    count = words[len(names)] if len(names) < len(words) else str(len(names))
+    return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
+
+
+def _kept(won: pd.DataFrame, task: str) -> str:
+    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
+    if won.right[BASELINE, task] >= KEPT:
+        return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
+    names = [name for name in REMEDIES if (name, task) in won.index]
+    return "; ".join(name for name in names if won.kept[name, task]) or "none"
+
+
+def prices(rows: pd.DataFrame) -> pd.DataFrame:
+    """The designs that sentences name, and what they are made of: price, reach and failure.
+
+    Returns:
+        by entry: mean steps to the criterion at retrieval; right at the longest length there, and after the fixed budget
+        of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
+    """
+    fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
+    here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
+    names = [name for name in NAMED if name in here.groups]
+    count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
+    table = pd.DataFrame({
+        "steps, retrieval": here.steps.mean(),
+        f"right at {LONG}": here[f"score_{LONG}"].mean(),
+        f"after {BUDGET['steps']:,} steps": fixed,
+        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
+        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
+        f"counting at {LONG}": count,
+    })  # fmt: skip
+    return table.reindex(names).rename_axis("entry")
+
+
+def further(task: str) -> tuple[Axes, str]:
+    """Share right up to 2,048 tokens, of what is right at 128: `data/race_far.csv`."""
+    table = data.table("race_far").query("task == @task and learned == 1")
+    lengths = (LONG, *FAR)
+    means = table.groupby("entry", sort=False)[[f"score_{n}" for n in lengths]].mean()
+    order = means.iloc[:, -1].sort_values(ascending=False)
+    ax = style.axes("", "tokens (trained on up to 16 pairs or digits)", "share right", log="x", height=4.0)
+    colours = dict(zip(order.index, (GREEN, BLUE, PURPLE, RED, BLACK), strict=False))
+    for name, row in means.iterrows():
+        ax.plot(lengths, row, "o-", color=colours[name], label=name)
+    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
+    ax.set_ylim(0, 1.05)
+    style.ticks(ax, lengths)
+    style.label(ax)
+    kept = [name for name in order.index if order[name] >= KEPT]
+    ax.set_title(f"{NAMES[task]}: {len(kept)} of {len(order)} are right in {KEPT} at {FAR[-1]:,} tokens")
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
+    return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
+
+
+def seen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
+
+    Returns:
+        by entry: right at 128 and the best head's share there, trained to 16 and to 128.
+    """
+    table = data.table("race_seen")
+    names = [name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)]
+    found = {}
+    for name in names:
+        short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        long = table[(table.entry == f"{name}, trained to {LONG}")]
+        columns = [f"score_{LONG}", f"best_{LONG}"]
+        found[name] = [*short[columns].mean(), *long[columns].mean(), f"{long.learned.sum()} of {len(long)}"]
+    heads = ["right, trained to 16", "best head", f"right, trained to {LONG}", "best head ", "learned"]
+    return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
+
+
+# What the lab says -------------------------------------------------------------------------------------
+
+
+def protocol(rows: pd.DataFrame) -> str:
+    """The budget in words, from the settings and the table."""
+    kept = rows[rows.entry.isin(REMEDIES)]
+    apart = kept.groupby("task").parameters.agg(lambda p: p.max() / p.min() - 1).max()
+    budget = BUDGET
+    return (
+        f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
+        f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
+        f"step with up to {TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, up to {rows.seed.nunique()} seeds. "
+        f"**A run stops** at {LEARNED} right at length {TRAINED}, looked at every {CHECKED} steps, or after "
+        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
+        f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
+    )
+
+
+def decisions() -> str:
+    """The rules that the verdicts follow, as a table in Markdown."""
+    lines = [
+        ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
+        ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
+        ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
+        (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds"),
+        ("better,&nbsp;worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
+        (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
+        ("not&nbsp;told&nbsp;apart", "all else"),
+        ("opens", "a success, and better than the decoder without the ingredient, or right to a longer length"),
+    ]  # fmt: skip
+    return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
+
+
+def examples(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row of each task of the table in words."""
+    lines = {}
+    for task in _tasks(rows):
+        ids, targets = TASKS[task](8, 1)(torch.Generator().manual_seed(1))
+        words = vocabulary(task)
+        asked = (targets[0] >= 0).nonzero().flatten()
+        text, right = (" ".join(words[k] for k in part if k) for part in (ids[0], targets[0][asked]))
+        lines[NAMES[task]] = {"tokens": text, "to be named": right}
+    return pd.DataFrame(lines).T.rename_axis(index="task")
+
+
+def legend(rows: pd.DataFrame) -> str:
+    """What the marks of the table mean."""
+    return (
+        f"Mean paired gap in log odds at {', '.join(str(n) for n in LENGTHS[1:])}, with its 90 % interval over the seeds that "
+        "learned. Green better, orange worse, blue equal within a factor of 1.25 (the grey band), grey not told apart. "
+        "Purple: trained on this page."
+    )
+
+
+def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
+    """For some remedies at a task: runs that learned, share right and the best head's share at the longest length, verdict."""
+    here = rows[(rows.task == task) & rows.entry.isin(names)].groupby("entry")
+    names = [name for name in names if name in here.groups]
+    count = here.learned.agg(["sum", "size"]).loc[names]
+    learned = rows[(rows.task == task) & (rows.learned == 1)].groupby("entry")
+    means = learned[[f"score_{LONG}", f"best_{LONG}"]].mean().reindex(names)
+    verdicts = comparison.successes(rows).set_index(["entry", "task"])
+    table = pd.DataFrame({
+        "learned": [f"{a} of {b}" for a, b in count.values],
+        f"right at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 0]],
+        f"best head at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 1]],
+        "against RoPE": [verdicts.rope[name, task] for name in names],
+        "without the ingredient": [ENTRIES[name].reference for name in names],
+        "against it": [verdicts.verdict[name, task] for name in names],
+        "success": ["yes" if verdicts.success[name, task] else "no" for name in names],
+        "opens": ["yes" if verdicts.opens[name, task] else "no" for name in names],
+    }, index=pd.Index(names, name="entry"))  # fmt: skip
+    return table
+
+
+def more_steps() -> pd.DataFrame:
+    """Counting of the entries that have not learned it within the race's budget, and of the same seeds with twice as much.
+
+    Returns:
+        by entry and budget: runs that learned, their median steps, and their share right by length.
+    """
+    longer = data.table("race_counting")
+    race = comparison.table()
+    rows = pd.concat([race[(race.task == "counting") & race.entry.isin(longer.entry)], longer])
+    learned = rows[rows.learned == 1].groupby(["entry", "budget"])
+    table = learned[[f"score_{n}" for n in LENGTHS]].mean().set_axis([f"right at {n}" for n in LENGTHS], axis=1)
+    table.insert(0, "median steps", learned.steps.median())
+    table.insert(
+        0, "learned", rows.groupby(["entry", "budget"]).learned.agg(lambda part: f"{part.sum()} of {len(part)}")
+    )
+    return table.reset_index()
+
+
+def hypotheses(rows: pd.DataFrame) -> str:
+    """The lesson's hypotheses by one rule, one entry that opens a task, as a table in Markdown."""
+    judged, tasks = judge(rows), [task for task in LOOKED if task in set(rows.task)]
+    head = "| hypothesis | " + " | ".join(NAMES[task] for task in tasks) + " |\n|---|" + "---|" * len(tasks) + "\n"
+    return head + "\n".join(
+        f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in tasks) + " |"
+        for key in HYPOTHESES
+    )
+
+
+def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
+    won = comparison.successes(rows).set_index(["task", "entry"])
+    tasks = [task for task in LOOKED if task in set(rows.task)]
+    return {key: {task: _held(won, task, names) for task in tasks} for key, (_, names) in HYPOTHESES.items()}
+
+
+def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
+    here = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel("task")
+    if not len(here):
+        return "not run"
+    if here.opens.any():
+        return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
+    if here.success.any():
+        return f"right, and so is what it is made of: {'; '.join(map(_named, here.index[here.success]))}"
+    return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
+
+
+def _named(name: str) -> str:
+    """An entry, and what else it changes."""
+    two = ENTRIES[name].two
+    return f"{name} (also {two})" if two else name
+
+
+def outcome(rows: pd.DataFrame) -> str:
+    """What the race measured of differential attention: whether the noises agree, and what the subtraction takes."""
+    maps = comparison.noises(rows)
+    left, answer, gain = (_span(maps[name]) for name in ("left", "answer", "gain"))
+    low, high = (f"{value:.0%}" for value in (maps.agree.min(), maps.agree.max()))
+    return (
+        f"Measured in the lab's decoders at retrieval, {LONG} tokens: in **{low} to {high}** of the heads and questions the "
+        f"noises agree enough. Still the subtraction multiplies signal over noise by **{gain}**: the noise by {left}, the "
+        f"answer by {answer}. The second map looks at the answer, too."
+    )
+
+
+def _span(values: pd.Series) -> str:
+    return f"{values.min():.2f} to {values.max():.2f}"
+
+
+def window(rows: pd.DataFrame) -> str:
+    """What the window does in the entry that also drops positions: against the same layers without it, and against NoPE."""
+    without = comparison.beside(rows, MIXED, UNWINDOWED, "retrieval")
+    plain = comparison.beside(rows, MIXED, "NoPE", "retrieval")
+    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
+    cells = rows[(rows.task == "retrieval") & (rows.entry == UNWINDOWED)].learned
+    return (
+        f"At retrieval {_plain(MIXED)} is right in {right[MIXED]:.2f} at {LONG}. The same layers without the window "
+        f"({_plain(UNWINDOWED)}): {right.get(UNWINDOWED, float('nan')):.2f}, learned by {cells.sum()} of {len(cells)}; the window is "
+        f"{without.verdict} against them. Against NoPE in both layers ({right['NoPE']:.2f}) it is {plain.verdict}. So the window "
+        "takes RoPE out of the way of the layer that searches; it finds no far needle itself."
+    )
+
+
+def _plain(name: str) -> str:
+    """The name of an entry for a list: without a comma."""
+    return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
+
+
+def answer(rows: pd.DataFrame) -> str:
+    """The answer to the lab's question and to the course's: what stays right, how far, at what price, where it fails."""
+    every = comparison.all_kept(rows, BOTH)
+    won = comparison.successes(rows).set_index(["entry", "task"])
+    steps, words = prices(rows).iloc[:, 0], []
+    for name in every:
+        said = [f"{NAMES[task]} kept to {won.to[name, task]:,}" for task in BOTH]
+        if (name, "recall") in won.index:
+            cell = won.loc[name, "recall"]
+            said += [
+                f"recall to {cell.to:,}" if cell.success else f"recall learned by {cell.learned} of {cell.seeds} runs"
+            ]
+        said += [f"{steps[name]:.0f} steps at retrieval, NoPE {steps['NoPE']:.0f}"] if name in steps else []
+        said += [f"counting {won.right[name, 'counting']:.2f} at {LONG}"] if (name, "counting") in won.index else []
+        words.append(f"**{_plain(name)}** ({'; '.join(said)})")
+    only = {
+        task: [_plain(n) for n in REMEDIES if (n, task) in won.index and won.success[n, task] and n not in every]
+        for task in BOTH
+    }
+    return (
+        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} tokens by attention on the answer, at retrieval and last copy: "
+        + ("; ".join(words) or "**none**") + ". "
+        + " ".join(f"{NAMES[task].capitalize()} alone: {'; '.join(names) or 'none'}." for task, names in only.items())
+        + f" Counting at {LONG}: **{_kept(won, 'counting')}**. More than {LONG} tokens: tested where `race_far.csv` has the entry."
+    )  # fmt: skip
+
+
+# Table 6, measured -------------------------------------------------------------------------------------
+
+
+def ablated() -> tuple[Figure, str]:
+    """The ablations in the race's decoders: the gap of each row to the one that differs in one thing, and the reported loss."""
+    found = ablations.judged()
+    names = [name for name in found.index if found.verdict[name] != "baseline"]
+    loss = data.table("reported/differential_ablations").set_index("model").loss
+    loss.index = loss.index.str.removeprefix("Transformer, ").str.removesuffix(" Transformer")
+    figure, (ax,) = _grid([""], names, *LARGE, large=True)
+    ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
+    ax.axvline(0, color=BLACK, lw=1, ls=":")
+    edge = 1.15 * float(found[["gap_low", "gap_high"]].abs().max().max())
+    said = []
+    for y, name in enumerate(names):
+        row = found.loc[name]
+        ax.plot([row.gap_low, row.gap_high], [y, y], color=VERDICT_COLOURS[row.verdict], lw=4)
+        ax.plot(row.gap, y, "o", color=VERDICT_COLOURS[row.verdict], ms=10)
+        words = f"against {ablations.AGAINST[name]}; {f'{loss[name]:.3f}' if name in loss else '–'}"
+        ax.text(1.02 * edge, y, words, va="center", size=15)
+        said.append(f"{name} against {ablations.AGAINST[name]} {_signed(row.gap)}, {row.verdict}")
+    ax.text(1.02 * edge, -0.75, "reference; reported loss", va="bottom", size=15, color=GREY)
+    ax.set_xlim(-edge, edge)
+    ax.set_xlabel("gap in log odds at 32 to 128", size=16)
+    bare = found.loc["DIFF, no head norm"]
+    title = f"Differential attention without its norm: {bare.verdict}, {_signed(bare.gap)}"
+    figure.suptitle(title, size=17, weight="bold", x=0.01, ha="left")
+    return figure, "; ".join(said) + "."
+
+
+def _signed(gap: float) -> str:
+    return f"{gap:+.2f}".replace("-", "−")
+
+
+# A language model ----------------------------------------------------------------------------------------
+
+
+def state_outliers(states: torch.Tensor, without_first: torch.Tensor) -> tuple[Axes, str]:
+    """By layer, from the embedding (0) on: the largest entry of the states over the median one."""
+    most, layer = float(states.max()), int(states.argmax())
+    ax = style.axes(
+        f"An entry {style.number(most)} times the median",
+        "layer (0: embedding)",
+        "largest entry over the median",
+        log="y",
+    )
+    for found, colour, name in ((states, RED, "all tokens"), (without_first, BLUE, "without the\nfirst token")):
+        ax.plot(range(len(found)), found, "o-", ms=5, color=colour, label=name)
+    style.counted(ax)
+    style.label(ax, gap=0.1)
+    return ax, (
+        f"Largest entry over the median: {style.number(most)} after layer {layer}; without the first token at most "
+        f"{style.number(float(without_first.max()))}, after layer {int(without_first.argmax())}."
+    )

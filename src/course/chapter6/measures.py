@@ -1,0 +1,306 @@
+"""What the lesson of chapter 6 measures: noise in two maps, ways to count it, gradients at the start."""
+
+import math
+from collections.abc import Callable
+from functools import cache, partial
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+import transformers
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from course.experiments.outliers import few_bits, outlier
+from helpers import attention, differential, probe
+from helpers.models import LanguageModel
+
+SPREAD = 1.5  # standard deviation of the noise in the logits
+KINDS = ("Transformer", "DIFF", "DIFF, scale left out", "DIFF, norm left out")
+
+
+# Two maps and their noise ------------------------------------------------------------------------------
+
+
+def noisy_logits(
+    signal: float,
+    correlation: float,
+    n: int,
+    spread: float = SPREAD,
+    draws: int = 100,
+    seed: int = 0,
+    other: float | None = None,
+) -> tuple[Float[Tensor, "draws n"], Float[Tensor, "draws n"]]:
+    """Logits of two maps: Gaussian noise with this correlation between the maps; the first map's key 0 is the answer.
+
+    Their deviations are `spread` and `other`, the same when None.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    other = spread if other is None else other
+    first, own = torch.randn(2, draws, n, generator=generator, dtype=torch.float64)
+    second = other * (correlation * first + math.sqrt(1 - correlation**2) * own)
+    first = spread * first
+    first[:, 0] = signal
+    second[:, 0] = other * torch.randn(draws, generator=generator, dtype=torch.float64)
+    return first, second
+
+
+def parts(signal: float, correlation: float, n: int, lam: float, **settings: float) -> dict[str, float]:
+    """Of softmax(first) - lam softmax(second), mean over the draws: weight of the answer, and the noise in three ways.
+
+    "noise" is the sum of the other weights' sizes, "signed" their sum with signs, "felt" the root of the sum of their
+    squares, which is what an output of independent values feels; "negative" is the share of them below 0.
+    """
+    first, second = noisy_logits(signal, correlation, n, **settings)
+    row = differential.difference(first, second, lam)
+    noise = row[:, 1:]
+    return {
+        "answer": float(row[:, 0].mean()),
+        "noise": float(noise.abs().sum(-1).mean()),
+        "signed": float(noise.sum(-1).mean()),
+        "felt": float(noise.norm(dim=-1).mean()),
+        "negative": float((noise < 0).double().mean()),
+    }
+
+
+def share(found: dict[str, float]) -> float:
+    """The answer's share of all weight, by size."""
+    return abs(found["answer"]) / (abs(found["answer"]) + found["noise"])
+
+
+def left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
+    """|a - lam b| / |a| for patterns with this cosine and |b| / |a| = ratio: the law of cosines.
+
+    sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine).
+    """
+    cosine, lam = torch.as_tensor(cosine, dtype=torch.float64), ratio * torch.as_tensor(lam, dtype=torch.float64)
+    return (1 + lam.square() - 2 * lam * cosine).clamp(min=0).sqrt()
+
+
+class Left(NamedTuple):
+    """Two noise patterns: their cosine, the size of the second over the first, and what a subtraction leaves of the first."""
+
+    cosine: float
+    ratio: float
+    left: float
+
+
+def simulated_left(
+    correlation: float, spread: float, lam: float | None, n: int = 4096, draws: int = 20, other: float | None = None
+) -> Left:
+    """Softmax rows of Gaussian logits, of deviation `spread` and `other`, the second subtracted lam times (None: the best).
+
+    Means over draws.
+    """
+    first, second = noisy_logits(0.0, correlation, n, spread, draws, other=other)
+    a, b = (x[:, 1:].softmax(-1) for x in (first, second))
+    best = (a * b).sum(-1) / b.square().sum(-1) if lam is None else torch.full((draws,), lam, dtype=torch.float64)
+    one, two, rest = (x.norm(dim=-1) for x in (a, b, a - best[:, None] * b))
+    cosine = torch.cosine_similarity(a, b, dim=-1)
+    return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
+
+
+# Three ways to count one row ----------------------------------------------------------------------------
+
+
+def counted(signal: float = 6.0, lam: float = 0.8, n: int = 1024) -> pd.DataFrame:
+    """Answer and noise of softmax and of two differences, the noise summed with its signs and by size."""
+    kinds = {
+        "softmax": (0.0, 0.0),
+        "difference, independent noise": (0.0, lam),
+        "difference, correlated 0.9": (0.9, lam),
+    }
+    found = {name: parts(signal, correlation, n, each) for name, (correlation, each) in kinds.items()}
+    columns = {"answer": "answer", "signed": "noise, with signs", "noise": "noise, by size"}
+    return pd.DataFrame(found).T[list(columns)].rename(columns=columns)
+
+
+# Gradients ---------------------------------------------------------------------------------------------
+
+
+def gradients(
+    kind: str,
+    n: int,
+    layer: int,
+    seed: int,
+    width: int = 128,
+    heads: int = 4,
+    start: str = "default",
+    correlation: float = 0.0,
+) -> dict[str, float]:
+    """Norms of the gradients of a fresh layer's weights; the same weights for all `KINDS`.
+
+    Args:
+        start: of the weights, see `STARTS`.
+        correlation: of the Gaussian tokens with one another.
+    """
+    torch.manual_seed(seed)
+    model = differential.DifferentialAttention(width, heads, layer, norm=kind != KINDS[3])
+    STARTS[start](model)
+    x, direction = torch.randn(2, 2, n, width)
+    x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, width)
+    if kind == "Transformer":  # the same maps as heads of their own, each with its half of the values
+        q1, k1, q2, k2, v = model.project(x)
+        pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
+        out = torch.cat([scaled_dot_product_attention(q, k, half, is_causal=True) for q, k, half in pairs], -1)
+        out = model.out(out.transpose(1, 2).flatten(2))
+    else:
+        out = model(x) / ((1 - model.start) if kind == KINDS[2] else 1)
+    (out * direction).sum().backward()
+    return {name: getattr(model, name).weight.grad.norm().item() for name in ("queries", "keys", "values", "out")}
+
+
+def _draw(model: torch.nn.Module, draw: Callable[[Tensor], Tensor]) -> None:
+    for layer in (model.queries, model.keys, model.values, model.out):
+        draw(layer.weight)
+
+
+STARTS = {
+    "default": lambda model: None,
+    "Xavier": partial(_draw, draw=torch.nn.init.xavier_uniform_),
+    "deviation 0.02": partial(_draw, draw=partial(torch.nn.init.normal_, std=0.02)),
+}
+
+
+@cache
+def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
+    """What norm and scale, and the norm alone, multiply the gradient of W_Q by in layer 3: by start, correlation and length.
+
+    Geometric mean over three seeds of the ratio to the Transformer's.
+    """
+    rows = []
+    for start in STARTS:
+        for correlation in (0.0, 0.5):
+            for n in lengths:
+                norms = {
+                    kind: [gradients(kind, n, 3, s, start=start, correlation=correlation)["queries"] for s in range(3)]
+                    for kind in KINDS[:3]
+                }
+                ratios = {
+                    kind: math.exp(sum(math.log(a / b) for a, b in zip(norms[kind], norms[KINDS[0]], strict=True)) / 3)
+                    for kind in KINDS[1:3]
+                }
+                row = {"start": start, "tokens alike": correlation, "n": n}
+                rows.append(row | {"norm and scale": ratios["DIFF"], "norm alone": ratios[KINDS[2]]})
+    return pd.DataFrame(rows)
+
+
+def as_two_heads() -> float:
+    """How far a layer without head norm is from twice as many plain heads that share values, with W_O and -lambda W_O."""
+    torch.manual_seed(0)
+    model = differential.DifferentialAttention(16, 2, 2, norm=False).double()
+    x = torch.randn(2, 12, 16, dtype=torch.float64)
+    q1, k1, q2, k2, v = model.project(x)
+    plain = torch.cat([scaled_dot_product_attention(q, k, v, is_causal=True) for q, k in ((q1, k1), (q2, k2))], 1)
+    lam = model.lam(x)[0, 0, 0]
+    matrix = torch.cat([model.out.weight, -lam * model.out.weight], 1)
+    out = plain.transpose(1, 2).flatten(2) @ matrix.T
+    return float((out - model(x)).abs().max().detach())
+
+
+def reach(lam: float, tries: int = 400) -> float:
+    """How near one head comes to v_0 - v_1 over three orthogonal values, its output scaled at will; from 0 to 1.
+
+    The largest cosine with it, over random maps and the corners of the simplex; lambda 0 is softmax alone.
+    """
+    maps = torch.randn(tries, 2, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    corners = torch.eye(3, dtype=torch.float64)
+    first = torch.cat([(3 * maps[:, 0]).softmax(-1), corners.repeat_interleave(3, 0)])
+    second = torch.cat([(3 * maps[:, 1]).softmax(-1), corners.repeat(3, 1)])
+    wanted = torch.tensor([1.0, -1.0, 0.0], dtype=torch.float64)
+    rows = first - lam * second
+    return float(torch.cosine_similarity(rows[rows.norm(dim=-1) > 1e-9], wanted, dim=-1).max())
+
+
+# The panel ----------------------------------------------------------------------------------------------
+
+
+class Map(NamedTuple):
+    """A way from the last token's logits to its weights; `rest` is weight that goes to nothing."""
+
+    name: str
+    call: Callable[[Tensor], Tensor]
+
+
+def _difference(logits: Tensor) -> Tensor:
+    """A second map with the same noise, a little changed, and no answer: lambda 0.8."""
+    generator = torch.Generator().manual_seed(5)
+    other = torch.randn(logits.shape, generator=generator, dtype=logits.dtype)
+    second = 0.9 * logits.where(logits < 4, 0) + math.sqrt(1 - 0.9**2) * other
+    return differential.difference(logits, second, 0.8)
+
+
+def _sink(logits: Tensor) -> Tensor:
+    """One more key with a large logit and a value of nothing."""
+    return torch.nn.functional.pad(logits, (1, 0), value=4.0).softmax(-1)[1:]
+
+
+def _forgetting(logits: Tensor) -> Tensor:
+    return (logits + attention.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
+
+
+def _window(logits: Tensor) -> Tensor:
+    hidden = torch.arange(len(logits)) < len(logits) - 8
+    return logits.masked_fill(hidden, -math.inf).softmax(-1)
+
+
+MAPS = (
+    Map("softmax", lambda x: x.softmax(-1)),
+    Map("off by one", attention.softmax_off_by_one),
+    Map("sink, logit 4", _sink),
+    Map("gate 0.5", lambda x: 0.5 * x.softmax(-1)),
+    Map("scalable softmax", attention.scalable_softmax),
+    Map("entmax 1.5", attention.entmax15),
+    Map("sparsemax", attention.sparsemax),
+    Map("softpick", attention.softpick),
+    Map("sigmoid − ln n", attention.sigmoid_weights),
+    Map("forgetting, 0.9", _forgetting),
+    Map("window of 8", _window),
+    Map("differential, 0.8", _difference),
+)
+KINDS_OF_MAPS = {
+    "sum to 1": ("softmax", "scalable softmax", "entmax 1.5", "sparsemax", "forgetting, 0.9", "window of 8"),
+    "need not sum to 1": ("off by one", "sink, logit 4", "gate 0.5", "softpick", "sigmoid − ln n", "differential, 0.8"),
+}
+CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
+
+
+def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
+    """The last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
+    logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
+    logits[places] = 5.0
+    if content == "nothing found":
+        logits = logits.clamp(max=2) - 4
+    return (torch.zeros_like(logits) if content == "all equal" else logits), places
+
+
+# A language model ----------------------------------------------------------------------------------------
+
+
+@torch.inference_mode()
+def loss_in_few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[int, ...] = (8, 4)) -> dict:
+    """How far the entries of a model's states reach, and the loss when all that enters a linear layer is rounded.
+
+    Rounding is `outliers.few_bits`; the readout of the tokens stays exact.
+
+    Returns:
+        "states": by layer, from the embedding on, the largest size of an entry over the median; "states_without_first": the
+        same without the first token; "plain": the loss in nats; "losses": by number of bits, and, where the text says so, with
+        the first token left exact and the scale set by the others.
+    """
+    out = model.model(ids[None].to(model.model.device), use_cache=False, output_hidden_states=True, logits_to_keep=1)
+    kinds = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
+    linear = [each for each in model.model.base_model.modules() if isinstance(each, kinds)]
+    losses = {}
+    for count in bits:
+        for name, spare in ((str(count), False), (f"{count}, first token exact", True)):
+            with few_bits(linear, count, spare):
+                losses[name] = probe.loss(model, ids)
+    return {
+        "states": [outlier(states[0]) for states in out.hidden_states],
+        "states_without_first": [outlier(states[0, 1:]) for states in out.hidden_states],
+        "plain": probe.loss(model, ids),
+        "losses": losses,
+    }

@@ -1,0 +1,187 @@
+"""What a piece of code depends on: the modules of `helpers` and `course` that it reaches and the tables that they read.
+
+A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code is read, never
+run: imports are followed from module to module, and names of tables are taken where they stand as text. Where that
+cannot tell, everything counts. One thing it cannot see: a module whose functions arrive by another way than an import.
+"""
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[1]  # the folder that holds both packages
+PACKAGES = ("helpers", "course")
+# code that imports by a name it computes may import anything
+DYNAMIC = {"import_module", "__import__", "iter_modules", "walk_packages", "exec"}
+
+
+def tables(source: Path = SOURCE) -> Path:
+    """The `data` folder that belongs to the packages: beside `src`, or inside the installed `helpers`."""
+    inside = source / "helpers/_data"
+    return inside if inside.is_dir() else source.parent / "data"
+
+
+def pins(root: Path) -> str:
+    """The version of everything that is installed in the source tree's environment, without comments."""
+    lines = "\n".join((root / name).read_text() for name in ("requirements.txt", "constraints.txt")).splitlines()
+    return "\n".join(filter(None, (line.split("#")[0].strip() for line in lines)))
+
+
+def files(code: str, source: Path = SOURCE) -> list[Path]:
+    """The files that `code` depends on: modules of the packages, files that lie beside them, tables.
+
+    Args:
+        code: Python source, as in a module or in the cells of a notebook. What is not Python depends on everything.
+        source: the folder that holds the packages.
+
+    >>> [path.name for path in files("from course import closure") if path.name == "closure.py"]
+    ['closure.py']
+    """
+    modules: set[str] = set()
+    names, found = _reads(code, "", source)
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        path = _path(name, source)
+        if name in modules or path is None:
+            continue
+        modules.add(name)
+        found.add(path)
+        here = name
+        if path.name == "__init__.py":
+            found |= set(_beside(path.parent))
+        else:
+            here = name.rpartition(".")[0]
+        names, read = _reads(path.read_text(), here, source)
+        waiting += names
+        if name != "helpers.data":  # that one reads tables for others, which name them
+            found |= read
+    return sorted(found)
+
+
+def key(code: str, *more: str, source: Path = SOURCE) -> str:
+    """A hash of everything that `code` depends on, and of `more`. The code itself counts only if it is in `more`.
+
+    >>> key("from course import closure") == key("import course.closure  # the same")
+    True
+    """
+    digest = hashlib.sha256()
+    data = tables(source)
+    for path in files(code, source):
+        home = data if path.is_relative_to(data) else source
+        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for text in more:
+        digest.update(hashlib.sha256(text.encode()).digest())
+    return digest.hexdigest()[:16]
+
+
+def _path(name: str, source: Path) -> Path | None:
+    """The file of the module `name`, or None: the name is no module of the packages."""
+    if name.split(".")[0] not in PACKAGES:
+        return None
+    folder = source.joinpath(*name.split("."))
+    return next((path for path in (folder / "__init__.py", folder.with_suffix(".py")) if path.is_file()), None)
+
+
+def _beside(folder: Path) -> Iterator[Path]:
+    """Files of the packages in `folder` and are no module: scripts, styles."""
+    for path in folder.iterdir():
+        if path.is_dir():
+            if not (path / "__init__.py").exists() and path.name not in ("_data", "__pycache__"):
+                yield from _beside(path)
+        elif path.suffix not in (".py", ".pyc"):
+            yield path
+
+
+def _every_module(source: Path) -> set[str]:
+    paths = (path.relative_to(source).with_suffix("") for name in PACKAGES for path in (source / name).rglob("*.py"))
+    return {".".join(path.parts).removesuffix(".__init__") for path in paths}
+
+
+def _every_table(source: Path) -> set[Path]:
+    return {path for path in tables(source).rglob("*") if path.is_file()}
+
+
+def _reads(code: str, base: str, source: Path) -> tuple[set[str], set[Path]]:
+    """The modules that `code` imports by name, with the packages around them, and the tables it reads."""
+    plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
+    try:
+        parents = _parents(plain)
+    except SyntaxError:
+        return _every_module(source), _every_table(source)
+    names, aliases = _imports(parents, base, source)
+    return names, _tables_read(parents, aliases, source)
+
+
+@lru_cache
+def _parents(code: str) -> dict[ast.AST, ast.AST]:
+    """Every node of the code's tree but the root, and the one that it hangs on."""
+    return {child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)}
+
+
+def _imports(nodes: Iterable[ast.AST], base: str, source: Path) -> tuple[set[str], dict[str, str]]:
+    """Names of modules that are imported, and what each local name stands for."""
+    named: set[str] = set()
+    aliases: dict[str, str] = {}
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for item in node.names:
+                named.add(item.name)
+                aliases[item.asname or item.name.split(".")[0]] = item.name if item.asname else item.name.split(".")[0]
+        elif isinstance(node, ast.ImportFrom):
+            around = base.split(".")[: len(base.split(".")) - node.level + 1] if node.level else []
+            origin = ".".join([*around, *([node.module] if node.module else [])])
+            named.add(origin)
+            for item in node.names:
+                if item.name == "*" and origin.split(".")[0] in PACKAGES:
+                    named |= {name for name in _every_module(source) if name.startswith(f"{origin}.")}
+                named.add(f"{origin}.{item.name}")
+                aliases[item.asname or item.name] = f"{origin}.{item.name}"
+        elif isinstance(node, ast.Attribute):
+            if isinstance(node.value, ast.Name | ast.Attribute):  # `import helpers`, then `helpers.data.table`
+                named.add(ast.unparse(node))
+        if getattr(node, "id", "") in DYNAMIC or getattr(node, "attr", "") in DYNAMIC - {"exec", "eval"}:
+            named |= _every_module(source)  # but not after `model.eval()`
+    parts = (name.split(".") for name in named if name.split(".")[0] in PACKAGES)
+    return {".".join(part[: n + 1]) for part in parts for n in range(len(part))}, aliases
+
+
+def _tables_read(parents: Mapping[ast.AST, ast.AST], aliases: dict[str, str], source: Path) -> set[Path]:
+    """Files of the data folder that the code names, or all of them where it computes the name."""
+    home, found = tables(source), set()
+    module = "helpers.data"
+    # the last part of what may mean one of the two functions
+    short = {"table", "folder"} | {name for name, full in aliases.items() if full.startswith(f"{module}.")}
+
+    def meant(node: ast.AST) -> str:
+        first, _, rest = ast.unparse(node).partition(".")
+        return f"{aliases.get(first, first)}.{rest}".rstrip(".")
+
+    def inside(path: Path) -> set[Path]:
+        if path.is_file():
+            return {path}
+        return {p for p in path.rglob("*") if p.is_file()} if path.is_dir() and path != home else _every_table(source)
+
+    for node in parents:
+        last = getattr(node, "id", getattr(node, "attr", ""))
+        if last in short and meant(node) == f"{module}.table":
+            call = parents.get(node)
+            literal = isinstance(call, ast.Call) and call.func is node and call.args and _text(call.args[0])
+            found |= inside(home / f"{literal}.csv" if literal else home)
+        elif last in short and meant(node) == f"{module}.folder":
+            call = parents.get(node)
+            step = parents.get(call)
+            literal = isinstance(step, ast.BinOp) and step.left is call and _text(step.right)
+            found |= inside(home / literal if literal else home)
+        elif text := _text(node):
+            mention = re.search(r"(?:^|/)data/(\S*)$", text)
+            if mention and not isinstance(parents.get(node), ast.Expr):  # a bare string is a docstring
+                found |= inside(home / mention[1])
+    return found
+
+
+def _text(node: ast.AST) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

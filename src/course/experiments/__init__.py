@@ -1,0 +1,1 @@
+"""What wrote a table of `data/`: one module a subject, one line each, which goes on where it stopped."""

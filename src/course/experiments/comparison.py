@@ -1,0 +1,245 @@
+"""The race's table and its statistics: entries compared seed by seed, and verdicts by the protocol's rules."""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from course import significance
+from course.experiments.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, OUTSIDE, REMEDIES
+from course.experiments.protocol import (
+    ASKED,
+    CELL,
+    EQUAL,
+    FAR,
+    KEPT,
+    LENGTHS,
+    LEVEL,
+    LONGER,
+    LOOKED,
+    MARGIN,
+    NO_ROOM,
+    SHARP,
+    TASKS,
+)
+from helpers import data, require
+
+
+def table() -> pd.DataFrame:
+    """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer lengths."""
+    return with_longer(data.table("race"))
+
+
+def with_longer(rows: pd.DataFrame) -> pd.DataFrame:
+    """With columns `longer` and `odds`: the mean score, and the mean log odds of a right answer, beyond the trained length.
+
+    Log odds of k right of n: log((k + 1/2) / (n - k + 1/2)), finite where all are right.
+    """
+    asked = rows.task.map(ASKED)
+    odds = [
+        np.log((rows[column] * asked + 0.5) / ((1 - rows[column]) * asked + 0.5)) for column in LONGER if column in rows
+    ]
+    return rows.assign(longer=rows[LONGER].mean(axis=1), odds=sum(odds) / len(odds))
+
+
+def ceiling(task: str) -> float:
+    """Log odds of an entry that makes no mistake.
+
+    >>> round(ceiling("retrieval"), 2)
+    6.24
+    """
+    return math.log(2 * ASKED[task] + 1)
+
+
+def verdict(gap: Sequence[float], p: float, room: float = math.inf) -> str:
+    """What is said of paired gaps with a corrected p value, by the protocol's decisions.
+
+    Args:
+        room: how far the reference is from an entry that makes no mistake.
+
+    >>> verdict([2.0, 2.1, 1.9], 0.01), verdict([0.1, 0.0, 0.1], 0.5), verdict([3.0, -2.0, 1.0], 0.9)
+    ('better', 'equal within 1.25', 'not told apart')
+    >>> verdict([0.1, 0.0, 0.1], 0.5, room=0.1)
+    'no room'
+    """
+    mean, low, high = significance.interval(gap, 1 - 2 * LEVEL)
+    if -MARGIN < low and high < MARGIN:
+        return EQUAL if room >= MARGIN else NO_ROOM
+    if p < LEVEL:
+        return "better" if mean > 0 else "worse"
+    return "not told apart" if room >= MARGIN else NO_ROOM
+
+
+def able(rows: pd.DataFrame) -> pd.Series:
+    """By task and entry, whether the cell has learned: `CELL` of its seeds."""
+    learned = rows.groupby(["task", "entry"]).learned
+    return learned.sum() >= CELL * learned.size()
+
+
+def compare(
+    rows: pd.DataFrame, column: str = "odds", against: str | Mapping[str, str] | None = BASELINE
+) -> pd.DataFrame:
+    """Every entry against one, task by task, paired over the seeds that learned with both; Holm's correction in a task.
+
+    Args:
+        rows: as `table` gives them.
+        column: what is compared.
+        against: an entry, a mapping from each entry to its own, or None for the reference of each.
+
+    Returns:
+        a row for each entry and task: seeds that learned and seeds in all; mean, low, high (95 % interval) of those that
+        learned, in the share right; gap of the column and its own 90 % interval, which the rule for "equal" asks; p
+        (corrected); verdict, one of `VERDICTS`, or "baseline", "control" or "outside".
+
+    Raises:
+        ValueError: `against` or `column` is not in the table.
+    """
+    if isinstance(against, str):
+        require.choice("against", against, list(rows.entry.unique()))
+        against = dict.fromkeys(rows.entry, against)
+    elif against is None:
+        against = {name: ENTRIES[name].reference if name in ENTRIES else BASELINE for name in rows.entry.unique()}
+    require.choice("column", column, list(rows.columns))
+    rows = rows[rows[column].notna()]
+    every, found = able(rows), []
+    for task in [t for t in TASKS if t in set(rows.task)]:
+        here, cells = rows[rows.task == task], every[task]
+        names = list(here.entry.unique())
+        count = here.groupby("entry").learned.agg(["sum", "size"])
+        wide = here[here.learned == 1].pivot(index="seed", columns="entry", values=column)
+        share = here[here.learned == 1].pivot(
+            index="seed", columns="entry", values="longer" if column == "odds" else column
+        )
+        gaps, rooms, part = {}, {}, []
+        for name in names:
+            other = against[name]
+            row = {"task": task, "entry": name, "learned": int(count["sum"][name]), "seeds": int(count["size"][name])}
+            row |= _interval("mean low high", share[name].dropna()) if cells[name] else {}
+            both = wide[[name, other]].dropna() if cells[name] and cells.get(other) and name != other else []
+            if name in CONTROLS or name in OUTSIDE:
+                row["verdict"] = "control" if name in CONTROLS else "outside"
+            elif not cells[name]:
+                row["verdict"] = "not learned"
+            elif name == other:
+                row["verdict"] = "baseline"
+            elif not cells.get(other):
+                row["verdict"] = "reference not learned"
+            else:
+                gaps[name] = (both[name] - both[other]).tolist()
+                rooms[name] = ceiling(task) - both[other].mean() if column == "odds" else math.inf
+                row |= _interval("gap gap_low gap_high", gaps[name], 1 - 2 * LEVEL)
+                row["p"] = significance.paired(both[name], both[other])
+            part.append(row)
+        judged = [row for row in part if row["entry"] in gaps]
+        for row, p in zip(judged, significance.holm([row["p"] for row in judged]), strict=True):
+            row |= {"p": p, "verdict": verdict(gaps[row["entry"]], p, rooms[row["entry"]])}
+        found += part
+    columns = ["task", "entry", "learned", "seeds", "mean", "low", "high", "gap", "gap_low", "gap_high", "p", "verdict"]
+    return pd.DataFrame(found).reindex(columns=columns)
+
+
+def _interval(names: str, values: Sequence[float], confidence: float = 0.95) -> dict[str, float]:
+    return dict(zip(names.split(), significance.interval(values, confidence), strict=True))
+
+
+def successes(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each remedy and task the two questions: is it right there, and is it better than what it is made of?
+
+    Returns:
+        a row for each entry and task that was run: verdict against RoPE (rope) and against the decoder without the one
+        ingredient (verdict); share right at the longest length with its 95 % interval (right, low, high), and the best
+        head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the answer, which is known
+        for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than the
+        decoder without the ingredient, or keeps the task to a longer length.
+    """
+    found = compare(rows, against=None)
+    found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
+    rope = compare(rows).set_index(["entry", "task"]).verdict.rename("rope")
+    learned = rows[rows.learned == 1].groupby(["entry", "task"])
+    right = learned[f"score_{LENGTHS[-1]}"].apply(lambda part: pd.Series(_interval("right low high", part))).unstack()
+    best = learned[f"best_{LENGTHS[-1]}"].mean().rename("best")
+    result = found[["verdict", "learned", "seeds"]].join(rope).join(right).join(best)
+    result["kept"] = (result.verdict != "not learned") & (result.right >= KEPT)
+    result["success"] = result.kept & (result.best > SHARP)
+    result["to"] = [reach(rows, name, task) for name, task in result.index]
+    theirs = {key: ENTRIES[key[0]].reference for key in result.index}
+    result["longer"] = [result.to[key] > result.to.get((theirs[key], key[1]), math.inf) for key in result.index]
+    gains = result.verdict.isin(["better", "reference not learned"]) | (result.kept & result.longer)
+    result["opens"] = result.success & gains
+    return result.reset_index()
+
+
+@cache
+def _further() -> pd.DataFrame:
+    return data.table("race_far")
+
+
+def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
+    """The longest tested length, in tokens beyond 128, up to which the mean of the runs that learned is right in `KEPT`.
+
+    Beyond the longest of `LENGTHS` it is known where `data/race_far.csv` has the entry. 0: not even the trained length.
+    """
+    here = rows[(rows.task == task) & (rows.entry == entry) & (rows.learned == 1)]
+    means = [(n, here[f"score_{n}"].mean()) for n in LENGTHS]
+    more = _further()[lambda t: (t.task == task) & (t.entry == entry) & (t.learned == 1)]
+    means += [(n, more[f"score_{n}"].mean()) for n in FAR] if len(more) else []
+    reached = 0
+    for n, mean in means:
+        if not mean >= KEPT:
+            break
+        reached = n
+    return reached
+
+
+def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
+    """The remedies that succeed at all of some tasks, the one with fewest mistakes first."""
+    won = successes(rows)
+    won = won[won.task.isin(tasks)].groupby("entry").agg({"success": ["sum"], "right": ["mean"]})
+    won.columns = ["tasks", "right"]
+    return list(won[won.tasks == len(tasks)].sort_values("right", ascending=False).index)
+
+
+def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The two noises of the differential entries at retrieval, in the layer whose first map looks at the answer most.
+
+    Returns:
+        a row an entry that learned: the layer; cosine, what it needs, the share of heads and questions that have it, what
+        the subtraction multiplies by: the noise (left), the answer, and signal over noise (gain) with its 95 % interval
+        over seeds (low, high): means over seeds.
+    """
+    rows = table() if rows is None else rows
+    found = {}
+    for name in HYPOTHESES["H4"][1]:
+        here = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        if len(here) < 2:
+            continue
+        layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
+        means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree", "left")}
+        means["answer"] = float((here[f"gain_{layer}"] * here[f"left_{layer}"]).mean())
+        found[name] = {"layer": layer} | means | _interval("gain low high", here[f"gain_{layer}"])
+    return pd.DataFrame(found).T.rename_axis("entry")
+
+
+def beside(rows: pd.DataFrame, entry: str, other: str, task: str) -> pd.Series:
+    """The row of `compare` for an entry at a task, against another one than its own reference."""
+    against = dict.fromkeys(rows.entry, BASELINE) | {entry: other}
+    return compare(rows[rows.task == task], against=against).set_index("entry").loc[entry]
+
+
+def rank_correlation(
+    rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
+) -> tuple[float, float]:
+    """Spearman's, over the remedies, of a share ("answer" or "noise") and the score at the longest length; and its p value.
+
+    The p value takes the entries for independent, and most of them are changes of one baseline: it is too small.
+
+    Raises:
+        ValueError: share is neither of the two.
+    """
+    require.choice("share", share, ["answer", "noise"])
+    names = [name for name in REMEDIES if name not in without]
+    here = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby("entry")
+    means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
+    return significance.rank_correlation(means.iloc[:, 0], means.iloc[:, 1])

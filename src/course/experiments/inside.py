@@ -1,0 +1,316 @@
+"""Counting within the lengths of training: what fails where nothing is new? The runs behind `data/counting_inside.csv`,
+`counting_edge.csv`, `counting_asked.csv` and `counting_symbols.csv`.
+"""
+
+import argparse
+import copy
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from course.experiments import sweep, trained
+from helpers import require, training
+from helpers.tasks import Counting, RunningCount
+from helpers.training import Batch
+from helpers.transformer import Decoder
+
+STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string
+
+
+def task(longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None) -> RunningCount:
+    """The count so far after each of `longest` letters."""
+    return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
+
+
+@torch.no_grad()
+def read(model: Decoder, drawn: RunningCount, seed: int = 10**6) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
+    """Fresh strings, every place: whether the answer is right, and the logit of the right answer minus the next largest.
+
+    Places that are not asked about count as right and have margin NaN.
+    """
+    right, margins = [], []
+    for part in range(0, drawn.size, 128):
+        ids, targets = task(drawn.lengths[1], 128, drawn.tokens, drawn.most)(torch.Generator().manual_seed(seed + part))
+        logits, unasked = model(ids).float(), targets == training.UNASKED
+        wanted = targets.clamp(min=0)[..., None]
+        own = logits.gather(-1, wanted)[..., 0]
+        other = logits.scatter(-1, wanted, -torch.inf).amax(-1)
+        margins.append((own - other).masked_fill(unasked, torch.nan))
+        right.append((own > other) | unasked)
+    return torch.cat(right)[:, 1:], torch.cat(margins)[:, 1:]
+
+
+def apart(known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]) -> dict[str, float]:
+    """How far the states of neighbouring counts are apart, in the upper half of the counts, relative to a state's size.
+
+    Returns:
+        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along it, over the gap;
+        "rounding": the same of what bf16 changes in them. Medians over c.
+    """
+    size, rows = float(known.norm(dim=1).mean()), []
+    for c in range(int(labels.max()) // 2, int(labels.max())):
+        low, high = labels == c, labels == c + 1
+        if min(int(low.sum()), int(high.sum())) < 3:
+            continue
+        between = known[high].mean(0) - known[low].mean(0)
+        gap = between.norm()
+        along = between / gap
+        spread = ((known[low] - known[low].mean(0)) @ along).std() / gap
+        rounding = ((rounded[low] - known[low]) @ along).square().mean().sqrt() / gap
+        rows.append(torch.stack([gap / size, spread, rounding]))
+    return dict(zip(("gap", "spread", "rounding"), torch.stack(rows).median(0).values.tolist(), strict=True))
+
+
+def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and just beyond."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), width, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    small = copy.deepcopy(model).to(torch.bfloat16)
+    quarters = [q * longest // 4 - 1 for q in range(1, 5)]
+    found = {"loss": sum(losses[-20:]) / 20}
+    for name, each in (("", model), ("bf16_", small)):
+        right, margins = read(each, task(longest, 512))
+        share = right.double().mean(0)
+        found |= {f"{name}right_{q}": float(share[n]) for q, n in enumerate(quarters, 1)}
+        found[f"{name}least"] = float(share.min())
+        if not name:
+            poor = (share < trained.LEARNED).nonzero()
+            found["holds_to"] = int(poor[0]) if len(poor) else longest  # right at every length up to this one
+            for q in (1, 4):
+                low, middle = margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
+                found |= {f"margin_low_{q}": low, f"margin_{q}": middle}
+    beyond, margins = read(model, task(3 * longest // 2, 512, most=longest))
+    asked = ~margins.isnan()
+    found |= {
+        f"beyond_{q}": float(beyond[:, n][asked[:, n]].double().mean())
+        for q, n in ((5, 5 * longest // 4 - 1), (6, 3 * longest // 2 - 1))
+    }
+    parts = []
+    for part, size in ((1, 2048), (2, 512)):
+        ids, targets = task(longest, size)(torch.Generator().manual_seed(2 * 10**6 + part))
+        parts.append((ids, targets[:, -1] - drawn.vocabulary.index("0")))
+    (ids, labels), (new, right) = parts
+    layers, fresh = trained.states(model, ids), trained.states(model, new)
+    for name, k in (("probe_1", 0), ("probe", -1)):
+        found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
+    mixed = trained.shuffled(labels, seed)
+    found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
+    found |= apart(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
+    y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
+    ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
+    with torch.no_grad():
+        line = model.states(ones)[0, 1:]
+    for q in (1, 2, 4):
+        n = min(q * longest // 4, longest - 1)
+        found[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
+    return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
+
+
+def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
+    """The grid, in the order in which it is run: what tells most stands first, for every seed."""
+
+    def cell(encoding: str, width: int, longest: int, seed: int) -> sweep.Setting:
+        steps = STEPS_A_LETTER * longest
+        return {"encoding": encoding, "width": width, "longest": longest, "steps": steps, "seed": seed}
+
+    cells = []
+    for seed in seeds[:2]:
+        for names in (("NoPE", "RoPE"), ("APE", "ALiBi")):
+            cells += [cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in names]
+        cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
+    cells += [cell(name, 64, 128, seeds[0]) for name in ("NoPE", "RoPE")]
+    cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
+    every = ("NoPE", "RoPE", "APE", "ALiBi")
+    for seed in seeds[2:]:
+        cells += [cell(name, 64, longest, seed) for longest in (16, 32) for name in every]
+    cells += [cell(name, 64, 64, seed) for seed in seeds[2:5] for name in every]
+    return cells
+
+
+# The edge, the supervision, the width -----------------------------------------------------------------------
+
+BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
+
+
+def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder as `run` does, with any number of steps; how often it is right at the last places."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    share = read(model, task(longest, 1024))[0].double().mean(0)
+    found = {"loss": sum(losses[-20:]) / 20, "least": float(share.min())}
+    found |= {f"before_{k}": float(share[max(0, longest - 1 - k)]) for k in BEFORE}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def edge_settings() -> list[sweep.Setting]:
+    """RoPE: as many steps as in `settings`, twice and four times as many, and strings that are 16 letters longer."""
+    cells = [(16, 1, 0), (32, 1, 0), (48, 1, 0), (32, 2, 0), (32, 4, 0), (32, 1, 1), (32, 2, 1), (48, 1, 1)]
+    return [{"encoding": "RoPE", "longest": n, "steps": k * STEPS_A_LETTER * n, "seed": seed} for n, k, seed in cells]
+
+
+ASKED = ("every letter", "the end")
+
+
+def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or at the end alone."""
+    ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
+    model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
+    drawn = trained.COUNTING if asked == "every letter" else ends
+    losses = training.fit(
+        model,
+        drawn,
+        steps=steps,
+        rate=trained.RATE,
+        warmup=trained.WARMUP,
+        cosine=True,
+        weights=trained.COUNTING.weights,  # both ask for each count equally often at each length
+        seed=seed,
+    )
+    found = {"loss": sum(losses[-20:]) / 20}
+    found |= {f"right_{n}": trained.right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def asked_settings() -> list[sweep.Setting]:
+    """Both supervisions at equal steps, and the end alone with four times the steps."""
+    few = trained.STEPS["counting"]
+    sizes = [("every letter", few), ("the end", few), ("the end", 4 * few)]
+    return [
+        {"encoding": name, "asked": asked, "steps": steps, "seed": seed}
+        for seed in range(2)
+        for asked, steps in sizes
+        for name in trained.PROBED_ENCODINGS
+    ]
+
+
+LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
+
+
+def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
+    """How often has this symbol come so far? Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
+
+    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with every vocabulary.
+    Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the counts 1 to `MOST`.
+    """
+
+    def drawn(generator: torch.Generator) -> Batch:
+        shares = torch.randn(size, symbols, generator=generator).mul(2).exp()
+        letters = torch.multinomial(shares, LETTERS, replacement=True, generator=generator) + 1
+        count = (letters[:, :, None] == letters[:, None, :]).tril().sum(-1)
+        start = torch.zeros(size, 1, dtype=torch.long)
+        targets = torch.where(count <= MOST, symbols + count, training.UNASKED)
+        return torch.cat([start, letters], 1), torch.cat([torch.full_like(start, training.UNASKED), targets], 1)
+
+    return drawn
+
+
+def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder without positions to count each of several symbols; how often it is right, by count."""
+    drawn = histograms(symbols)
+    often = drawn(torch.Generator().manual_seed(10**7))[1]
+    for part in range(1, 16):
+        often = torch.cat([often, drawn(torch.Generator().manual_seed(10**7 + part))[1]])
+    often = torch.bincount(often[often > 0], minlength=symbols + MOST + 1).float()
+    weights = torch.where(often > 0, 1 / often, 0.0) * often.sum() / MOST
+    torch.manual_seed(seed)
+    model = Decoder(symbols + MOST + 1, width, 4, 2, encoding="NoPE")
+    losses = training.fit(
+        model,
+        drawn,
+        steps=steps,
+        rate=trained.RATE,
+        warmup=trained.WARMUP,
+        cosine=True,
+        weights=weights,
+        seed=seed,
+    )
+    ids, targets = histograms(symbols, 512)(torch.Generator().manual_seed(10**6))
+    with torch.no_grad():
+        named = torch.cat([model(part).argmax(-1) for part in ids.split(128)])
+    shares = [float((named == targets)[targets == symbols + c].double().mean()) for c in range(1, MOST + 1)]
+    found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def symbols_settings() -> list[sweep.Setting]:
+    """Vocabularies against widths."""
+    return [
+        {"symbols": symbols, "width": width, "steps": 1000, "seed": 0}
+        for symbols in (8, 32, 128)
+        for width in (8, 16, 32, 64)
+    ]
+
+
+FIXED = {"width": 64, "longest": 64}
+
+
+def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
+    """The decoders to compare across a column: width 64, up to 64 letters, but for that column.
+
+    "longest" takes every length of training, "width" every width; any other column every width.
+    Encodings that were run at one width only are left out where widths are compared.
+
+    Raises:
+        ValueError: the table has no such column.
+    """
+    require.choice("across", across, list(table.columns))
+    held = "width" if across == "longest" else "longest"
+    found = table[table[held] == FIXED[held]]
+    return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
+
+
+NOTES = {
+    "inside": [
+        "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
+        "longest length; the share of y of a string is drawn evenly, every answer weighs the same in the loss; two layers,",
+        "four heads, AdamW, rate 3e-3 falling along a cosine. right_q: after q quarters of the longest length, every count",
+        "equally often; least: at the worst length; holds_to: right in .99 at every length up to it; bf16_: weights and",
+        "arithmetic rounded; margin: right logit minus the next, median and 5 % quantile, at q quarters; beyond_5, beyond_6:",
+        "at 5 and 6 quarters, counts up to the longest; probe: a new linear read-out of the last state at the longest",
+        "length, probe_1: of the first layer, probe_shuffled: fitted to shuffled counts; gap: distance of neighbouring counts'",
+        "mean states over the size of a state, spread, rounding: along it, over the gap; ones_q: between n and n + 1 y alone",
+    ],
+    "edge": [
+        "Decoders trained to count as in counting_inside.csv, with more steps, and up to 16 letters longer. before_k: right k",
+        "letters before the longest length of training, every count equally often, 1,024 strings (the first letter, where",
+        "there are no k letters before it); least: at the worst length",
+    ],
+    "asked": [
+        "Decoders trained to count the y in strings of up to 16 letters, asked after every letter (as in counting_trained.csv)",
+        "or at the end alone, of strings of 1 to 16 letters; 16 strings a step; in both every count is equally likely at each",
+        "length and weighs the same in the loss. right_n: 512 strings of n letters, each count equally often",
+    ],
+    "symbols": [
+        "Decoders without positions trained to say, after every symbol of a string of 32, how often it has come so far, up to",
+        "8; symbols: the vocabulary, whose shares in a string are exp(2 z), z normal; two layers, four heads, 16 strings a",
+        "step, AdamW, rate 3e-3 falling along a cosine, every count weighs the same; right: mean over the counts 1 to 8 on 512",
+        "strings, where one number is right in 1/8; least: for the worst count",
+    ],
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    runs = {
+        "inside": (run, settings),
+        "edge": (edge_run, edge_settings),
+        "asked": (asked_run, asked_settings),
+        "symbols": (symbols_run, symbols_settings),
+    }
+    parser = argparse.ArgumentParser(prog="python -m course.experiments.inside", description=__doc__.splitlines()[0])
+    parser.add_argument("table", nargs="?", choices=runs, default="inside")
+    parser.add_argument("--cells", type=int, help="the first cells of the grid only")
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    function, cells = runs[chosen.table]
+    sweep.run_line(parser, arguments, function, cells()[: chosen.cells], NOTES[chosen.table])
+
+
+if __name__ == "__main__":
+    main()

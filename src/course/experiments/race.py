@@ -1,0 +1,163 @@
+"""The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
+
+python -m course.experiments.race --out data/race.csv                   the table
+python -m course.experiments.race --what fixed --out data/race_fixed.csv  named entries at a fixed budget
+python -m course.experiments.race --what far --out data/race_far.csv      up to 2,048 tokens, what is right at 128
+python -m course.experiments.race --size wide --out data/race_wide.csv  the same at width 256 with 6 layers: for a GPU
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from course.experiments import sweep
+from course.experiments.comparison import with_longer
+from course.experiments.entries import ENTRIES, SEEN, Entry, entry_of
+from course.experiments.protocol import (
+    BITS,
+    BUDGET,
+    CHECKED,
+    FAR_ROWS,
+    FINER,
+    LEARNED,
+    LENGTHS,
+    SHARP,
+    SIZES,
+    TASKS,
+    TRAINED,
+)
+from course.experiments.runs import far, fixed, measure
+from helpers import compute, require
+
+WHAT = {"table": measure, "fixed": fixed, "far": far}
+
+
+def run(
+    entry: str, task: str, seed: Sequence[int], budget: int, size: str = "small", what: str = "table"
+) -> list[dict[str, float | None]]:
+    """The rows of a cell of the table, one a seed; `what`: of which table.
+
+    Raises:
+        ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
+    """
+    require.choice("task", task, TASKS)
+    require.choice("size", size, SIZES)
+    seeds = require.integers("seed", seed, 0)
+    rows = WHAT[require.choice("what", what, WHAT)]
+    return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
+
+
+# The learner's entry -----------------------------------------------------------------------------------
+
+
+def enter(
+    name: str,
+    weigh: Callable[[Float[Tensor, "b h n n"]], Float[Tensor, "b h n n"]],
+    chosen: Sequence[str] = ("retrieval",),
+    seeds: int = 1,
+    steps: int | None = None,
+) -> pd.DataFrame:
+    """Enter the race with a function of your own: trained as all others are, with rows as `table` has them.
+
+    Args:
+        name: for the picture; none that is taken.
+        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights.
+        chosen: tasks; a run that learns takes a few seconds.
+        seeds: 0, 1, … as in the table, so that runs can be paired.
+        steps: the most a run may take to the criterion; the race's own number when None.
+
+    Raises:
+        ValueError: a name that is taken, an unknown task, or a function that returns another shape, numbers that are
+            not finite, or weight on a token that must not be seen.
+
+    >>> enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)[["entry", "task"]].values.tolist()
+    [['a copy of softmax', 'retrieval']]
+    """
+    require.text("name", name, empty=False)
+    if name in ENTRIES:
+        raise ValueError(f"name must be new, but {name!r} is an entry of the race")
+    check_weights(weigh)
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
+        raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(TASKS)}, not {chosen!r}")
+    for task in chosen:
+        require.choice("chosen", task, TASKS)
+    require.integer("seeds", seeds, 1)
+    steps = BUDGET["steps"] if steps is None else require.integer("steps", steps, 1)
+    rows = []
+    for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
+        start = time.perf_counter()
+        with compute.threads(1):
+            found = measure(Entry(weigh=weigh), setting["task"], [setting["seed"]], steps)[0]
+        row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
+        rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})
+    return with_longer(pd.DataFrame(rows))
+
+
+def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
+    """Try a function from logits to weights before it is trained.
+
+    Raises:
+        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
+    """
+    require.function("weigh", weigh)
+    logits = torch.randn(2, BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
+    hidden = torch.ones(5, 5).triu(1).bool()
+    try:
+        found = weigh(logits.masked_fill(hidden, -math.inf))
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise ValueError(f"weigh must take logits (b, h, n, n), but: {error}") from error
+    if not isinstance(found, Tensor) or found.shape != logits.shape:
+        raise ValueError(
+            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.said(found)}"
+        )
+    if not torch.isfinite(found).all():
+        raise ValueError("weigh must return finite weights, also where the logits are minus infinity")
+    if (found[..., hidden] != 0).any():
+        raise ValueError("weigh must give no weight to a token that must not be seen (a logit of minus infinity)")
+
+
+# The command -------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m course.experiments.race", description=__doc__.splitlines()[0])
+    parser.add_argument("--size", choices=list(SIZES), default="small")
+    parser.add_argument("--entries", nargs="+", choices=ENTRIES | SEEN, default=list(ENTRIES), metavar="ENTRY")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
+    parser.add_argument("--seeds", type=int, default=BUDGET["seeds"])
+    parser.add_argument("--steps", type=int, default=BUDGET["steps"], help="the most a run may take to the criterion")
+    parser.add_argument("--what", choices=WHAT, default="table", help="which table")
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    size, longest = SIZES[chosen.size], LENGTHS[-1]
+    settings = sweep.grid(
+        task=chosen.tasks, entry=chosen.entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size]
+    )
+    notes = [
+        f"Decoders of width {size['width']}, {size['heads']} heads, {size['layers']} layers; AdamW, rate {size['rate']}, "
+        f"{size['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
+        f"steps: to {LEARNED} right at length {TRAINED} on rows of its own (learned), looked at every {CHECKED} steps, or the "
+        "whole budget; step_ms: processor time of a training step of one model, the seeds of a cell trained side by side",
+        f"score_n: share right on n tokens; {BITS}-bit quantisation error; best_n: the answer's share in the head that gives "
+        f"it most, mean over questions, in the layer where it is largest; sharp_n: share of the questions with a head above {SHARP}; "
+        f"one_n: as best_n, one head for all; the noises of two maps on {longest} tokens, by layer: cosine, what it needs, "
+        "share that has it (agree), size left, signal over noise times (gain), first map's weight on the answer (signal)",
+    ]
+    if chosen.what == "fixed":
+        notes[1:] = [
+            f"steps: to {LEARNED} right, looked at every {FINER}; the scores after the whole budget, which all runs get"
+        ]
+    elif chosen.what == "far":
+        notes[1:] = [f"trained as for race.csv; score_n: on n tokens, {FAR_ROWS} rows of its own"]
+    sweep.run_line(parser, arguments, partial(run, what=chosen.what), settings, notes, together="seed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,592 @@
+"""Small decoders that learn to count and to copy, and where they break: the runs behind `data/counting_trained.csv`
+and `data/copying_trained.csv`, and the checkpoints of the lab.
+"""
+
+import argparse
+import copy
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course import significance
+from course.experiments import sweep
+from helpers import checkpoints, compute, training
+from helpers.checkpoints import Trained
+from helpers.tasks import PLACES, Copying, Counting, RunningCount
+from helpers.transformer import Decoder
+
+LONGEST = 16  # the longest string of training
+BATCH, RATE, WARMUP = 16, 3e-3, 100  # of counters: strings a step, largest rate, steps to reach it
+COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
+COPYING = Copying(lengths=(1, LONGEST), size=32)
+SIZES = {"counting": {"width": 64, "heads": 4, "layers": 2}, "copying": {"width": 32, "heads": 2, "layers": 3}}
+STEPS = {"counting": 640, "copying": 600}
+STRINGS = 256  # of each length, on which a decoder is tested
+LEARNED = 0.99  # right at every length: the criterion for having learned to count
+LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
+PROBED = (12, 16, 20, 28, 32)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
+BEYOND = range(LONGEST + 1, 2 * LONGEST + 1)  # to which a read-out beyond the training is fitted, all lengths together
+TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
+PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
+READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
+NEVER = 0  # in a table: no turn up to the last of `TURNS`
+
+PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
+BASES = (
+    1.001,
+    10,
+    100,
+    500,
+    1000,
+    5000,
+    10_000,
+    100_000,
+    500_000,
+    1_000_000,
+)  # of the talk; a base of 1 turns nothing apart
+ENCODINGS = [
+    PLAIN,
+    *(PLAIN | {"encoding": name} for name in ("0.5-RoPE", "NoPE", "APE", "ALiBi")),
+    PLAIN | {"window": 8},
+    *(PLAIN | {"base": base} for base in (10, 100, 1_000_000)),
+]
+OTHER_BASES = [PLAIN | {"base": base} for base in BASES if base not in (10, 100, 10_000, 1_000_000)]
+TOKENISED = [PLAIN | {"tokens": tokens} for tokens in ("separated", "chunks of 2", "chunks of 4")]
+COUNTED = [*ENCODINGS, *OTHER_BASES, *TOKENISED]
+
+
+def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int) -> Decoder:
+    """A new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is none."""
+    share, _, name = encoding.rpartition("-")
+    torch.manual_seed(seed)
+    return Decoder(
+        len(task.vocabulary), **SIZES[kind], encoding=name, base=base, turning=float(share or 1), window=window or None
+    )
+
+
+# Reading the states ---------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
+    """The last token's state after each layer, and after the last norm."""
+    x, found = model.embed(ids), []
+    for block in model.blocks:
+        x = block(x)
+        found.append(x[:, -1].float())
+    return [*found, model.norm(x)[:, -1].float()]
+
+
+def linear_probe(
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3, iterations: int = 100
+) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
+    """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
+    middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
+    layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=iterations, line_search_fn="strong_wolfe")
+    inputs = (known - middle) / spread
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        value = nn.functional.cross_entropy(layer(inputs), labels) + penalty * layer.weight.square().sum() / 2
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    return torch.no_grad()(lambda new: layer((new - middle) / spread).argmax(-1))
+
+
+def share(probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]) -> float:
+    """How often a probe names the right label."""
+    return float((probe(new) == right).double().mean())
+
+
+def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
+    """The labels in another order: a probe that is fitted to them has to fail."""
+    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+
+
+# Counting ------------------------------------------------------------------------------------------------
+
+
+def train(model: Decoder, task: RunningCount, steps: int, seed: int) -> list[float]:
+    """Train a decoder on the running count: every answer weighs the same, the rate falls along a cosine."""
+    return training.fit(
+        model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=task.weights, seed=seed
+    )
+
+
+def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
+    """The number that the decoder names for each string, or -1 where it names no number."""
+    tokens, targets = task.encode(strings)
+    with torch.no_grad():
+        named = model(tokens).argmax(-1)[targets != training.UNASKED]
+    first = task.vocabulary.index("0")
+    return torch.where((named >= first) & (named <= first + task.most), named - first, -1)
+
+
+def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
+    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
+    drawn, right = _questions(task, n, count, 1_000)
+    return (answers(model, task, drawn).clamp(min=0) - right).abs()
+
+
+def right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
+    """Share of right counts on strings of n letters."""
+    return float((errors(model, task, n, count) == 0).double().mean())
+
+
+def one_number(n: int, most: int = LONGEST) -> float:
+    """How often always naming one number is right where every count up to n, at most `most`, is equally likely."""
+    return 1 / (min(n, most) + 1)
+
+
+def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
+    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
+    return drawn, torch.tensor([string.count("y") for string in drawn])
+
+
+def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
+    """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
+    strings, counts = _questions(task, n, 128, 2_000)
+    drawn = [string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1]
+    place = place % n
+    pair = [[string[:place] + letter + string[place + 1 :] for string in drawn] for letter in "xy"]
+    before, after = (answers(model, task, strings) for strings in pair)
+    return float((after == before + 1).double().mean())
+
+
+def type_accuracy(trained: Trained, lengths: Sequence[int] = (8, 12, 16, 20, 24, 32), count: int = 128) -> pd.DataFrame:
+    """One decoder in three number types, by length: share of right counts, and of answers that are those of fp32."""
+    rows, exact = [], {}
+    for name in ("fp32", "fp16", "bf16"):
+        model = copy.deepcopy(trained.model).to(compute.dtype(name))
+        for n in lengths:
+            drawn, exactly = _questions(trained.task, n, count, 1_000)
+            given = answers(model, trained.task, drawn)
+            same = given == exact.setdefault(n, given)
+            shares = {"right": float((given == exactly).double().mean()), "same": float(same.double().mean())}
+            rows.append({"type": name, "length": n} | shares)
+    return pd.DataFrame(rows)
+
+
+class Seen(NamedTuple):
+    """Strings of several lengths as a decoder sees them: last states, counts, lengths."""
+
+    states: Float[Tensor, "m d"]
+    counts: Int[Tensor, " m"]
+    lengths: Int[Tensor, " m"]
+
+
+def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
+    """The last states of `count` strings of each length, every count equally often; a seed draws the same strings."""
+    parts = []
+    for n in lengths:
+        strings, counts = _questions(task, n, count, seed + n)
+        parts.append((states(model, task.encode(strings)[0])[-1], counts, torch.full((count,), n)))
+    return Seen(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def probed(
+    model: Decoder, untrained: Decoder, task: RunningCount, known: int = 400, new: int = 256
+) -> dict[str, float]:
+    """How often a linear read-out of the last state names the count at lengths beyond the training, and its controls.
+
+    Each is fitted to `known` strings of every length in `BEYOND` together: at one length the ratio of y alone is the
+    count. "read": all lengths; "left_out": without the length that it is tested at; "untrained", "untrained_left_out":
+    the same of a decoder with random weights; "ratio": of one number, the share of y; "shuffled": of wrong counts.
+    """
+
+    def fit(states: Tensor, counts: Tensor) -> Callable:
+        return linear_probe(states, counts, penalty=1e-4, iterations=300)
+
+    old, raw = (seen(each, task, BEYOND, known, 3_000) for each in (model, untrained))
+    ratio = (old.counts / old.lengths)[:, None]
+    fitted = {"read": fit(old.states, old.counts), "untrained": fit(raw.states, raw.counts)}
+    fitted |= {"ratio": fit(ratio, old.counts), "shuffled": fit(old.states, shuffled(old.counts, 0))}
+    found = {}
+    for n in (n for n in PROBED if n > LONGEST):
+        new_, fresh = (seen(each, task, [n], new, 7_000) for each in (model, untrained))
+        inputs = {name: new_.states for name in fitted}
+        inputs |= {"untrained": fresh.states, "ratio": (new_.counts / n)[:, None]}
+        found |= {f"{name}_{n}": share(reader, inputs[name], new_.counts) for name, reader in fitted.items()}
+        rest = old.lengths != n
+        for name, part, tested in (("left_out", old, new_), ("untrained_left_out", raw, fresh)):
+            reader = fit(part.states[rest], part.counts[rest])
+            found[f"{name}_{n}"] = share(reader, tested.states, tested.counts)
+    return found
+
+
+@torch.no_grad()
+def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
+    """Does the answer follow, where the state is moved to that of one y more? How often it rises by exactly one.
+
+    "along": the last state is moved by the difference of the mean states of its count and the next, taken from other
+    strings (of `BEYOND`; of 9 to 16 letters, where the test is within the training); "against": by the opposite;
+    "random": as far, in a random direction; "own": as far, along the head's own rows of its answer and the next number.
+    """
+    first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
+
+    def named(states: Tensor) -> Int[Tensor, " m"]:
+        return model.head(states)[:, first : first + task.most + 1].argmax(-1)
+
+    found = {}
+    for n in (n for n in PROBED if n >= LONGEST):
+        old = seen(model, task, BEYOND if n > LONGEST else range(LONGEST // 2 + 1, LONGEST + 1), known, 3_000)
+        means = torch.stack([old.states[old.counts == c].mean(0) for c in range(task.most + 1)])
+        here = seen(model, task, [n], new, 7_000)
+        before = named(here.states)
+        room = (here.counts < task.most) & (before < task.most)
+        states, counts, before = here.states[room], here.counts[room], before[room]
+        along = means[counts + 1] - means[counts]
+        rows = model.head.weight[first + before + 1] - model.head.weight[first + before]
+        steps = {"along": along, "against": -along}
+        steps |= {"random": torch.randn(along.shape, generator=generator), "own": rows}
+        for name, step in steps.items():
+            step = step / step.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+            found[f"{name}_{n}"] = float((named(states + step) == before + 1).double().mean())
+    return found
+
+
+def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to count; test it inside and beyond the lengths of training, and read its states."""
+    task = replace(COUNTING, tokens=tokens)
+    model = decoder("counting", task, encoding, base, window, seed)
+    losses, found = train(model, task, steps, seed), {}
+    found["loss"] = sum(losses[-20:]) / 20
+    found["inside"] = sum(right(model, task, n, 64) for n in range(1, 17)) / 16
+    found["least"] = min(right(model, task, n) for n in (12, 13, 14, 15, 16))
+    for n in LENGTHS:
+        wrong = errors(model, task, n, STRINGS)
+        found[f"right_{n}"] = float((wrong == 0).double().mean())
+        found[f"error_{n}"] = float(wrong.double().mean())
+    alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
+    for name, strings in alone.items():
+        counts = torch.tensor([string.count("y") for string in strings])
+        found[name] = float((answers(model, task, strings) == counts).double().mean())
+    for name, place in (("first", 0), ("last", -1)):
+        found |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to count; how often it is right, what its states hold beyond the training, and what it uses."""
+    untrained, model = (decoder("counting", COUNTING, encoding, 1e4, 0, seed) for _ in range(2))
+    train(model, COUNTING, steps, seed)
+    found = {f"right_{n}": right(model, COUNTING, n) for n in PROBED}
+    found |= probed(model, untrained, COUNTING) | moved(model, COUNTING)
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder to count, with commas or without, and test it on all lengths of training and just beyond."""
+    task = replace(COUNTING, tokens=tokens)
+    model = decoder("counting", task, encoding, 1e4, 0, seed)
+    train(model, task, steps, seed)
+    found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
+    by_length = [right(model, task, n, 128) for n in range(1, LONGEST + 1)]
+    found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
+    return found | {f"right_{n}": right(model, task, n) for n in (18, 20, 24)}
+
+
+COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
+FEWER = COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)  # steps in which a decoder with commas reads as many tokens
+
+
+# Copying -------------------------------------------------------------------------------------------------
+
+
+def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
+    """The first length at which the answer is wrong, `NEVER` if there is none.
+
+    >>> turn([2, 4, 8], torch.tensor([1.0, -0.5, 2.0]))
+    4
+    """
+    wrong = (margin <= 0).nonzero()
+    return int(lengths[int(wrong[0])]) if len(wrong) else NEVER
+
+
+def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
+    """Read the states of a shipped copier on random strings: its answers, and a probe of the digit asked for.
+
+    `seed` and `steps` are those of its training, which its card states.
+
+    Raises:
+        ValueError: they are others.
+    """
+    model, _, card = checkpoints.load({"RoPE": "copying", "NoPE": "copying_nope"}[encoding])
+    if (card["trained"]["seed"], card["trained"]["steps"]) != (seed, steps):
+        raise ValueError(f"seed and steps must be those of the checkpoint, {card['trained']}, not {seed} and {steps}")
+    found = {}
+    for n in READ:
+        for place in PLACES:
+            seen = []
+            for part in (1, 2):
+                drawn = replace(COPYING, lengths=(n, n), places=(place,), size=512 // part)
+                ids, targets = drawn(torch.Generator().manual_seed(6_000 + 10 * n + part))
+                digit = (targets[:, -1] == COPYING.vocabulary.index("1")).long()
+                seen.append((states(model, ids)[-1], digit))
+            (known, labels), (new, right) = seen
+            zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
+            with torch.no_grad():
+                logits = model.head(new)
+            found[f"right_{place}_{n}"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
+            found[f"probe_{place}_{n}"] = share(linear_probe(known, labels), new, right)
+            found[f"shuffled_{place}_{n}"] = share(linear_probe(known, shuffled(labels, n)), new, right)
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to copy; find the lengths at which its answers turn, and what the representations are then."""
+    model = decoder("copying", COPYING, encoding, base, window, seed)
+    losses = training.fit(model, COPYING, steps=steps, seed=seed)
+    trained = Trained(model, COPYING, {})
+    found = {
+        "loss": sum(losses[-20:]) / 20,
+        "inside": training.accuracy(model, replace(COPYING, size=256), count=2),
+        "longer": training.accuracy(model, replace(COPYING, lengths=(2 * LONGEST, 2 * LONGEST), size=256), count=2),
+    }
+    for place in PLACES:
+        for digit in "01":
+            seen = checkpoints.copying(trained, TURNS, place, digit)
+            at, effect = turn(TURNS, seen["margin"]), seen["margin"] - seen["control"]
+            here = TURNS.index(at) if at else len(TURNS) - 1
+            short, end = TURNS.index(LONGEST), f"{place}_{digit}"
+            found |= {
+                f"turn_{end}": at,
+                f"short_{end}": bool((seen["margin"][: short + 1] > 0).all()),
+                f"control_{end}": turn(TURNS, -seen["control"]),
+                f"distance_{end}": float(seen["distance"][here] / seen["distance"][short]),
+                f"effect_{end}": float(effect[here] / effect[short]),
+            }
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+
+
+# What the tables say ------------------------------------------------------------------------------------
+
+
+GROUPS = {
+    "position encoding": ("encoding", ["NoPE", "ALiBi", "RoPE", "0.5-RoPE", "APE"]),
+    "base of RoPE": ("base", list(BASES)),
+    "tokens": ("tokens", ["characters", "separated", "chunks of 2", "chunks of 4"]),
+    "window": ("window", [0, 8]),
+}
+
+
+def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
+    """The rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE, base 10,000, characters."""
+    column, members = GROUPS[group]
+    found = {}
+    for member in members:
+        wanted = PLAIN | {column: member}
+        rows = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+        name = {
+            "base": f"base {member:,}" if column == "base" else "",
+            "window": "whole" if member == 0 else "window 8",
+        }
+        found[name.get(column) or str(member)] = rows
+    return found
+
+
+COPIERS = ["RoPE", "0.5-RoPE", "NoPE", "APE", "ALiBi", "RoPE, window 8"]
+COPIERS += [f"RoPE, base {base:,}" for base in (10, 100, 1_000_000)]
+
+
+def copiers(table: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The rows of each copying decoder by its name."""
+    names = table.encoding.where(table.window == 0, table.encoding + ", window 8")
+    other = (table.base != 10_000) & (table.window == 0)
+    names = names.where(~other, table.encoding + table.base.map(", base {:,}".format))
+    return {name: table[names == name] for name in COPIERS}
+
+
+class Gap(NamedTuple):
+    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+
+def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
+    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table.
+
+    Raises:
+        ValueError: the table has fewer than two seeds with both.
+    """
+    rows = table[table.encoding == encoding].set_index("seed")
+    plain = rows[rows.tokens == "characters"][where]
+    wanted = COMMA_STEPS if budget == "equal steps" else FEWER
+    gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
+    if len(gaps) < 2:
+        raise ValueError(f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}")
+    return Gap(*significance.interval(gaps), len(gaps))
+
+
+def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
+    """`commas` for both encodings and both budgets."""
+    pairs = [(encoding, budget) for encoding in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")]
+    return {", ".join(pair): commas(table, *pair) for pair in pairs}
+
+
+def turns(table: pd.DataFrame, name: str) -> dict[str, list[int]]:
+    """By place, the first lengths with a wrong answer of an encoding's decoders without a window, `NEVER` included.
+
+    Pairs of decoder and digit count that are right up to `LONGEST` digits at both places.
+    """
+    chosen = table[(table.encoding.replace({"0.5-RoPE": "RoPE"}) == name) & (table.window == 0)]
+    found = {place: [] for place in PLACES}
+    for digit in "01":
+        able = chosen[chosen[f"short_first_{digit}"] & chosen[f"short_last_{digit}"]]
+        for place in PLACES:
+            found[place] += able[f"turn_{place}_{digit}"].tolist()
+    return found
+
+
+def first_against_last(table: pd.DataFrame) -> pd.DataFrame:
+    """By position encoding: of how many pairs of decoder and digit the first digit is lost earlier, or the last one.
+
+    Pairs count that are right up to `LONGEST` digits at both places; "p" is that of a two-sided sign test.
+    """
+    rows = []
+    for name in ("RoPE", "NoPE", "ALiBi", "APE"):
+        lost = {place: [at or 10 * TURNS[-1] for at in found] for place, found in turns(table, name).items()}
+        first, last = (pd.Series(lost[place], dtype=float) for place in PLACES)
+        earlier = int((first < last).sum()), int((last < first).sum())
+        middle = [float("inf") if x > TURNS[-1] else float(x) for x in (first.median(), last.median())]
+        rows.append((name, len(first), *earlier, *middle, significance.sign_test(*earlier)))
+    columns = ["encoding", "pairs", "first earlier", "last earlier", "first, median", "last, median", "p"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+# Command line --------------------------------------------------------------------------------------------
+
+NOTES = {
+    "counting": [
+        "Decoders trained to say, after every letter of a string of x and y, how many are y: 640 steps of 16 strings of 16",
+        "letters, every answer weighs the same; two layers, four heads, width 64; an answer is one token, 0 to 16, so longer",
+        "strings too have at most 16 y; base 1.001 stands for 1. inside: all lengths to 16; least: the worst of 12 to 16;",
+        "right_n, error_n: 256 strings of n letters, each count equally often; all_y: right on y, yy, … of 1 to 16;",
+        "all_x_longer: on x alone, 20 to 64; first_n, last_n: how often the answer rises by one when that letter turns from",
+        "x to y; chunks are asked about at their ends, so lengths that end within one (in inside, least) are new to them",
+    ],
+    "counters": [
+        "Decoders trained to count as in counting_trained.csv. right_n: 256 strings of n letters, each count equally often, at",
+        "most 16. Linear read-outs of the last token's state, fitted to 400 strings of each of 17 to 32 letters together and",
+        "tested on 256 others of n letters: read_n; left_out_n: without length n; untrained_, untrained_left_out_n: of the same",
+        "decoder before training; ratio_n: of one number, the share of y; shuffled_n: of wrong counts. How often the answer",
+        "rises by exactly one when the last state moves: along_n: by the difference of the mean states of its count and the",
+        "next (of those strings; of 9 to 16 letters at 16); against_n: by the opposite; random_n: as far in a random direction;",
+        "own_n: as far along the head's own rows of its answer and the next",
+    ],
+    "commas": [
+        "Decoders trained to count as in counting_trained.csv, with commas between the letters and without: 120 steps, and",
+        "63 with commas, in which as many tokens are read (read: in all). inside: right, mean of lengths 1 to",
+        "16; longest: at 16; right_n: beyond the lengths of training",
+    ],
+    "copying": [
+        "Decoders trained to name the first or the last digit of a string of 0 and 1: 600 steps of 32 strings of 1 to 16",
+        "three layers, two heads, width 32; questions: n digits all alike but the one asked for (last_0: 1…10, last?)",
+        "turn: first length with a wrong answer (0: none up to 512); short: right at every length up to 16; control: the",
+        "same where all digits are alike; distance, effect: between question and control at the turn (at 512 without",
+        "one), over their value at 16: L1 of the representations, and difference of the margins",
+    ],
+    "copiers": [
+        "The two copiers of data/checkpoints, on random strings of n digits: right: how often the larger of the logits",
+        "of 0 and 1 is that of the digit asked for; probe: the same by a linear read-out of the same state, fitted to 512",
+        "other strings of that length; shuffled: fitted to shuffled digits. 256 strings",
+    ],
+}
+CHECKPOINTS = {
+    "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),
+    "copying": ("copying", COPYING, {"encoding": "RoPE"}, STEPS["copying"]),
+    "copying_nope": ("copying", COPYING, {"encoding": "NoPE"}, STEPS["copying"]),
+}
+
+
+def make_checkpoints(folder: Path, seed: int = 0) -> None:
+    """Train the decoders of `CHECKPOINTS` again; the same weights on the same machine."""
+    for name, (kind, task, chosen, steps) in CHECKPOINTS.items():
+        arguments = SIZES[kind] | {"window": None, "base": 1e4, "turning": 1.0} | chosen
+        model = decoder(kind, task, chosen["encoding"], 1e4, 0, seed)
+        if kind == "counting":
+            losses = train(model, task, steps, seed)
+            rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
+            lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
+            found = {n: right(model, task, n) for n in lengths}
+            results = {"accuracy at the worst length of training": min(found[n] for n in range(1, LONGEST + 1))}
+            results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
+        else:
+            losses = training.fit(model, task, steps=steps, seed=seed)
+            rates = "AdamW, rate 3e-3"
+            results = {
+                f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
+                for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
+            }
+        inside = training.accuracy(model, replace(task, size=256), count=4)
+        checkpoints.save(
+            folder / f"{name}.safetensors", model, task, arguments,
+            what=f"A decoder of the course's own, trained for the toy task {kind}; nothing else was in its training.",
+            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
+            results={"accuracy at the lengths of training": inside} | results,
+            limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
+            command="python -m course.experiments.trained checkpoints --folder data/checkpoints",
+            made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
+            licence="as the course's code",
+        )  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    name = "python -m course.experiments.trained"
+    if arguments[:1] == ["checkpoints"]:
+        parser = argparse.ArgumentParser(prog=f"{name} checkpoints", description=make_checkpoints.__doc__)
+        parser.add_argument("--folder", type=Path, required=True, help="where weights and cards go")
+        make_checkpoints(parser.parse_args(arguments[1:]).folder)
+        return
+    comma_settings = [("characters", COMMA_STEPS), ("separated", COMMA_STEPS), ("separated", FEWER)]
+    runs = {
+        "counting": (count_run, [each | {"steps": STEPS["counting"]} for each in COUNTED]),
+        "copying": (copy_run, [_without_tokens(each) | {"steps": STEPS["copying"]} for each in ENCODINGS]),
+        "counters": (counter_run, [{"encoding": name, "steps": STEPS["counting"]} for name in PROBED_ENCODINGS]),
+        "copiers": (copier_run, [{"encoding": name, "steps": STEPS["copying"]} for name in ("RoPE", "NoPE")]),
+        "commas": (
+            comma_run,
+            [
+                {"encoding": name, "tokens": tokens, "steps": steps}
+                for name in ("RoPE", "NoPE")
+                for tokens, steps in comma_settings
+            ],
+        ),
+    }
+    parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
+    parser.add_argument("task", choices=runs)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    function, configurations = runs[chosen.task]
+    settings = [
+        {name: value for name, value in each.items() if name != "steps"} | {"seed": seed, "steps": each["steps"]}
+        for seed in chosen.seeds
+        for each in configurations
+    ]
+    sweep.run_line(parser, arguments, function, settings, NOTES[chosen.task])
+
+
+def _without_tokens(setting: sweep.Setting) -> sweep.Setting:
+    return {name: value for name, value in setting.items() if name != "tokens"}
+
+
+if __name__ == "__main__":
+    main()

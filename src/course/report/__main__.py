@@ -1,0 +1,3 @@
+from course.report.line import main
+
+main()

@@ -1,0 +1,353 @@
+"""The model that a report is about: what it is, how far it can be read, and what a pass through it costs."""
+
+import contextlib
+import gc
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from course.chapter5 import measures
+from course.report import trained
+from helpers import compute, models, probe
+from helpers.models import LanguageModel
+
+
+class Plan(NamedTuple):
+    """How much of each measure is run. `PLANS` holds what a budget chooses from; the last one has the labs' settings."""
+
+    name: str
+    seeds: tuple[int, ...]  # places in the text at which sinks are counted
+    probes: int  # random directions of the sensitivity
+    texts: int  # in which a token is hidden, and silenced pairs are read
+    ones: int  # the longest row of ones whose number types are compared
+    grid: tuple[int, ...]  # lengths at which repeated tokens are compared
+    copied: tuple[int, ...]  # digits to copy from
+    counted: tuple[int, ...]  # items to count
+    lines: tuple[str, ...]  # of the answer: begun for the model, or its own
+    prose: int  # tokens of prose
+    controls: int  # random sets of pairs
+    claims: int  # the most tokens that a claim may send through the model for itself
+
+
+PLANS = (
+    Plan("short", (0,), 8, 1, 128, (6, 22, 50), (5, 50), (3, 10), ("begun",), 128, 1, 1_200),
+    Plan("middle", (0, 20), 16, 3, 256, (6, 22, 50, 102), (5, 20, 50, 100), (3, 5, 10), ("begun",), 256, 3, 6_000),
+    Plan(
+        "full", (0, 20, 40), 30, 7, 512, (6, 22, 50, 102, 202), (5, 10, 20, 50, 100, 300), (3, 5, 10, 50, 100),
+        ("own", "begun"), 256, 3, 10**9,
+    ),
+)  # fmt: skip
+
+
+LONGEST = 120  # letters of a model's name, which names its files
+
+
+class Subject:
+    """A loaded model with what a section may ask: its name, its context, and copies of it in other number types.
+
+    Args:
+        name: as `models.load` takes it; or a checkpoint of the course, by its name or by its .safetensors file.
+        dtype, device: as `models.load` takes them.
+
+    Raises:
+        ValueError, OSError: as `models.load`, or as `checkpoints.load`.
+    """
+
+    def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
+        self.asked, self.dtype, self.place = name, dtype, device
+        if len(Path(name).name) > LONGEST:
+            raise ValueError(
+                f"the name of a model must have at most {LONGEST} letters, and {Path(name).name[:20]!r}… has more"
+            )
+        self.trained = trained.found(name)
+        self.model: LanguageModel = self._load(dtype)
+        self.config = self.model.model.config.get_text_config()
+        self._finite()
+        self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
+
+    def _load(self, dtype: str) -> LanguageModel:
+        if self.trained is None:
+            return models.load(self.asked, dtype, self.place)
+        return trained.language_model(self.trained, Path(self.asked).stem, dtype, self.place)
+
+    @property
+    def short(self) -> str:
+        """The model's name as the pages write it."""
+        return self.model.short
+
+    @property
+    def named(self) -> str:
+        """The model as it was asked for, without the folders of this machine."""
+        return self.short if Path(self.asked).expanduser().exists() else self.asked
+
+    @property
+    def committed(self) -> bool:
+        """Whether the tables of the course are about just this model in this number type."""
+        return self.model.name == models.DEFAULT and self.dtype == "fp32"
+
+    @property
+    def context(self) -> int:
+        """The most tokens that the model was made for."""
+        found = getattr(self.config, "max_position_embeddings", None) or getattr(self.config, "n_positions", None)
+        return int(found or 10**9)
+
+    @property
+    def readable(self) -> int:
+        """The most tokens that it can be asked to read: a checkpoint of the course is there to be read beyond its training."""
+        return self.context if self.trained is None else 10**9
+
+    @property
+    def hides(self) -> str | None:
+        """Why attention over 256 tokens is not the softmax of turned queries and keys alone, if it is not."""
+        window = getattr(self.config, "sliding_window", None)
+        if window and window < 256:
+            return f"its layers see a window of {window} tokens, and this takes maps of 256"
+        if getattr(self.config, "attn_logit_softcapping", None):
+            return "its logits have a soft cap, and this reads them off queries and keys"
+        return None
+
+    @property
+    def mixes(self) -> str:
+        """What mixes the tokens of its layers, in words."""
+        counts: dict[str, int] = {}
+        for each in probe.layers(self.model):
+            said = ("latent " if each.latent else "") + each.mixes
+            if each.layout:
+                part = "" if each.share == 1 else f" in {each.share:.0%} of a head"
+                said += f", turned{part}, pairs {'half a head apart' if each.layout == 'half' else 'side by side'}"
+            elif each.read:
+                said += ", not turned"
+            said += f", a window of {each.window:,}" if each.window else ""
+            said += ", learned sinks" if each.sinks else ""
+            said += ", a soft cap" if each.softcap else ""
+            counts[said] = counts.get(said, 0) + 1
+        return "; ".join(f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items())
+
+    def _finite(self) -> None:
+        """Nothing, where weights and logits are finite.
+
+        Raises:
+            ValueError: they are not.
+        """
+        for name, weight in self.model.model.named_parameters():
+            if not weight.is_meta and not bool(torch.isfinite(weight).all()):
+                raise ValueError(f"the weights of {self.short} are not finite ({name}): choose another model")
+        ids = torch.arange(min(8, self.context, self.config.vocab_size))[None].to(self.model.model.device)
+        with torch.inference_mode():
+            logits = self.model.model(ids, use_cache=False).logits
+        if not bool(torch.isfinite(logits).all()):
+            raise ValueError(f"the logits of {self.short} in {self.dtype} are not finite: take another number type")
+
+    def needs(self, tokens: int) -> None:
+        """Nothing, where a text of so many tokens can be read.
+
+        Raises:
+            ValueError: it is longer than the context.
+        """
+        if tokens > self.readable:
+            raise ValueError(f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}")
+
+    def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
+        """Those lengths that fit the context together with so many tokens around them.
+
+        Raises:
+            ValueError: none does.
+        """
+        fit = [n for n in lengths if n + around <= self.readable]
+        if not fit:
+            self.needs(lengths[0] + around)
+        return fit
+
+    @contextlib.contextmanager
+    def copy(self, dtype: str) -> Iterator[LanguageModel]:
+        """The same model in another number type, loaded for the block alone.
+
+        Raises:
+            ValueError: there is no memory for it.
+        """
+        if dtype == self.dtype:
+            yield self.model
+            return
+        needed, free = self.parameters * (2 if dtype in ("bf16", "fp16") else 4), free_memory(self.model.model.device)
+        if needed > free:
+            raise ValueError(f"a copy in {dtype} takes {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} are free")
+        other = self._load(dtype)
+        try:
+            yield other
+        finally:
+            del other
+            gc.collect()
+
+    def facts(self) -> dict[str, Any]:
+        """Name, size, shape, tokenizer, configuration and hashes, as the report's JSON holds them."""
+        config, network = self.config, self.model.model
+        tokenizer = self.model.tokenizer
+        heads = int(getattr(config, "num_attention_heads", None) or 0)
+        opened = probe.opening(self.model)
+        try:
+            ones = {"tokens_of_50_ones": len(probe.encode(self.model, "1" * 50))}
+        except ValueError:
+            ones = {}
+        whole = network.config.to_dict()
+        whole.pop("_name_or_path", None)
+        plain = json.loads(json.dumps(whole, default=str, sort_keys=True))
+        return {
+            "name": self.short,
+            "asked": self.named,
+            "architecture": type(network).__name__ if self.trained is None else "Decoder of the course, as a GPT-NeoX",
+            "type": network.config.model_type,
+            "parameters": self.parameters,
+            "layers": len(probe.layers(self.model)),
+            "heads": heads,
+            "groups": int(getattr(config, "num_key_value_heads", None) or heads),
+            "width": int(self.model.model.get_input_embeddings().weight.shape[1]),
+            "mixes": self.mixes,
+            "context": self.context if self.context < 10**9 else None,
+            "vocabulary": int(config.vocab_size),
+            "dtype": self.dtype,
+            "device": str(network.device),
+            "first_token": tokenizer.decode(opened.tokens) if len(opened.tokens) else None,
+            "opening": {"how": opened.how, "losses": {way: round(loss, 3) for way, loss in opened.losses.items()}},
+            **ones,
+            "chat_template": bool(tokenizer.chat_template),
+            "unpacked_4_bit": self.model.unpacked,
+            "configuration": plain,
+            "configuration_sha256": hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest(),
+            "weights_sha256": self.weights(),
+        }
+
+    def weights(self) -> str:
+        """A hash of the weights as loaded: names, shapes and a sum and a sum of squares of each, in float64."""
+        digest = hashlib.sha256()
+        for name, weight in self.model.model.named_parameters():
+            if weight.is_meta:  # on the disk, for want of memory
+                sums = (0.0, 0.0)
+            else:
+                parts = [part.double() for part in weight.detach().flatten().split(1 << 24)]
+                sums = (sum(float(p.sum()) for p in parts), sum(float(p @ p) for p in parts))
+            digest.update(f"{name} {tuple(weight.shape)} {sums[0]:.9e} {sums[1]:.9e}\n".encode())
+        return digest.hexdigest()
+
+    def second_a_token(self) -> float:
+        """Seconds of a pass over 64 tokens, by token: what estimates rest on."""
+        n = min(64, self.context)
+        ids = torch.randint(0, self.config.vocab_size, (1, n), generator=torch.Generator().manual_seed(0))
+        with torch.inference_mode():
+            for _ in range(2):  # the first one also warms up
+                start = time.perf_counter()
+                self.model.model(ids.to(self.model.model.device), use_cache=False)
+                if self.model.model.device.type == "cuda":
+                    torch.cuda.synchronize()
+                spent = time.perf_counter() - start
+        return spent / n
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are free where the model is.
+
+    >>> free_memory(torch.device("cpu")) > 0
+    True
+    """
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable"))
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+class Peak:
+    """The most memory that the process, or the accelerator, held inside a `with` block, in bytes.
+
+    >>> with Peak() as peak:
+    ...     held = torch.zeros(10)
+    >>> peak.bytes > 0
+    True
+    """
+
+    def __init__(self, every: float = 0.02):
+        self.every, self.bytes, self.accelerator = every, 0, 0
+
+    def __enter__(self) -> "Peak":
+        self.over = threading.Event()
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()
+        self.bytes = resident()
+        self.thread = threading.Thread(target=self._watch, daemon=True)
+        self.thread.start()
+        return self
+
+    def _watch(self) -> None:
+        while not self.over.wait(self.every):
+            self.bytes = max(self.bytes, resident())
+
+    def __exit__(self, *_: object) -> None:
+        self.over.set()
+        self.thread.join()
+        self.bytes = max(self.bytes, resident())
+        if torch.cuda.is_available():
+            self.accelerator = torch.cuda.max_memory_allocated()
+
+
+def resident() -> int:
+    """Bytes of memory that the process holds now.
+
+    >>> resident() > 0
+    True
+    """
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):  # no Linux
+        import resource
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def versions() -> dict[str, str]:
+    """Of what the numbers depend on.
+
+    >>> sorted(versions())
+    ['numpy', 'python', 'torch', 'transformers']
+    """
+    import platform
+
+    import numpy
+    import transformers
+
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "numpy": numpy.__version__,
+    }
+
+
+def prose(model: LanguageModel, tokens: int) -> torch.Tensor:
+    """So many tokens of the course's prose, what opens the model's texts included.
+
+    Raises:
+        ValueError: the tokenizer makes too few of it.
+    """
+    ids = measures.prose(model, tokens)
+    if len(ids) < tokens:
+        raise ValueError(f"the course's prose has {len(ids)} tokens here, and {tokens} are needed")
+    return ids
+
+
+SEED = 0  # of all that is drawn
+
+
+def seeded() -> None:
+    """Begin a section with the report's seed.
+
+    >>> seeded()
+    """
+    compute.seed(SEED)

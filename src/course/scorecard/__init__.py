@@ -1,0 +1,333 @@
+"""The scorecard gathers the claims of all chapters, measures each once, and shows them with their verdicts."""
+
+import functools
+import html
+import inspect
+import json
+import re
+import time
+import unicodedata
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+from IPython.display import HTML
+
+from course import closure
+from course.chapter1 import claims as chapter1
+from course.chapter2 import claims as chapter2
+from course.chapter3 import claims as chapter3
+from course.chapter4 import claims as chapter4
+from course.chapter5 import claims as chapter5
+from course.chapter6 import claims as chapter6
+from course.claims import CLAIMS, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS, Claim, Found
+from helpers import compute, data
+
+CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
+LOOKS = {  # sign and colour of each verdict, told apart without either by its words
+    HOLDS: ("✓", "#00805c"),
+    CORRECTED: ("≈", "#0072b2"),
+    FAILS: ("✗", "#d55e00"),
+    OPEN: ("…", "#767676"),
+    LITTLE: ("○", "#767676"),
+    UNFIT: ("◊", "#b0518d"),
+    UNABLE: ("?", "#b0518d"),
+}
+KINDS = {
+    "claim": "claims of the sources that a measurement could refute",
+    "finding": "findings of this course that a measurement could refute",
+    "theorem": "theorems and definitions, checked with numbers",
+}
+STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("card.css", "card.js"))
+
+
+class Badge(NamedTuple):
+    """A claim's verdict with the sign and the colour that tell it, and the link to its row."""
+
+    verdict: str
+    sign: str
+    colour: str
+    address: str
+
+
+def claims(chapter: int | None = None) -> list[Claim]:
+    """The claims of a chapter, or all.
+
+    Raises:
+        ValueError: no claim belongs to the chapter.
+    """
+    gathered = {module.__name__ for module in CHAPTERS}
+    known = [each for each in CLAIMS.values() if each.measure.__module__ in gathered]
+    chosen = [each for each in known if chapter in (None, each.chapter)]
+    if not chosen:
+        raise ValueError(f"chapter must be one of {sorted({each.chapter for each in known})}, not {chapter!r}")
+    return chosen
+
+
+def found(claim: Claim) -> Found:
+    """What the claim's function gives; in the source tree measured once, and again when what it depends on changes."""
+    place = _kept(claim)
+    if place is None:
+        return claim.measure()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with filelock.FileLock(place.with_suffix(".lock")):
+        if place.exists():
+            stored = json.loads(place.read_text())
+            return Found(stored["measured"], stored["verdict"], {k: tuple(v) for k, v in stored["numbers"].items()})
+        began = time.perf_counter()
+        new = claim.measure()
+        taken = round(time.perf_counter() - began, 1)
+        for old in place.parent.glob("*.json"):
+            old.unlink()
+        data.write(place, json.dumps(new._asdict() | {"seconds": taken}), "measurements")
+        return new
+
+
+def badge(name: str) -> Badge:
+    """What stands beside a claim on other pages: its verdict, sign and colour, and the address of its row.
+
+    Raises:
+        ValueError: there is no claim of this name.
+
+    >>> badge("width_bound").address.endswith("#width_bound")
+    True
+    """
+    if name not in CLAIMS:
+        raise ValueError(f"name must be one of the {len(CLAIMS)} claims, not {name!r}")
+    verdict = found(CLAIMS[name]).verdict
+    page = "scorecard.html" if compute.building() else "scorecard.ipynb"
+    return Badge(verdict, *LOOKS[verdict], f"{page}#{name}")
+
+
+def _kept(claim: Claim) -> Path | None:
+    """Where the measurement of a claim is kept: in the source tree only."""
+    root = closure.tables().parent
+    if not (root / "pyproject.toml").is_file():
+        return None
+    chapter = claim.measure.__module__.rpartition(".")[0]
+    return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}.json"
+
+
+def _seconds(claim: Claim) -> float | None:
+    """How long the kept measurement took, where it is kept."""
+    place = _kept(claim)
+    return json.loads(place.read_text()).get("seconds") if place and place.exists() else None
+
+
+@functools.cache
+def quotations() -> dict[str, tuple[str, str]]:
+    """The words of the talk, by claim: in Chinese with the slide, and in English. A claim of the talk has its words."""
+    rows = data.table("reported/talk_quotations")
+    return {row.claim: (f"“{row.chinese}” (slide {row.slide})", f"“{row.english}”") for row in rows.itertuples()}
+
+
+@functools.cache
+def _key(chapter: str, pins: str) -> str:
+    """What the measurements of a chapter's claims depend on: read once, since it takes long."""
+    return closure.key(f"from {chapter} import claims", pins)
+
+
+def summary() -> HTML:
+    """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
+    rows = [(each, found(each).verdict) for each in claims()]
+    all_kinds = Counter(verdict for _, verdict in rows)
+    bars = "".join(
+        _bar(name, Counter(verdict for each, verdict in rows if kind(each) == key)) for key, name in KINDS.items()
+    )
+    verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", all_kinds[v], LOOKS[v][1]) for v in VERDICTS)
+    kinds = Counter(kind(each) for each, _ in rows)
+    sorts = "".join(_chip("kind", key, name, kinds[key], "currentColor") for key, name in KINDS.items())
+    numbers = Counter(each.chapter for each, _ in rows)
+    chapters = "".join(_chip("chapter", str(k), f"chapter {k}", n, "currentColor") for k, n in sorted(numbers.items()))
+    return HTML(
+        f'<div class="card-summary"><style>{STYLE}</style>{bars}'
+        f'<div class="card-chips" role="group" aria-label="Show only these verdicts">{verdicts}</div>'
+        f'<div class="card-chips" role="group" aria-label="Show only these kinds">{sorts}</div>'
+        f'<div class="card-chips" role="group" aria-label="Show only these chapters">{chapters}</div>'
+        f'<p class="card-shown" aria-live="polite">All {len(rows)} are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
+        f"<script>{SCRIPT}</script></div>"
+    )
+
+
+def kind(claim: Claim) -> str:
+    """One of `KINDS`: what a measurement could refute is counted apart from what is proved or defined."""
+    return "theorem" if claim.theorem else "finding" if claim.own else "claim"
+
+
+def _bar(name: str, count: Counter) -> str:
+    total = count.total()
+    if not total:
+        return ""
+    words = ", ".join(f"{v} {count[v]}" for v in VERDICTS if count[v])
+    parts = "".join(
+        f'<span style="flex:{count[v]};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {count[v]}</span>'
+        for v in VERDICTS
+        if count[v]
+    )
+    label = f"{total} {name}: {words}"
+    return f'<div class="card-bar" role="img" aria-label="{label}">{parts}</div><p class="card-words">{label}.</p>'
+
+
+def _chip(kind: str, value: str, words: str, count: int, colour: str) -> str:
+    return (
+        f'<button type="button" aria-pressed="false" data-kind="{kind}" data-value="{value}" style="--tone:{colour}">'
+        f"{words} <b>{count}</b></button>"
+    )
+
+
+def papers() -> HTML:
+    """All claims by paper, a line each with the rest folded: what does not hold comes first."""
+    groups: dict[str, list[Claim]] = {}
+    for each in claims():
+        groups.setdefault(f"This course, chapter {each.chapter}" if each.own else each.source.name, []).append(each)
+    order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
+    parts = []
+    for name, group in compute.progress(groups.items(), "papers"):
+        rows = sorted(((each, found(each)) for each in group), key=lambda row: order.index(row[1].verdict))
+        counts = Counter(measured.verdict for _, measured in rows)
+        told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
+        title = html.escape(name)
+        if not group[0].own:
+            title = f'<a href="{html.escape(group[0].source.url)}">{title}</a>'
+        parts.append(
+            f'<section class="card-paper"><h2>{title} <small>{told}</small></h2>'
+            f"{''.join(_row(each, measured) for each, measured in rows)}</section>"
+        )
+    every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
+    return HTML(
+        f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
+    )
+
+
+def records() -> list[dict]:
+    """All rows as plain data, what `claims.json` of the built site holds."""
+    rows = []
+    for each in claims():
+        measured = found(each)
+        row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
+        row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
+        row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
+        row["quotation"] = list(quotations().get(each.name, ())) or None
+        rows.append({key: value for key, value in row.items() if key not in ("measure", "theorem")})
+    return rows
+
+
+CONTROLS = ("random labels", "random weights", "another reader")
+REFUSED = {  # why a kind of evidence is not asked for a control; None asks for it
+    "theorem": ("nothing is learned", "holds for all weights, by proof", "the statement names its reader"),
+    "formula": ("nothing is learned", "nothing is trained", "the statement names its reader"),
+    "quoted": ("nothing was run here",) * 3,
+    "model": ("no labels here", None, None),
+    "trained": (None, None, None),
+}
+
+
+@functools.cache
+def _controlled() -> dict[str, dict[str, str]]:
+    rows = data.table("controls").fillna("").set_index("claim")
+    return {str(name): dict(row) for name, row in rows.iterrows()}
+
+
+def evidence(claim: Claim) -> str:
+    """What a claim rests on, one of `REFUSED`: as `data/controls.csv` has it, else from what its function takes."""
+    given = _controlled().get(claim.name, {}).get("evidence")
+    if given:
+        return given
+    return (
+        "theorem" if claim.theorem else "model" if "model" in inspect.signature(claim.measure).parameters else "formula"
+    )
+
+
+def controls(claim: Claim) -> dict[str, str]:
+    """For each of `CONTROLS` what was run, why it is not asked, or "not run"."""
+    given, refused = _controlled().get(claim.name, {}), dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True))
+    return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
+
+
+@functools.cache
+def _reported() -> tuple[tuple[str, dict[str, str]], ...]:
+    """By model of `data/reports`, the verdicts of the claims that were measured on it."""
+    reports = [json.loads(path.read_text()) for path in sorted((data.folder() / "reports").glob("*.json"))]
+    return tuple(
+        (
+            report["model"]["name"]
+            + ("" if report["settings"]["plan"] == "full" else f" ({report['settings']['plan']} plan)"),
+            {row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []},
+        )
+        for report in reports
+    )
+
+
+def models_of(name: str) -> list[tuple[str, str]]:
+    """The models of `data/reports` on which a claim was measured, with its verdict there."""
+    return [(model, found[name]) for model, found in _reported() if found.get(name)]
+
+
+def _row(claim: Claim, found: Found) -> str:
+    text = html.escape
+    sign, colour = LOOKS[found.verdict]
+    source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
+    kinds = {"theorem": "Theorem or definition, checked with numbers", "finding": "A finding of this course"}
+    facts = {"Source": "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))}
+    if claim.name in quotations():
+        chinese, english = quotations()[claim.name]
+        facts["Its words"] = f'<span lang="zh">{text(chinese)}</span> {text(english)}'
+    facts["Reported"] = text(claim.reported)
+    facts["Measured"] = (_numbers(found) if found.numbers else "") + text(found.measured)
+    facts["Varied"] = text(claim.varied)
+    facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
+    seen = models_of(claim.name)
+    if seen:
+        held = sum(verdict == HOLDS for _, verdict in seen)
+        facts["Models"] = f"holds in {held} of {len(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
+    seconds = _seconds(claim)
+    minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
+    facts["Again"] = (
+        f'<a href="{shown(claim)}">on its page</a>, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
+        f'<a class="card-link" href="#{claim.name}">link to this row</a>'
+    )
+    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in facts.items() if said)
+    return (
+        f'<details id="{claim.name}" data-verdict="{found.verdict}" data-kind="{kind(claim)}" '
+        f'data-chapter="{claim.chapter}" class="card-row"><summary><strong style="--tone:{colour}" title="{found.verdict}" '
+        f'class="card-verdict">{sign}<span class="card-word"> {found.verdict}</span></strong> '
+        f'<span class="card-said">{text(claim.statement)}</span>'
+        f'<span class="card-short" aria-hidden="true">{text(_short(found))}</span></summary><dl>{listed}</dl></details>'
+    )
+
+
+def _short(found: Found) -> str:
+    """What fits on a row's line: the first number that has a reported one, else how the measurement begins."""
+    pairs = [pair for pair in found.numbers.values() if None not in pair]
+    return f"{pairs[0][0]:,.4g} → {pairs[0][1]:,.4g}" if pairs else found.measured[:90]
+
+
+def _numbers(found: Found) -> str:
+    """Reported and measured side by side."""
+
+    def cell(value: float | None) -> str:
+        return "–" if value is None else f"{value:,.4g}"
+
+    rows = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td>{cell(a)}</td><td>{cell(b)}</td></tr>'
+        for name, (a, b) in found.numbers.items()
+    )
+    head = '<tr><td></td><th scope="col">reported</th><th scope="col">measured</th></tr>'
+    return f'<table class="card-numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
+
+
+def shown(claim: Claim) -> str:
+    """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
+    page, _, heading = claim.shown.partition("#")
+    return f"{page}.html#{slug(heading)}" if compute.building() else f"{page}.ipynb#{heading.replace(' ', '-')}"
+
+
+def slug(heading: str) -> str:
+    """The id that the site gives to a heading, as docutils does.
+
+    >>> slug("What predicts the sensitivity?")
+    'what-predicts-the-sensitivity'
+    """
+    plain = unicodedata.normalize("NFKD", heading.replace("$", "")).encode("ascii", "ignore").decode().lower()
+    return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", plain))

@@ -1,0 +1,15 @@
+"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them."""
+
+import sys
+
+from course import scorecard
+from course.claims import CLAIMS
+
+for name in sys.argv[1:] or sorted(CLAIMS):
+    if name not in CLAIMS:
+        sys.exit(f"no claim {name!r}; without a name all are listed")
+    if len(sys.argv) == 1:
+        print(name, "-", CLAIMS[name].statement)
+    else:
+        found = CLAIMS[name].measure()
+        print(f"{CLAIMS[name].statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}")

@@ -1,3 +1,0 @@
-from helpers.gnn.training import main
-
-main()

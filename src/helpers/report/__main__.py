@@ -1,3 +1,0 @@
-from helpers.report.line import main
-
-main()
