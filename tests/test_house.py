@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -104,3 +106,19 @@ def test_every_chapter_has_the_same_rooms_and_is_gathered():
         rooms = {p.stem for p in (SOURCE / "course" / chapter).glob("*.py")}
         assert {"figures", "claims", "checks"} <= rooms, f"{chapter} must have figures, claims and checks"
     assert [module.__name__ for module in scorecard.CHAPTERS] == [f"course.{name}.claims" for name in chapters]
+
+
+@pytest.mark.parametrize(
+    ("code", "unwanted"),
+    [
+        ("from helpers import attention, differential, graphs, rope", {"matplotlib", "pandas", "transformers", "scipy.stats"}),
+        ("from helpers import models, probe", {"matplotlib", "transformers.modeling_utils"}),
+        ("from course.chapter2 import figures", {"transformers.modeling_utils"}),
+        ("from course import scorecard", {"transformers.modeling_utils"}),
+    ],
+)  # fmt: skip
+def test_an_import_loads_only_what_it_needs(code, unwanted):
+    """Every start on Colab, in a test's process and for a claim pays for it: transformers' models alone take 6 seconds."""
+    asked = f"import sys\n{code}\nprint(*sorted({unwanted} & sys.modules.keys()))"
+    done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert not done.stdout.split(), f"{code} loads {done.stdout}"

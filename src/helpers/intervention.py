@@ -16,13 +16,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-import transformers
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
-from transformers import masking_utils
 
 from helpers import probe, require
-from helpers.models import LanguageModel
+from helpers.models import LanguageModel, mixing
 
 MOST = probe.MOST  # tokens of which whole maps are returned
 NAME = "helpers_intervention"  # under which transformers knows the attention below
@@ -161,19 +159,13 @@ def _attend(
     return mixed.transpose(0, 1)[None], None
 
 
-transformers.AttentionInterface.register(NAME, _attend)
-transformers.AttentionMaskInterface.register(NAME, masking_utils.sdpa_mask)
-
-
 @contextlib.contextmanager
 def _changed(model: LanguageModel, change: _Change) -> Iterator[None]:
-    before = model.model.config._attn_implementation
     _changes.append(change)
     try:
-        model.model.set_attn_implementation(NAME)
-        yield
+        with mixing.attending(model.model, NAME, _attend):
+            yield
     finally:
-        model.model.set_attn_implementation(before)
         _changes.pop()
     if len(change.maps) != model.model.config.get_text_config().num_hidden_layers:
         raise ValueError(

@@ -14,10 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import torch
-import transformers
 from jaxtyping import Float, Int
 from torch import Tensor
-from transformers import masking_utils
 
 from helpers import compute, data, require, rope
 from helpers.models import LanguageModel, mixing
@@ -293,7 +291,7 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     if why := mixed_otherwise(model):
         raise ValueError(f"attention rows do not tell what a token hears: {why}")
     cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
-    with _attention(model, "eager"):
+    with mixing.attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
     rows = [torch.nn.functional.pad(a[0, :, -1], (len(ids) - a.shape[-1], 0)) for a in out.attentions]
     return torch.stack(rows)
@@ -436,7 +434,7 @@ def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Ten
         raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
     if why := mixed_otherwise(model):
         raise ValueError(f"attention maps do not tell what a token hears: {why}")
-    with _attention(model, "eager"):
+    with mixing.attending(model.model, "eager"):
         out = model.model(
             tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
         )
@@ -531,34 +529,19 @@ def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device:
     return unseen
 
 
-transformers.AttentionInterface.register(STREAMING, _stream)
-transformers.AttentionMaskInterface.register(STREAMING, masking_utils.sdpa_mask)
-
-
 @contextlib.contextmanager
 def _streaming(model: LanguageModel, **options) -> Iterator[_Streamed]:
     """Run a block with the attention above in every layer."""
     task = _Streamed(**options)
     _streamed.append(task)
     try:
-        with _attention(model, STREAMING):
+        with mixing.attending(model.model, STREAMING, _stream):
             yield task
     finally:
         _streamed.pop()
     found = layers(model)
     if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing.ATTENTION) for each in found):
         raise ValueError(_unread(model))
-
-
-@contextlib.contextmanager
-def _attention(model: LanguageModel, name: str) -> Iterator[None]:
-    """Run a block with another implementation of the model's attention."""
-    before = model.model.config._attn_implementation
-    try:
-        model.model.set_attn_implementation(name)
-        yield
-    finally:
-        model.model.set_attn_implementation(before)
 
 
 # What the last state feels of each token ----------------------------------------------------------------

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import networkx as nx
 import pandas as pd
 import torch
-import transformers
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -461,10 +460,12 @@ def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: in
 @torch.inference_mode()
 def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int) -> tuple[Tensor, Tensor]:
     """Final states and losses from token `LATE` on, the earlier tokens read as trained."""
+    from transformers import DynamicCache
+
     ids, first = ids.to(model.model.device)[None], LATE - 1
     config = model.model.config.get_text_config()
     layers, heads = config.num_hidden_layers, config.num_attention_heads
-    cache, seen = transformers.DynamicCache(), torch.ones_like(ids)
+    cache, seen = DynamicCache(), torch.ones_like(ids)
     model.model(ids[:, :first], past_key_values=cache, use_cache=True, logits_to_keep=1)
     if change == "value":
         for layer in cache.layers:
@@ -486,8 +487,10 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 
 def untrained(model: LanguageModel, seed: int) -> LanguageModel:
     """The same network with random weights, as training would begin with them."""
+    from transformers import AutoModelForCausalLM
+
     compute.seed(seed)
-    fresh = transformers.AutoModelForCausalLM.from_config(model.model.config, dtype=torch.float32)
+    fresh = AutoModelForCausalLM.from_config(model.model.config, dtype=torch.float32)
     return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import pandas as pd
 import torch
-import transformers
 from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
@@ -290,8 +289,10 @@ def loss_in_few_bits(model: LanguageModel, ids: Int[Tensor, " n"], bits: tuple[i
         same without the first token; "plain": the loss in nats; "losses": by number of bits, and, where the text says so, with
         the first token left exact and the scale set by the others.
     """
+    from transformers.pytorch_utils import Conv1D
+
     out = model.model(ids[None].to(model.model.device), use_cache=False, output_hidden_states=True, logits_to_keep=1)
-    kinds = (torch.nn.Linear, transformers.pytorch_utils.Conv1D)
+    kinds = (torch.nn.Linear, Conv1D)
     linear = [each for each in model.model.base_model.modules() if isinstance(each, kinds)]
     losses = {}
     for count in bits:

@@ -17,9 +17,6 @@ import torch
 from huggingface_hub import errors as hub
 from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-from transformers.utils import logging as transformers_logging
 
 from helpers import compute, require
 from helpers.models.gguf import convert
@@ -29,8 +26,6 @@ __all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "convert"
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
-
-transformers_logging.disable_progress_bar()  # a load takes a second; its bar would stay in a built page as a dead widget
 
 DEFAULT = SMOLLM2.name
 ATTENTION = ("sdpa", "eager")
@@ -42,8 +37,8 @@ RESAVE = "choose another model, or save it again with save_pretrained"
 class LanguageModel(NamedTuple):
     """A causal language model in evaluation mode without gradients, and its tokenizer."""
 
-    model: PreTrainedModel
-    tokenizer: PreTrainedTokenizerBase
+    model: "transformers.PreTrainedModel"
+    tokenizer: "transformers.PreTrainedTokenizerBase"
 
     @property
     def name(self) -> str:
@@ -89,7 +84,10 @@ def load(
         ValueError: the name, folder, device or option is not usable; the message says what to do.
         OSError: the network, the hub or the disk refuses (no connection, gated model, disk full).
     """
+    import transformers  # takes as long as torch to import: whoever loads no model need not wait for it
+
     require.choice("attention", attention, ATTENTION)
+    transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
     number, place = compute.dtype(dtype), None if device == SHARDED else _device(device)
     source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
     options = {
@@ -104,13 +102,13 @@ def load(
             raise ValueError(f"device {SHARDED!r} needs the package accelerate: pip install accelerate")
         asked["device_map"] = SHARDED
     try:
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         try:
-            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **asked)
+            found = transformers.AutoModelForCausalLM.from_pretrained(source, attn_implementation=attention, **asked)
         except ValueError as error:
             if "scaled_dot_product_attention" not in str(error):
                 raise
-            found = AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
+            found = transformers.AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
     except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
         raise _explained(name, error) from None
     except RuntimeError as error:
@@ -122,7 +120,8 @@ def load(
         first = sorted(report["missing_keys"])[0]
         raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
     config = model.config
-    if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False):
+    encoders = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    if config.model_type in encoders and not getattr(config, "is_decoder", False):
         raise ValueError(
             f"{name} is a {config.model_type} encoder; this course needs a decoder (causal language model)"
         )

@@ -9,7 +9,6 @@ from safetensors import SafetensorError
 from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
-from transformers import GenerationConfig, LlamaConfig, PreTrainedTokenizerFast
 
 LAYER = {
     "attn_norm": "input_layernorm",
@@ -33,6 +32,8 @@ def convert(source: Path, folder: Path) -> None:
     Raises:
         OSError: the disk is full.
     """
+    from transformers import GenerationConfig
+
     reader = gguf.GGUFReader(source)
     facts = {key: field.contents() for key, field in reader.fields.items()}
     folder.mkdir()
@@ -48,7 +49,9 @@ def convert(source: Path, folder: Path) -> None:
         raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from None
 
 
-def _config(facts: dict) -> LlamaConfig:
+def _config(facts: dict) -> "transformers.LlamaConfig":
+    from transformers import LlamaConfig
+
     heads = facts["llama.attention.head_count"]
     return LlamaConfig(
         vocab_size=len(facts["tokenizer.ggml.tokens"]),
@@ -78,7 +81,7 @@ def _torch_name(name: str) -> str:
     return f"model.layers.{layer}.{LAYER[part]}.weight"
 
 
-def _dense(tensor: gguf.ReaderTensor, config: LlamaConfig) -> torch.Tensor:
+def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> torch.Tensor:
     dense = torch.from_numpy(gguf.dequantize(tensor.data, tensor.tensor_type).copy())
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for part, count in heads.items():
@@ -87,8 +90,10 @@ def _dense(tensor: gguf.ReaderTensor, config: LlamaConfig) -> torch.Tensor:
     return dense.contiguous()
 
 
-def _tokenizer(facts: dict) -> PreTrainedTokenizerFast:
+def _tokenizer(facts: dict) -> "transformers.PreTrainedTokenizerFast":
     """The byte-level BPE of the GGUF file, with SmolLM's digit splitting, which GGUF only names."""
+    from transformers import PreTrainedTokenizerFast
+
     tokens = facts["tokenizer.ggml.tokens"]
     merges = [tuple(pair.split(" ")) for pair in facts["tokenizer.ggml.merges"]]
     backend = Tokenizer(BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))

@@ -5,13 +5,11 @@ that layout, share and frequencies of rotary positions can be read off them.
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
-import transformers
 from torch import Tensor
-from transformers import PreTrainedModel, masking_utils
 
 from helpers import rope
 
@@ -67,11 +65,23 @@ def _listen(module, query, key, value, attention_mask, scaling=None, softcap=Non
     return mixed.to(value.dtype).repeat_interleave(heads, 1).transpose(1, 2).contiguous(), None
 
 
-transformers.AttentionInterface.register(NAME, _listen)
-transformers.AttentionMaskInterface.register(NAME, masking_utils.sdpa_mask)
+@contextlib.contextmanager
+def attending(network: "transformers.PreTrainedModel", name: str, function: Callable | None = None) -> Iterator[None]:
+    """Run a block with another attention in every layer: one that transformers knows, or `function` under this name."""
+    if function is not None:
+        import transformers
+
+        transformers.AttentionInterface.register(name, function)
+        transformers.AttentionMaskInterface.register(name, transformers.masking_utils.sdpa_mask)
+    before = network.config._attn_implementation
+    try:
+        network.set_attn_implementation(name)
+        yield
+    finally:
+        network.set_attn_implementation(before)
 
 
-def layers(network: PreTrainedModel) -> tuple[Layer, ...]:
+def layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
     """What mixes the tokens of each layer.
 
     Raises:
@@ -104,7 +114,7 @@ def layers(network: PreTrainedModel) -> tuple[Layer, ...]:
     return tuple(found)
 
 
-def frequencies(network: PreTrainedModel) -> dict[str, Tensor]:
+def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
     """The rotary frequencies of a network by kind of layer, as it uses them; none for one without."""
     found: dict[str, Tensor] = {}
     for module in network.modules():
@@ -121,7 +131,7 @@ def frequencies(network: PreTrainedModel) -> dict[str, Tensor]:
     return found
 
 
-def _blocks(network: PreTrainedModel) -> list[torch.nn.Module]:
+def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
     count = getattr(network.config.get_text_config(), "num_hidden_layers", None)
     for part in network.modules():
         if isinstance(part, torch.nn.ModuleList) and len(part) and count in (None, len(part)):
@@ -130,9 +140,8 @@ def _blocks(network: PreTrainedModel) -> list[torch.nn.Module]:
 
 
 @torch.inference_mode()
-def _calls(network: PreTrainedModel, blocks: list[torch.nn.Module]) -> dict[int, dict[str, Any]]:
+def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]) -> dict[int, dict[str, Any]]:
     """What each layer's attention is given when one vector stands at all places; none where it cannot be replaced."""
-    before = network.config._attn_implementation
     vocabulary = network.config.get_text_config().vocab_size
     ids = torch.full((1, TOKENS), vocabulary // 2, device=network.device)
     _heard.append({})
@@ -142,12 +151,11 @@ def _calls(network: PreTrainedModel, blocks: list[torch.nn.Module]) -> dict[int,
                 for part in block.modules():
                     if "attention" in type(part).__name__.lower():
                         hooks.enter_context(part.register_forward_pre_hook(_alike, with_kwargs=True))
-            network.set_attn_implementation(NAME)
+            hooks.enter_context(attending(network, NAME, _listen))
             network(ids, use_cache=False)
     except (ValueError, AttributeError):  # an architecture of its own make
         return {}
     finally:
-        network.set_attn_implementation(before)
         heard = _heard.pop()
     return heard
 
@@ -187,7 +195,7 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
                     yield theta, start, layout
 
 
-def _window(network: PreTrainedModel, number: int) -> int | None:
+def _window(network: "transformers.PreTrainedModel", number: int) -> int | None:
     config = network.config.get_text_config()
     kinds = getattr(config, "layer_types", None) or []
     kind = kinds[number] if number < len(kinds) else ""
