@@ -16,6 +16,7 @@ from helpers import require
 
 HERE = Path(__file__).parent
 SHARED = ("mathematics", "kit")
+STOPS = 8  # of the machine's camera
 
 
 class Facts(NamedTuple):
@@ -28,14 +29,14 @@ class Facts(NamedTuple):
 
 
 DRAWINGS = {
-    "welcome": Facts(
-        "Many tokens, one vector",
-        "Lines run from many tokens into one vector, one of them orange: the token that is flipped. The more tokens, the "
-        "thinner it is. Six numbered places light up where something is lost; each is a chapter.",
-        'A model reads <span data-light="tokens">n tokens</span> and speaks from '
-        '<span data-light="vector">one vector</span>; here it is their mean. All tokens are 1 but '
-        '<span data-light="flip">the orange one</span>, which is 0: drag it, and drag n. A number is lit where '
-        "something is lost; it leads to the chapter that measures it.",
+    "machine": Facts(
+        "One machine",
+        "A small decoder: tokens below, a line upward for each, two layers of two heads as arcs, and the last vector on top as "
+        "a barcode. A camera has eight stops: the guess, six places where something is lost, and what helps.",
+        'A toy: two layers of two heads, set by hand and not trained, states of 16 numbers, a '
+        '<span data-light="tokens">first token and n ones</span>. An arc is as wide as its weight, blue for head 1 and purple '
+        'for head 2; <span data-light="followed">orange</span> is one token that can be dragged, and a disc\'s area is what a '
+        'state holds of it. <a class="machine-into" href="#" hidden></a>',
         "chapters/welcome.html",
     ),
     "squash": Facts(
@@ -149,7 +150,7 @@ def show(name: str, **data: Any) -> Drawing:
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise ValueError(f"data must be what JSON can hold: {error}") from None
-    still = HERE / "still" / f"{name}.svg"
+    still = HERE / "still" / f"{scene(name, state.get('at', 0))}.svg"
     return Drawing(
         name,
         f'<figure class="drawing" data-drawing="{name}" data-prevent-swipe><style>{_text("drawing.css")}</style>'
@@ -161,22 +162,51 @@ def show(name: str, **data: Any) -> Drawing:
     )
 
 
-def emblem(folder: str) -> str:
-    """The still picture of a chapter's drawing without its words, as it stands on cards and first slides.
+def scene(name: str, stop: float) -> str:
+    """The name of a drawing's still picture; of the machine there is one for each stop of its camera.
 
-    Args:
-        folder: of the pages, as "5-rope-frequencies"; "chapters" has the welcome page's drawing.
+    >>> scene("clocks", 0), scene("machine", 3)
+    ('clocks', 'machine-3')
+    """
+    return f"{name}-{round(stop)}" if name == "machine" else name
+
+
+def picture(name: str, stop: int = 0, said: bool = False) -> str:
+    """A still picture, without its words or with them and the sentence below.
 
     Raises:
-        ValueError: there is no drawing for this folder.
+        ValueError: an unknown name, or a stop that the machine has not.
+
+    >>> "<svg" in picture("machine", 3)
+    True
+    """
+    require.choice("name", name, DRAWINGS)
+    require.integer("stop", stop, 0, STOPS - 1)
+    svg, end, sentence = _text(f"still/{scene(name, stop)}.svg").partition("</svg>")
+    look = "drawing" if said else "drawing emblem"
+    return f'<figure class="{look}"><style>{_text("drawing.css")}</style>{svg}{end}{sentence if said else ""}</figure>'
+
+
+def emblem(folder: str) -> str:
+    """The still picture of a chapter's drawing without its words, as it stands on cards; the machine's where it has none.
+
+    Args:
+        folder: of the pages, as "5-rope-frequencies"; "chapters" has the machine before its first stop.
 
     >>> "<svg" in emblem("5-rope-frequencies")
     True
     """
     found = {Path(facts.page).parent.name: name for name, facts in DRAWINGS.items()}
-    name = found[require.choice("folder", folder, found)]
-    picture, end, _ = _text(f"still/{name}.svg").partition("</svg>")
-    return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{picture}{end}</figure>'
+    return picture(found.get(folder, "machine"), stop_of(folder))
+
+
+def stop_of(folder: str) -> int:
+    """The machine's stop of a chapter: its number, as its folder has it; 0 for other pages.
+
+    >>> stop_of("5-rope-frequencies"), stop_of("chapters")
+    (5, 0)
+    """
+    return int(folder[0]) if folder[:1].isdigit() else 0
 
 
 def numbers(name: str) -> dict[str, Any]:

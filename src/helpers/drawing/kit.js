@@ -65,7 +65,7 @@ const OWN = { range: STEPS, slider: [...STEPS, ...PRESS], "select-one": [...STEP
  * Make a drawing's `render({ model, el })`, the contract of anywidget, from what it is: its name, start(data) that gives
  * the state, controls(data), items(state, data, w, h), picture(state, data, w, h) as text of SVG, height(w),
  * sentence(state, data), and `words` that name its parts. `tidy(state, data)` keeps a state that came by a link in
- * bounds; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
+ * bounds; `live(hand, figure, on, home)` ties it to its page; `when(state)` gives the names under which pieces of the text below (`data-when`) are shown. The model has `title`, `alt`, `data` and `state`.
  */
 export const mount = (spec) => Object.assign(({ model, el }) => {
   const data = model.get("data") ?? {};
@@ -155,6 +155,29 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         return () => {
           button.textContent = typeof control.label === "function" ? control.label(state) : control.label;
           button.disabled = Boolean(control.off?.(state, data));
+        };
+      },
+      steps: () => {
+        holder.className = "drawing-steps";
+        holder.innerHTML = control.options.map((name, k) => `<button type="button" aria-label="${k}: ${escape(name)}" title="${escape(name)}">${k}</button>`).join("") + "<output aria-live=\"off\"></output>";
+        const buttons = [...holder.querySelectorAll("button")];
+        // a page that has a text for each step goes there instead
+        const go = (k) => { if (figure.dispatchEvent(new CustomEvent("step", { detail: k, cancelable: true }))) hand.glide({ [control.key]: k }, 900); };
+        buttons.forEach((button, k) => on(button, "click", () => go(k)));
+        on(holder, "keydown", (event) => {
+          const way = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+          const next = buttons[buttons.indexOf(event.target) + way];
+          if (!way) return;
+          event.preventDefault();
+          event.stopPropagation();
+          if (!next) return;
+          next.focus({ preventScroll: true });
+          go(buttons.indexOf(next));
+        });
+        return () => {
+          const now = Math.round(state[control.key]);
+          buttons.forEach((button, k) => (k === now ? button.setAttribute("aria-current", "step") : button.removeAttribute("aria-current")));
+          holder.querySelector("output").textContent = control.options[now];
         };
       },
       play: () => {
@@ -345,6 +368,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   });
   paint();
   fit();
+  spec.live?.(hand, figure, on, home?.[1]);
   if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) figure.scrollIntoView({ block: "center" });
   return () => {
     stop();

@@ -3,19 +3,41 @@
 /** rope.frequencies: the angle of each pair a token, fastest first. */
 export const frequencies = (width, base) => Array.from({ length: width / 2 }, (_, k) => base ** ((-2 * k) / width));
 
-/** rope.cosine_sum: the logit of two equal vectors of ones in each pair, at a distance. */
-export const cosineSum = (distance, width, base) => frequencies(width, base).reduce((sum, theta) => sum + Math.cos(distance * theta), 0);
+/** rope.cosine_sum: the logit of two equal vectors of ones in each pair, at a distance; of all pairs, or of some. */
+export const cosineSum = (distance, width, base, first = 0, end = width / 2) =>
+  frequencies(width, base).slice(first, end).reduce((sum, theta) => sum + Math.cos(distance * theta), 0);
 
-/** attention.influence of uniform causal attention: the last row, what each of n tokens gives to the last one through the layers. */
-export const uniformInfluence = (n, layers) => {
+/** attention.influence of attention.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one. */
+export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
   let row = Array.from({ length: n }, (_, j) => (j === n - 1 ? 1 : 0));
   for (let layer = 0; layer < layers; layer += 1) {
     let later = 0;
     const next = Array(n);
-    for (let j = n - 1; j >= 0; j -= 1) next[j] = later += row[j] / (j + 1);
+    for (let j = n - 1; j >= 0; j -= 1) {
+      later += row[j] / (j + 1);
+      next[j] = residual * row[j] + (1 - residual) * (1 - weight) * later;
+    }
+    next[0] += (1 - residual) * weight;
     row = next;
   }
   return row;
+};
+
+/** One layer of attention.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it. */
+export const spread = (states, residual = 0, weight = 0) => {
+  let sum = 0;
+  return states.map((own, j) => residual * own + (1 - residual) * ((1 - weight) * ((sum += own) / (j + 1)) + weight * states[0]));
+};
+
+/** One layer of attention.uniform on a number a token, where `sources[j]` lists what token j sees. */
+export const averaged = (states, sources) => sources.map((list) => list.reduce((sum, i) => sum + states[i], 0) / list.length);
+
+/** Softmax, as torch has it. */
+export const softmax = (logits) => {
+  const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const grown = logits.map((x) => Math.exp(x - most));
+  const sum = grown.reduce((a, b) => a + b, 0);
+  return grown.map((x) => x / sum);
 };
 
 const BITS = { fp32: 24, fp16: 11, bf16: 8 };

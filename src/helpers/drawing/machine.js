@@ -1,0 +1,421 @@
+import { box, circle, clamp, curve, line, many, mount, path, place, say, scale, text } from "./kit.js";
+import { averaged, cosineSum, floats, frequencies, left, roundTo, softmax, spread, uniformInfluence } from "./mathematics.js";
+
+// The machine: two layers of two heads, states of 16 numbers, a first token and n ones.
+const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
+const STOPS = ["the guess", "over-squashing", "who is heard", "collapse", "counting", "positions", "difference", "what helps"];
+const PLACES = ["the narrow graph", "who is heard", "one vector", "the count", "positions", "the noise of the others"];
+const TASKS = [null, "first", null, "counting", "last", "retrieval"];
+const ASKED = { first: "copy the first digit", counting: "count", last: "copy the last digit", retrieval: "find a key" };
+const HANGS = [null, ["squash", "1-over-squashing"], ["river", "2-causal-attention"], ["barcodes", "3-representational-collapse"], ["needle", "4-counting"], ["clocks", "5-rope-frequencies"], ["waves", "6-differential-transformer"], null];
+const EDGES = { all: "to all before it", path: "to the token before", edge: "to the token before, and one edge" };
+
+const coded = (factor, shift) => Array.from({ length: WIDTH }, (_, k) => Math.cos(factor * k + shift));
+const WORDS = { 1: coded(2, 0), "•": coded(3, 1), 0: coded(5, 2), end: coded(7, 3) };
+const size = (s) => 1 + Math.round(s.n); // tokens, the first one with them
+const at = (s) => clamp(1 + Math.round(s.token * (size(s) - 1)), 1, Math.max(1, size(s) - 2)); // the token that is followed
+const layer = (s, states) => {
+  const n = states.length;
+  if (s.edges === "all" || Math.round(s.at) !== 1) return spread(states, s.kept, s.sink / 2);
+  return averaged(states, states.map((_, j) => [...new Set([Math.max(0, j - 1), j, ...(s.edges === "edge" && j === n - 1 ? [at(s)] : [])])]));
+};
+/** What the states of all tokens hold of one token, before the first layer and after each. */
+const levels = (s, token, n) => {
+  const found = [Array.from({ length: n }, (_, j) => Number(j === token))];
+  for (let k = 0; k < LAYERS; k += 1) found.push(layer(s, found[k]));
+  return found;
+};
+/** The last vector of a prompt in a number type: the first token's share of it, and the ones' for the rest. */
+const vector = (share, type) => WORDS[1].map((one, k) => roundTo(one + share * (WORDS["•"][k] - one), type));
+const next = (state) => softmax(Object.values(WORDS).map((word) => 0.5 * word.reduce((sum, x, k) => sum + x * state[k], 0)));
+const pair = (s) => {
+  const share = levels({ ...s, edges: "all" }, 0, size(s) + 1)[LAYERS];
+  const states = [share[size(s) - 1], share[size(s)]].map((x) => vector(x, s.type));
+  return { share, states, same: states[0].map((x, k) => x === states[1][k]) };
+};
+/** The first n from which a first token's weight of equal attention is that of one token more. */
+const reach = (type) => {
+  let n = 1;
+  while (n < 2 * MOST && roundTo(1 / (n + 1), type) !== roundTo(1 / (n + 2), type)) n += 1;
+  return n < 2 * MOST ? n : null;
+};
+/** Inside a layer: one head for the place before, one for a content; each with four of the eight pairs. */
+const turned = (s) => {
+  const n = size(s);
+  const far = n - 1 - at(s);
+  const [fast, slow] = s.swap ? [[4, 8], [0, 4]] : [[0, 4], [4, 8]];
+  const near = softmax(Array.from({ length: n }, (_, d) => GAIN * cosineSum(d - 1, WIDTH, BASE, ...fast)));
+  const logit = GAIN * cosineSum(far, WIDTH, BASE, ...slow);
+  return { far, fast, slow, near: near[1] ?? 1, logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
+};
+const wave = (k, step) => Math.SQRT2 * Math.cos(2 * Math.PI * ((k * step) % 1));
+/** Two heads of one layer: the answer's lead and noise, of which a part is common. */
+const maps = (s) => {
+  const [n, p] = [size(s), at(s)];
+  const noise = [0.6180339887, 0.4142135624].map((step) => Array.from({ length: n }, (_, k) => wave(k + 1, step)));
+  const one = softmax(noise[0].map((x, k) => x + LEAD * Number(k === p)));
+  const two = softmax(noise[0].map((x, k) => s.agree * x + Math.sqrt(1 - s.agree ** 2) * noise[1][k] + LEAD * Number(s.both && k === p)));
+  const rest = one.map((x, k) => x - s.lam * two[k]);
+  const others = (map) => map.filter((_, k) => k !== p);
+  const norm = (map) => Math.sqrt(map.reduce((sum, x) => sum + x * x, 0));
+  const [a, b] = [others(one), others(two)];
+  const cosine = a.reduce((sum, x, k) => sum + x * b[k], 0) / (norm(a) * norm(b));
+  return { one, two, rest, cosine, left: left(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
+};
+
+// Where it stands: the machine is drawn into a box, which the camera moves; a lens above shows what happens at its place.
+const ROOM = 8;
+const camera = (stop, w, h) => {
+  const [m, wide] = [ROOM + 14, w >= 520];
+  const low = wide ? 92 : 62;
+  const whole = [m, 104, w - 2 * m, h - 104 - 52];
+  const under = [m, h - low - 52, w - 2 * m, low];
+  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], [m - (w - 2 * m), h - low - 52, 2 * (w - 2 * m), low], under, under, under, under][stop];
+};
+const view = (s, w, h) => {
+  const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
+  const [x, y, wide, high] = a.map((from, k) => from + (b[k] - from) * (s.at - Math.floor(s.at)));
+  const n = size(s);
+  const most = w >= 520 ? 38 : 24;
+  const inner = Math.min(n, most) - 2;
+  const edges = n <= most ? Array.from({ length: n + 1 }, (_, k) => k) : [0, ...Array.from({ length: inner + 1 }, (_, k) => 1 + Math.round((k * (n - 2)) / inner)), n];
+  const columns = edges.slice(0, -1).map((from, k) => ({ from, to: edges[k + 1], x: x + (wide * k) / Math.max(1, edges.length - 2) }));
+  const of = (token) => columns.find((c) => token < c.to);
+  return { x, y, w: wide, h: high, bottom: y + high, level: (k) => y + high * (1 - k / LAYERS), columns, of, sum: (row, c) => row.slice(c.from, c.to).reduce((p, q) => p + q, 0) };
+};
+const arc = (x0, y0, x1, y1, bend = 0.6) => `M${[x0, y0].map(Math.round).join(" ")}C${[x0, y0 + bend * (y1 - y0), x1, y0 + 0.5 * (y1 - y0), x1, y1].map(Math.round).join(" ")}`;
+const wide = (d, width, colour, lit) => path(d, colour, lit, `style="stroke-width:${Math.max(0.15, Math.round(50 * width) / 50)}"`);
+/** Strokes as wide as what they stand for, [way, width], those of one width as one path. */
+const strokes = (list, colour, lit) => {
+  const ways = new Map();
+  for (const [d, width] of list) {
+    const key = Math.round(50 * width) / 50;
+    ways.set(key, (ways.get(key) ?? "") + d);
+  }
+  return [...ways].map(([width, d]) => wide(d, width, colour, lit)).join("");
+};
+const bars = (list, colour, lit) => path(list.map(([x, base, w, tall]) => `M${place(x)} ${place(base)}v${place(-tall)}h${place(w)}v${place(tall)}z`).join(""), colour, lit);
+const shown = (s, stop) => clamp(1.5 - 2 * Math.abs(s.at - stop), 0, 1);
+const stored = (x) => x.toFixed(3).replace("-", "−");
+
+const machine = (s, w, h) => {
+  const v = view(s, w, h);
+  const n = size(s);
+  const p = at(s);
+  const [first, last] = [v.columns[0], v.columns.at(-1)];
+  const grown = clamp(s.at, 0, 1);
+  const held = levels(s, p, n);
+  const row = [uniformInfluence(n, 1, s.kept, s.sink / 2), uniformInfluence(n, LAYERS, s.kept, s.sink / 2)];
+  const graph = Math.round(s.at) === 1 && s.edges !== "all";
+  const parts = [];
+  // residual streams
+  parts.push(`<g data-part="streams">${path(v.columns.map((c) => `M${place(c.x)} ${place(v.bottom)}V${place(v.y)}`).join(""), "faint", "", 'style="stroke-width:1"')}</g>`);
+  if (grown > 0.5) {
+    const ink = Math.max(12, Math.min(30, v.h / 6));
+    for (let k = 0; k < LAYERS; k += 1) {
+      const [y0, y1] = [v.level(k), v.level(k + 1)];
+      if (graph) {
+        parts.push(path(v.columns.slice(1).map((c, j) => arc(v.columns[j].x, y0, c.x, y1)).join(""), "blue thin", "arcs"));
+        if (s.edges === "edge") parts.push(wide(arc(v.of(p).x, y0, last.x, y1), 4, "orange", "arcs"));
+        continue;
+      }
+      const own = (c) => (c.to - c.from) / n; // equal attention of the last token
+      const heard = (weight, bend) => v.columns.map((c) => [arc(c.x, y0, last.x, y1, bend), weight(c) * ink * (1 - s.kept)]);
+      parts.push(strokes(heard(own, 0.35), "blue", "head1"), strokes(heard((c) => (1 - s.sink) * own(c) + s.sink * Number(c === first), 0.8), "purple", "head2"));
+      parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1 + s.kept * ink, "ink", "streams"));
+      // the way of one token's ink
+      const way = v.columns.map((c) => {
+        let sum = 0;
+        for (let j = Math.max(c.from, p); j < c.to; j += 1) sum += (k ? (j === n - 1 ? 1 : 0) * held[1][p] : row[0][j]) * ((1 - s.sink / 2) / (j + 1));
+        return sum;
+      });
+      const top = Math.max(...way);
+      if (top > 0 && !k) parts.push(strokes(v.columns.flatMap((c, j) => (way[j] > 0.02 * top ? [[arc(v.of(p).x, y0, c.x, y1), 3.5 * (way[j] / top)]] : [])), "orange", "followed"));
+    }
+    const discs = held.flatMap((states, k) => v.columns.map((c) => [`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)]));
+    parts.push(strokes(discs.flatMap(([d, share]) => (share > 0 ? [[d, 18 * Math.sqrt(share)]] : [])), "orange round", "followed"));
+  }
+  return { v, p, n, first, last, held, row: row[1], drawn: parts.join("") };
+};
+
+const tokens = (s, m, w) => {
+  const { v, n, p, first, last } = m;
+  const gap = v.columns.length > 1 ? v.columns[1].x - v.columns[0].x : 40;
+  const y = v.bottom + 18;
+  const room = gap >= 10;
+  const signs = s.at < 0.98 ? "" : v.columns.map((c) => (c === first ? text(c.x, y, "•", "mid bold") : room ? text(c.x, y, "1", `mid ${c === v.of(p) ? "bold" : "small"}`) : line(c.x, y - 9, c.x, y - 1, c === v.of(p) ? "orange" : "ink thin"))).join("");
+  const each = Math.max(...v.columns.map((c) => c.to - c.from));
+  const label = `${each > 1 ? `a line: up to ${each} tokens; ` : ""}${many(Math.round(s.n), "one")}`;
+  return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, s.at > 2.5 && s.at < 3.5 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
+};
+
+/** The ones of the guess, on their way to their places in the row. */
+const falling = (s, m, w, h) => {
+  if (s.at >= 0.98) return "";
+  const { v, n } = m;
+  const [across, share] = [Math.floor((w - 2 * ROOM) / 11), clamp(s.at, 0, 1)];
+  const count = Math.min(n - 1, across * Math.floor((h - 110) / 19));
+  const ones = Array.from({ length: count }, (_, k) => {
+    const token = 1 + Math.floor((k * (n - 1)) / count);
+    const c = v.of(token);
+    const [x, y] = [ROOM + 6 + (k % across) * 11, 24 + Math.floor(k / across) * 19];
+    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", token === m.p ? "mid bold" : "mid");
+  });
+  return ones.join("") + text(v.columns[0].x, v.bottom + 18, "•", "mid bold");
+};
+
+/** The last vector: its numbers as stripes, blue above 0 and orange below, as strong as large; black where `same`. */
+const barcode = (state, x, y, w, h, same) =>
+  state.map((value, k) => {
+    const each = w / WIDTH;
+    return box(x + k * each, y, each - 1, h, same?.[k] ? "fink" : value > 0 ? "fblue" : "forange", same?.[k] ? "same" : "vector", same?.[k] ? "" : `style="opacity:${Math.round(20 + 80 * Math.min(1, Math.abs(value))) / 100}"`);
+  }).join("");
+const numbers = (state, x, y, w) => {
+  const room = Math.min(WIDTH, Math.floor(w / 56));
+  return Array.from({ length: room }, (_, k) => text(x + 52 + k * 56, y, stored(state[k]), "small end")).join("") + (room < WIDTH && w > room * 56 + 14 ? text(x + room * 56 + 2, y, "…", "small") : "");
+};
+const words = (chances, x, y, w) =>
+  Object.keys(WORDS).map((word, k) => box(x + k * (w / 4), y - 34 * chances[Object.keys(WORDS).indexOf(word)], w / 4 - 8, 34 * chances[Object.keys(WORDS).indexOf(word)], "fgreen", "next") + text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next")).join("");
+const crown = (s, m, w) => {
+  const { states: [state] } = pair(s);
+  const [across, x] = [w >= 520 ? 230 : 150, Math.min(w - ROOM, m.last.x + 8)];
+  return [
+    text(x, 17, `last vector, in ${s.type}`, "small end"), barcode(state, x - across, 25, across, 26), numbers(state, x - across - 4, 68, across),
+    line(m.last.x, 78, m.last.x, m.v.y, "ink thin"), text(ROOM, 17, "next token", "small"), words(next(state), ROOM, 60, w >= 520 ? 150 : 110),
+  ].join("");
+};
+
+const lens = (m, h, w, target) => `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
+const row = (x, y, mark, words, note, w) => `${circle(x + 8, y - 5, 7, mark === "lit" ? "fgreen" : mark === "open" ? "grey thin dash" : "grey")}${mark === "lost" ? line(x + 3.5, y - 9.5, x + 12.5, y - 0.5, "grey") : ""}${text(x + 24, y, words, mark === "lit" ? "bold" : "")}${note ? text(w - ROOM - 6, y, note, "small end quiet") : ""}`;
+
+const SCENES = [
+  () => "",
+  (s, m, w) => {
+    const share = m.held[LAYERS].at(-1);
+    return crown(s, m, w) + text(Math.max(ROOM + 4, m.v.of(m.p).x - 90), m.v.level(1) - 8, "", "small") + text(m.last.x - 14, m.v.y + 4, `${say(100 * share, 2)} %`, "bold end halo", "followed");
+  },
+  (s, m, w, h) => {
+    const top = h - 26;
+    const sums = m.v.columns.map((c) => m.v.sum(m.row, c) / (c.to - c.from) * m.n);
+    const most = Math.max(...sums);
+    const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
+    const y = (x) => 52 * (x / most);
+    return crown(s, m, w) + [true, false].map((its) => bars(m.v.columns.flatMap((c, k) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, top, each, Math.max(0.8, y(sums[k]))]] : [])), its ? "forange" : "fblue", "bars")).join("")
+      + line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") + text(m.v.x + m.v.w, top + 18, `dashed: an equal share; the tallest bar: ${say(most, 2)} of them`, "small end quiet");
+  },
+  (s, m, w) => {
+    const { states, same } = pair(s);
+    const [x, across, roomy] = [ROOM + 8, w - 2 * ROOM - 16, m.v.y > 220];
+    const high = roomy ? 30 : 18;
+    const one = same.every(Boolean);
+    const chances = states.map(next);
+    const gap = Math.max(...chances[0].map((p, k) => Math.abs(p - chances[1][k])));
+    const n = Math.round(s.n);
+    let y = 24;
+    const lines = [];
+    states.forEach((state, k) => {
+      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy || k === 0 ? numbers(state, x - 6, y + high + 24, across) : "");
+      y += high + (roomy || k === 0 ? 47 : 30);
+    });
+    const readers = [
+      ["who has every digit", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
+      ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)} % apart`],
+    ];
+    readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * 22, mark, name, note, w)));
+    return lens(m, 0, w, m.last.x) + lines.join("");
+  },
+  (s, m, w) => {
+    const n = Math.round(s.n);
+    const r = Math.min(84, (m.v.y - 110) * 0.8);
+    const [cx, cy] = [ROOM + 20 + r, 34 + r];
+    const angle = Math.PI * (s.first ? n / (n + 1) : 1);
+    const dial = path(`M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}`, "faint") + line(cx, cy, cx - 0.86 * r * Math.cos(angle), cy - 0.86 * r * Math.sin(angle), "blue thick round", "needle") + circle(cx, cy, 5, "fink")
+      + text(cx, cy + 22, "weight of all ones", "small mid") + text(cx, cy + 42, s.first ? (n / (n + 1)).toFixed(4) : "1", "mid bold");
+    const [x0, x1, y0] = [cx + r + 34, w - ROOM - 16, 62];
+    if (!s.first) return lens(m, 0, w, m.last.x) + dial + text((x0 + x1) / 2, y0 + 20, "no other token:", "mid quiet") + text((x0 + x1) / 2, y0 + 42, "every n, one vector", "mid bold");
+    const [a, b] = [1 / (n + 1), 1 / (n + 2)];
+    const kept = [a, b].map((x) => roundTo(x, s.type));
+    const step = floats(b, 1, s.type, 2).reduce((p, q) => Math.abs(q - p), 0) || 1;
+    const span = Math.max(6 * step, 2.4 * (a - b));
+    const fine = span / step < 60;
+    const to = scale([(a + b) / 2 - span / 2, (a + b) / 2 + span / 2], [x0, x1]);
+    const ticks = fine ? floats(Math.max(1e-9, (a + b) / 2 - span / 2), (a + b) / 2 + span / 2, s.type, 80).map((x) => `M${place(to(x))} ${y0 + 24}v14`).join("") : "";
+    const same = kept[0] === kept[1];
+    return lens(m, 0, w, m.first.x) + dial + text(x0 - 8, y0 - 32, "weight of the first token", "small")
+      + text(x1 + 8, y0 - 10, w > 520 ? "blue: n ones; orange: n + 1" : "", "small end quiet")
+      + line(x0, y0 + 38, x1, y0 + 38, "ink") + path(ticks, "ink thin") + [[a, "blue"], [b, "orange"]].map(([x, name], k) => line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") + circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler")).join("")
+      + text((x0 + x1) / 2, y0 + 92, same ? `in ${s.type} one number` : `in ${s.type} two numbers`, "mid bold") + text((x0 + x1) / 2, y0 + 112, fine ? "ticks: the numbers there are" : "ticks too close to draw", "small mid quiet");
+  },
+  (s, m, w) => {
+    const found = turned(s);
+    const thetas = frequencies(WIDTH, BASE);
+    const roomy = w >= 520;
+    const r = roomy ? Math.min(27, (w / 2 - 40) / 9) : 17;
+    const head = (pairs, x, y, name, colour, result, note) => {
+      const clocks = thetas.slice(...pairs).map((theta, k) => {
+        const [cx, cy, turn] = [x + r + k * (2 * r + 9), y + r + 8, found.far * theta];
+        return circle(cx, cy, r, "faint") + line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, "clocks") + line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", "clocks");
+      });
+      return text(x, y, name, "small bold") + clocks.join("") + (roomy ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet") : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") + text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"));
+    };
+    const second = roomy ? [w / 2 + 8, 30] : [ROOM + 10, 100];
+    return lens(m, 0, w, (m.v.of(m.p).x + m.last.x) / 2)
+      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs: the token before`, "blue", `the token before: ${say(100 * found.near, 2)} %`, `the hands: ${many(found.far, "token")} away`)
+      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs: the orange content`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)} %`, `logit ${say(found.logit, 2)}, the others' 0`);
+  },
+  (s, m, w) => {
+    const found = maps(s);
+    const high = (m.v.y - 52) / 3;
+    const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
+    const rows = [["map 1", found.one, "fblue"], [`λ × map 2`, found.two.map((x) => s.lam * x), "fpurple"], ["difference", found.rest, "fgreen"]];
+    const sums = rows.map(([, map]) => m.v.columns.map((c) => m.v.sum(map, c)));
+    const most = Math.max(...sums.flat().map(Math.abs));
+    return lens(m, 0, w, m.last.x) + rows.map(([name, , fill], k) => {
+      const base = 8 + high * (k + (k === 2 ? 0.72 : 0.86));
+      const unit = high * 0.6;
+      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, name, "small bold halo");
+    }).join("");
+  },
+  (s, m, w, h, data) => {
+    const runs = data.race?.[s.part] ?? {};
+    const step = Math.min(27, (m.v.y - 66) / 6);
+    const lines = PLACES.map((name, k) => {
+      const [right, lit] = runs[TASKS[k]] ?? [];
+      const task = TASKS[k];
+      const note = !task ? "not asked in the race" : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)} %`;
+      return `<g data-part="place${k + 1}">${row(ROOM + 8, 48 + k * step, !task ? "open" : lit ? "lit" : "lost", `${k + 1} ${w > 520 || name.length < 18 ? name : "noise"}`, note, w)}</g>`;
+    });
+    const spots = [[(m.v.x + m.last.x) / 2, 0.06], [(m.v.x + m.last.x) / 2, 0.45], [m.last.x, 1], [m.first.x, 0.3], [m.first.x + 0.75 * m.v.w, 0.3], [m.first.x + 0.8 * m.v.w, 0.78]];
+    const lamps = spots.map(([x, y], k) => {
+      const lit = runs[TASKS[k]]?.[1];
+      const cy = m.v.bottom - y * m.v.h;
+      return `<g data-part="place${k + 1}">${circle(x, cy, 11, lit ? "fgreen" : "fground grey")}${text(x, cy + 5, k + 1, `small bold mid ${lit ? "over" : ""}`)}</g>`;
+    });
+    return lens(m, 0, w) + text(ROOM + 8, 25, w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128", "small quiet") + lines.join("") + lamps.join("");
+  },
+];
+
+const only = (...stops) => (s) => !stops.includes(Math.round(s.at));
+const asShare = (x) => x.toFixed(2);
+const guessed = () => {
+  const told = Number(typeof document === "undefined" ? 0 : document.querySelector(".guess input")?.value);
+  return told ? ` You said ${told}.` : "";
+};
+export const render = mount({
+  name: "machine",
+  words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
+  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
+  tidy: (s, data) => ({
+    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: s.edges in EDGES ? s.edges : "all", kept: clamp(s.kept, 0, 0.95), sink: clamp(s.sink, 0, 0.95),
+    type: ["bf16", "fp16", "fp32"].includes(s.type) ? s.type : "bf16", lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: s.part in (data.race ?? {}) ? s.part : "RoPE",
+  }),
+  controls: (data) => [
+    { kind: "steps", key: "at", options: STOPS },
+    { key: "n", label: "ones n", min: 0, max: Math.log2(MOST), step: 0.01, to: (x) => Math.round(2 ** x), from: Math.log2, show: (x) => say(Math.round(x), 4) },
+    { kind: "choice", key: "edges", label: "each stream hears", options: Object.entries(EDGES), hidden: only(1) },
+    { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
+    { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
+    { kind: "choice", key: "type", label: "stored as", options: ["bf16", "fp16", "fp32"].map((type) => [type, type]), hidden: only(3, 4) },
+    { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
+    { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
+    { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
+    { key: "agree", label: "common noise", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
+    { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
+    { kind: "choice", key: "part", label: "part exchanged", options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]), hidden: only(7) },
+  ],
+  height: (w) => (w >= 520 ? 420 : 350),
+  items: (s, data, w, h) => {
+    const v = view(s, w, h);
+    const [n, p] = [size(s), at(s)];
+    const x = v.of(p).x;
+    if (s.at < 0.5 || s.at > 6.5 || x < 0 || n < 3) return [];
+    const nearest = (px) => ({ token: clamp((v.columns.reduce((best, c) => (Math.abs(c.x - px) < Math.abs(best.x - px) ? c : best)).from - 1) / (n - 1), 0, 1) });
+    return [
+      { id: "row", area: [0, v.bottom - 4, w, 28], flat: true, drag: nearest },
+      {
+        id: "token", x, y: v.bottom, r: 20, knob: 6, look: "orange", flat: true, part: "followed", label: "token that is followed", range: [p, 1, n - 2], value: `token ${p}`,
+        drag: nearest, key: (step, now) => ({ token: clamp((clamp(at(now) + step, 1, n - 2) - 1) / (n - 1), 0, 1) }),
+      },
+    ];
+  },
+  picture: (s, data, w, h) => {
+    const m = machine(s, w, h);
+    const scenes = SCENES.map((scene, k) => (shown(s, k) > 0 ? `<g style="opacity:${place(100 * shown(s, k)) / 100}">${scene(s, m, w, h, data)}</g>` : ""));
+    return `<g>${m.drawn}</g>${tokens(s, m, w)}${falling(s, m, w, h)}${scenes.join("")}`;
+  },
+  sentence: (s, data) => {
+    const n = Math.round(s.n);
+    const p = at(s);
+    const all = size(s);
+    const stop = Math.round(s.at);
+    if (stop === 0) return `${many(n, "one")} become ${many(n, "token")} behind a first token. How many are they?${guessed()}`;
+    if (stop === 1) {
+      const share = levels(s, p, all)[LAYERS].at(-1);
+      const back = many(all - 1 - p, "token");
+      if (share === 0) return `The orange token, ${back} back, has no share at all: two layers reach two tokens back.`;
+      return `Of the last vector ${say(100 * share, 2)} % is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`;
+    }
+    if (stop === 2) {
+      const heard = uniformInfluence(all, LAYERS, s.kept, s.sink / 2);
+      return `The last token holds ${say(100 * heard[0], 2)} % of the first token, ${say(100 * heard[p], 2)} % of the orange one and ${say(100 * heard[all - 1], 2)} % of itself; an equal share is ${say(100 / all, 2)} %.`;
+    }
+    if (stop === 3) {
+      const { same } = pair(s);
+      const count = same.filter(Boolean).length;
+      return count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: whoever reads them has one vector for two inputs.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`;
+    }
+    if (stop === 4) {
+      if (!s.first) return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
+      const end = reach(s.type);
+      const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
+      return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}` : ""}.${guessed()}`;
+    }
+    if (stop === 5) {
+      const f = turned(s);
+      return `Head 1 gives the token before ${say(100 * f.near, 2)} % of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)} %${s.swap ? ": exchanged, neither does its work" : ""}.`;
+    }
+    if (stop === 6) {
+      const f = maps(s);
+      return `Of the noise ${say(100 * f.left, 2)} % is left, of the answer's weight ${say(100 * f.answer, 2)} %: ${f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}; ${say(s.lam / 2, 2)} is needed if they are equally large.`;
+    }
+    const runs = data.race?.[s.part] ?? {};
+    const named = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [k + 1] : [])).join(", ");
+    return `${s.part}: lit at ${named(true) || "none"}, dark at ${named(false) || "none"}. Nobody asked 1 and 3 in the race.${guessed()}`;
+  },
+  live: (hand, figure, on, home) => {
+    const stops = [...document.querySelectorAll(".machine-stops > section")];
+    const told = figure.closest(".machine-page") ? stops : [];
+    const show = (stop) => { if (Math.round(hand.state.at) !== stop || hand.state.at % 1) hand.glide({ at: stop }, 900); };
+    const linked = () => location.hash.match(/^#stop-([0-7])$/);
+    // the drawing stays and the text scrolls past it
+    if (told.length) {
+      const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: "-62% 0px -32% 0px" });
+      told.forEach((section) => seen.observe(section));
+      on(figure, "step", (event) => {
+        event.preventDefault();
+        const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
+        told[event.detail].scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "end" });
+        history.replaceState(null, "", `#stop-${event.detail}`);
+        show(event.detail);
+      });
+      on(document.querySelector(".guess input") ?? figure, "input", () => hand.set({}));
+    } else if (linked()) hand.set({ at: Number(linked()[1]) });
+    // the chapter's own drawing is one click away, and the way back another
+    const into = figure.querySelector(".machine-into");
+    on(figure, "painted", () => {
+      const hangs = HANGS[Math.round(hand.state.at)];
+      if (!into) return;
+      into.hidden = !hangs || !(home || document.querySelector(`figure[data-drawing="${hangs[0]}"]`));
+      if (!hangs) return;
+      const there = document.querySelector(`figure[data-drawing="${hangs[0]}"]`);
+      into.textContent = `Into the drawing of chapter ${hangs[1][0]} →`;
+      into.href = there ? `#${(there.id ||= `drawing-${hangs[0]}`)}` : `${home}chapters/${hangs[1]}/lesson.html`;
+      if (there && !there.querySelector(".machine-back")) {
+        figure.id ||= "machine";
+        there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${figure.id}">← Back to the machine</a>`);
+      }
+    });
+    figure.dispatchEvent(new CustomEvent("painted"));
+  },
+});
+export default { render };
