@@ -11,7 +11,6 @@ from pathlib import Path
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from execution import executed
 
 from helpers import drawing
 
@@ -35,26 +34,6 @@ def said(text: str, word: str) -> str:
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
     plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
     return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', plain)
-
-
-def answer(path: Path, root: Path) -> str:
-    """The answer of a lesson, which its last cell computes or its text states."""
-    outputs = [o.get("data", {}) for cell in executed(path, root).cells for o in cell.get("outputs", [])]
-    computed = ["".join(data["text/markdown"]) for data in outputs if "text/markdown" in data]
-    return said("\n\n".join([markdown(path), *computed]), "Answer")
-
-
-def first_sentence(text: str) -> str:
-    """Up to the first full stop that ends a word outside of a formula; a sentence of one word brings the next one along.
-
-    >>> first_sentence("Nearly. One more moves it little. It is so.")
-    'Nearly. One more moves it little.'
-    >>> first_sentence('It is <span class="math">n. 2</span>. And so on.')
-    'It is <span class="math">n. 2</span>.'
-    """
-    found = re.match(r"(?:<span class=\"math.*?</span>|.)*?(?<=[a-z)%>])\.(?=\s|$)|.*", text, re.S)[0]
-    rest = text[len(found) :]
-    return found if " " in found or not rest.strip() else found + " " + first_sentence(rest.lstrip())
 
 
 def question(path: Path) -> str:
@@ -89,7 +68,7 @@ class Chapters(Directive):
         return (
             f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
             f'<p class="chapter-question">{question(path)}</p>{drawing.emblem(folder)}'
-            f"<p>{first_sentence(answer(path, root))}</p><p><small>{links}</small></p></article>"
+            f"<p><small>{links}</small></p></article>"
         )
 
 

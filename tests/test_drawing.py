@@ -1,14 +1,17 @@
 """The drawings: their mathematics against Python's, their text, and the drawings themselves in Chromium."""
 
+import html
 import json
 import math
+import re
 import subprocess
 
 import pytest
 import torch
 from conftest import ROOT
-from stills import still
+from stills import measured, still, stills
 
+from course.experiments import comparison
 from helpers import attention, collapse, counting, drawing, graphs, rope
 
 NAMES = list(drawing.DRAWINGS)
@@ -43,14 +46,72 @@ def test_clocks_turn_and_add_up_as_in_python():
     assert_equal(calls, [rope.cosine_sum(*given).item() for _, given in calls])
 
 
-def test_the_welcome_counts_as_in_python():
-    calls = [("uniformInfluence", pair) for pair in ((1, 1), (7, 1), (7, 4), (40, 3), (1000, 4))]
-    rows = [attention.influence([attention.uniform(attention.causal_mask(n))] * k)[-1].tolist() for _, (n, k) in calls]
-    assert_equal(calls, rows)
+def test_the_machine_attends_and_rounds_as_in_python():
+    calls = [
+        ("uniformInfluence", given)
+        for given in ((1, 1), (7, 4), (40, 3), (1000, 4), (9, 2, 0.5, 0.3), (300, 2, 0.9, 0.1))
+    ]
+    for call in calls:
+        n, layers, kept, weight = (*call[1], 0.0, 0.0)[:4]
+        row = attention.influence([attention.sink(n, weight)] * layers, kept)[-1].tolist()
+        assert_equal([call], [row])
+    states = torch.rand(30, generator=torch.Generator().manual_seed(0)).double()
+    for kept, weight in ((0.0, 0.0), (0.5, 0.3), (0.95, 0.8)):
+        matrix = attention.influence([attention.sink(30, weight)], kept)
+        assert_equal([("spread", (states.tolist(), kept, weight))], [(matrix @ states).tolist()])
+    mask = attention.window_mask(30, 2)
+    mask[-1, 4] = True
+    sources = [row.nonzero()[:, 0].tolist() for row in mask]
+    assert_equal([("averaged", (states.tolist(), sources))], [(attention.uniform(mask) @ states).tolist()])
+    assert_equal([("softmax", ((9 * states).tolist(),))], [(9 * states).softmax(0).tolist()])
+    for first, end in ((0, 4), (4, 8)):
+        wanted = torch.cos(107 * rope.frequencies(16, 1e4)[first:end]).sum().item()
+        assert_equal([("cosineSum", (107, 16, 1e4, first, end))], [wanted])
     numbers = [0.0, 1.0, -1.0, 257.0, 1 - 1 / 511, 1 - 1 / 512, *(1 / n for n in range(1, 400)), 3.1e-4, -0.7]
     calls = [("roundTo", (x, kind)) for x in numbers for kind in ("fp32", "fp16", "bf16")]
     assert_equal(calls, [collapse.round_to(torch.tensor([x]).double(), kind).item() for _, (x, kind) in calls])
-    assert f"{counting.first_token_limit('bf16')}, 4]; // COUNTED" in (drawing.HERE / "welcome.js").read_text()
+
+
+def said(**state):
+    """The sentence of the machine in a state."""
+    return html.unescape(re.search(r'<p class="drawing-says">(.+)</p>', still("machine", **state))[1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 40, 188, 189])
+def test_the_machine_says_what_the_package_gives(n):
+    """The numbers of two stops, computed once more by the package from the definition of the machine."""
+    for kept, weight in ((0.0, 0.0), (0.5, 0.4)):
+        row = attention.influence([attention.sink(n + 1, weight / 2)] * 2, kept)[-1]
+        told = f"holds {float(f'{100 * row[0]:.2g}'):g} % of the first token"
+        assert told in said(at=2, n=n, kept=kept, sink=weight)
+    limit = counting.first_token_limit("bf16")
+    assert ("cannot tell" in said(at=4, n=n)) == (n == limit + 1)
+    assert f"first fails at {limit + 1}" in said(at=4, n=n)
+
+
+def test_the_machine_draws_every_length():
+    for stop in range(drawing.STOPS):
+        assert not any("NaN" in still("machine", at=stop, n=n, token=token) for n in (1, 2, 4096) for token in (0, 1))
+
+
+def test_the_machine_quotes_what_was_measured():
+    """If not: `python tools/stills.py`."""
+    assert drawing.numbers("machine") == measured()
+
+
+def test_the_lights_are_the_race():
+    """What the last stop lights is what the table of the race calls kept, and for no place that no task asks."""
+    won = comparison.successes(comparison.table()).set_index(["entry", "task"])
+    places = {"first": 2, "counting": 4, "last": 5, "retrieval": 6}
+    for entry in drawing.numbers("machine")["race"]:
+        kept = {
+            task: bool(won.loc[(entry, task), "success" if task in comparison.LOOKED else "kept"]) for task in places
+        }
+        lit, dark = (
+            ", ".join(str(place) for place in sorted(places[task] for task in kept if kept[task] is want)) or "none"
+            for want in (True, False)
+        )
+        assert f"lit at {lit}, dark at {dark}." in said(at=7, part=entry)
 
 
 def test_the_river_flows_as_in_python():
@@ -124,10 +185,11 @@ def test_a_drawing_is_a_module_as_anywidget_takes_it(name, tmp_path):
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "function"
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_the_still_picture_is_what_the_drawing_gives(name):
+def test_the_still_pictures_are_what_the_drawings_give():
     """If not: `python tools/stills.py`."""
-    assert (drawing.HERE / "still" / f"{name}.svg").read_text() == still(name)
+    drawn = stills()
+    assert drawn == {name: (drawing.HERE / "still" / f"{name}.svg").read_text() for name in drawn}
+    assert {path.stem for path in (drawing.HERE / "still").iterdir()} == set(drawn)
 
 
 def test_bad_data_is_refused():
@@ -258,7 +320,7 @@ def swipe(page, item, right, down):
 
 # what follows the finger in one direction or both; steps are at most ten pixels
 FOLLOWS = {
-    "welcome": ("flip", 0, 36), "squash": ("node0", 48, 36), "river": ("token", 48, 0), "barcodes": ("here", 48, 0),
+    "machine": ("token", 48, 0), "squash": ("node0", 48, 36), "river": ("token", 48, 0), "barcodes": ("here", 48, 0),
     "needle": ("end", 48, 0), "clocks": ("here", 48, 0), "waves": ("tip", 48, 36),
 }  # fmt: skip
 
@@ -410,8 +472,22 @@ def tune_the_clocks(page):
     press(page, "Tune the peak")
 
 
-def lengthen_the_text(page):
-    page.locator("input[type=range]").press("End")
+def stop(number):
+    def go(page):
+        page.locator(".drawing-steps button").nth(number).click()
+
+    go.__name__ = f"stop_{number}"
+    return go
+
+
+def exchange_a_part(page):
+    stop(7)(page)
+    page.get_by_label("part exchanged").select_option("local RoPE, global NoPE")
+
+
+def leave_out_the_first_token(page):
+    stop(4)(page)
+    page.get_by_label("a first token").uncheck()
 
 
 def open_the_graph(page):
@@ -469,7 +545,10 @@ def see_little(page):
 
 DONE = [
     ("clocks", tune_the_clocks, "No other distance up to 128 scores higher"),
-    ("welcome", lengthen_the_text, "leaves no trace. Something is lost at 1, 2, 3, 4, 5, 6."),
+    ("machine", stop(2), "an equal share is 0.32 %"),
+    ("machine", stop(3), "one vector for two inputs"),
+    ("machine", leave_out_the_first_token, "the last vector is the same for 1, 314 or any number"),
+    ("machine", exchange_a_part, "lit at 2, 5, 6, dark at 4"),
     ("squash", open_the_graph, "lowers the total resistance of all pairs: 368 → 272 ohms"),
     ("squash", hop_once_on_a_path, "50 % of the reader's state is colour: all of it one of the 8"),
     ("squash", cut_an_edge, "No current can flow"),

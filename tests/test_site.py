@@ -605,16 +605,39 @@ def test_code_fits_the_page_and_formulas_are_set(visit, name):
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
 
 
-def test_welcome_has_something_to_move_and_a_card_for_each_chapter(visit):
+def machine_at(page, stop):
+    at = f"Math.abs(Number(document.querySelector('.drawing-steps [aria-current]').textContent) - {stop}) < 0.5"
+    page.wait_for_function(at, timeout=10_000)
+
+
+def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
+    page = visit("chapters/welcome.html")
+    settle(page)
+    for stop in (3, 7, 1):
+        page.locator(f"#stop-{stop}").evaluate("e => e.scrollIntoView({block: 'end'})")
+        machine_at(page, stop)
+        assert page.locator(".drawing-stage").evaluate("e => e.getBoundingClientRect().top") >= 0, "it stays"
+    page.locator(".drawing-steps button").nth(5).click()
+    machine_at(page, 5)
+    assert page.url.endswith("#stop-5")
+    page.locator(".drawing-steps button").nth(5).press("ArrowRight")
+    machine_at(page, 6)
+    assert page.locator("figure[data-drawing=machine]").count() == 1
+    assert page.locator(".machine-still svg[role=img]").count() == drawing.STOPS
+
+
+def test_a_link_to_a_stop_shows_it(visit):
+    page = visit("chapters/welcome.html#stop-4")
+    machine_at(page, 4)
+
+
+def test_the_front_page_is_short_and_asks_before_it_answers(visit):
     from chapters import listed
 
     page = visit("chapters/welcome.html")
-    settle(page)
-    picture = page.locator(".drawing-stage > g").first
-    before = picture.inner_html()
-    page.locator("figure.drawing input[type=range]").press("End")
-    page.wait_for_function("([e, old]) => e.innerHTML !== old", arg=[picture.element_handle(), before])
-    assert "leaves no trace" in page.locator("figure.drawing .drawing-says").inner_text()
+    told = page.locator(".machine-stops > section > p").all_text_contents()
+    assert sum(len(text.split()) for text in told) <= 700
+    assert page.locator(".machine-page ~ * .answer-table tbody tr, .answer-table tbody tr").count() == len(listed(ROOT))
     assert page.locator(".chapter-card").count() == len(listed(ROOT))
     for card in page.locator(".chapter-card").all():
         assert card.locator(".emblem svg[role=img]").count() == 1

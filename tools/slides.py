@@ -62,9 +62,9 @@ def kind(cell: nbformat.NotebookNode) -> str:
 
 
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
-    """Name the course, the chapter and the length on the first slide, with the chapter's drawing."""
+    """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
-    picture = drawing.emblem(item["path"].parent.name)
+    picture = drawing.picture("machine", drawing.stop_of(item["path"].parent.name))
     if item["chapter"]:
         what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
     else:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+from course.chapter2 import measures  # noqa: E402
+from course.experiments import comparison  # noqa: E402
 from helpers import data, drawing  # noqa: E402
-from helpers.chapter2 import measures  # noqa: E402
-from helpers.chapter6 import comparison  # noqa: E402
 
 TASKS = ("retrieval", "last", "first", "counting")
 REPORT = "reports/smollm2-135m-instruct.json"

@@ -295,6 +295,13 @@ const SCENES = [
   },
 ];
 
+/** What a real model does at a stop, measured beforehand, and the lab that measures it. */
+const measured = (data, stop) => ({
+  2: ["2-causal-attention", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink} % of its heads give the first token more than 0.3 of their attention.`],
+  3: ["3-representational-collapse", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
+  4: ["4-counting", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
+  5: ["5-rope-frequencies", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
+})[stop];
 const only = (...stops) => (s) => !stops.includes(Math.round(s.at));
 const asShare = (x) => x.toFixed(2);
 const guessed = () => {
@@ -405,6 +412,10 @@ export const render = mount({
     on(figure, "painted", () => {
       const hangs = HANGS[Math.round(hand.state.at)];
       if (!into) return;
+      const [lab, told] = measured(hand.data, Math.round(hand.state.at)) ?? [];
+      const note = figure.querySelector(".machine-measured");
+      if (note.dataset.told !== told) note.innerHTML = lab ? `${told} ${home ? `<a href="${home}chapters/${lab}/lab.html">Lab ${lab[0]}</a>` : ""}` : "";
+      note.dataset.told = told;
       into.hidden = !hangs || !(home || document.querySelector(`figure[data-drawing="${hangs[0]}"]`));
       if (!hangs) return;
       const there = document.querySelector(`figure[data-drawing="${hangs[0]}"]`);
