@@ -36,7 +36,7 @@ DRAWINGS = {
         "A toy: two layers of two heads, set by hand and not trained, states of 16 numbers, a "
         '<span data-light="tokens">first token and n ones</span>. An arc is as wide as its weight, blue for head 1 and purple '
         'for head 2; <span data-light="followed">orange</span> is one token that can be dragged, and a disc\'s area is what a '
-        'state holds of it. <span class="machine-measured"></span> <a class="machine-into" href="#" hidden></a>',
+        'state holds of it.</span> <span class="machine-measured"></span> <a class="machine-into" href="#" hidden></a>',
         "chapters/welcome.html",
     ),
     "squash": Facts(

@@ -8,7 +8,7 @@ const PLACES = ["the narrow graph", "who is heard", "one vector", "the count", "
 const TASKS = [null, "first", null, "counting", "last", "retrieval"];
 const ASKED = { first: "copy the first digit", counting: "count", last: "copy the last digit", retrieval: "find a key" };
 const HANGS = [null, ["squash", "1-over-squashing"], ["river", "2-causal-attention"], ["barcodes", "3-representational-collapse"], ["needle", "4-counting"], ["clocks", "5-rope-frequencies"], ["waves", "6-differential-transformer"], null];
-const EDGES = { all: "to all before it", path: "to the token before", edge: "to the token before, and one edge" };
+const EDGES = { path: "the token before", all: "all before it", edge: "the token before, and one edge" };
 
 const coded = (factor, shift) => Array.from({ length: WIDTH }, (_, k) => Math.cos(factor * k + shift));
 const WORDS = { 1: coded(2, 0), "•": coded(3, 1), 0: coded(5, 2), end: coded(7, 3) };
@@ -201,11 +201,11 @@ const SCENES = [
     const each = Math.max(2, (m.v.w / m.v.columns.length) * 0.7);
     const y = (x) => 52 * (x / most);
     return crown(s, m, w) + [true, false].map((its) => bars(m.v.columns.flatMap((c, k) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, top, each, Math.max(0.8, y(sums[k]))]] : [])), its ? "forange" : "fblue", "bars")).join("")
-      + line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") + text(m.v.x + m.v.w, top + 18, `dashed: an equal share; the tallest bar: ${say(most, 2)} of them`, "small end quiet");
+      + line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") + text(m.v.x + m.v.w, top + 18, `dashed: an equal share; tallest bar: ${say(most, 2)} ×`, "small end quiet");
   },
   (s, m, w) => {
     const { states, same } = pair(s);
-    const [x, across, roomy] = [ROOM + 8, w - 2 * ROOM - 16, m.v.y > 220];
+    const [x, across, roomy] = [ROOM + 8, w - 2 * ROOM - 16, m.v.y > 250];
     const high = roomy ? 30 : 18;
     const one = same.every(Boolean);
     const chances = states.map(next);
@@ -226,7 +226,7 @@ const SCENES = [
   },
   (s, m, w) => {
     const n = Math.round(s.n);
-    const r = Math.min(84, (m.v.y - 110) * 0.8);
+    const r = Math.min(84, 0.13 * w, (m.v.y - 110) * 0.8);
     const [cx, cy] = [ROOM + 20 + r, 34 + r];
     const angle = Math.PI * (s.first ? n / (n + 1) : 1);
     const dial = path(`M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}`, "faint") + line(cx, cy, cx - 0.86 * r * Math.cos(angle), cy - 0.86 * r * Math.sin(angle), "blue thick round", "needle") + circle(cx, cy, 5, "fink")
@@ -250,7 +250,7 @@ const SCENES = [
     const found = turned(s);
     const thetas = frequencies(WIDTH, BASE);
     const roomy = w >= 520;
-    const r = roomy ? Math.min(27, (w / 2 - 40) / 9) : 17;
+    const r = roomy ? Math.min(36, (w / 2 - 40) / 9) : 17;
     const head = (pairs, x, y, name, colour, result, note) => {
       const clocks = thetas.slice(...pairs).map((theta, k) => {
         const [cx, cy, turn] = [x + r + k * (2 * r + 9), y + r + 8, found.far * theta];
@@ -282,7 +282,7 @@ const SCENES = [
     const lines = PLACES.map((name, k) => {
       const [right, lit] = runs[TASKS[k]] ?? [];
       const task = TASKS[k];
-      const note = !task ? "not asked in the race" : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)} %`;
+      const note = !task ? (w > 520 ? "not asked in the race" : "not asked") : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)} %`;
       return `<g data-part="place${k + 1}">${row(ROOM + 8, 48 + k * step, !task ? "open" : lit ? "lit" : "lost", `${k + 1} ${w > 520 || name.length < 18 ? name : "noise"}`, note, w)}</g>`;
     });
     const spots = [[(m.v.x + m.last.x) / 2, 0.06], [(m.v.x + m.last.x) / 2, 0.45], [m.last.x, 1], [m.first.x, 0.3], [m.first.x + 0.75 * m.v.w, 0.3], [m.first.x + 0.8 * m.v.w, 0.78]];
@@ -319,7 +319,7 @@ export const render = mount({
   controls: (data) => [
     { kind: "steps", key: "at", options: STOPS },
     { key: "n", label: "ones n", min: 0, max: Math.log2(MOST), step: 0.01, to: (x) => Math.round(2 ** x), from: Math.log2, show: (x) => say(Math.round(x), 4) },
-    { kind: "choice", key: "edges", label: "each stream hears", options: Object.entries(EDGES), hidden: only(1) },
+    { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { kind: "choice", key: "type", label: "stored as", options: ["bf16", "fp16", "fp32"].map((type) => [type, type]), hidden: only(3, 4) },
