@@ -6,7 +6,6 @@ import html
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from course.scorecard import answer
 from helpers import drawing
 
 COLUMNS = {"place": "Where", "limits": "What is lost", "helps": "What helps", "price": "Price"}
@@ -44,6 +43,8 @@ class Stop(Directive):
 
 class Places(Directive):
     def run(self):
+        from course.scorecard import answer
+
         head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS.values())
         rows = "".join(
             f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(row.place)}</th>'

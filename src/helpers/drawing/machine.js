@@ -39,14 +39,22 @@ const reach = (type) => {
   while (n < 2 * MOST && roundTo(1 / (n + 1), type) !== roundTo(1 / (n + 2), type)) n += 1;
   return n < 2 * MOST ? n : null;
 };
+/** The head for the token before: over the distances up to each, the sum of its weights as parts of the one there. */
+const nearness = new Map();
+const nearby = (pairs) => {
+  if (!nearness.has(pairs[0])) {
+    let sum = 0;
+    nearness.set(pairs[0], Array.from({ length: MOST + 1 }, (_, d) => (sum += Math.exp(GAIN * (cosineSum(d - 1, WIDTH, BASE, ...pairs) - 4)))));
+  }
+  return nearness.get(pairs[0]);
+};
 /** Inside a layer: one head for the place before, one for a content; each with four of the eight pairs. */
 const turned = (s) => {
   const n = size(s);
   const far = n - 1 - at(s);
   const [fast, slow] = s.swap ? [[4, 8], [0, 4]] : [[0, 4], [4, 8]];
-  const near = softmax(Array.from({ length: n }, (_, d) => GAIN * cosineSum(d - 1, WIDTH, BASE, ...fast)));
   const logit = GAIN * cosineSum(far, WIDTH, BASE, ...slow);
-  return { far, fast, slow, near: near[1] ?? 1, logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
+  return { far, fast, slow, near: 1 / nearby(fast)[n - 1], logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
 };
 const wave = (k, step) => Math.SQRT2 * Math.cos(2 * Math.PI * ((k * step) % 1));
 /** Two heads of one layer: the answer's lead and noise, of which a part is common. */
