@@ -172,7 +172,7 @@ def scene(name: str, stop: float) -> str:
 
 
 def picture(name: str, stop: int = 0, said: bool = False) -> str:
-    """A still picture, without its words or with them and the sentence below.
+    """A still picture without its words; or, on a page that has the drawing too, with them and the sentence below.
 
     Raises:
         ValueError: an unknown name, or a stop that the machine has not.
@@ -183,8 +183,9 @@ def picture(name: str, stop: int = 0, said: bool = False) -> str:
     require.choice("name", name, DRAWINGS)
     require.integer("stop", stop, 0, STOPS - 1)
     svg, end, sentence = _text(f"still/{scene(name, stop)}.svg").partition("</svg>")
-    look = "drawing" if said else "drawing emblem"
-    return f'<figure class="{look}"><style>{_text("drawing.css")}</style>{svg}{end}{sentence if said else ""}</figure>'
+    if said:
+        return f'<figure class="drawing">{svg}{end}{sentence}</figure>'
+    return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{svg}{end}</figure>'
 
 
 def emblem(folder: str) -> str:

@@ -84,7 +84,7 @@ const view = (s, w, h) => {
   const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
   const [x, y, wide, high] = a.map((from, k) => from + (b[k] - from) * (s.at - Math.floor(s.at)));
   const n = size(s);
-  const most = w >= 520 ? 38 : 24;
+  const most = w >= 520 ? 32 : 24;
   const inner = Math.min(n, most) - 2;
   const edges = n <= most ? Array.from({ length: n + 1 }, (_, k) => k) : [0, ...Array.from({ length: inner + 1 }, (_, k) => 1 + Math.round((k * (n - 2)) / inner)), n];
   const columns = edges.slice(0, -1).map((from, k) => ({ from, to: edges[k + 1], x: x + (wide * k) / Math.max(1, edges.length - 2) }));
