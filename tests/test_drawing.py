@@ -47,14 +47,9 @@ def test_clocks_turn_and_add_up_as_in_python():
 
 
 def test_the_machine_attends_and_rounds_as_in_python():
-    calls = [
-        ("uniformInfluence", given)
-        for given in ((1, 1), (7, 4), (40, 3), (1000, 4), (9, 2, 0.5, 0.3), (300, 2, 0.9, 0.1))
-    ]
-    for call in calls:
-        n, layers, kept, weight = (*call[1], 0.0, 0.0)[:4]
+    for n, layers, kept, weight in ((1, 1, 0, 0), (7, 4, 0, 0), (1000, 4, 0, 0), (9, 2, 0.5, 0.3), (300, 2, 0.9, 0.1)):
         row = attention.influence([attention.sink(n, weight)] * layers, kept)[-1].tolist()
-        assert_equal([call], [row])
+        assert_equal([("uniformInfluence", (n, layers, kept, weight))], [row])
     states = torch.rand(30, generator=torch.Generator().manual_seed(0)).double()
     for kept, weight in ((0.0, 0.0), (0.5, 0.3), (0.95, 0.8)):
         matrix = attention.influence([attention.sink(30, weight)], kept)
@@ -102,16 +97,10 @@ def test_the_machine_quotes_what_was_measured():
 def test_the_lights_are_the_race():
     """What the last stop lights is what the table of the race calls kept, and for no place that no task asks."""
     won = comparison.successes(comparison.table()).set_index(["entry", "task"])
-    places = {"first": 2, "counting": 4, "last": 5, "retrieval": 6}
+    places = {"first": (2, "kept"), "counting": (4, "kept"), "last": (5, "success"), "retrieval": (6, "success")}
     for entry in drawing.numbers("machine")["race"]:
-        kept = {
-            task: bool(won.loc[(entry, task), "success" if task in comparison.LOOKED else "kept"]) for task in places
-        }
-        lit, dark = (
-            ", ".join(str(place) for place in sorted(places[task] for task in kept if kept[task] is want)) or "none"
-            for want in (True, False)
-        )
-        assert f"lit at {lit}, dark at {dark}." in said(at=7, part=entry)
+        lit = [str(place) for task, (place, column) in places.items() if won.loc[(entry, task), column]]
+        assert f"lit at {', '.join(lit) or 'none'}, dark" in said(at=7, part=entry)
 
 
 def test_the_river_flows_as_in_python():

@@ -611,8 +611,9 @@ def machine_at(page, stop):
 
 
 def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
-    page = visit("chapters/welcome.html")
+    page = visit("chapters/welcome.html#stop-4")
     settle(page)
+    machine_at(page, 4)
     for stop in (3, 7, 1):
         page.locator(f"#stop-{stop}").evaluate("e => e.scrollIntoView({block: 'end'})")
         machine_at(page, stop)
@@ -624,11 +625,6 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     machine_at(page, 6)
     assert page.locator("figure[data-drawing=machine]").count() == 1
     assert page.locator(".machine-still svg[role=img]").count() == drawing.STOPS
-
-
-def test_a_link_to_a_stop_shows_it(visit):
-    page = visit("chapters/welcome.html#stop-4")
-    machine_at(page, 4)
 
 
 def test_the_front_page_is_short_and_asks_before_it_answers(visit):
