@@ -81,7 +81,7 @@ BUDGETS = {
     "course/report": 2_340,
     "course/scorecard": 670,
     "course": 22_700,
-    "tests": 18_400,
+    "tests": 18_460,
 }
 
 
