@@ -373,7 +373,7 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
         ]
         monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
         monkeypatch.setattr(measures, "reported", lambda: paper)
-        return claims._figure_3("gcn")
+        return claims.figure_3("gcn")
 
     fitted = (2, 1.0, "fitted"), (3, 1.0, "fitted")
     assert found(*fitted, (4, 0.68, "stalled")).verdict == HOLDS

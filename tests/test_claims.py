@@ -4,16 +4,18 @@ import ast
 import inspect
 import json
 import re
+import sys
 import textwrap
 
 import pytest
 from expected import EVIDENCE, EXPECTED
 
 from course import claims, scorecard, sources
-from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, verdict, weigh
+from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, together, verdict, weigh
 from helpers import data, models, style
 
-CLAIMS = {each.name: each for each in scorecard.claims()}
+CLAIMS = {each.name: each for each in scorecard.claims()}  # what is measured: rows without parts, and parts
+ROWS = {each.name: each for each in scorecard.rows()}
 
 
 @pytest.mark.parametrize("name", CLAIMS)
@@ -56,7 +58,7 @@ def test_expectations_are_about_claims_that_exist():
 def test_every_claim_of_the_talk_has_its_words(root):
     """Three readings of ours once stood as claims of its author."""
     quoted = scorecard.quotations()
-    theirs = {name for name, claim in CLAIMS.items() if claim.source is sources.TALK}
+    theirs = {name for name, claim in CLAIMS.items() if claim.source is sources.TALK}  # rows of parts gather them
     assert not theirs - set(quoted), "a claim of the talk needs its words in data/reported/talk_quotations.csv"
     assert not set(quoted) - theirs, "words are quoted for a claim that has another source"
     for name, (chinese, english) in quoted.items():
@@ -66,19 +68,52 @@ def test_every_claim_of_the_talk_has_its_words(root):
 
 def _made_up(claim):
     """A measurement at once, with the verdict that is expected."""
+    if claim.parts:
+        return claims.Found("2 parts", together(_made_up(CLAIMS[part]).verdict for part in claim.parts))
     return claims.Found("1 < 2", sorted(EXPECTED[claim.name][0])[0])
 
 
-def test_every_row_stands_once_under_its_paper_and_what_does_not_hold_comes_first(monkeypatch):
+def test_every_claim_stands_once_in_a_row_of_its_paper_and_what_does_not_hold_comes_first(monkeypatch):
     monkeypatch.setattr(scorecard, "found", _made_up)
     page = scorecard.papers().data
-    assert sorted(re.findall(r'<details id="(\w+)"', page)) == sorted(CLAIMS)
+    assert sorted(re.findall(r'<details id="(\w+)"', page)) == sorted(scorecard.CLAIMS)
+    assert sorted(re.findall(r'<details id="(\w+)"[^>]*class="card-row"', page)) == sorted(ROWS)
     for paper in page.split("<section")[1:]:
-        fails = [verdict == FAILS for verdict in re.findall(r'data-verdict="([^"]+)"', paper)]
+        fails = [verdict == FAILS for verdict in re.findall(r'data-verdict="([^"]+)"[^>]*class="card-row"', paper)]
         assert fails == sorted(fails, reverse=True)
     rows = json.loads(re.search(r'id="claims">(.*?)</script>', page, re.S)[1])
-    assert {row["name"] for row in rows} == set(CLAIMS)
+    assert {row["name"] for row in rows} == set(scorecard.CLAIMS)
     assert all(row["address"].endswith(f"#{row['name']}") for row in rows)
+
+
+def test_a_row_of_parts_measures_nothing_itself_and_shares_its_parts_with_no_other():
+    parts = [part for row in ROWS.values() for part in row.parts]
+    assert len(set(parts)) == len(parts)
+    assert set(parts) | {name for name, row in ROWS.items() if not row.parts} == set(CLAIMS)
+    for row in ROWS.values():
+        assert len({CLAIMS[part].chapter for part in row.parts} | {row.chapter}) == 1, row.name
+        assert bool(row.parts) == (row.measure is None)
+    assert len(ROWS) <= 130
+
+
+def test_a_row_of_parts_holds_as_its_parts_do():
+    assert together([HOLDS, HOLDS]) == HOLDS
+    assert together([HOLDS, CORRECTED]) == together([HOLDS, HOLDS, OPEN]) == CORRECTED
+    assert together([HOLDS, HOLDS, FAILS]) == together([OPEN, FAILS]) == FAILS
+    assert together([HOLDS, OPEN]) == together([OPEN, OPEN, UNFIT]) == OPEN
+    assert together([LITTLE]) == LITTLE
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_every_claim_says_when_it_holds_and_what_its_correction_is(name):
+    """A reader can check the rule against the numbers; who reads "with a correction" reads which."""
+    claim, allowed = CLAIMS[name], EXPECTED[name][0]
+    assert claim.rule, f"{name} needs a rule"
+    assert claim.rule.startswith(("holds if ", "counts ", "repeats what the source reports"))
+    if allowed == {CORRECTED}:
+        assert claim.correction, f"{name} holds with a correction: say which"
+    assert bool(scorecard.correction(claim, claims.Found("1", CORRECTED)))
+    assert scorecard.correction(claim, claims.Found("1", HOLDS)) == ""
 
 
 @pytest.mark.parametrize("name", CLAIMS)
@@ -121,7 +156,8 @@ def test_sources_are_in_the_references(root):
 @pytest.mark.parametrize("name", CLAIMS)
 def test_no_verdict_is_written_down(name):
     """A constant decides before anything is measured, be it `verdict(False, part)` or `verdict(whole, fit=False)`."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(CLAIMS[name].measure)))
+    measure = CLAIMS[name].measure
+    tree = ast.parse(textwrap.dedent(inspect.getsource(getattr(measure, "func", measure))))
     for call in ast.walk(tree):
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("verdict", "weigh"):
             for given in [*call.args, *(keyword.value for keyword in call.keywords)]:
@@ -133,7 +169,7 @@ def test_no_verdict_is_written_down(name):
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_made_up_evidence_gives_each_verdict_that_a_claim_may_have(name, monkeypatch):
     """Whatever a claim's function passes to `verdict` can be turned by what it measures."""
-    module, possible = CLAIMS[name].measure.__module__, set()
+    module, possible = CLAIMS[name].module, set()
     reasons = {"run": LITTLE, "fit": UNFIT, "able": UNABLE, "decided": OPEN}
 
     def spied(whole, part=None, **rest):
@@ -195,15 +231,19 @@ def test_a_row_that_only_quotes_has_too_little_evidence():
         claims.quoted("run", {"share": (0.63, 0.7)})
 
 
-def test_a_claim_says_where_it_is_shown_and_has_a_name_of_its_own():
-    with pytest.raises(ValueError, match="shown must be"):
-        claims.claim(source=sources.ALON, statement="", reported="", shown="1-over-squashing/lesson")
-
-    def width_bound():
-        raise NotImplementedError
-
-    with pytest.raises(ValueError, match="claim of another chapter"):
-        claims.claim(source=sources.ALON, statement="", reported="", shown="1-x/lesson#y")(width_bound)
+def test_a_table_of_claims_says_what_is_wrong_with_it(tmp_path):
+    table, good = tmp_path / "chapter1.toml", 'shown = "1-over-squashing/lesson#The graph"'
+    module = sys.modules["course.chapter1.claims"]
+    for text, said in (
+        ('[width_bound]\nstatement = ""\nshown = "1-over-squashing/lesson"', "shown must be"),
+        (f'[no_such_function]\nstatement = ""\n{good}', "there is no no_such_function"),
+        (f'[a_row]\nstatement = ""\n{good}\nparts = ["gone"]', "gone"),
+    ):
+        table.write_text(text)
+        with pytest.raises(ValueError, match=said):
+            claims.read(table, module)
+    table.write_text(f'[x]\ncall = "figure_3"\ngiven = {{ kind = "gcn" }}\nstatement = ""\n{good}')
+    assert claims.read(table, module)["x"].measure.keywords == {"kind": "gcn"}
 
 
 def test_unknown_chapter_is_named():
@@ -254,7 +294,7 @@ def test_kinds_of_claims_are_told_apart_and_what_was_varied_is_shown():
 @pytest.mark.site
 def test_the_scorecard_leads_to_sections_that_exist(root):
     pages = {}
-    for each in CLAIMS.values():
+    for each in scorecard.CLAIMS.values():
         page, _, heading = each.shown.partition("#")
         text = pages.setdefault(page, (root / f"_build/html/chapters/{page}.html").read_text())
         assert f'id="{scorecard.slug(heading)}"' in text, f"{page}.html has no section for {heading!r}"

@@ -1,11 +1,17 @@
 """Claims of the sources, each a function that measures it here; and the one rule that turns evidence into a verdict.
 
-Nothing here knows a chapter: `course.chapter1.claims` and its like register theirs, `course.scorecard` gathers them.
+Nothing here knows a chapter: the functions stand in `course.chapter1.claims` and its like, what is said about them in a
+table a chapter beside `course.scorecard`, which gathers them.
 """
 
+import functools
+import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
+from course import sources
 from course.sources import COURSE, Source
 
 HOLDS = "holds"
@@ -34,17 +40,21 @@ class Found(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a source says, where it says it, where the book shows it, and the function that measures it."""
+    """A row of the scorecard, or a part of one: what a source says, where, and the function that measures it."""
 
     name: str
-    source: Source
-    where: str  # the place in the source: "Theorem B.3"
     statement: str  # as the source makes it; one statement, one claim
-    reported: str  # what the source gives for it; "" where it gives nothing
     shown: str  # "3-representational-collapse/lesson#The theorem": page and heading
-    measure: Callable[..., Found]
-    theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
+    rule: str = ""  # "holds if …", as a reader can check it against the numbers
+    source: Source = COURSE
+    where: str = ""  # the place in the source: "Theorem B.3"
+    reported: str = ""  # what the source gives for it; "" where it gives nothing
     varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
+    correction: str = ""  # what the correction is, where a claim holds with one
+    theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
+    parts: tuple[str, ...] = ()  # the claims that are measured in one set-up; their verdicts make the row's
+    module: str = ""  # where its function stands
+    measure: Callable[..., Found] | None = None  # None for a row of parts
 
     @property
     def chapter(self) -> int:
@@ -56,7 +66,7 @@ class Claim(NamedTuple):
         return self.source is COURSE
 
 
-CLAIMS: dict[str, Claim] = {}
+CLAIMS: dict[str, Claim] = {}  # rows and parts of rows, by name; `course.scorecard` fills it
 EMBEDDED = "SmolLM2-135M"  # how claims call the embedded model
 
 
@@ -65,34 +75,43 @@ def called(model: Any = None) -> str:
     return EMBEDDED if model is None or model.short.startswith(EMBEDDED) else model.short
 
 
-def claim(
-    *,
-    statement: str,
-    shown: str,
-    source: Source = COURSE,
-    reported: str = "",
-    where: str = "",
-    theorem: bool = False,
-    varied: str = "",
-) -> Callable:
-    """Register the decorated function, which returns a `Found`, under its own name; see `Claim` for the arguments.
-
-    Without a source it is a finding of this course.
+def read(table: Path, module: ModuleType) -> dict[str, Claim]:
+    """The claims of a chapter's table: `call` names another function than the claim's name, `given` are its arguments.
 
     Raises:
-        ValueError: another claim has this name, or `shown` names no page and heading.
+        ValueError: `shown` names no page and heading, a part is no claim of the table, or a row measures nothing.
     """
-    if not shown[:1].isdigit() or not shown.partition("#")[2]:
-        raise ValueError(f"shown must be '<chapter>/<page>#<heading>', not {shown!r}")
+    found = {}
+    for name, row in tomllib.loads(table.read_text()).items():
+        row["source"] = getattr(sources, row.get("source", "COURSE"))
+        row["parts"] = tuple(row.get("parts", ()))
+        call, given = row.pop("call", name), row.pop("given", {})
+        if not row["shown"][:1].isdigit() or not row["shown"].partition("#")[2]:
+            raise ValueError(f"shown must be '<chapter>/<page>#<heading>', not {row['shown']!r}")
+        if not row["parts"]:
+            if not hasattr(module, call):
+                raise ValueError(f"{name} must have a function in {module.__name__}, and there is no {call}")
+            row["measure"] = functools.partial(getattr(module, call), **given) if given else getattr(module, call)
+        found[name] = Claim(name=name, module=module.__name__, **row)
+    for each in found.values():
+        if missing := set(each.parts) - set(found):
+            raise ValueError(f"parts of {each.name} must be claims of {table.name}, not {sorted(missing)}")
+    return found
 
-    def register(measure: Callable[[], Found]) -> Callable[[], Found]:
-        name = measure.__name__
-        if name in CLAIMS and CLAIMS[name].measure.__module__ != measure.__module__:
-            raise ValueError(f"measure must have a name of its own; {name!r} is a claim of another chapter")
-        CLAIMS[name] = Claim(name, source, where, statement, reported, shown, measure, theorem, varied)
-        return measure
 
-    return register
+def together(verdicts: Iterable[str]) -> str:
+    """The verdict on a row of parts: it holds if all do, and with a correction if most do, in whole or in part, and none fails.
+
+    A part that fails makes the row fail. Where most parts are undecided and none fails, the row is undecided as they are.
+
+    >>> together(["holds", "holds with a correction"]), together(["holds", "does not hold here"])
+    ('holds with a correction', 'does not hold here')
+    """
+    given = list(verdicts)
+    if FAILS in given or {*given} == {HOLDS}:
+        return FAILS if FAILS in given else HOLDS
+    undecided = [each for each in given if each not in (HOLDS, CORRECTED)]
+    return CORRECTED if 2 * len(undecided) < len(given) else max(undecided, key=undecided.count)
 
 
 def verdict(

@@ -21,7 +21,6 @@ EXPECTED = {
     "order_of_difficulty": ({LITTLE}, "a figure without numbers"),
     "order_of_strategies": ({LITTLE}, "a figure without numbers"),
     "lower_near_a_hundred": ({LITTLE}, "a figure without numbers"),
-    "gemma_below_gemini": ({LITTLE}, "figures without numbers, and models that are not asked"),
     "counting_error_grows": (
         {CORRECTED},
         "the committed tables: beyond the training only; the embedded model cannot count",

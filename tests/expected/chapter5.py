@@ -43,7 +43,6 @@ EXPECTED = {
     "training_makes_slashes": ({HOLDS}, "the committed table"),
     "trained_slashes_generalise": ({HOLDS}, "the committed table"),
     "the_condition_is_needed": ({HOLDS}, "the committed table"),
-    "the_embeddings_must_share": ({FAILS}, "the committed table"),
     "training_makes_rank_one": ({HOLDS}, "the committed table"),
     "slow_pairs_do_not_learn_it": ({HOLDS}, "the committed table"),
     "medium_pairs_learn_a_near_slash": ({HOLDS}, "the committed table"),
@@ -166,10 +165,6 @@ EVIDENCE = {
         HOLDS: {"_shared": _parts(0.2, 0.95)},
         CORRECTED: {"_shared": _parts(0.2, 0.3)},
         FAILS: {"_shared": _parts(0.9, 0.95)},
-    },
-    "the_embeddings_must_share": {
-        HOLDS: {"_shared": _parts(0.2, 0.3)},
-        FAILS: {"_shared": _parts(0.2, 0.95)},
     },
     "training_makes_rank_one": {
         HOLDS: {"_rows": _learned()},

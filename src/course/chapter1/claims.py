@@ -9,34 +9,18 @@ import pandas as pd
 import torch
 
 from course.chapter1 import figures, measures
-from course.claims import Found, claim, verdict, weigh
-from course.sources import ALON, BLACK, COPIED_CODE, DI_GIOVANNI, KARHADKAR, TOPPING
+from course.claims import Found, verdict, weigh
 from helpers import compute, gnn, graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
 
 
-@claim(
-    source=ALON,
-    where="Eq. 5",
-    statement="Eq. 5 forbids a state of 32 floats of 32 bits from r = 8 on, and not before",
-    reported="2^(32 d) > (2^r)! / 2^(2^r - 1)",
-    shown="1-over-squashing/lesson#The message that must fit",
-    theorem=True,
-)
 def width_bound() -> Found:
     widths = {r: gnn.minimum_width(r) for r in range(2, 9)}
     measured = "least width for r = 2 to 8: " + ", ".join(map(str, widths.values()))
     return Found(measured, verdict(max(r for r, d in widths.items() if d <= 32) == 7))
 
 
-@claim(
-    where="after Figure 4 of Alon & Yahav (2021)",
-    statement="The least width that trains is that of Eq. 5 with about one bit a number",
-    reported="Figure 4: width 4, 16, 64, 128, 256, 512 at r = 2 to 7, called far more than the bound",
-    shown="1-over-squashing/lesson#Trained widths grow like the leaves",
-    varied="r = 2 to 7 of the paper's figure; no width was trained here",
-)
 def one_bit_a_number() -> Found:
     """Widths are powers of two, so bits a number may differ by a factor of two where they are really constant."""
     bits = measures.bits_a_number()
@@ -53,14 +37,6 @@ def one_bit_a_number() -> Found:
     return Found(measured, verdict(near and max(spread.values()) <= 2, near))
 
 
-@claim(
-    source=ALON,
-    where="abstract",
-    statement="Squashing growing information into vectors of fixed size is why the networks fail to pass on distant messages",
-    reported="argued from Eq. 5 and Figures 3 and 4; Figure 4 varies the width",
-    shown="1-over-squashing/lab#One leaf to pass on: the question at every node",
-    varied="who knows the question, the number of examples, the distance; not the width",
-)
 def width_explains_failures() -> Found:
     """An easier question also makes a simpler function; only runs of several widths can tell."""
     reported, pairs = measures.reported(), measures.compare(key="everywhere")
@@ -77,13 +53,6 @@ def width_explains_failures() -> Found:
     return Found(measured, verdict(all(more), run=bool((widths > 1).any())))
 
 
-@claim(
-    where="after Alon & Yahav (2021)",
-    statement="With the question known at every node, the same network fits in fewer epochs, or stands higher at equal ones",
-    reported="not in the paper",
-    shown="1-over-squashing/lab#One leaf to pass on: the question at every node",
-    varied="networks and depths as listed, seeds of the changed runs; not the seed of the plain ones",
-)
 def question_everywhere_helps() -> Found:
     pairs = measures.compare(key="everywhere")
     helped = [figures.better(row) for row in pairs.itertuples()]
@@ -91,7 +60,7 @@ def question_everywhere_helps() -> Found:
     return Found(measured, weigh(helped, (not better for better in helped)))
 
 
-def _figure_3(kind: str) -> Found:
+def figure_3(kind: str) -> Found:
     """Holds if every depth is within 0.05 of the paper; open if runs that their budget stopped are below, or missing."""
     reported, runs = measures.reported().loc[kind].dropna(), measures.grid_runs(kind)
     best = runs["best_train_accuracy"]
@@ -108,13 +77,6 @@ def _figure_3(kind: str) -> Found:
     return Found(measured, verdict(not apart, decided=not apart or open_ != apart), numbers)
 
 
-@claim(
-    source=ALON,
-    where="Figure 3",
-    statement="All four networks fit small trees, and their training accuracy falls with the depth",
-    reported="from 1.0 (r = 2, 3) to .08 - .16 (r = 8)",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
 def accuracy_falls_with_depth() -> Found:
     runs = {kind: measures.grid_runs(kind) for kind in measures.NETWORKS}
     best = {kind: run["best_train_accuracy"] for kind, run in runs.items()}
@@ -128,57 +90,6 @@ def accuracy_falls_with_depth() -> Found:
     return Found(measured, verdict(falls, decided=not falls or not (undecided or cut)))
 
 
-@claim(
-    source=ALON,
-    where="Figure 3",
-    statement="GCN of width 32: training accuracy by r = 2 to 8",
-    reported="1, 1, .70, .19, .14, .09, .08 (a user's run of the released code: .58 at r = 4)",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
-def figure_3_gcn() -> Found:
-    return _figure_3("gcn")
-
-
-@claim(
-    source=ALON,
-    where="Figure 3",
-    statement="GIN of width 32: training accuracy by r = 2 to 6",
-    reported="1, 1, .77, .29, .20",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
-def figure_3_gin() -> Found:
-    return _figure_3("gin")
-
-
-@claim(
-    source=ALON,
-    where="Figure 3",
-    statement="GAT of width 32: training accuracy by r = 2 to 8",
-    reported="1, 1, 1, .41, .21, .15, .11 (a user's run of the released code: .63 at r = 4; the paper has the higher of two seeds)",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
-def figure_3_gat() -> Found:
-    return _figure_3("gat")
-
-
-@claim(
-    source=ALON,
-    where="Figure 3",
-    statement="GGNN of width 32: training accuracy by r = 2 to 8",
-    reported="1, 1, 1, .60, .38, .21, .16 (a user's run of the released code: .93, .49 at r = 4, 5)",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
-def figure_3_ggnn() -> Found:
-    return _figure_3("ggnn")
-
-
-@claim(
-    source=ALON,
-    where="abstract, and the talk",
-    statement="GCN and GIN, which absorb incoming edges equally, are more susceptible to over-squashing than GAT and GGNN",
-    reported="Figure 3, r = 4: GAT, GGNN 1, 1; GCN, GIN .70, .77",
-    shown="1-over-squashing/lab#The whole grid, beside the paper",
-)
 def gat_and_ggnn_alleviate() -> Found:
     runs = {kind: measures.grid_runs(kind) for kind in measures.NETWORKS}
     paper = measures.reported()
@@ -195,14 +106,6 @@ def gat_and_ggnn_alleviate() -> Found:
     return Found(measured, verdict(helps, best["ggnn"] > max(best["gcn"], best["gin"]), decided=decided), numbers)
 
 
-@claim(
-    source=ALON,
-    where="section 4.1",
-    statement="Distance alone is not the problem: a chain hung on a tree of four leaves is fitted",
-    reported="about 100 % for chains of up to 6, on a tree of depth 2: up to 8 hops",
-    shown="1-over-squashing/lab#Is it the distance? Two controls",
-    varied="distances of 2 to 7 hops, three seeds (one at 7); GCN alone",
-)
 def chains_are_fitted() -> Found:
     found = measures.chains()
     far = found["distance"].max()
@@ -232,13 +135,6 @@ def _is_read(control: str) -> bool:
     return bool((mean[True] / mean[False]).dropna().min() > 2)
 
 
-@claim(
-    where="after section 4.1 of Alon & Yahav (2021)",
-    statement="With as many examples as the chain has, a tree is no harder to fit than the chain of its distance",
-    reported="not in the paper, whose trees have thousands of examples and whose chain has 76",
-    shown="1-over-squashing/lab#Is it the distance? Two controls",
-    varied="r = 3 to 5, three seeds, questions at random and all questions about few orders, labels at random; GCN alone",
-)
 def few_examples_are_fitted() -> Found:
     """A set-up that fits labels at random as fast reads no leaf, and cannot tell one graph from another."""
     said, easier = [], []
@@ -255,13 +151,6 @@ def few_examples_are_fitted() -> Found:
     return Found(measured, verdict(all(easier), fit=read))
 
 
-@claim(
-    where="after Alon & Yahav (2021)",
-    statement="With as few examples, bringing all leaves to two hops makes them no easier to fit",
-    reported="not in the paper",
-    shown="1-over-squashing/lab#Is it the distance? Two controls",
-    varied="r = 3 to 5, three seeds, 76 questions at random or about few orders, labels at random; GCN alone",
-)
 def two_hops_are_no_easier() -> Found:
     """As easy where no run on the star is faster than all those in the tree."""
     said, same, controls = [], [], {*measures.few()["control"]}
@@ -277,13 +166,6 @@ def two_hops_are_no_easier() -> Found:
     return Found(text, verdict(all(same), fit=_is_read("tree") and _is_read("star")))
 
 
-@claim(
-    where="after section 4.1 of Alon & Yahav (2021)",
-    statement="Where the leaves are read, bringing all of them from three hops to two makes them faster to fit",
-    reported="not in the paper",
-    shown="1-over-squashing/lab#Is it the distance? Two controls",
-    varied="seeds of star and tree, r = 3, 6,400 examples; GCN of one width; a star has one layer less and merges at once",
-)
 def two_hops_are_faster_where_leaves_are_read() -> Found:
     runs = measures.stars()
     epochs = {kind: part["epochs"].tolist() for kind, part in runs.groupby("kind")}
@@ -296,14 +178,6 @@ def two_hops_are_faster_where_leaves_are_read() -> Found:
     return Found(measured, verdict(faster, min(epochs["star"]) < min(epochs["gcn"]), fit=bool(test > 0.9)))
 
 
-@claim(
-    source=ALON,
-    where="and issue 3 of its repository",
-    statement="A fully adjacent last layer opens the bottleneck",
-    reported="r = 5 from memory: GAT about 100 %, others about 92 %",
-    shown="1-over-squashing/lab#Did the fully adjacent layer open it?",
-    varied="networks at r = 3 and 4, one seed each; not r = 5, where the source has its number",
-)
 def fully_adjacent_layer_helps() -> Found:
     """At r = 3 the plain networks fit too, so nothing is opened there; only r = 5 can decide."""
     pairs = measures.compare(fully_adjacent=True)
@@ -312,12 +186,6 @@ def fully_adjacent_layer_helps() -> Found:
     return Found(measured, weigh(helped, (not better for better in helped)))
 
 
-@claim(
-    where="after Alon & Yahav (2021)",
-    statement="One attention layer that picks by content fits trees of up to 64 leaves; without the choice it stays at chance",
-    reported="not in the paper",
-    shown="1-over-squashing/lab#Attention, and the control that must fail",
-)
 def attention_picks_the_leaf() -> Found:
     with compute.threads(1):
         run = measures.train_tree("attention", 5, 20, change=measures.without_choice)
@@ -333,14 +201,6 @@ def attention_picks_the_leaf() -> Found:
     return Found(measured, verdict(works and bool(fitted.all()), works))
 
 
-@claim(
-    source=DI_GIOVANNI,
-    where="Theorem 3.2, and Topping et al. (2022), Lemma 1",
-    statement="Powers of the normalised adjacency bound the Jacobian",
-    reported="Topping: pairs exactly L hops apart; Di Giovanni: all pairs",
-    shown="1-over-squashing/lesson#A Jacobian is at most a weighted count of walks",
-    theorem=True,
-)
 def walks_bound_the_jacobian() -> Found:
     worst, pairs, shares = 0.0, 0, []
     for seed, graph in enumerate(measures.examples().values()):
@@ -357,14 +217,6 @@ def walks_bound_the_jacobian() -> Found:
     return Found(measured, verdict(max(shares) <= 1 + 1e-9 and worst < 1e-9))
 
 
-@claim(
-    source=TOPPING,
-    where="section 2",
-    statement="On the binary tree the bound is 2^-1 3^-r at distance r + 1",
-    reported="for the normalised adjacency",
-    shown="1-over-squashing/lesson#A bound holds for one matrix",
-    theorem=True,
-)
 def tree_closed_form() -> Found:
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     found = {
@@ -379,14 +231,6 @@ def tree_closed_form() -> Found:
     return Found(measured, verdict(all(right), any(right)))
 
 
-@claim(
-    source=BLACK,
-    where="bound by effective resistance",
-    statement="Effective resistance bounds the Jacobian",
-    reported="for every pair of nodes",
-    shown="1-over-squashing/lesson#Resistance measures length and narrowness",
-    theorem=True,
-)
 def resistance_bounds_the_jacobian() -> Found:
     shares = []
     for graph in measures.examples().values():
@@ -398,14 +242,6 @@ def resistance_bounds_the_jacobian() -> Found:
     return Found(measured, verdict(max(shares) <= 1 and min(shares) >= 0))
 
 
-@claim(
-    source=DI_GIOVANNI,
-    where="abstract (iii)",
-    statement="Over-squashing occurs between nodes at high commute (access) time",
-    reported="a bound on a symmetric obstruction; no table",
-    shown="1-over-squashing/lesson#What predicts the sensitivity?",
-    varied="1, 2, 4 and 8 diameters of layers, eight draws of orthogonal weights; not trained, no skip connection",
-)
 def squashed_at_high_commute_time() -> Found:
     """Over all pairs distance alone would do it too; at equal hops it has to be the commute time."""
     ranks = measures.ranks_by_depth()
@@ -422,13 +258,6 @@ def squashed_at_high_commute_time() -> Found:
     return Found(measured, weigh([*more, over_all > 0.5], [*(inside < -2 * error), over_all < 0]))
 
 
-@claim(
-    where="after Di Giovanni et al. (2023)",
-    statement="Resistance orders the pairs by how much they hear of each other better than hops do",
-    reported="not claimed",
-    shown="1-over-squashing/lesson#What predicts the sensitivity?",
-    varied="1, 2, 4 and 8 diameters of layers, eight draws of orthogonal weights; not trained, no skip connection",
-)
 def resistance_beats_hops() -> Found:
     can = [name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)]
     rows = measures.ranks_by_depth().loc[can]
@@ -456,14 +285,6 @@ def _span(values: list[float]) -> str:
     return f"{style.number(float(min(values)))} to {style.number(float(max(values)))}"
 
 
-@claim(
-    source=DI_GIOVANNI,
-    where="abstract (i)",
-    statement="Width can mitigate over-squashing, at the cost of making the whole network more sensitive",
-    reported="the bound grows with the width",
-    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
-    varied="width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
-)
 def width_helps() -> Found:
     """The claim is about the bound, so it can be told only where the bound moves with the width."""
     rows = _wider().values()
@@ -490,14 +311,6 @@ def _deeper() -> dict[str, dict[str, list[float]]]:
     }
 
 
-@claim(
-    source=DI_GIOVANNI,
-    where="abstract (ii)",
-    statement="Depth cannot help: with more layers over-squashing is dominated by vanishing gradients",
-    reported="bounds on deep networks; no table",
-    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
-    varied="D and 4 D layers, with a self-weight and with a skip connection, eight draws; not trained",
-)
 def depth_does_not_help() -> Found:
     kinds = _deeper()
     measured = "from D to 4 D layers, 7 graphs: " + "; ".join(
@@ -508,14 +321,6 @@ def depth_does_not_help() -> Found:
     return Found(measured, weigh(falls, (max(row["own"]) > 1 for row in kinds.values())))
 
 
-@claim(
-    source=DI_GIOVANNI,
-    where="abstract (iii)",
-    statement="The graph's topology plays the greatest role, more than width",
-    reported="theorems; no table",
-    shown="1-over-squashing/lesson#It is the layer that fades, not depth",
-    varied="seven graphs, width 4 and 32, eight draws; not the size of the weights, on which the bound rests",
-)
 def topology_decides() -> Found:
     """As `width_helps`: where the bound does not move with the width, the two cannot be compared."""
     wide = max(max(row["far"], 1 / row["far"]) for row in _wider().values())
@@ -538,13 +343,6 @@ def _exponential(sizes: list[int]) -> bool:
     return all(after >= 1.5 * before for before, after in itertools.pairwise(sizes[1:]))
 
 
-@claim(
-    source=ALON,
-    where="Figure 1, and the talk",
-    statement="The receptive field of a node grows exponentially with the number of layers",
-    reported="exponentially-growing receptive field",
-    shown="1-over-squashing/lesson#Many walks end in one vector",
-)
 def field_grows_exponentially() -> Found:
     path, tree = nx.path_graph(129), nx.balanced_tree(2, 6)
     nodes = {"path": graphs.receptive_field(path, 64, 6), "tree": graphs.receptive_field(tree, 0, 6)}
@@ -557,13 +355,6 @@ def field_grows_exponentially() -> Found:
     return Found(measured, verdict(all(field), any(field) and all(tree_of_walks)))
 
 
-@claim(
-    where="after the talk",
-    statement="Under plain averaging the far end of a path counts less than its equal share, the first token of causal "
-    "attention more",
-    reported="the talk warns against conflating the two; no measurement",
-    shown="1-over-squashing/lesson#In language models the same word means another loss",
-)
 def two_meanings_of_squashing() -> Found:
     rows = {layers: measures.averages(layers) for layers in (1, 8, 64)}
     measured = "share of the first of 64 inputs in the last after 1, 8, 64 layers of plain averaging: " + "; ".join(
@@ -574,12 +365,6 @@ def two_meanings_of_squashing() -> Found:
     return Found(measured, verdict(opposite))
 
 
-@claim(
-    source=COPIED_CODE,
-    statement="The code computes balanced Forman curvature, Definition 1 of Topping et al. (2022)",
-    reported="pentagon 0, K4 4/3, bridge of two K5 -6/5",
-    shown="1-over-squashing/lesson#The most copied code is another curvature",
-)
 def copied_code_computes_curvature() -> Found:
     cases = {
         "pentagon": (nx.cycle_graph(5), (0, 1)),
@@ -593,14 +378,6 @@ def copied_code_computes_curvature() -> Found:
     return Found(measured, verdict(all(abs(wrong[name] - right[name]) < 1e-9 for name in cases)))
 
 
-@claim(
-    source=TOPPING,
-    where="Cheeger's inequality",
-    statement="The spectral gap brackets the bottleneck: gap / 2 ≤ h ≤ sqrt(2 gap)",
-    reported="for every graph",
-    shown="1-over-squashing/lesson#Bottlenecks are cuts",
-    theorem=True,
-)
 def gap_brackets_the_cut() -> Found:
     found = []
     for name, graph in measures.examples().items():
@@ -615,7 +392,7 @@ def gap_brackets_the_cut() -> Found:
     return Found(measured, verdict(worst <= 1 + 1e-9))
 
 
-def _opens(method: str) -> Found:
+def opens(method: str) -> Found:
     rows = measures.gains_by_depth().xs(method, level="method")
     measured = "four edges (random edges), mean of far pairs over 24 draws of the weights: " + "; ".join(
         f"{times} D " + ", ".join(f"{name} × {row.gain:.1f} ({row.random:.1f})" for (name, _), row in part.iterrows())
@@ -624,7 +401,7 @@ def _opens(method: str) -> Found:
     return Found(measured, weigh(rows["gain"] > 1, rows["gain"] < 1 - 2 * rows["s.e."]))
 
 
-def _beats_random(method: str) -> Found:
+def beats_random(method: str) -> Found:
     rows = measures.gains_by_depth().xs(method, level="method")
     measured = "four edges, gain less that of random edges, ± s.e. over 24 draws of the weights: " + "; ".join(
         f"{times} D "
@@ -640,79 +417,6 @@ def _beats_random(method: str) -> Found:
     return Found(measured, weigh(rows["beats random"], behind))
 
 
-@claim(
-    source=TOPPING,
-    where="section 5",
-    statement="Edges around the most negative curvature (SDRF) relieve over-squashing: the far Jacobian rises",
-    reported="judged by accuracy of trained networks",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def sdrf_opens() -> Found:
-    return _opens("SDRF")
-
-
-@claim(
-    source=KARHADKAR,
-    statement="Edges that raise the spectral gap (FoSR) relieve over-squashing: the far Jacobian rises",
-    reported="judged by accuracy of trained networks",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def fosr_opens() -> Found:
-    return _opens("FoSR")
-
-
-@claim(
-    source=BLACK,
-    statement="Edges that lower total resistance most (GTR) relieve over-squashing: the far Jacobian rises",
-    reported="judged by accuracy of trained networks",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def gtr_opens() -> Found:
-    return _opens("GTR")
-
-
-@claim(
-    where="after Topping et al. (2022)",
-    statement="SDRF's edges raise the far Jacobian more than random edges do",
-    reported="not claimed",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def sdrf_beats_random() -> Found:
-    return _beats_random("SDRF")
-
-
-@claim(
-    where="after Karhadkar et al. (2023)",
-    statement="FoSR's edges raise the far Jacobian more than random edges do",
-    reported="not claimed",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def fosr_beats_random() -> Found:
-    return _beats_random("FoSR")
-
-
-@claim(
-    where="after Black et al. (2023)",
-    statement="GTR's edges raise the far Jacobian more than random edges do",
-    reported="not claimed",
-    shown="1-over-squashing/lesson#Against random edges, over all far pairs",
-    varied="five graphs, 1, 2 and 4 diameters of layers, 24 draws; four edges, not trained",
-)
-def gtr_beats_random() -> Found:
-    return _beats_random("GTR")
-
-
-@claim(
-    where="after Black et al. (2023) and Di Giovanni et al. (2023)",
-    statement="A new edge that lowers total resistance lowers commute times",
-    reported="not claimed, often assumed",
-    shown="1-over-squashing/lesson#When commute time goes up",
-)
 def rewiring_lowers_commute_time() -> Found:
     found = {name: measures.longer_commutes(graph) for name, graph in measures.examples().items()}
     risen = {name: row["pairs with longer commute"] for name, row in found.items()}

@@ -7,14 +7,12 @@ import torch
 
 from course import significance
 from course.chapter2 import measures
-from course.claims import Found, called, claim, verdict
-from course.sources import BARBERO, BARBERO_SINK, CHOWDHURY, GU, GUO, SUN, TALK, WU, XIAO
+from course.claims import Found, called, verdict
 from helpers import attention, models
 from helpers.attention import causal_mask, influence, uniform, window_mask
 from helpers.models import LanguageModel
 from helpers.style import number
 
-LESSON, LAB = "2-causal-attention/lesson#", "2-causal-attention/lab#"
 FOREVER = 400  # layers that stand for the limit
 
 
@@ -28,14 +26,6 @@ def _random(n: int, layers: int, seed: int = 0, width: int | None = None) -> tor
 # The graph ------------------------------------------------------------------------------------------
 
 
-@claim(
-    source=TALK,
-    where="slide “Over-Squashing in Graph Neural Networks”, notes",
-    statement="The bottleneck of causal attention is not severe",
-    reported="graph learning would recommend it; no numbers",
-    shown=LESSON + "Five graphs, one ruler",
-    varied="shares kept of 0.5, 0.8, the fitted one and 0.95, 8 to 64 layers; not the weights, which are uniform",
-)
 def causal_attention_is_no_bottleneck() -> Found:
     """Reached in one hop, and ahead of the tree at every share kept and depth; in part, at the share and depth of a network."""
     fitted, depth = measures.measured_share(), measures.LAYERS_READ
@@ -57,14 +47,6 @@ def causal_attention_is_no_bottleneck() -> Found:
     )
 
 
-@claim(
-    source=TALK,
-    where="slide “Over-Squashing in Large Language Models”, notes",
-    statement="Over-squashing in graphs and in language models are not the same",
-    reported="must not be conflated; no numbers",
-    shown=LESSON + "Five graphs, one ruler",
-    varied="shares kept of 0.5, 0.8 and the fitted one, layers that give away 4, 8 and 32 states; not the weights",
-)
 def two_kinds_of_squashing() -> Found:
     said, apart = [], []
     for kept in (0.5, 0.8, measures.measured_share()):
@@ -76,15 +58,6 @@ def two_kinds_of_squashing() -> Found:
     return Found(measured, verdict(all(apart), any(apart)))
 
 
-@claim(
-    source=BARBERO,
-    where="Theorem B.5, as its proof supports it",
-    statement="The path sum bounds the Jacobian of the value path, attention held fixed",
-    reported="C times the product of A / β₁ + I",
-    shown=LESSON + "The bound holds for fixed attention only",
-    theorem=True,
-    varied="sharpness, seeds, norms and slopes of ½ to 2; not depth, width or length",
-)
 def bound_with_attention_fixed() -> Found:
     plain, scaled = _ratios("attention fixed"), _ratios("attention fixed", scaled=True)
     measured = (
@@ -94,13 +67,6 @@ def bound_with_attention_fixed() -> Found:
     return Found(measured, verdict(max(plain + scaled) <= 1))
 
 
-@claim(
-    where="Theorem 5.1 of Barbero et al. (2024), read without “attention held fixed”",
-    statement="With attention free to change, the true Jacobian can exceed the path sum",
-    reported="not claimed: the authors treat attention as constant",
-    shown=LESSON + "The bound holds for fixed attention only",
-    varied="sharpness and seeds; not depth, width or length",
-)
 def true_jacobian_exceeds_the_bound() -> Found:
     ratios = _ratios("true")
     over = sum(ratio > 1 for ratio in ratios)
@@ -120,14 +86,6 @@ def _ratios(column: str, scaled: bool = False) -> list[float]:
     return [float((table[column] / table["bound"]).max()) for table in tables]
 
 
-@claim(
-    source=BARBERO,
-    where="Theorem B.5, as printed",
-    statement="The Jacobian is at most σ_ψ^L times the printed path sum",
-    reported="the proof has ∏ (σ_ψ / β₂ + 1) in place of σ_ψ^L",
-    shown=LESSON + "The bound holds for fixed attention only",
-    varied="one decoder, exact: uniform attention held fixed, all norms and σ_ψ one",
-)
 def printed_constant_bounds() -> Found:
     table = measures.printed_constant()
     over = table["Jacobian"] / table["as printed"]
@@ -143,14 +101,6 @@ def printed_constant_bounds() -> Found:
     return Found(measured, verdict(bool((over <= 1).all())), numbers)
 
 
-@claim(
-    source=BARBERO,
-    where="Theorem 5.1 and Figure 1",
-    statement="Tokens that come earlier have more influence on the last one",
-    reported="more paths lead from early tokens",
-    shown=LAB + "Before training, after training",
-    varied="seven texts of 48 tokens, trained and with random weights; not the model",
-)
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Found:
     row = influence([uniform(causal_mask(48))] * 6)[-1]
     monotone = bool((row[1:] < row[:-1]).all())
@@ -172,14 +122,6 @@ def _profile(text: str, network: str = "trained", model: LanguageModel | None = 
     return measures.profile_of(measures.profiles(model or models.default()), text, network)
 
 
-@claim(
-    source=BARBERO,
-    where="section 5, “U-shape effect”",
-    statement="The lead of the first tokens comes from the topology, that of the last ones is learned",
-    reported="early bias by the causal mask, recency bias by training",
-    shown=LAB + "Before training, after training",
-    varied="seven texts of 48 tokens, trained and with random weights; not the model",
-)
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Found:
     rows = {network: [_profile(text, network, model) for text in measures.NAMES] for network in ("seed 0", "trained")}
     first = {network: [float(row[0] / row.sum()) for row in each] for network, each in rows.items()}
@@ -196,14 +138,6 @@ def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -
     return Found(measured, verdict(topology and learned, topology))
 
 
-@claim(
-    source=CHOWDHURY,
-    where="abstract",
-    statement="The U is there before training: the first and the last token lead, the least is beside the last",
-    reported="Cesàro matrix in closed form; untrained Qwen2 and GPT-2",
-    shown=LAB + "Before training, after training",
-    varied="seven texts, three seeds on one of them; not the architecture",
-)
 def untrained_network_has_a_u() -> Found:
     rows = [_profile(text, "seed 0") for text in measures.NAMES]
     rows += [_profile("harbour", f"seed {k}") for k in (1, 2)]
@@ -217,14 +151,6 @@ def untrained_network_has_a_u() -> Found:
     return Found(measured, verdict(u and min(last) >= 40, u))
 
 
-@claim(
-    source=CHOWDHURY,
-    where="abstract",
-    statement="Training does not overcome the valley: the U persists",
-    reported="initialised and pretrained networks compared",
-    shown=LAB + "Before training, after training",
-    varied="seven texts of 48 tokens; not the model",
-)
 def valley_survives_training(model: LanguageModel | None = None) -> Found:
     """A U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
     rows = {network: [_profile(text, network, model) for text in measures.NAMES] for network in ("seed 0", "trained")}
@@ -240,13 +166,6 @@ def valley_survives_training(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(all(u) and all(stays), all(u)))
 
 
-@claim(
-    where="attention rollout (Abnar & Zuidema, 2020)",
-    statement="Rollout ranks the tokens no better than the mask alone",
-    reported="the rollout's purpose is to say where a model looked; half of each state is kept",
-    shown=LAB + "What people use instead of the Jacobian",
-    varied="shares kept of 0.5 to 0.95, seven texts of 48 tokens; not the model, the length or the layer",
-)
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Found:
     """A share at which rollout beats the mask in most texts goes the other way."""
     said, below = [], []
@@ -273,14 +192,6 @@ def _proxies(model: LanguageModel | None, kept: float):
 # In the limit -----------------------------------------------------------------------------------------
 
 
-@claim(
-    source=BARBERO,
-    where="Lemma B.6",
-    statement="A row-stochastic triangular matrix has largest eigenvalue 1, and only one if rows but the first have two entries",
-    reported="for all such matrices",
-    shown=LESSON + "In the limit, one token",
-    theorem=True,
-)
 def largest_eigenvalue_is_one() -> Found:
     seconds = []
     for seed in range(50):
@@ -290,14 +201,6 @@ def largest_eigenvalue_is_one() -> Found:
     return Found(measured, verdict(max(seconds) < 1))
 
 
-@claim(
-    source=BARBERO,
-    where="Lemma B.7",
-    statement="Products of row-stochastic triangular matrices are row-stochastic and triangular",
-    reported="for all such matrices",
-    shown=LESSON + "In the limit, one token",
-    theorem=True,
-)
 def products_stay_stochastic() -> Found:
     worst = 0.0
     for seed in range(50):
@@ -306,14 +209,6 @@ def products_stay_stochastic() -> Found:
     return Found(f"50 products of 8 layers: largest deviation {worst:.0e}", verdict(worst < 1e-12))
 
 
-@claim(
-    source=BARBERO,
-    where="Proposition B.8",
-    statement="With norms of one, the bound tends to a matrix whose first column is 1",
-    reported="(½ (Λ + I))^L for L → ∞",
-    shown=LESSON + "In the limit, one token",
-    theorem=True,
-)
 def bound_tends_to_the_first_token() -> Found:
     worst = min(
         float(influence([_random(12, 1, seed, width)[0]] * 5 * FOREVER, 0.5)[:, 0].min())
@@ -324,13 +219,6 @@ def bound_tends_to_the_first_token() -> Found:
     return Found(measured, verdict(worst > 1 - 1e-6))
 
 
-@claim(
-    source=BARBERO,
-    where="proof of Proposition B.8",
-    statement="The product is diagonalizable",
-    reported="used in the proof",
-    shown=LESSON + "In the limit, one token",
-)
 def product_is_diagonalizable() -> Found:
     matrix = uniform(window_mask(5, 2))
     eigenvectors = 5 - int(torch.linalg.matrix_rank(matrix - 0.5 * torch.eye(5, dtype=torch.float64)))
@@ -356,14 +244,6 @@ def _decays(rates: dict[int, float], matrix: torch.Tensor) -> float:
     return worst
 
 
-@claim(
-    source=WU,
-    where="Theorem 4.1",
-    statement="Under the causal mask the first token takes all, and token i (from 1) decays at least like (1 - (i - 1) ε)^t",
-    reported="the share of token i is at most C (1 - (i - 1) ε)^t",
-    shown=LESSON + "Does a window save the last tokens?",
-    theorem=True,
-)
 def causal_mask_ends_at_the_first_token() -> Found:
     worst, first = 0.0, 1.0
     for seed in range(10):
@@ -375,14 +255,6 @@ def causal_mask_ends_at_the_first_token() -> Found:
     return Found(measured, verdict(first > 1 - 1e-6 and worst <= 1, first > 1 - 1e-6))
 
 
-@claim(
-    source=WU,
-    where="Theorem 4.2",
-    statement="A sliding window has the same limit, only more slowly",
-    reported="P ≤ C (1 - (j - 1) ε^k)^(t / 2k), k = ⌈(N - 1)/(w - 1)⌉",
-    shown=LESSON + "Does a window save the last tokens?",
-    theorem=True,
-)
 def window_has_the_same_limit() -> Found:
     first, worst, width, n = 1.0, 0.0, 3, 12
     reach = math.ceil((n - 1) / (width - 1))
@@ -404,14 +276,6 @@ def window_has_the_same_limit() -> Found:
     return Found(measured, verdict(limit and worst <= 1, limit))
 
 
-@claim(
-    source=WU,
-    where="Theorem 4.3",
-    statement="Under a prefix mask the prefix takes all, and each of its tokens keeps a share",
-    reported="P(z_i ∈ [K]) → 1, lim inf P(z_i = k) ≥ κ > 0",
-    shown=LESSON + "Does a window save the last tokens?",
-    theorem=True,
-)
 def prefix_takes_all() -> Found:
     mask, prefix = attention.prefix_mask(12, 4), 4
     logits = torch.randn(10, 12, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
@@ -427,15 +291,6 @@ def prefix_takes_all() -> Found:
     return Found(measured, verdict(limit and worst <= 1, limit))
 
 
-@claim(
-    source=WU,
-    where="Lemma 4.4",
-    statement="Under a decay mask with bounded logits one layer's attention decays like e^(-c Δ) with the distance Δ",
-    reported="between two multiples of e^(-c Δ)",
-    shown=LESSON + "Does a window save the last tokens?",
-    theorem=True,
-    varied="ten random maps of 64 tokens with logits within ±1, c = 0.3; not c",
-)
 def decay_mask_decays() -> Found:
     position, mask, rate = torch.arange(64.0, dtype=torch.float64), causal_mask(64), 0.3
     distance = (position[:, None] - position).clamp(min=0)
@@ -448,14 +303,6 @@ def decay_mask_decays() -> Found:
     return Found(measured, verdict(low >= (1 - math.exp(-rate)) * math.exp(-2) and high <= math.exp(2)))
 
 
-@claim(
-    source=WU,
-    where="Theorem 4.5",
-    statement="Under a decay mask the most influential token is about t / (e^c - 1) away",
-    reported="x* = t / (e^c - 1), with c for the paper's m",
-    shown=LESSON + "A decay mask puts the peak in between",
-    theorem=True,
-)
 def critical_distance_of_decay() -> Found:
     numbers = {}
     for layers, rate in ((12, 0.1), (12, 0.5), (12, 1.0), (32, 1.0)):
@@ -468,14 +315,6 @@ def critical_distance_of_decay() -> Found:
     return Found(measured, verdict(all(abs(a - b) <= 1 for a, b in numbers.values())), numbers)
 
 
-@claim(
-    source=WU,
-    where="Lemma 4.6",
-    statement="Two-dimensional RoPE with a slow rotation makes attention decay with distance",
-    reported="like exp(-const · x² θ²), while the angles stay below π",
-    shown=LESSON + "Does a window save the last tokens?",
-    theorem=True,
-)
 def slow_rotation_decays() -> Found:
     distance = torch.arange(64, dtype=torch.float64)
 
@@ -494,14 +333,6 @@ def slow_rotation_decays() -> Found:
     return Found(measured, verdict(falls and float(rates.min()) > 0.5))
 
 
-@claim(
-    source=CHOWDHURY,
-    where="abstract",
-    statement="Mask and residual alone give a U: the first and the last token lead",
-    reported="powers of the Cesàro matrix with a residual; with no residual there is no recency",
-    shown=LESSON + "A residual turns it into a U",
-    varied="a residual of 0 and of 0.8; 32 tokens, 8 uniform layers; the page varies more",
-)
 def residual_gives_a_u() -> Found:
     rows = {share: influence([uniform(causal_mask(32))] * 8, share)[-1] for share in (0.0, 0.8)}
     u, plain = rows[0.8], rows[0.0]
@@ -516,14 +347,6 @@ def residual_gives_a_u() -> Found:
 # Sinks ---------------------------------------------------------------------------------------------
 
 
-@claim(
-    source=GU,
-    where="section 3, and the talk",
-    statement="Language models give the first token much attention",
-    reported="sink heads: 77 to 99 % on text",
-    shown=LAB + "The sink, by text",
-    varied="64 tokens, three places in one text; not the model",
-)
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Found:
     table = _sinks(model)
     share = float(table.loc[("natural", "yes"), "sink heads"])
@@ -535,14 +358,6 @@ def first_token_is_a_sink(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(share > 0.5, share > 0.2), numbers)
 
 
-@claim(
-    source=GU,
-    where="Table 1",
-    statement="Without a special first token, repeated tokens have no sink",
-    reported="Mistral and Llama 0 %, GPT-2 62 %",
-    shown=LAB + "The sink, by text",
-    varied="three tokens, 64 each; not the model",
-)
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Found:
     table = _sinks(model)
     without, with_first = (float(table.loc[("repeated", first), "sink heads"]) for first in ("no", "yes"))
@@ -556,14 +371,6 @@ def _sinks(model: LanguageModel | None):
     return measures.sink_table(model or models.default()).set_index(["text", "first token"])
 
 
-@claim(
-    source=SUN,
-    where="abstract",
-    statement="Massive activations draw the attention to their tokens",
-    reported="few activations, up to 100,000 times larger than others; attention concentrates on their tokens",
-    shown=LAB + "The sink has a giant state",
-    varied="seven texts of 128 tokens, the first one hidden from the start or late; no activation was changed itself",
-)
 def massive_activations_go_with_the_sink(model: LanguageModel | None = None) -> Found:
     plain, early, late = (_hiding(*which, model) for which in ((0, 1), (1, 1), (1, 25)))
     measured = (
@@ -584,14 +391,6 @@ def _hiding(token: int, since: int, model: LanguageModel | None):
     return measures.case(measures.hiding_table(model or models.default()), token, since)
 
 
-@claim(
-    source=GUO,
-    where="abstract",
-    statement="The values of a sink token are smaller than those of others",
-    reported="value-state drains: significantly smaller value states",
-    shown=LAB + "The sink has a giant state",
-    varied="270 heads, seven texts of 48 tokens; not the model",
-)
 def sink_values_are_small(model: LanguageModel | None = None) -> Found:
     ratios = torch.stack(
         [_value_ratio(tokens, model) for tokens in measures.texts(model or models.default(), measures.TOKENS).values()]
@@ -608,15 +407,6 @@ def _value_ratio(tokens: torch.Tensor, model: LanguageModel | None) -> torch.Ten
     return measures.value_ratios(model or models.default(), tokens)
 
 
-@claim(
-    source=BARBERO_SINK,
-    where="section 3",
-    statement="A sink slows the mixing of tokens",
-    reported="a changed token spreads further without one",
-    shown=LAB + "A brake on mixing",
-    varied="seven texts, the first token hidden late, from the start (so that another takes its place), its value alone zeroed, "
-    "token 6 hidden, a fifth of the heads off; one replaced token, one model",
-)
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Found:
     plain = _hiding(0, 1, model)["spread"]
     late, early, control = (
@@ -649,14 +439,6 @@ def _parts():
     return measures.brake_table()
 
 
-@claim(
-    source=XIAO,
-    where="Tables 1 and 2",
-    statement="Removing the first tokens from view breaks the model",
-    reported="Llama-2-13B: perplexity 5158 instead of 5.40",
-    shown=LAB + "Hide it early, hide it late",
-    varied="seven texts of 128 tokens, five places, another token; one first token, not four; not the model",
-)
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Found:
     plain = _hiding(0, 1, model)["loss"]
     late, early, control = (

@@ -7,8 +7,7 @@ import pandas as pd
 import torch
 
 from course.chapter3 import figures, measures
-from course.claims import Found, called, claim, verdict, weigh
-from course.sources import AREFIN, BARBERO, NOTE, TALK, VELICKOVIC
+from course.claims import Found, called, verdict, weigh
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
 
@@ -27,15 +26,6 @@ def _last_weights() -> tuple[bool, list[float]]:
     return falls, largest
 
 
-@claim(
-    source=BARBERO,
-    where="Lemma B.1, first part",
-    statement="With bounded logits, the weight of the last token falls when a token is inserted before it",
-    reported="for all bounded logits",
-    shown="3-representational-collapse/lesson#Softmax with bounded logits behaves like a mean",
-    theorem=True,
-    varied="800 random rows, lengths; not the bound of the logits",
-)
 def last_weight_falls() -> Found:
     falls, _ = _last_weights()
     return Found(
@@ -43,29 +33,12 @@ def last_weight_falls() -> Found:
     )
 
 
-@claim(
-    source=BARBERO,
-    where="Lemma B.1, second part",
-    statement="With bounded logits, the weight of the last token falls below any p > 0 for n large enough",
-    reported="for all bounded logits",
-    shown="3-representational-collapse/lesson#Softmax with bounded logits behaves like a mean",
-    theorem=True,
-    varied="800 random rows, lengths; not the bound of the logits",
-)
 def last_weight_vanishes() -> Found:
     _, largest = _last_weights()
     measured = f"largest weight in 200 random rows: {largest[0]:.3f} (n = 10), {style.number(largest[-1])} (n = 10,000)"
     return Found(measured, verdict(largest == sorted(largest, reverse=True) and largest[-1] < 1e-2))
 
 
-@claim(
-    source=BARBERO,
-    where="Lemma B.2, Figure 9",
-    statement="The total variation of two softmaxes decays with length when only the first 200 logits differ",
-    reported="decays (no rate given)",
-    shown="3-representational-collapse/lesson#What differs early is drowned",
-    varied="lengths and five seeds; not the size of the noise",
-)
 def early_noise_is_forgotten() -> Found:
     lengths = [50, 200, 350, 500, 10_000]
     mean = collapse.perturbed_total_variation(lengths).mean(0)
@@ -81,15 +54,6 @@ def early_noise_is_forgotten() -> Found:
     return Found(measured, verdict(decays and monotone, decays))
 
 
-@claim(
-    source=BARBERO,
-    where="Theorem B.3 (bounded encodings are assumed in section 2)",
-    statement="A repeated last token is forgotten when bounded positional information decays with distance",
-    reported="distance below any ε for long sequences; the printed proof needs a repair",
-    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
-    theorem=True,
-    varied="lengths; one head, one kernel, one draw of values",
-)
 def decaying_positions_collapse() -> Found:
     found = []
     for n in (10, 1000, 10_000):
@@ -99,14 +63,6 @@ def decaying_positions_collapse() -> Found:
     return Found(measured, verdict(found[2][1] < 0.01 and found[2][0] < 0.01))
 
 
-@claim(
-    source=NOTE,
-    where="on Theorem B.3",
-    statement="The proof of Theorem B.3 is too rough",
-    reported="no details given",
-    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
-    varied="lengths; one example is enough",
-)
 def proof_is_rough() -> Found:
     lengths = (10, 1000, 10_000)
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in lengths]
@@ -120,27 +76,12 @@ def proof_is_rough() -> Found:
     return Found(measured, verdict(last[-1] > 0.1))
 
 
-@claim(
-    where="Theorem B.3 of Barbero et al. (2024), read without its assumption of decay",
-    statement="Bounded logits alone force collapse",
-    reported="not claimed, often assumed",
-    shown="3-representational-collapse/lesson#A head that never collapses",
-    varied="nothing: one head decides a statement about all",
-)
 def bounded_logits_suffice() -> Found:
     change, _ = collapse.rotating_counterexample(10_000)
     measured = f"one rotation by pi a token, n = 10,000: the output changes by {change:.4f} (closed form {2 * math.tanh(2):.4f})"
     return Found(measured, verdict(change <= 1))
 
 
-@claim(
-    source=BARBERO,
-    where="section 4, doubted in appendix C.4",
-    statement="RoPE decays with distance, as Theorem B.3 needs",
-    reported="assumed; the appendix concedes it may fail",
-    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
-    varied="nothing: one key decides a statement about all",
-)
 def rope_decays() -> Found:
     query = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     distance = 5000
@@ -152,15 +93,6 @@ def rope_decays() -> Found:
     return Found(f"a key exists whose largest logit is at distance {best:,}", verdict(best != distance))
 
 
-@claim(
-    source=BARBERO,
-    where="Proposition B.4",
-    statement="The softmaxes of 1010… and 0101… do not approach each other",
-    reported="total variation does not tend to 0",
-    shown="3-representational-collapse/lesson#Most models in use are outside the theorem",
-    theorem=True,
-    varied="lengths",
-)
 def alternating_sequences_stay_apart() -> Found:
     found = [collapse.alternating_total_variation(n) for n in (2, 100, 10_000)]
     exact = 2 * (math.e - 1) / (math.e + 1)
@@ -168,14 +100,6 @@ def alternating_sequences_stay_apart() -> Found:
     return Found(measured, verdict(max(abs(x - exact) for x in found) < 1e-9))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.4, Figure 10, first half",
-    statement="Representational collapse occurs with NoPE, RoPE, ALiBi and absolute encodings",
-    reported="with all four",
-    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
-    varied="encodings and ten seeds; one head, one width",
-)
 def all_encodings_collapse() -> Found:
     ratios = _ratios(1.0)
     measured = "one head, residual and layer norm, distance at n = 10,000 over n = 10: " + _named(ratios)
@@ -185,14 +109,6 @@ def all_encodings_collapse() -> Found:
     return Found(measured, verdict(fall and floor < 0.5 * before, fall))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.4, Figure 10, second half",
-    statement="The convergence happens at similar sequence lengths with all encodings",
-    reported="similar lengths",
-    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
-    varied="encodings and ten seeds; one head, one width",
-)
 def encodings_collapse_alike() -> Found:
     ratios = {name: ratio for name, ratio in _ratios(1.0).items() if name in figures.READING}
     spread = max(ratios.values()) / min(ratios.values())
@@ -200,14 +116,6 @@ def encodings_collapse_alike() -> Found:
     return Found(measured, verdict(spread < 10))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.3, Figure 8",
-    statement="Representations converge with sinusoidal encodings and sampled queries, keys and values",
-    reported="converge",
-    shown="3-representational-collapse/lesson#All four encodings fall, by very different factors",
-    varied="residual or none, five seeds; one head, one width",
-)
 def sinusoidal_encodings_collapse() -> Found:
     name, other = "APE on q, k", "APE on q, k, v"
     plain, kept = (figures.layer_means(residual, 1 / 8, 5) for residual in (False, True))
@@ -228,14 +136,6 @@ def _named(ratios: dict[str, float]) -> str:
     return ", ".join(f"{name} {style.number(ratio)}" for name, ratio in ratios.items())
 
 
-@claim(
-    source=BARBERO,
-    where="section 4",
-    statement="Lower machine precision makes prompts indistinguishable at shorter lengths",
-    reported="much sooner",
-    shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
-    varied="number types and lengths; one model, one sequence",
-)
 def low_precision_is_worse(model: LanguageModel | None = None) -> Found:
     own = _errors(model).loc[measures.ERRORS[0]]
     bf16, fp16 = own.loc["bf16"], own.loc["fp16"]
@@ -257,12 +157,6 @@ def _errors(model: LanguageModel | None) -> pd.DataFrame:
     return table.set_index(["errors", "type", "low"]).sort_index()
 
 
-@claim(
-    statement="To a search for the nearest exact state, a prompt in bf16 is lost by where its error points, not by its size",
-    reported="not claimed; low precision is given as the reason",
-    shown="3-representational-collapse/lab#Can a number type tell n from n + 1?",
-    varied="errors replaced by others of the same length; one model, one sequence",
-)
 def direction_of_rounding_decides(model: LanguageModel | None = None) -> Found:
     table = _errors(model)
     late = {errors: table.loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS}
@@ -278,12 +172,6 @@ def direction_of_rounding_decides(model: LanguageModel | None = None) -> Found:
     )
 
 
-@claim(
-    statement="Which errors of one length lose a prompt depends on who reads its rounded state",
-    reported="not claimed",
-    shown="3-representational-collapse/lesson#Lost to whom?",
-    varied="three readers, five kinds of errors (three draws of the random ones), 400 to 1,023 ones; one model",
-)
 def the_reader_decides() -> Found:
     rows = data.table("rounding_readers").query("type == 'bf16'")
     mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
@@ -299,13 +187,6 @@ def the_reader_decides() -> Found:
     return Found(measured, verdict(search and all(others), search and any(others)))
 
 
-@claim(
-    where="after Nikolaou et al. (2025), arXiv 2510.15511",
-    statement="A prompt can be recovered, token by token, from its states after one layer",
-    reported="exactly, by a search of the whole vocabulary",
-    shown="3-representational-collapse/lab#Invertible, yet misread",
-    varied="three layers, two texts of 20 tokens, the candidates all tokens of the prose; one model, fp32",
-)
 def prompts_can_be_recovered() -> Found:
     rows = data.table("recovered")
     told = "; ".join(
@@ -320,14 +201,6 @@ def prompts_can_be_recovered() -> Found:
     return Found(measured, verdict(bool((share == 1).all()), bool(share.mean() > 0.5)))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.6",
-    statement="A sliding window addresses representational collapse",
-    reported="at the source",
-    shown="3-representational-collapse/lesson#A window erases a run of ones, and not varied tokens",
-    varied="equal and varied tokens, three seeds; not the depth",
-)
 def window_stops_collapse() -> Found:
     found = {
         (kind, w): [float(x) for x in measures.window_distance(kind, w, [5, 100], seeds=3)]
@@ -344,14 +217,6 @@ def window_stops_collapse() -> Found:
     return Found(f"3 random layers, NoPE, n = 100: {ends}", weigh(holds, worse))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.6",
-    statement="A sliding window addresses over-squashing",
-    reported="at the source",
-    shown="3-representational-collapse/lesson#The price is distance",
-    varied="window or none, five seeds; not the depth",
-)
 def window_stops_over_squashing() -> Found:
     free, held = measures.influence(None), measures.influence(8)
     near, far = float(held[1:8].mean() / free[1:8].mean()), float(held[29:].max())
@@ -362,14 +227,6 @@ def window_stops_over_squashing() -> Found:
     return Found(measured, verdict(near > 1 and far > float(free[29:].min()), near > 1))
 
 
-@claim(
-    source=NOTE,
-    where="on section 4",
-    statement="Separators do not follow from the theory",
-    reported="hard to derive",
-    shown="3-representational-collapse/lesson#Do separators help?",
-    varied="lengths, one or three tokens more, five seeds; one spacing of commas",
-)
 def separators_do_not_follow() -> Found:
     curves = figures.separator_curves()
     one, three = (curves[f"commas, n to n + {step}"] for step in (1, 3))
@@ -381,13 +238,6 @@ def separators_do_not_follow() -> Found:
     return Found(measured, verdict(min(falls) > 5))
 
 
-@claim(
-    source=VELICKOVIC,
-    statement="Adaptive temperature sharpens a dispersed softmax",
-    reported="sharper attention at every length tested",
-    shown="3-representational-collapse/lesson#Sharpening ends where attention is most spread out",
-    varied="three lengths; one lead",
-)
 def adaptive_temperature_sharpens() -> Found:
     gains = {}
     for n in (16, 128, 4096):
@@ -400,13 +250,6 @@ def adaptive_temperature_sharpens() -> Found:
     return Found(measured, weigh((gain > 1.001 for gain in gains.values()), (gain < 0.999 for gain in gains.values())))
 
 
-@claim(
-    source=AREFIN,
-    statement="The Seq-VCR loss tells collapsed batches from healthy ones",
-    reported="used as a training loss",
-    shown="3-representational-collapse/lesson#More bits buy length, not a slower fall",
-    varied="three batches of equal size",
-)
 def seq_vcr_sees_collapse() -> Found:
     healthy = torch.randn(256, 8, 32, generator=torch.Generator().manual_seed(0))
     losses = [collapse.seq_vcr_loss(x) for x in (healthy, 0.001 * healthy, healthy[..., :1].expand(-1, -1, 32))]
@@ -418,14 +261,6 @@ def _distance(lengths: list[int], model: LanguageModel | None = None, **setting)
     return [float(x) for x in collapse.last_token_distance(model or models.default(), lengths, **setting)]
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 5a",
-    statement="The last representations of n and n + 1 ones approach each other in a language model",
-    reported="Gemma 7B: near the precision of bf16 from about 50 ones on",
-    shown="3-representational-collapse/lab#One pass gives every prefix",
-    varied="lengths; one model",
-)
 def ones_collapse(model: LanguageModel | None = None) -> Found:
     found = _distance([8, 16, 32, 128, 256, 512], model=model)
     measured = f"{called(model)}: {found[0]:.0f} at n = 8, {max(found):.0f} at most, {found[-1]:.1f} at n = 512"
@@ -443,14 +278,6 @@ def _varied(model: LanguageModel | None) -> tuple[list[float], torch.Tensor]:
     return _distance(PLACES, model=model), torch.tensor(runs)
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 5b, first half",
-    statement="Varying the digits delays the collapse",
-    reported="Gemma 7B: later than with ones",
-    shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
-    varied="how many ones stand at the end, two to four seeds; one model",
-)
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Found:
     ones, digits = _varied(model)
     varied = digits.mean(0).tolist()
@@ -468,14 +295,6 @@ def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(delayed and float(runs[-1]) > 2 * alone, delayed))
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 5b, second half",
-    statement="With varied digits a downward trend is maintained",
-    reported="Gemma 7B: lengths 1 to 2,001",
-    shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
-    varied="lengths and four seeds; one model",
-)
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Found:
     """The trend from n = 22 on: before, the sequence is still starting."""
     _, runs = _varied(model)
@@ -503,14 +322,6 @@ def _commas(model: LanguageModel | None) -> dict[str, list[float]]:
     }
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 5d",
-    statement="Commas after every third digit keep the representations well separated",
-    reported="Gemma 7B: the difference grows with length",
-    shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
-    varied="what is repeated, and the prompt; one model, one spacing of commas",
-)
 def commas_prevent_collapse(model: LanguageModel | None = None) -> Found:
     found = _commas(model)
     at = {name: curve[-1] for name, curve in found.items()}
@@ -523,14 +334,6 @@ def commas_prevent_collapse(model: LanguageModel | None = None) -> Found:
     return Found(measured, weigh((share > 0.5 for share in left), (share < 0.2 for share in left)))
 
 
-@claim(
-    source=BARBERO,
-    where="section 4, tokenisation",
-    statement="Merging repeated characters into longer tokens alleviates the collapse",
-    reported="in principle; not measured",
-    shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
-    varied="three letters, three lengths; one model",
-)
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Found:
     found = measures.merging(model or models.default())
     alone = found["one letter more, unmerged"]
@@ -544,14 +347,6 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Found:
     return Found(measured, weigh(most, fewest))
 
 
-@claim(
-    source=BARBERO,
-    where="appendix C.5, Figure 12",
-    statement="The collapse also occurs with the question before the sequence (type 1)",
-    reported="Gemma 7B: it does",
-    shown="3-representational-collapse/lab#Figure 5: what is repeated, and after what",
-    varied="lengths; one model, one prompt",
-)
 def collapse_in_type_1(model: LanguageModel | None = None) -> Found:
     head, tail = collapse.copying_prompt(model or models.default(), "type 1", "last", hint=False)
     lengths = [2, 22, 50, 502]
@@ -578,14 +373,6 @@ def _effect(found: dict, place: str, asked: str) -> float:
     return float((zero - one)[-1])
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 2a",
-    statement="Copying the first digit is easier than copying the last one",
-    reported="Gemini 1.5: last digit fails from about 300, first does not",
-    shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
-    varied="the place of the digit and the place asked for; one model",
-)
 def first_digit_is_easier(model: LanguageModel | None = None) -> Found:
     found = _copying(model)
     easier = measures.right(found, "first").sum() > measures.right(found, "last").sum()
@@ -596,9 +383,9 @@ def first_digit_is_easier(model: LanguageModel | None = None) -> Found:
     return _copied(easier, found, numbers, model)
 
 
-def _last_digit(source_of_help: dict, model: LanguageModel | None) -> Found:
+def last_digit(model: LanguageModel | None = None, **help_: bool | str) -> Found:
     """Whether the last digit is answered better than in the plain prompt, with margins and effects at 300 digits."""
-    plain, helped = _copying(model), _copying(model, **source_of_help)
+    plain, helped = _copying(model), _copying(model, **help_)
     better = measures.right(helped, "last").sum() > measures.right(plain, "last").sum()
     margin, changed = (float(found["last", "last"][0][-1]) for found in (plain, helped))
     numbers = (
@@ -608,50 +395,6 @@ def _last_digit(source_of_help: dict, model: LanguageModel | None) -> Found:
     return _copied(better, plain, numbers, model)
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 2b",
-    statement="A hint that the digit need not be a 1 helps with the last digit",
-    reported="Gemini 1.5: fixed by the hint",
-    shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
-    varied="the hint; one model",
-)
-def hint_helps(model: LanguageModel | None = None) -> Found:
-    return _last_digit({"hint": True}, model)
-
-
-@claim(
-    source=BARBERO,
-    where="Figure 2c",
-    statement="Alternating ones and zeros instead of ones help with the last digit",
-    reported="Gemini 1.5: right at all lengths",
-    shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
-    varied="what fills the sequence; one model",
-)
-def alternation_helps(model: LanguageModel | None = None) -> Found:
-    return _last_digit({"pattern": "alternating"}, model)
-
-
-@claim(
-    source=TALK,
-    where="slide on copying, of Figure 2c",
-    statement="Groups of ones with one 0 each (0111…11 0111…11 …) instead of ones help with the last digit",
-    reported="the talk's description; the paper says alternating ones and zeros",
-    shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
-    varied="what fills the sequence; one model",
-)
-def groups_help(model: LanguageModel | None = None) -> Found:
-    return _last_digit({"pattern": "repeated"}, model)
-
-
-@claim(
-    source=BARBERO,
-    where="appendix C.5, Figure 11",
-    statement="The order of the prompt affects copying, and both orders end up failing",
-    reported="Gemini 1.5: types 1 and 2",
-    shown="3-representational-collapse/lab#Figures 2 and 11, with the question swapped",
-    varied="the order of the prompt; one model",
-)
 def prompt_order_matters(model: LanguageModel | None = None) -> Found:
     found = {prompt: _copying(model, prompt=prompt) for prompt in ("type 1", "type 2")}
     rights = {prompt: measures.right(margins, "last").tolist() for prompt, margins in found.items()}

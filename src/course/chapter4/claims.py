@@ -10,27 +10,16 @@ import torch
 
 from course import significance
 from course.chapter4 import measures
-from course.claims import Found, called, claim, quoted, verdict, weigh
+from course.claims import Found, called, verdict, weigh
 from course.experiments import asked, inside, trained
-from course.sources import BARBERO, TALK, YEHUDAI, ZHANG
 from helpers import counting, data
 from helpers.models import LanguageModel
-
-LESSON, LAB = "4-counting/lesson#", "4-counting/lab#"
 
 
 def _change(once: str, more: str, **setting) -> float:
     return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
 
 
-@claim(
-    source=BARBERO,
-    where="Proposition B.9",
-    statement="Without positions and without a causal mask, sequences with the same ratio of tokens get the same representation",
-    reported="a theorem; for instance 10 and 1100",
-    shown=LESSON + "Same ratio, same vector",
-    theorem=True,
-)
 def same_ratio_same_state() -> Found:
     pairs = [("10", "1100"), ("0111", "0111" * 25), ("1", "1" * 200)]
     largest = max(_change(*pair, layers=layers, seed=seed) for pair in pairs for layers in (1, 3) for seed in range(5))
@@ -42,10 +31,6 @@ def same_ratio_same_state() -> Found:
     return Found(measured, verdict(largest <= 1e-13 and min(control) > 0.01))
 
 
-@claim(
-    statement="One first token of another kind brings the count back, without mask and positions",
-    shown=LESSON + "What brings the count back?",
-)
 def a_first_token_counts() -> Found:
     lengths = (1, 2, 5, 10, 50, 200)
     without = max(_change("1" * n, "1" * (n + 1)) for n in lengths)
@@ -58,14 +43,6 @@ def a_first_token_counts() -> Found:
     return Found(measured, verdict(without < 1e-13 and within > 1e-6 and read))
 
 
-@claim(
-    source=BARBERO,
-    where="Corollary B.10",
-    statement="Due to representational collapse, n or n + 1 equal tokens get a wrong count for large enough finite n",
-    reported="for some finite n",
-    shown=LESSON + "The corollary names no n",
-    theorem=True,
-)
 def collapse_ends_counting() -> Found:
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
@@ -77,10 +54,6 @@ def collapse_ends_counting() -> Found:
     return Found(measured, verdict(not exact, max(limits.values()) < 2**26))
 
 
-@claim(
-    statement="A first token counts to 188 in bf16, 1,463 in fp16 and 11,864,337 in fp32, where exact weights still differ",
-    shown=LESSON + "How far does one weight count?",
-)
 def first_token_reach() -> Found:
     stated = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
     found = {name: counting.first_token_limit(name) for name in stated}
@@ -95,14 +68,6 @@ def first_token_reach() -> Found:
     return Found(measured, verdict(found == stated and min(still) > 0), numbers)
 
 
-@claim(
-    source=YEHUDAI,
-    where="abstract",
-    statement="A Transformer at least as wide as its vocabulary can count every symbol exactly",
-    reported="for every length",
-    shown=LESSON + "Many symbols need width, or sharp logits",
-    theorem=True,
-)
 def wide_enough_counts() -> Found:
     right = [measures.counted(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)]
     ratio = counting.mass_on_ones(1, 1) == counting.mass_on_ones(1000, 1000)
@@ -113,14 +78,6 @@ def wide_enough_counts() -> Found:
     return Found(measured, verdict(min(right) == 1 and not ratio, min(right) == 1))
 
 
-@claim(
-    source=YEHUDAI,
-    where="abstract",
-    statement="Counting has a sharp transition where the width falls below the vocabulary",
-    reported="a phase transition at width = vocabulary",
-    shown=LESSON + "The step at width = vocabulary belongs to the read-out",
-    varied="widths, two read-outs, two lengths, ten sequences each; not a trained model",
-)
 def transition_at_the_vocabulary() -> Found:
     share = {n: [measures.counted(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
     solved = [measures.counted(64, d, "random", 4096, readout="solved") for d in (62, 63)]
@@ -138,13 +95,6 @@ def _percent(shares: list[float]) -> str:
     return ", ".join(f"{share:.0%}" for share in shares)
 
 
-@claim(
-    source=ZHANG,
-    where="theory",
-    statement="Tokens that merge several items hide the items, and separators free them",
-    reported="BPE merges undermine counting",
-    shown=LESSON + "What does the model see?",
-)
 def merged_tokens_hide_items() -> Found:
     found = measures.hidden()
     table = measures.writings(100).set_index("writing")
@@ -156,10 +106,6 @@ def merged_tokens_hide_items() -> Found:
     return Found(measured, verdict(hides and table.tokens["1111"] < 100, hides))
 
 
-@claim(
-    statement="Reported answers to 314 ones are multiples of ten more often than chance allows",
-    shown=LESSON + "Which differences are evidence?",
-)
 def answers_are_round() -> Found:
     rounded, given = measures.round_answers()
     low, high = significance.share_interval(rounded, given)
@@ -173,12 +119,6 @@ def answers_are_round() -> Found:
     return Found(measured, verdict(low > 0.1 and alone > 0.1))
 
 
-@claim(
-    where="after the talk's slide on 314 ones, which gives answers and claims nothing of them",
-    statement="Separators help to count 314 ones",
-    reported="one answer a cell",
-    shown=LESSON + "Which differences are evidence?",
-)
 def separators_help_with_314() -> Found:
     found = {name: measures.against_ones(name) for name in ("comma_separated", "groups_of_five")}
     listed = "; ".join(
@@ -189,13 +129,6 @@ def separators_help_with_314() -> Found:
     return Found(f"against 1111…, {listed}", verdict(all(e.better > e.worse for e in found.values()), run=decided))
 
 
-@claim(
-    source=TALK,
-    where="last slide on counting",
-    statement="Separators help very much: Case I against Case II",
-    reported="0.50 to 1.28 % against 0.16 %",
-    shown=LESSON + "How many strings were tested?",
-)
 def separators_help_in_training() -> Found:
     table = data.table("reported/counting_separator_base")
     lowest, best = float(table.accuracy_percent.min()), float(table.accuracy_percent.max())
@@ -213,13 +146,6 @@ def separators_help_in_training() -> Found:
     )
 
 
-@claim(
-    source=TALK,
-    where="last slide on counting",
-    statement="The base of RoPE follows no clear rule in counting",
-    reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
-    shown=LESSON + "How many strings were tested?",
-)
 def base_has_no_rule() -> Found:
     rho, p = measures.base_trend()
     best = float(data.table("reported/counting_separator_base").accuracy_percent.max())
@@ -230,13 +156,6 @@ def base_has_no_rule() -> Found:
     return Found(measured, verdict(p > 0.05, fit=best > 100 * measures.best_constant()))
 
 
-@claim(
-    source=TALK,
-    where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
-    statement="Difficulty: zeros and ones < sum ≈ word < ones",
-    reported="from the errors in a figure",
-    shown=LESSON + "Always say 100",
-)
 def order_of_difficulty() -> Found:
     guess = {task: torch.tensor(measures.always(100, measures.PAPER_LENGTHS, task)).mean() for task in counting.TASKS}
     error = _read_off("task")
@@ -261,13 +180,6 @@ def _alike(a: float, b: float) -> bool:
     return max(a, b) <= 1.25 * min(a, b)
 
 
-@claim(
-    source=TALK,
-    where="slide on the four tasks, from Figure 3 of Barbero et al. (2024)",
-    statement="Strategies: no CoT ≈ CoT zero-shot > CoT few-shot",
-    reported="from the errors in a figure; whether > is better or a larger error is not said",
-    shown=LESSON + "Always say 100",
-)
 def order_of_strategies() -> Found:
     error = _read_off("strategy")
     measured = (
@@ -292,13 +204,6 @@ def _able(runs: Iterable[pd.DataFrame]) -> bool:
     return all(float(rows[["right_4", "right_8"]].mean().min()) >= 0.9 for rows in runs)
 
 
-@claim(
-    source=BARBERO,
-    where="Figures 3 and 6",
-    statement="The error of counting grows with the length of the sequence",
-    reported="absolute errors of Gemini 1.5 and Gemma 7B for lengths up to about 200, as curves",
-    shown=LAB + "Beyond the lengths of training",
-)
 def counting_error_grows() -> Found:
     runs, lengths = _by_encoding(), trained.LENGTHS
     errors = {name: [float(rows[f"error_{n}"].mean()) for n in lengths] for name, rows in runs.items()}
@@ -315,13 +220,6 @@ def counting_error_grows() -> Found:
     return Found(measured, verdict(both, all(grows.values()), able=_able(runs.values())))
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 4",
-    statement="Models guess round numbers, 100 above all, instead of counting",
-    reported="a histogram, 100 about 22 times",
-    shown=LAB + "Which numbers does it name?",
-)
 def guesses_are_round(model: LanguageModel | None = None) -> Found:
     answers = asked.asked_of(model)
     given, short = answers.dropna(subset="answer"), answers[answers.length <= 10]
@@ -343,11 +241,6 @@ def guesses_are_round(model: LanguageModel | None = None) -> Found:
 MARGIN = 0.02  # of accuracy: what counts as no help
 
 
-@claim(
-    statement="From scratch, commas between letters do not help to count within the lengths of training",
-    shown=LAB + "Do commas help, at equal steps and tokens?",
-    varied="two encodings, two budgets, seeds; not the length of training",
-)
 def commas_do_not_help_from_scratch() -> Found:
     table = data.table("counting_commas")
     gaps = trained.comma_gaps(table)
@@ -364,12 +257,6 @@ def commas_do_not_help_from_scratch() -> Found:
     return Found(measured, weigh(none, helped, run=any(none) or any(helped), fit=0.1 < plain < 0.98))
 
 
-@claim(
-    where="after the talk's last slide on counting, whose models do not learn it",
-    statement="The accuracy of a decoder trained to count follows no clear rule in the base of RoPE",
-    reported="ten bases from 1 to 1,000,000, 0.50 to 1.28 %",
-    shown=LAB + "Beyond the lengths of training",
-)
 def base_in_trained_decoders() -> Found:
     runs = trained.chosen_runs(data.table("counting_trained"), "base of RoPE")
     lengths, seeds = (18, 20, 24, 32), len(next(iter(runs.values())))
@@ -390,13 +277,6 @@ def base_in_trained_decoders() -> Found:
     return Found(measured, verdict(not rule, run=rule or wide < 0.5, able=_able(runs.values())))
 
 
-@claim(
-    source=ZHANG,
-    where="abstract, tested on decoders that can count",
-    statement="Tokens that hold several items lower the accuracy of counting",
-    reported="up to 80 % between tokenisations of one string, in large models",
-    shown=LAB + "Beyond the lengths of training",
-)
 def chunks_in_trained_decoders() -> Found:
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
     lengths = [f"right_{n}" for n in (4, 8, 12, 16)]
@@ -419,14 +299,6 @@ def _turns(rows: pd.DataFrame, place: str) -> list[float]:
     return [float("inf") if turn == trained.NEVER else turn for turn in at]
 
 
-@claim(
-    source=BARBERO,
-    where="Figure 2",
-    statement="Beyond some length the last token is no longer copied, while the first one still is",
-    reported="Gemini 1.5: the last fails from about 300 on, the first never",
-    shown=LAB + "At which length does the answer turn?",
-    varied="position encodings, bases, three seeds, two digits; trained on 1 to 16 digits",
-)
 def last_token_is_lost_first() -> Found:
     table = data.table("copying_trained")
     found = trained.first_against_last(table)
@@ -443,14 +315,6 @@ def last_token_is_lost_first() -> Found:
     return Found(measured, weigh(last, first, able=steady > 0.9 and int(found.pairs.min()) > 0))
 
 
-@claim(
-    source=BARBERO,
-    where="sections 4 and 5",
-    statement="Copying fails where the last representations have become too close to tell apart",
-    reported="distances below the resolution of bf16 beside failures of copying",
-    shown=LAB + "Is the digit still there?",
-    varied="two encodings, one decoder each, 32 to 128 digits, both places; trained on 1 to 16 digits",
-)
 def copying_fails_at_collapse() -> Found:
     table = data.table("copying_probed")
     right, read, control = (
@@ -472,10 +336,6 @@ def copying_fails_at_collapse() -> Found:
     )
 
 
-@claim(
-    statement="A window of 8 keeps the last digit at every length, and has lost the first one where its reach ends",
-    shown=LAB + "At which length does the answer turn?",
-)
 def window_keeps_the_last() -> Found:
     table = data.table("copying_trained")
     rows = table[table.window == 8]
@@ -497,14 +357,6 @@ def _seeds(table: pd.DataFrame) -> str:
     return f"{low} seed{'s' * (low > 1)}" if low == high else f"{low} to {high} seeds"
 
 
-@claim(
-    source=BARBERO,
-    where="section 6",
-    statement="Masks and positions break the invariance to order, so Transformers have great difficulty in learning to count",
-    reported="an explanation of the errors of large models",
-    shown=LAB + "Within the lengths of training",
-    varied="four encodings, lengths of training, two supervisions, seeds; small decoders trained for this task alone",
-)
 def counting_is_hard_to_learn() -> Found:
     table, asked_ = inside.chosen(data.table("counting_inside")), data.table("counting_asked")
     means = table.groupby(["longest", "encoding"]).right_4.mean().unstack()
@@ -526,11 +378,6 @@ def _span(shares: pd.Series) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-@claim(
-    statement="Within the lengths of training counting does not fail with length",
-    shown=LAB + "Within the lengths of training",
-    varied="four encodings, lengths of training, seeds; width 64, 40 N steps; with RoPE more steps and letters, too",
-)
 def counting_holds_within_training() -> Found:
     table, edge = inside.chosen(data.table("counting_inside")), data.table("counting_edge")
     means = table.groupby(["encoding", "longest"])[["right_3", "right_4"]].mean()
@@ -554,11 +401,6 @@ def counting_holds_within_training() -> Found:
     return Found(measured, weigh(held, [share < trained.LEARNED for share in third.values()]))
 
 
-@claim(
-    statement="As the longest string of training grows, neighbouring counts come nearer to each other at its last place",
-    shown=LAB + "Within the lengths of training",
-    varied="four encodings, lengths of training, seeds; width 64, 40 N steps; measured at N letters alone",
-)
 def neighbours_come_nearer() -> Found:
     table = inside.chosen(data.table("counting_inside"))
     means = table.groupby(["encoding", "longest"]).gap.mean()
@@ -573,11 +415,6 @@ def neighbours_come_nearer() -> Found:
     return Found(measured, weigh(nearer, farther))
 
 
-@claim(
-    statement="At one length, wrong counts follow the scatter of a count's states, not the distance of neighbouring counts",
-    shown=LAB + "Within the lengths of training",
-    varied="64 letters, four encodings, widths, seeds; encodings and widths are not independent draws",
-)
 def scatter_decides() -> Found:
     table = inside.chosen(data.table("counting_inside"), "gap")
     ranks = {name: significance.rank_correlation(table[name], table.right_4)[0] for name in ("spread", "gap")}
@@ -599,11 +436,6 @@ def scatter_decides() -> Found:
     return Found(measured, verdict(each and ends["gap"][1] < 0.3, scatter and not near))
 
 
-@claim(
-    statement="A decoder of 16 dimensions tells 65 counts of one letter apart: they need no dimension each",
-    shown=LAB + "Within the lengths of training",
-    varied="64 letters, two encodings, seeds; fp32, and rounded to bf16; one letter is counted, not each of many",
-)
 def few_dimensions_tell_many_counts() -> Found:
     table = inside.chosen(data.table("counting_inside"), "width")
     listed = "; ".join(
@@ -615,14 +447,6 @@ def few_dimensions_tell_many_counts() -> Found:
     return Found(measured, weigh(narrow > 0.9, narrow < 0.5))
 
 
-@claim(
-    source=YEHUDAI,
-    where="experiments of its third version, tested on decoders that count each of several symbols",
-    statement="In training, counting drops where the vocabulary exceeds the width",
-    reported="a strict drop at the theoretical threshold",
-    shown=LAB + "Width against vocabulary",
-    varied="three vocabularies, four widths, one seed; 32 letters, two layers, 1,000 steps",
-)
 def vocabulary_against_width() -> Found:
     table = data.table("counting_symbols").set_index(["symbols", "width"]).right
     listed = "; ".join(
@@ -648,11 +472,6 @@ def _read_out(rows: pd.DataFrame) -> dict[str, list[float]]:
     return {kind: [float(rows[f"{kind}_{n}"].mean()) for n in PROBED] for kind in kinds}
 
 
-@claim(
-    statement="Just beyond the lengths of training the count is still in the state, and is misread",
-    shown=LAB + "Is the count still there?",
-    varied="four encodings, seeds, two layers, lengths to 32; the read-out never saw the length that it is tested at",
-)
 def the_count_is_there() -> Found:
     table = data.table("counting_probed")
     found = {name: _read_out(rows) for name, rows in table.groupby("encoding", sort=False)}
@@ -686,13 +505,6 @@ def _three(shares: list[float]) -> str:
     return " ".join(f"{x:.2f}" for x in shares)
 
 
-@claim(
-    source=BARBERO,
-    where="section 3.2",
-    statement="For sums and ones the error is lower near 100, for zeros and ones it is not",
-    reported="from the curves of Figure 3",
-    shown=LESSON + "Always say 100",
-)
 def lower_near_a_hundred() -> Found:
     ones, mixed = (measures.always(100, measures.PAPER_LENGTHS, task) for task in ("ones", "zeros and ones"))
     at = measures.PAPER_LENGTHS.index(100)
@@ -701,15 +513,3 @@ def lower_near_a_hundred() -> Found:
         f"fixed answer makes this pattern; the curves have no numbers ({len(_read_off('task'))} of 4 tasks read off)"
     )
     return Found(measured, verdict(ones[at] < mixed[at], run=len(_read_off("task")) == len(counting.TASKS)))
-
-
-@claim(
-    source=BARBERO,
-    where="appendix C.2",
-    statement="Gemma answers less accurately than Gemini",
-    reported="Figures 6 and 7 beside Figures 3 and 4",
-    shown=LESSON + "Always say 100",
-)
-def gemma_below_gemini() -> Found:
-    read = data.table("reported/counting_figures")
-    return quoted(f"figures without numbers ({len(read)} values read off); neither model was asked here")

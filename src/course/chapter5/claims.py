@@ -6,25 +6,14 @@ import pandas as pd
 import torch
 
 from course.chapter5 import measures
-from course.claims import Found, called, claim, verdict, weigh
-from course.sources import CHENG, MEN, ROUND, SU, TALK
+from course.claims import Found, called, verdict, weigh
 from helpers import data, models, rope
 from helpers.models import LanguageModel
 
-LESSON, LAB = "5-rope-frequencies/lesson#", "5-rope-frequencies/lab#"
 RANDOM = ["random_1", "random_2", "random_3"]
 FAR = [1, 10, 100, 1000, 10_000, 100_000]
-CONTEXTS = {1 << k: f"{1 << (k - 10)}k" if k < 20 else "1M" for k in range(10, 21)}
 
 
-@claim(
-    source=SU,
-    where="section 3.4.3, Eq. 35 to 37",
-    statement="The upper bound of the score decays as the distance grows",
-    reported="falls from 0 to 250 in the figure",
-    shown=LESSON + "A bound falls with distance: must the score?",
-    varied="distances up to 100,000; not the width (128) nor the base (10,000)",
-)
 def bound_decays() -> Found:
     bound = rope.decay_bound(torch.tensor([0, *FAR]), 128, 1e4)
     rises = int((rope.decay_bound(torch.arange(251), 128, 1e4).diff() > 0).sum())
@@ -36,15 +25,6 @@ def bound_decays() -> Found:
     return Found(measured, verdict(falls and not rises and bool((bound.diff() < 0).all()), falls))
 
 
-@claim(
-    source=TALK,
-    where="slide on the decay of RoPE",
-    statement="Under RoPE the attention of Gaussian vectors does not decay, up to a distance of 100,000",
-    reported="no decay in a figure",
-    shown=LESSON + "Three kinds of vectors, one bound",
-    theorem=True,
-    varied="six distances up to 100,000; not the width (128) nor the base (10,000)",
-)
 def gaussian_scores_do_not_decay() -> Found:
     spread = measures.gaussian_spread(FAR)
     measured = (
@@ -53,28 +33,12 @@ def gaussian_scores_do_not_decay() -> Found:
     return Found(measured, verdict(min(spread) > 0.9 and max(spread) < 1.1))
 
 
-@claim(
-    source=ROUND,
-    where="Proposition 3.1",
-    statement="For any query and any distance there is a key whose largest weight is at that distance",
-    reported="for all non-zero queries",
-    shown=LESSON + "Any distance can be the favourite",
-    theorem=True,
-)
 def any_distance_can_be_the_favourite() -> Found:
     wanted = [0, 1, 50, 700, 5000, 9999]
     best = measures.favourites(wanted)
     return Found(f"wanted {wanted}, found {best}, among 10,000 distances", verdict(best == wanted))
 
 
-@claim(
-    source=ROUND,
-    where="Proposition 3.2",
-    statement="For Gaussian queries and keys the expected score is 0 at every distance",
-    reported="0 for all distances",
-    shown=LESSON + "Any distance can be the favourite",
-    theorem=True,
-)
 def gaussian_scores_have_mean_zero() -> Found:
     means, errors = measures.gaussian_mean(FAR)
     worst = max(abs(m) / e for m, e in zip(means, errors, strict=True))
@@ -82,14 +46,6 @@ def gaussian_scores_have_mean_zero() -> Found:
     return Found(measured, verdict(worst < 4))
 
 
-@claim(
-    source=ROUND,
-    where="Proposition 5.2; the talk",
-    statement="Without position encoding no head is diagonal or previous-token on sequences with repeated tokens",
-    reported="weight at most 1/2 on (BOS, x, x)",
-    shown=LESSON + "No encoding: can two layers tell equal tokens apart?",
-    varied="100,000 random heads of a first layer, width 8; one construction of two layers, 64 tokens",
-)
 def no_positions_no_diagonal() -> Found:
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
     second = measures.second_layer_without_positions(64, 8 * 64**2)
@@ -102,14 +58,6 @@ def no_positions_no_diagonal() -> Found:
     return Found(measured, verdict(first and least <= 0.5, first))
 
 
-@claim(
-    source=ROUND,
-    where="Theorem 5.3; the talk",
-    statement="With RoPE a head can be diagonal or previous-token on any sequence",
-    reported="weight above 1 - ε for every ε and length",
-    shown=LESSON + "RoPE can, for any sequence: at what price?",
-    theorem=True,
-)
 def rope_makes_places() -> Found:
     theta = rope.frequencies(128, 1e4)
     scales = {offset: rope.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)}
@@ -121,15 +69,6 @@ def rope_makes_places() -> Found:
     return Found(measured, verdict(min(reached) > 0.99 - 1e-9))
 
 
-@claim(
-    source=ROUND,
-    where="Theorem 6.1",
-    statement="With one frequency no head attends to a content at every distance in long contexts",
-    reported="for long enough sequences",
-    shown=LESSON + "How far away does a similar token win?",
-    theorem=True,
-    varied="three frequencies, 64 angles between query and key; one pair of dimensions, as the theorem has it",
-)
 def one_frequency_loses_content() -> Found:
     """Whatever the angle between query and key, the score turns negative: a token with no score at all then leads."""
     found = {theta: _first_below(theta) for theta in (1.0, 0.01, 1e-4)}
@@ -153,14 +92,6 @@ def _first_below(theta: float, angles: int = 64) -> list[float]:
     return torch.where(negative.any(0), first.double(), math.inf).tolist()
 
 
-@claim(
-    source=MEN,
-    where="Theorem 1",
-    statement="A similar token leads a random one by 2 σ² Σ cos(m θ_i) on average",
-    reported="closed form",
-    shown=LESSON + "How far away does a similar token win?",
-    theorem=True,
-)
 def lead_is_the_cosine_sum() -> Found:
     distances = [1, 100, 1000, 4096]
     mean, error = measures.lead(distances)
@@ -170,43 +101,19 @@ def lead_is_the_cosine_sum() -> Found:
     return Found(f"simulated (closed form) at {distances}: {pairs}; within {worst:.1f} s.e.", verdict(worst < 4))
 
 
-def _bound_claim(context: int, name: str) -> None:
-    """One published value, one claim."""
+def base_for(context: int) -> Found:
     published = data.table("reported/rope_base_bound").set_index("context").published[context]
-
-    def measure() -> Found:
-        found = measures.smallest_bases()[context]
-        fails = rope.first_negative(128, float(published), context)
-        same = f"{found:.1e}" == f"{published:.1e}"
-        facts = (
-            f"smallest that passes on the grid: {found:,.0f}",
-            f"a smaller one passes: {'no, to two digits' if same else 'yes' if found < published else 'no'}",
-            f"{published:,.0f} itself {'passes' if fails is None else f'fails at distance {fails:,}'}",
-        )
-        return Found("; ".join(facts), verdict(same and fails is None, same), {"base": (float(published), found)})
-
-    measure.__name__ = f"base_for_{name}"
-    claim(
-        source=MEN,
-        where="Table 2",
-        statement=f"A context of {context:,} tokens needs a base of at least {published:.1e}",
-        reported=f"{published:.1e}",
-        shown=LESSON + "How large must the base be?",
-        varied="the base, on a grid; not the width (128)",
-    )(measure)
+    found = measures.smallest_bases()[context]
+    fails = rope.first_negative(128, float(published), context)
+    same = f"{found:.1e}" == f"{published:.1e}"
+    facts = (
+        f"smallest that passes on the grid: {found:,.0f}",
+        f"a smaller one passes: {'no, to two digits' if same else 'yes' if found < published else 'no'}",
+        f"{published:,.0f} itself {'passes' if fails is None else f'fails at distance {fails:,}'}",
+    )
+    return Found("; ".join(facts), verdict(same and fails is None, same), {"base": (float(published), found)})
 
 
-for _context, _name in CONTEXTS.items():
-    _bound_claim(_context, _name)
-
-
-@claim(
-    where="Theorem 1 of Men et al. (2024), read as an interval",
-    statement="Every base above the lower bound passes",
-    reported="not claimed: the paper gives a lower bound, not an interval",
-    shown=LESSON + "Is there one smallest base?",
-    varied="199 bases each for three contexts; not the width (128)",
-)
 def larger_bases_pass() -> Found:
     again = []
     for context, name in ((1024, "1k"), (4096, "4k"), (16384, "16k")):
@@ -220,13 +127,6 @@ def larger_bases_pass() -> Found:
     )
 
 
-@claim(
-    where="Table 1 of Men et al. (2024), read as a condition on shipped models",
-    statement="A shipped model has no negative sum within its context",
-    reported="not claimed: the paper itself has Llama 2 below the bound",
-    shown=LESSON + "Most shipped models have a negative sum",
-    varied="seven models; how well they use their context is not measured",
-)
 def shipped_models_obey() -> Found:
     rows = data.table("reported/rope_models")
     negative = [row.model for row in rows.itertuples() if rope.first_negative(row.width, float(row.base), row.context)]
@@ -236,13 +136,6 @@ def shipped_models_obey() -> Found:
     )
 
 
-@claim(
-    source=TALK,
-    where="slide on low frequencies, as a question",
-    statement="A larger base means more long-context ability",
-    reported="asked, with an arrow up",
-    shown=LESSON + "Is there one smallest base?",
-)
 def larger_base_reaches_further() -> Found:
     bases = [1e2, 1e3, 1e4, 1e5, 1e6]
     first = [rope.first_negative(128, base, 1 << 20) for base in bases]
@@ -254,13 +147,6 @@ def larger_base_reaches_further() -> Found:
     return Found(measured, verdict(tenfold and close[1] >= close[0], tenfold))
 
 
-@claim(
-    source=ROUND,
-    where="Table 2",
-    statement="0.75-RoPE has a lower perplexity than RoPE and NoPE at two billion parameters",
-    reported="wiki 4.4414 against 4.4627 (RoPE) and 4.8594 (NoPE)",
-    shown=LESSON + "To stretch a context, slow the slow pairs",
-)
 def partial_rotation_helps() -> Found:
     turn = 31 * float(rope.frequencies(32, 1e4)[12])
     slopes = _rows("0.75-RoPE").slash.mean() - _rows("RoPE").slash.mean()
@@ -272,13 +158,6 @@ def partial_rotation_helps() -> Found:
     return Found(measured, verdict(slopes > 0, fit=turn > math.pi / 2))
 
 
-@claim(
-    source=TALK,
-    where="slide on high frequencies",
-    statement="High frequencies get small norms, but in the first and last layers",
-    reported="a figure of Gemma 7B, from Barbero et al. (2025)",
-    shown=LAB + "The fast pairs are small in most layers",
-)
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Found:
     found = _heads(model)
     norms = torch.stack([found.queries.mean(1), found.keys.mean(1)])
@@ -291,13 +170,6 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
     return Found(measured, verdict(inner < 0.9 and min(ends) > 1, inner < 0.9))
 
 
-@claim(
-    source=TALK,
-    where="slide on high frequencies",
-    statement="The first layers lean to previous-token heads, the last ones to diagonal heads",
-    reported="layers 2 (of 28) and 28 of Gemma 7B in a figure",
-    shown=LAB + "Diagonal and previous-token heads",
-)
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Found:
     best = _heads(model).slashes[:, :, :2].max(1).values
     third = len(best) // 3
@@ -311,14 +183,6 @@ def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> F
     return Found(measured, weigh(agree, (not each for each in agree)))
 
 
-@claim(
-    source=TALK,
-    where="slide on high frequencies, a conjecture",
-    statement="Large rotations turn the scores of their pairs into noise, but in the first and last layers",
-    reported="conjectured",
-    shown=LAB + "Fast pairs matter where heads look at a place",
-    varied="one layer or three at each end, four texts, three random quarters as controls; one model",
-)
 def fast_pairs_are_noise_between_the_ends() -> Found:
     rows = data.table("silenced_layers").groupby("heads")[[*measures.BAND_NAMES, *RANDOM]].mean()
     between = rows.loc[[name for name, (_, inside) in measures.LAYERS.items() if not inside]]
@@ -331,13 +195,6 @@ def fast_pairs_are_noise_between_the_ends() -> Found:
     return Found(measured, verdict(bool((between.fastest < 0.1).all()), bool(least.all())))
 
 
-@claim(
-    where="the talk's conjecture, with another exception: heads that look at a place",
-    statement="Outside the heads that look at a place, silencing the fastest quarter of the pairs costs nothing",
-    reported="the talk's exception is the first and last layers",
-    shown=LAB + "Special heads and the others apart",
-    varied="four texts, four thresholds for a head of a place (the verdict is at the lowest); one model",
-)
 def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
     outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
     measured = f"{called(model)}, loss added in the other heads without the fastest quarter (fast, slow, slowest), by threshold: "
@@ -349,12 +206,6 @@ def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(bool(most_exempt.fastest < 0.1), most_exempt.idxmin() == "fastest"))
 
 
-@claim(
-    statement="What the slow pairs are worth outside the heads of places is partly the sink's logit; the fast pairs' is not",
-    reported="not reported",
-    shown=LAB + "Special heads and the others apart",
-    varied="four texts; heads with a slash score of at most 0.15; one model",
-)
 def slow_pairs_carry_the_sink() -> Found:
     rows = data.table("silenced_layers").query("heads == 'outside'").groupby("sink")[list(measures.BAND_NAMES)].mean()
     left = rows.loc["kept"] / rows.loc["silenced"]
@@ -367,12 +218,6 @@ def slow_pairs_carry_the_sink() -> Found:
     )
 
 
-@claim(
-    statement="Heads that look at a place need the fastest quarter of the pairs most of the four, and as many others do not",
-    reported="the talk's conjecture that special heads need them",
-    shown=LAB + "Special heads and the others apart",
-    varied="four texts, four thresholds; one model; heads are chosen on another text",
-)
 def fast_pairs_serve_places(model: LanguageModel | None = None) -> Found:
     inside, control = (_silenced(where, model)[list(measures.BAND_NAMES)] for where in ("inside", "control"))
     most = (inside.idxmax(axis=1) == "fastest") & (control.idxmax(axis=1) != "fastest")
@@ -384,12 +229,6 @@ def fast_pairs_serve_places(model: LanguageModel | None = None) -> Found:
     return Found(f"{called(model)}, loss added without the fastest quarter, {measured}", weigh(most, ~most))
 
 
-@claim(
-    statement="All heads but those that look at a place need the fastest quarter of the pairs least of the four",
-    reported="the talk's conjecture that fast pairs are noise, with an exception of ours",
-    shown=LAB + "Special heads and the others apart",
-    varied="four texts, four thresholds, which decide; one model; heads are chosen on another text",
-)
 def other_heads_need_fast_pairs_least(model: LanguageModel | None = None) -> Found:
     outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
     next_least = outside.drop(columns="fastest").min(axis=1)
@@ -421,14 +260,6 @@ def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
     return rows.drop(columns=["start", "where", "heads", "plain", "seconds"]).groupby("threshold").mean()
 
 
-@claim(
-    source=TALK,
-    where="slide on high frequencies",
-    statement="Previous-token attention is the attention sink",
-    reported="the two words used for one thing",
-    shown=LESSON + "A line moves with the query, a column stays",
-    varied="all 270 heads of one model on one text",
-)
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
     found = _heads(model)
     previous, sinks = found.slashes[..., 1] > measures.SLASH, found.sinks > 0.3
@@ -443,14 +274,6 @@ def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(both == int(previous.sum()), both > chance))
 
 
-@claim(
-    source=TALK,
-    where="slides on position encodings, three times",
-    statement="A position encoding may alleviate the connection bottleneck",
-    reported="said as a possibility (“may”): one case decides it",
-    shown=LESSON + "Which encoding is best at eight times the trained length?",
-    varied="two encodings and none, two questions, two lengths, seeds; one size of decoder, at most 1,000 steps",
-)
 def positions_alleviate() -> Found:
     scores, names = _scores(), ("RoPE", "ALiBi", "NoPE")
     gains = {(task, n): scores.loc[task, n] for task in ("last", "retrieval") for n in (16, 128)}
@@ -475,14 +298,6 @@ def _scores() -> pd.DataFrame:
     return rows.groupby(["task", "n", "entry"]).score.mean().unstack()
 
 
-@claim(
-    source=CHENG,
-    where="abstract",
-    statement="Slash-dominant heads generalise to random tokens",
-    reported="in open-source models",
-    shown=LAB + "Do slash heads survive on random tokens?",
-    varied="three texts of 256 tokens; one model, one threshold",
-)
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Found:
     natural, listed, total = _heads(model), [], [0, 0]
     for other, name in ((_heads(model, text=1), "another text"), (_heads(model, seed=0), "random tokens")):
@@ -501,13 +316,6 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Found:
     )
 
 
-@claim(
-    source=CHENG,
-    where="abstract, condition 1",
-    statement="Queries and keys of slash-dominant heads are almost rank one",
-    reported="in open-source models",
-    shown=LAB + "Are their queries and keys nearly rank one?",
-)
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Found:
     table = measures.rank_table(_heads(model))
     if not table.heads.get("slash heads"):
@@ -521,13 +329,6 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(bool(near and share["other heads"] < 0.5), bool(near)))
 
 
-@claim(
-    source=CHENG,
-    where="abstract, condition 2",
-    statement="Medium and high frequencies make the slash",
-    reported="in open-source models",
-    shown=LAB + "Which frequencies make the slash?",
-)
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
     read, found = model or models.default(), _heads(model)
     if not measures.slash_heads(found, 1):
@@ -541,28 +342,12 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
     return Found(measured, verdict(needed, some))
 
 
-@claim(
-    source=CHENG,
-    where="abstract, theorem",
-    statement="Gradient descent on a shallow decoder with RoPE makes slash heads",
-    reported="proved under the two conditions",
-    shown=LAB + "A slash from nothing",
-    varied="seeds, two distances, seven spectra; the task itself asks for the head",
-)
 def training_makes_slashes() -> Found:
     means = _emerged("slash")
     measured = "one layer, 300 steps, mean of five seeds and two distances: " + _listed(means)
     return Found(measured, verdict(means["RoPE"] > 0.8 and means["NoPE"] < 0.2))
 
 
-@claim(
-    source=CHENG,
-    where="abstract, last sentence",
-    statement="Slash heads made by training generalise out of distribution",
-    reported="proved under the two conditions",
-    shown=LAB + "Tokens never seen: the condition decides",
-    varied="the strength of a vector that all embeddings share, seeds, two distances; one layer, width 64",
-)
 def trained_slashes_generalise() -> Found:
     rows = _rows("RoPE", 1.0)
     unseen, without = rows.slash_unseen, rows.slash_unseen_without.mean()
@@ -575,13 +360,6 @@ def trained_slashes_generalise() -> Found:
     return Found(measured, verdict(bool(holds), bool(_rows("RoPE", 3.0).slash_unseen.min() > 0.8 and none < 0.2)))
 
 
-@claim(
-    where="Cheng et al. (2026), abstract, condition 1, without it",
-    statement="A trained slash reaches tokens never seen only as far as their queries and keys have a part in common",
-    reported="the condition of the theorem: queries and keys are almost rank one",
-    shown=LAB + "Tokens never seen: the condition decides",
-    varied="where the part comes from (embeddings, layer norm, nothing) and its strength; seeds, two distances; one layer",
-)
 def the_condition_is_needed() -> Found:
     rows = _shared()
     part, slash = measures.least_common(rows, "unseen"), rows.slash_unseen
@@ -596,41 +374,12 @@ def the_condition_is_needed() -> Found:
     return Found(measured, verdict(ordered, bool(max(low.max(), taken.max()) < 0.5)))
 
 
-@claim(
-    where="Cheng et al. (2026), abstract, condition 1, read as one on embeddings",
-    statement="A trained slash reaches tokens never seen only if all embeddings have a part in common",
-    reported="nowhere; this course said so until the layer norm was tried",
-    shown=LAB + "Tokens never seen: the condition decides",
-    varied="three strengths of a vector in the layer norm's bias, seeds, two distances; no positions as the control",
-)
-def the_embeddings_must_share() -> Found:
-    rows = _shared()
-    biased, plain = (
-        rows[(rows.part == "norm") & (rows.strength >= 1)].slash_unseen,
-        rows[rows.strength == 0].slash_unseen,
-    )
-    none = _shared("NoPE").slash_unseen
-    measured = (
-        f"embeddings share nothing: slash on unseen tokens {plain.min():.2f} to {plain.max():.2f}; with a vector as long as "
-        f"the norm's output, or three times that, in its bias {biased.min():.2f} to {biased.max():.2f}; the same without "
-        f"positions at most {none.max():.2f}"
-    )
-    return Found(measured, verdict(bool(biased.max() < 0.5)))
-
-
 def _shared(spectrum: str = "RoPE") -> pd.DataFrame:
     """The decoders with a vector in the embeddings, in the layer norm, or nowhere, trained equally long."""
     rows = data.table("slash_common")
     return rows[(rows.spectrum == spectrum) & (rows.steps == rows.steps.min())]
 
 
-@claim(
-    where="Cheng et al. (2026), abstract, condition 1, from nothing",
-    statement="Training alone brings queries and keys of a slash head near to rank one",
-    reported="a condition of the theorem, not its result",
-    shown=LAB + "Training makes them nearly rank one",
-    varied="seeds, two distances; embeddings without a shared vector; one layer, width 64",
-)
 def training_makes_rank_one() -> Found:
     rows, none = _rows("RoPE"), _rows("NoPE")
     means = {
@@ -647,12 +396,6 @@ def training_makes_rank_one() -> Found:
     return Found(measured, verdict(bool(raised and control < 0.5), bool(raised)))
 
 
-@claim(
-    statement="Slow pairs alone do not learn a head at a distance of 4 in 300 steps",
-    reported="expected from the lesson's toy",
-    shown=LAB + "Which quarter can learn it?",
-    varied="the base (100 and 10,000), seeds; 32 tokens, on which the slowest quarter turns by 1 and by 0.03 radian",
-)
 def slow_pairs_do_not_learn_it() -> Found:
     turning, still = (_rows("slowest quarter", base=base, offset=4).slash for base in (measures.SHORT_BASE, 1e4))
     third = _rows("third quarter", offset=4).slash
@@ -665,13 +408,6 @@ def slow_pairs_do_not_learn_it() -> Found:
     return Found(measured, verdict(bool(slow < 0.2 and fast > 0.8), bool(third.mean() < 0.2 and fast > 0.8)))
 
 
-@claim(
-    where="Cheng et al. (2026), abstract, condition 2, from nothing",
-    statement="Each quarter of the pairs but the slowest learns, alone, a head at a distance of 1 in 300 steps",
-    reported="medium and high frequencies",
-    shown=LAB + "Which quarter can learn it?",
-    varied="seeds; base 10,000 and 32 tokens, on which the slowest quarter hardly turns",
-)
 def medium_pairs_learn_a_near_slash() -> Found:
     names = ("0.25-RoPE", *measures.QUARTERS)  # from the fastest to the slowest
     means = {name: _rows(name, offset=1).slash.mean() for name in (*names, "NoPE")}

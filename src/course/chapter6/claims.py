@@ -7,7 +7,7 @@ import torch
 
 from course import significance
 from course.chapter6 import figures, measures
-from course.claims import Found, claim, quoted, verdict, weigh
+from course.claims import Found, quoted, verdict, weigh
 from course.experiments import ablations, comparison
 from course.experiments.entries import (
     BASELINE,
@@ -23,23 +23,12 @@ from course.experiments.entries import (
     REMEDIES,
 )  # fmt: skip
 from course.experiments.protocol import EQUAL, FAR, KEPT, LENGTHS, LEVEL, LOOKED, TRAINED
-from course.sources import KONG, MILLER, NAKANISHI, TALK, YE
 from helpers import attention, data
 from helpers.style import number
-
-LESSON = "6-differential-transformer/lesson#"
-
 
 # The mechanism -----------------------------------------------------------------------------------------
 
 
-@claim(
-    source=YE,
-    where="abstract; section 2.1",
-    statement="Subtracting a second attention map cancels noise",
-    reported="as a differential amplifier does",
-    shown=LESSON + "Two unrelated noises: smaller or larger?",
-)
 def subtraction_cancels_noise() -> Found:
     shares = {}
     for correlation in (0.0, 0.5, 0.9, 1.0):
@@ -51,11 +40,6 @@ def subtraction_cancels_noise() -> Found:
     return Found(measured, verdict(shares[0.0] > 1, shares[0.9] > 1))
 
 
-@claim(
-    statement="With weight λ a second noise pattern b helps a first one a only if their cosine is above λ/2 times |b|/|a|",
-    reported="the law of cosines",
-    shown=LESSON + "How much must the two noises agree?",
-)
 def half_of_lambda_is_the_threshold() -> Found:
     right, plain, total = 0, 0, 0
     for spread, other in [(s, o) for s in (0.5, 1.0, 1.5, 2.0) for o in (0.5, 1.0, 1.5, 2.0)]:
@@ -72,11 +56,6 @@ def half_of_lambda_is_the_threshold() -> Found:
     return Found(measured, verdict(right >= 0.95 * total, right >= 0.8 * total))
 
 
-@claim(
-    statement="Summed with its signs, the noise of a difference looks small even when nothing cancels",
-    reported="a row sums to 1 - λ",
-    shown=LESSON + "A signed sum hides the noise",
-)
 def signed_sums_hide_noise() -> Found:
     table = measures.counted()
     plain, independent = table.iloc[0], table.iloc[1]
@@ -90,13 +69,6 @@ def signed_sums_hide_noise() -> Found:
     )
 
 
-@claim(
-    source=YE,
-    where="section 2.1 and appendix on the gradient flow",
-    statement="With the fixed scale 1 - λ_init the gradients stay those of a Transformer",
-    reported="proved up to constant factors",
-    shown=LESSON + "Does the scale keep the gradients a Transformer's?",
-)
 def gradients_stay_aligned() -> Found:
     table = measures.gradient_setups()
     ratios = table["norm and scale"]
@@ -111,11 +83,6 @@ def gradients_stay_aligned() -> Found:
     return Found(measured, weigh(stays, (ratios > 4) | (ratios < 0.25)))
 
 
-@claim(
-    statement="Without its norm a differential head is two plain heads that share values",
-    reported="with output matrices W_O and -λ W_O",
-    shown=LESSON + "Each head is normalised",
-)
 def two_plain_heads() -> Found:
     gap = measures.as_two_heads()
     return Found(f"largest difference of the outputs {gap:.0e} (float64, 2 heads of width 16)", verdict(gap < 1e-12))
@@ -124,13 +91,6 @@ def two_plain_heads() -> Found:
 # Reported, not repeated at that size -------------------------------------------------------------------
 
 
-@claim(
-    source=YE,
-    where="Table 2",
-    statement="DIFF retrieves more of several needles than a Transformer",
-    reported="0.85 against 0.55 with six needles",
-    shown=LESSON + "Six needles: 0.85 found against 0.55",
-)
 def more_needles() -> Found:
     table = data.table("reported/differential_retrieval")
     ahead = int((table["diff"] > table.transformer).sum())
@@ -140,13 +100,6 @@ def more_needles() -> Found:
     return quoted(measured, _reported(table, "needles", "transformer", "diff"))
 
 
-@claim(
-    source=YE,
-    where="Table 3",
-    statement="DIFF attends more to the answer and less to noise",
-    reported="answer 0.27 to 0.40 against 0.03 to 0.09, noise 0.01 to 0.02 against 0.49 to 0.54",
-    shown=LESSON + "Where is the rest of the attention?",
-)
 def more_answer_less_noise() -> Found:
     mean = data.table("reported/differential_attention_mass").mean()
     rest = 1 - mean.answer_diff - mean.noise_diff
@@ -159,13 +112,6 @@ def more_answer_less_noise() -> Found:
     return quoted(measured)
 
 
-@claim(
-    source=YE,
-    where="Table 5",
-    statement="DIFF has smaller activation outliers",
-    reported="largest logit 38.8 against 318.0, largest hidden activation 1688.2 against 3608.6",
-    shown=LESSON + "Reported: logits eight times smaller",
-)
 def fewer_outliers() -> Found:
     table = data.table("reported/differential_outliers").pivot(index="activation", columns="model", values="largest")
     ratio = table["Transformer"] / table["DIFF Transformer"]
@@ -173,13 +119,6 @@ def fewer_outliers() -> Found:
     return quoted(f"models of 3B are not trained here; reported smaller: {listed}")
 
 
-@claim(
-    source=YE,
-    where="Table 6",
-    statement="Where λ starts hardly matters",
-    reported="validation loss 3.062, 3.065 and 3.066",
-    shown=LESSON + "Without its norm DIFF loses more than it gains",
-)
 def start_of_lambda_hardly_matters() -> Found:
     loss = data.table("reported/differential_ablations").set_index("model").loss
     own = loss["DIFF Transformer"]
@@ -190,13 +129,6 @@ def start_of_lambda_hardly_matters() -> Found:
     return quoted(measured)
 
 
-@claim(
-    source=YE,
-    where="Table 6",
-    statement="Head-wise normalisation matters",
-    reported="3.122 without it, 3.062 with it, Transformer 3.087; the authors see unstable training",
-    shown=LESSON + "Without its norm DIFF loses more than it gains",
-)
 def head_norm_matters() -> Found:
     loss = data.table("reported/differential_ablations").set_index("model").loss
     cost, gain = (loss[name] - loss["DIFF Transformer"] for name in ("DIFF, no head norm", "Transformer"))
@@ -208,41 +140,20 @@ def head_norm_matters() -> Found:
     return quoted(measured)
 
 
-def _scaling(name: str, quantity: str, what: str) -> None:
-    """Equal loss for less: one claim for parameters, one for tokens."""
+def equal_loss(what: str) -> Found:
+    """Equal loss for less: of parameters, or of tokens."""
     value = data.table("reported/differential_scaling").set_index("quantity").value
-
-    def measure() -> Found:
-        time = [value[quantity] / value[f"throughput at {end}"] for end in ("most", "least")]
-        measured = f"curves of loss up to billions of parameters are not run here; reported {value[quantity]:.1%}, one run a point"
-        if what == "tokens":
-            measured += f"; at the lower throughput that is reported, {time[0]:.0%} to {time[1]:.0%} of the time"
-        return quoted(measured, {f"share of {what}": (float(value[quantity]), None)})
-
-    measure.__name__ = name
-    claim(
-        source=YE,
-        where="sections on scaling",
-        statement=f"DIFF reaches a Transformer's loss with about 63 % of the {what}",
-        reported=f"{value[quantity]:.1%}",
-        shown=LESSON + "Without its norm DIFF loses more than it gains",
-    )(measure)
-
-
-_scaling("fewer_parameters", "share of parameters", "parameters")
-_scaling("fewer_tokens", "share of tokens", "tokens")
+    share = value[f"share of {what}"]
+    measured = f"curves of loss up to billions of parameters are not run here; reported {share:.1%}, one run a point"
+    if what == "tokens":
+        time = [share / value[f"throughput at {end}"] for end in ("most", "least")]
+        measured += f"; at the lower throughput that is reported, {time[0]:.0%} to {time[1]:.0%} of the time"
+    return quoted(measured, {f"share of {what}": (float(share), None)})
 
 
 # The critics, and other maps ---------------------------------------------------------------------------
 
 
-@claim(
-    source=KONG,
-    where="abstract, point 1",
-    statement="Negative attention makes a head more expressive",
-    reported="one of three causes of the gain",
-    shown=LESSON + "The critics: negative weights, not cancelled noise",
-)
 def negative_attention_reaches_further() -> Found:
     plain, half, full = (measures.reach(lam) for lam in (0.0, 0.5, 1.0))
     two = measures.as_two_heads() < 1e-12
@@ -253,13 +164,6 @@ def negative_attention_reaches_further() -> Found:
     return Found(measured, verdict(full > 0.99 > plain and not two, full > 0.99 > plain))
 
 
-@claim(
-    source=KONG,
-    where="abstract, points 2 and 3",
-    statement="The gain is due to less similar heads and easier learning, not to cancelled noise",
-    reported="measured in trained models",
-    shown=LESSON + "The critics: negative weights, not cancelled noise",
-)
 def learning_rather_than_noise() -> Found:
     own = measures.gradient_setups()["norm and scale"]
     measured = (
@@ -269,13 +173,6 @@ def learning_rather_than_noise() -> Found:
     return quoted(measured)
 
 
-@claim(
-    source=MILLER,
-    where="the formula",
-    statement="With one more in the denominator a head can say nothing",
-    reported="weights go to 0 as all logits go to minus infinity",
-    shown=LESSON + "Twelve maps: who stays, who goes quiet?",
-)
 def off_by_one_can_say_nothing() -> Found:
     low = {n: float(attention.softmax_off_by_one(torch.full((n,), -4.0)).sum()) for n in (16, 256, 4096)}
     limit = float(attention.softmax_off_by_one(torch.full((4096,), -40.0, dtype=torch.float64)).sum())
@@ -284,13 +181,6 @@ def off_by_one_can_say_nothing() -> Found:
     return Found(measured, verdict(limit < 1e-9 and max(low.values()) < 0.1, limit < 1e-9))
 
 
-@claim(
-    source=NAKANISHI,
-    where="the formula",
-    statement="Logits times s ln n keep the peak however long the context gets",
-    reported="softmax fades, SSMax does not",
-    shown=LESSON + "Twelve maps: who stays, who goes quiet?",
-)
 def scalable_softmax_keeps_the_peak() -> Found:
     found = {}
     for gap in (0.5, 2.0):
@@ -311,7 +201,6 @@ def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[f
 
 # The race ----------------------------------------------------------------------------------------------
 
-LAB = "6-differential-transformer/lab#"
 SIZE = f"two layers of width 32, trained up to length {TRAINED}"
 
 
@@ -337,11 +226,6 @@ def _each_gap(entry: str, against: str, columns: dict[str, str]) -> tuple[str, d
     return words, {c: (ours - theirs, p[c]) for c, (theirs, ours, _) in found.items()}
 
 
-@claim(
-    statement="In small decoders differential attention has more on the answer and less on noise than softmax",
-    reported="Ye et al. (2025), Table 3, report it for 3B",
-    shown=LAB + "Attention to the answer, and to noise",
-)
 def race_differential_attends_to_the_answer() -> Found:
     columns = {
         f"{what}_{n}": f"{said} at {n}" for n in (16, 128) for what, said in (("answer", "answer"), ("noise", "noise"))
@@ -355,11 +239,6 @@ def race_differential_attends_to_the_answer() -> Found:
     )
 
 
-@claim(
-    statement="In small decoders differential attention retrieves better beyond the trained length than the same decoder without it",
-    reported="Ye et al. (2025), Table 2, report more needles for 3B",
-    shown=LAB + "What each remedy does",
-)
 def race_differential_retrieves() -> Found:
     names = ["differential", "differential, version 2", "NoPE, differential"]
     found = (
@@ -374,11 +253,6 @@ def race_differential_retrieves() -> Found:
     return Found(f"{SIZE}, log odds of a right answer at 32 to 128, gap: {listed}", _tested(sure, len(found)))
 
 
-@claim(
-    statement="In small decoders differential attention has smaller outliers and loses less in 4 bits",
-    reported="Ye et al. (2025), Table 5, report smaller outliers for 3B",
-    shown=LAB + "Outliers and four bits",
-)
 def race_differential_has_smaller_outliers() -> Found:
     words, gaps = _each_gap(
         "differential",
@@ -391,11 +265,6 @@ def race_differential_has_smaller_outliers() -> Found:
     )
 
 
-@claim(
-    statement="The subtraction of a trained small decoder raises signal over noise",
-    reported="the wish behind a differential amplifier",
-    shown=LAB + "Do the two maps agree?",
-)
 def race_subtraction_raises_signal_over_noise() -> Found:
     table = comparison.noises()
     listed = "; ".join(
@@ -408,12 +277,6 @@ def race_subtraction_raises_signal_over_noise() -> Found:
     )
 
 
-@claim(
-    where="a question that Kong et al. (2025) raise",
-    statement="Of the remedies in the race, those that attend more to the answer are right more often",
-    reported="Kong et al. see negative attention and easier learning behind the gain of DIFF, not cancelled noise",
-    shown=LAB + "Does more attention on the answer go with right answers?",
-)
 def race_share_goes_with_right_answers() -> Found:
     rows = comparison.table()
     rho, _ = comparison.rank_correlation(rows)
@@ -425,13 +288,6 @@ def race_share_goes_with_right_answers() -> Found:
     return Found(measured, verdict(rho > 0.5))
 
 
-@claim(
-    source=TALK,
-    where="last slide, a hypothesis",
-    statement="Position encodings alone cannot give extreme attention",
-    reported="asked as a question, answered no",
-    shown=LAB + "The hypotheses",
-)
 def race_positions_are_not_enough() -> Found:
     rows = comparison.table()
     judged = {task: said for task, said in figures.judge(rows)["H1"].items() if said != "not run"}
@@ -455,43 +311,22 @@ def _than(entry: str, verdict: str) -> str:
     return f"{verdict} than {ENTRIES[entry].reference}" if verdict in ("better", "worse") else verdict
 
 
-def _physical(what: str, names: list[str]) -> None:
-    """One way to read the talk's physical intervention, one claim: one of its entries opens each task that it ran."""
-
-    def measure() -> Found:
-        won = comparison.successes(comparison.table())
-        here = won[won.entry.isin(names) & won.task.isin(LOOKED)]
-        listed = "; ".join(
-            f"{row.entry} at {row.task}: {_than(row.entry, row.verdict)}"
-            + (f", {row.right:.2f} right, best head {row.best:.2f}" if row.verdict != "not learned" else "")
-            + (", opened" if row.opens else "")
-            for row in here.itertuples()
-        )
-        parts = [part for _, part in here.groupby("task")]
-        helps, harms = [part.opens.any() for part in parts], [(part.verdict == "worse").all() for part in parts]
-        return Found(
-            f"{SIZE}, at {LENGTHS[-1]}: {listed}",
-            weigh(helps, harms, run=bool((here.verdict != "not learned").any())),
-        )
-
-    measure.__name__ = f"race_{what.split()[-1]}_help"
-    claim(
-        where="after the talk's last slide, which asks for physical intervention and names none",
-        statement=f"Physical intervention helps where attention must be extreme, read as {what}",
-        reported="not in the talk: one of three readings of ours",
-        shown=LAB + "The hypotheses",
-    )(measure)
+def physical(what: str) -> Found:
+    """One way to read the talk's physical intervention: one of its entries opens each task that it ran."""
+    won = comparison.successes(comparison.table())
+    here = won[won.entry.isin(PHYSICAL[what]) & won.task.isin(LOOKED)]
+    listed = "; ".join(
+        f"{row.entry} at {row.task}: {_than(row.entry, row.verdict)}"
+        + (f", {row.right:.2f} right, best head {row.best:.2f}" if row.verdict != "not learned" else "")
+        + (", opened" if row.opens else "")
+        for row in here.itertuples()
+    )
+    parts = [part for _, part in here.groupby("task")]
+    helps, harms = [part.opens.any() for part in parts], [(part.verdict == "worse").all() for part in parts]
+    run = bool((here.verdict != "not learned").any())
+    return Found(f"{SIZE}, at {LENGTHS[-1]}: {listed}", weigh(helps, harms, run=run))
 
 
-for _what, _names in PHYSICAL.items():
-    _physical(_what, _names)
-
-
-@claim(
-    statement="Local layers with RoPE and global ones without positions keep retrieval and the last copy at 8 times the trained length",
-    reported="Yang et al. (2025), RNoPE-SWA, build large models so",
-    shown=LAB + "What opens which bottleneck",
-)
 def race_local_and_global_opens_both() -> Found:
     rows = comparison.table()
     won = comparison.successes(rows).set_index(["entry", "task"])
@@ -507,11 +342,6 @@ def race_local_and_global_opens_both() -> Found:
     )
 
 
-@claim(
-    statement="With scalable softmax in the global layer these layers keep retrieval to 128 times the trained length",
-    reported="Nakanishi (2025) and Vasylenko et al. (2026) expect it of a map that sharpens with the length",
-    shown=LAB + "To 2,048 tokens",
-)
 def race_sharper_map_reaches_further() -> Found:
     table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
     means = table[[f"score_{n}" for n in (LENGTHS[-1], *FAR)]].mean()
@@ -523,11 +353,6 @@ def race_sharper_map_reaches_further() -> Found:
     )
 
 
-@claim(
-    statement="Recall with key and value as two tokens is kept by layers that look near by place and far by content, and not by RoPE or NoPE alone",
-    reported="the induction task: it takes a neighbour and a content",
-    shown=LAB + "What opens which bottleneck",
-)
 def race_recall_takes_both() -> Found:
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
     listed = "; ".join(
@@ -541,11 +366,6 @@ def race_recall_takes_both() -> Found:
     )
 
 
-@claim(
-    statement="What RoPE loses at 8 times the trained length are positions that it has not seen, not attention that spreads",
-    reported="Ruoss et al. (2023) train with random positions out of a range that covers the test",
-    shown=LAB + "Unseen positions, or dispersion?",
-)
 def race_positions_are_unseen() -> Found:
     table = figures.seen(comparison.table())
     rows = comparison.table().query("task == 'retrieval' and learned == 1").groupby("entry")
@@ -558,11 +378,6 @@ def race_positions_are_unseen() -> Found:
     )
 
 
-@claim(
-    statement="Beyond the trained length the position encoding decides more than what replaces softmax",
-    reported="one race at equal budget",
-    shown=LAB + "What each remedy does",
-)
 def race_positions_decide() -> Found:
     found = comparison.compare(comparison.table())
     kinds = {
@@ -587,11 +402,6 @@ def race_positions_decide() -> Found:
     )
 
 
-@claim(
-    statement="No remedy of the race keeps counting at 8 times the trained length",
-    reported="most learn it at the trained length",
-    shown=LAB + "What opens which bottleneck",
-)
 def race_nothing_keeps_the_count() -> Found:
     rows = comparison.table()
     counting = rows[(rows.task == "counting") & rows.entry.isin(REMEDIES)]
@@ -632,30 +442,13 @@ def _ablated(names: list[str], claimed: str) -> Found:
     )
 
 
-SMALL = LAB + "The paper's ablations, measured small"
-
-
-@claim(
-    statement="In small decoders differential attention is worse without the norm of its heads",
-    reported="Ye et al. (2025), Table 6, report it for 1.4B",
-    shown=SMALL,
-)
 def small_head_norm_matters() -> Found:
     return _ablated(["DIFF, no head norm"], "worse")
 
 
-@claim(
-    statement="In small decoders it hardly matters where λ starts",
-    reported="Ye et al. (2025), Table 6, report it for 1.4B",
-    shown=SMALL,
-)
 def small_start_of_lambda_hardly_matters() -> Found:
     return _ablated(["DIFF, λ starts at 0.8", "DIFF, λ starts at 0.5"], EQUAL)
 
 
-@claim(
-    statement="A learned gain of the head norm, which the released code has and the race leaves out, changes nothing in small decoders",
-    shown=SMALL,
-)
 def small_gain_changes_nothing() -> Found:
     return _ablated(["DIFF, head norm with gain"], EQUAL)

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import torch
 
-from course.claims import CLAIMS
 from course.report import page
 from course.report.sections import SECTIONS, Section
 from course.report.store import FORMAT, check, committed, slug
 from course.report.subject import PLANS, SEED, Peak, Plan, Subject, free_memory, seeded, versions
+from course.scorecard import CLAIMS
 from helpers import data, models, require
 
 MEASURED, LEFT, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"

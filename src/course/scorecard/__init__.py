@@ -21,10 +21,27 @@ from course.chapter3 import claims as chapter3
 from course.chapter4 import claims as chapter4
 from course.chapter5 import claims as chapter5
 from course.chapter6 import claims as chapter6
-from course.claims import CLAIMS, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS, Claim, Found
+from course.claims import (
+    CLAIMS,
+    CORRECTED,
+    FAILS,
+    HOLDS,
+    LITTLE,
+    OPEN,
+    UNABLE,
+    UNFIT,
+    VERDICTS,
+    Claim,
+    Found,
+    read,
+    together,
+)
 from helpers import compute, data
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
+HERE = Path(__file__).parent
+for _module in CHAPTERS:
+    CLAIMS.update(read(HERE / f"{_module.__name__.split('.')[1]}.toml", _module))
 LOOKS = {  # sign and colour of each verdict, told apart without either by its words
     HOLDS: ("✓", "#00805c"),
     CORRECTED: ("≈", "#0072b2"),
@@ -39,7 +56,7 @@ KINDS = {
     "finding": "findings of this course that a measurement could refute",
     "theorem": "theorems and definitions, checked with numbers",
 }
-STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("card.css", "card.js"))
+STYLE, SCRIPT = ((HERE / name).read_text() for name in ("card.css", "card.js"))
 
 
 class Badge(NamedTuple):
@@ -52,21 +69,35 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """The claims of a chapter, or all.
+    """The claims that are measured, of a chapter or all: rows without parts, and parts of rows.
 
     Raises:
         ValueError: no claim belongs to the chapter.
     """
-    gathered = {module.__name__ for module in CHAPTERS}
-    known = [each for each in CLAIMS.values() if each.measure.__module__ in gathered]
-    chosen = [each for each in known if chapter in (None, each.chapter)]
+    chosen = [each for each in CLAIMS.values() if not each.parts and chapter in (None, each.chapter)]
     if not chosen:
-        raise ValueError(f"chapter must be one of {sorted({each.chapter for each in known})}, not {chapter!r}")
+        raise ValueError(
+            f"chapter must be one of {sorted({each.chapter for each in CLAIMS.values()})}, not {chapter!r}"
+        )
     return chosen
 
 
+def rows() -> list[Claim]:
+    """The rows of the scorecard: claims of a set-up of their own, and rows that gather those of one set-up as parts."""
+    inside = {part for each in CLAIMS.values() for part in each.parts}
+    return [each for name, each in CLAIMS.items() if name not in inside]
+
+
 def found(claim: Claim) -> Found:
-    """What the claim's function gives; in the source tree measured once, and again when what it depends on changes."""
+    """What the claim's function gives; in the source tree measured once, and again when what it depends on changes.
+
+    A row of parts has the verdict that follows from theirs.
+    """
+    if claim.parts:
+        verdicts = {part: found(CLAIMS[part]).verdict for part in claim.parts}
+        counts = Counter(verdicts.values())
+        said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
+        return Found(f"{len(verdicts)} parts: {said}", together(verdicts.values()))
     place = _kept(claim)
     if place is None:
         return claim.measure()
@@ -105,12 +136,14 @@ def _kept(claim: Claim) -> Path | None:
     root = closure.tables().parent
     if not (root / "pyproject.toml").is_file():
         return None
-    chapter = claim.measure.__module__.rpartition(".")[0]
+    chapter = claim.module.rpartition(".")[0]
     return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}.json"
 
 
 def _seconds(claim: Claim) -> float | None:
     """How long the kept measurement took, where it is kept."""
+    if claim.parts:
+        return sum(_seconds(CLAIMS[part]) or 0 for part in claim.parts) or None
     place = _kept(claim)
     return json.loads(place.read_text()).get("seconds") if place and place.exists() else None
 
@@ -130,22 +163,22 @@ def _key(chapter: str, pins: str) -> str:
 
 def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
-    rows = [(each, found(each).verdict) for each in claims()]
-    all_kinds = Counter(verdict for _, verdict in rows)
+    listed = [(each, found(each).verdict) for each in rows()]
+    all_kinds = Counter(verdict for _, verdict in listed)
     bars = "".join(
-        _bar(name, Counter(verdict for each, verdict in rows if kind(each) == key)) for key, name in KINDS.items()
+        _bar(name, Counter(verdict for each, verdict in listed if kind(each) == key)) for key, name in KINDS.items()
     )
     verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", all_kinds[v], LOOKS[v][1]) for v in VERDICTS)
-    kinds = Counter(kind(each) for each, _ in rows)
+    kinds = Counter(kind(each) for each, _ in listed)
     sorts = "".join(_chip("kind", key, name, kinds[key], "currentColor") for key, name in KINDS.items())
-    numbers = Counter(each.chapter for each, _ in rows)
+    numbers = Counter(each.chapter for each, _ in listed)
     chapters = "".join(_chip("chapter", str(k), f"chapter {k}", n, "currentColor") for k, n in sorted(numbers.items()))
     return HTML(
         f'<div class="card-summary"><style>{STYLE}</style>{bars}'
         f'<div class="card-chips" role="group" aria-label="Show only these verdicts">{verdicts}</div>'
         f'<div class="card-chips" role="group" aria-label="Show only these kinds">{sorts}</div>'
         f'<div class="card-chips" role="group" aria-label="Show only these chapters">{chapters}</div>'
-        f'<p class="card-shown" aria-live="polite">All {len(rows)} are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
+        f'<p class="card-shown" aria-live="polite">All {len(listed)} rows are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
         f"<script>{SCRIPT}</script></div>"
     )
 
@@ -179,20 +212,20 @@ def _chip(kind: str, value: str, words: str, count: int, colour: str) -> str:
 def papers() -> HTML:
     """All claims by paper, a line each with the rest folded: what does not hold comes first."""
     groups: dict[str, list[Claim]] = {}
-    for each in claims():
+    for each in rows():
         groups.setdefault(f"This course, chapter {each.chapter}" if each.own else each.source.name, []).append(each)
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
-        rows = sorted(((each, found(each)) for each in group), key=lambda row: order.index(row[1].verdict))
-        counts = Counter(measured.verdict for _, measured in rows)
+        here = sorted(((each, found(each)) for each in group), key=lambda row: order.index(row[1].verdict))
+        counts = Counter(measured.verdict for _, measured in here)
         told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
         title = html.escape(name)
         if not group[0].own:
             title = f'<a href="{html.escape(group[0].source.url)}">{title}</a>'
         parts.append(
             f'<section class="card-paper"><h2>{title} <small>{told}</small></h2>'
-            f"{''.join(_row(each, measured) for each, measured in rows)}</section>"
+            f"{''.join(_row(each, measured) for each, measured in here)}</section>"
         )
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
@@ -201,16 +234,16 @@ def papers() -> HTML:
 
 
 def records() -> list[dict]:
-    """All rows as plain data, what `claims.json` of the built site holds."""
-    rows = []
-    for each in claims():
+    """All rows and their parts as plain data, what `claims.json` of the built site holds."""
+    listed = []
+    for each in CLAIMS.values():
         measured = found(each)
         row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
         row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
         row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
-        row["quotation"] = list(quotations().get(each.name, ())) or None
-        rows.append({key: value for key, value in row.items() if key not in ("measure", "theorem")})
-    return rows
+        row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(each, measured)}
+        listed.append({key: value for key, value in row.items() if key not in ("measure", "theorem", "module")})
+    return listed
 
 
 CONTROLS = ("random labels", "random weights", "another reader")
@@ -241,8 +274,19 @@ def evidence(claim: Claim) -> str:
 
 def controls(claim: Claim) -> dict[str, str]:
     """For each of `CONTROLS` what was run, why it is not asked, or "not run"."""
+    if claim.parts:
+        said = [controls(CLAIMS[part]) for part in claim.parts]
+        return {name: "; ".join(dict.fromkeys(each[name] for each in said)) for name in CONTROLS}
     given, refused = _controlled().get(claim.name, {}), dict(zip(CONTROLS, REFUSED[evidence(claim)], strict=True))
     return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
+
+
+def correction(claim: Claim, measured: Found) -> str:
+    """What must be added to a claim that holds with a correction; "" for the others."""
+    if measured.verdict != CORRECTED:
+        return ""
+    held = [CLAIMS[part].statement for part in claim.parts if found(CLAIMS[part]).verdict != HOLDS]
+    return claim.correction or "not whole: " + "; ".join(held)
 
 
 @functools.cache
@@ -264,41 +308,59 @@ def models_of(name: str) -> list[tuple[str, str]]:
     return [(model, found[name]) for model, found in _reported() if found.get(name)]
 
 
-def _row(claim: Claim, found: Found) -> str:
-    text = html.escape
-    sign, colour = LOOKS[found.verdict]
-    source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
+PARTS = "holds if each part does; with a correction if most do, in whole or in part, and none fails; fails with a part that fails"
+
+
+def _row(claim: Claim, measured: Found) -> str:
+    """A row on one line, with what was measured folded; its parts stand in it, each with a line of its own."""
+    text, (sign, colour) = html.escape, LOOKS[measured.verdict]
+    inner = "".join(_row(CLAIMS[part], found(CLAIMS[part])) for part in claim.parts)
+    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in _facts(claim, measured).items() if said)
+    place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
+    return (
+        f'<details id="{claim.name}" data-verdict="{measured.verdict}" data-kind="{kind(claim)}" '
+        f'data-chapter="{claim.chapter}" class="card-{place}"><summary><strong style="--tone:{colour}" title="{measured.verdict}" '
+        f'class="card-verdict">{sign}<span class="card-word"> {measured.verdict}</span></strong> '
+        f'<span class="card-said">{text(claim.statement)}</span>'
+        f'<span class="card-short" aria-hidden="true">{text(_short(claim, measured))}</span></summary>{inner}<dl>{listed}</dl></details>'
+    )
+
+
+def _facts(claim: Claim, measured: Found) -> dict[str, str]:
+    """What stands in an opened row, by name."""
+    text, facts = html.escape, {}
     kinds = {"theorem": "Theorem or definition, checked with numbers", "finding": "A finding of this course"}
-    facts = {"Source": "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))}
+    source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
+    facts["Source"] = "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))
     if claim.name in quotations():
         chinese, english = quotations()[claim.name]
         facts["Its words"] = f'<span lang="zh">{text(chinese)}</span> {text(english)}'
-    facts["Reported"] = text(claim.reported)
-    facts["Measured"] = (_numbers(found) if found.numbers else "") + text(found.measured)
-    facts["Varied"] = text(claim.varied)
-    facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
-    seen = models_of(claim.name)
-    if seen:
-        held = sum(verdict == HOLDS for _, verdict in seen)
-        facts["Models"] = f"holds in {held} of {len(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
+    facts["Rule"] = text(PARTS if claim.parts else claim.rule)
+    facts["Correction"] = text(correction(claim, measured))
+    if not claim.parts:
+        facts["Reported"] = text(claim.reported)
+        facts["Measured"] = (_numbers(measured) if measured.numbers else "") + text(measured.measured)
+        facts["Varied"] = text(claim.varied)
+        facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
+        if seen := models_of(claim.name):
+            facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = (
         f'<a href="{shown(claim)}">on its page</a>, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
-        f'<a class="card-link" href="#{claim.name}">link to this row</a>'
+        f'<a class="card-link" href="#{claim.name}">link to this {"row" if claim.parts else "claim"}</a>'
     )
-    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in facts.items() if said)
-    return (
-        f'<details id="{claim.name}" data-verdict="{found.verdict}" data-kind="{kind(claim)}" '
-        f'data-chapter="{claim.chapter}" class="card-row"><summary><strong style="--tone:{colour}" title="{found.verdict}" '
-        f'class="card-verdict">{sign}<span class="card-word"> {found.verdict}</span></strong> '
-        f'<span class="card-said">{text(claim.statement)}</span>'
-        f'<span class="card-short" aria-hidden="true">{text(_short(found))}</span></summary><dl>{listed}</dl></details>'
-    )
+    return facts
 
 
-def _short(found: Found) -> str:
-    """What fits on a row's line: the first number that has a reported one, else how the measurement begins."""
+def _held(seen: list[tuple[str, str]]) -> str:
+    return f"holds in {sum(verdict == HOLDS for _, verdict in seen)} of {len(seen)} models"
+
+
+def _short(claim: Claim, found: Found) -> str:
+    """What fits on a row's line: in how many models, the first number beside the reported one, or how it begins."""
+    if seen := models_of(claim.name):
+        return _held(seen)
     pairs = [pair for pair in found.numbers.values() if None not in pair]
     return f"{pairs[0][0]:,.4g} → {pairs[0][1]:,.4g}" if pairs else found.measured[:90]
 

@@ -10,6 +10,6 @@ for name in sys.argv[1:] or sorted(CLAIMS):
         sys.exit(f"no claim {name!r}; without a name all are listed")
     if len(sys.argv) == 1:
         print(name, "-", CLAIMS[name].statement)
-    else:
-        found = CLAIMS[name].measure()
-        print(f"{CLAIMS[name].statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}")
+    for part in (CLAIMS[name].parts or [name]) if len(sys.argv) > 1 else ():
+        found = CLAIMS[part].measure()
+        print(f"{CLAIMS[part].statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}")

@@ -13,12 +13,12 @@
     document.querySelectorAll(".card-paper").forEach(paper => {
       paper.hidden = !paper.querySelector(".card-row:not([hidden])");
     });
-    document.querySelector(".card-shown").textContent = `${left} of ${rows.length} claims are shown.`;
+    document.querySelector(".card-shown").textContent = `${left} of ${rows.length} rows are shown.`;
   }
   function open() {
     const row = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (row?.classList.contains("card-row")) {
-      row.open = true;
+    if (row?.matches(".card-row, .card-part")) {
+      row.open = row.closest(".card-row").open = true;
       row.scrollIntoView({ block: "center" });
     }
   }
