@@ -100,7 +100,32 @@ def _sweep(varied: float, fifty: float):
 _PROMPT = {"models.default": _fixed(None), "collapse.copying_prompt": _fixed(("", ""))}
 
 
+def _readers(own: tuple, isotropic_off: float = 6.5):
+    """A table like data/rounding_readers.csv: nearest right, read-out's error, variation of the next token."""
+    other = {2: (1.0, 2.0, 0.02), 3: (1.0, isotropic_off, 0.02)}
+    rows = {measures.ERRORS[k]: row for k, row in ({0: own} | other).items()}
+    names = ("nearest", "off", "variation")
+    table = [{"type": "bf16", "errors": e} | dict(zip(names, row, strict=True)) for e, row in rows.items()]
+    return _fixed(pd.DataFrame(table))
+
+
+def _recovered(count: int):
+    return _fixed(
+        pd.DataFrame([dict(layer=1, tokens=20, recovered=count, named=9, candidates=353, own=1e-6, other=0.2)])
+    )
+
+
 EVIDENCE = {
+    "the_reader_decides": {
+        HOLDS: {"data.table": _readers((0.6, 3.0, 0.01))},
+        CORRECTED: {"data.table": _readers((0.6, 3.0, 0.01), isotropic_off=3.0)},
+        FAILS: {"data.table": _readers((0.95, 3.0, 0.01))},
+    },
+    "prompts_can_be_recovered": {
+        HOLDS: {"data.table": _recovered(20)},
+        CORRECTED: {"data.table": _recovered(15)},
+        FAILS: {"data.table": _recovered(5)},
+    },
     "early_noise_is_forgotten": {
         HOLDS: {
             "collapse.perturbed_total_variation": _variation(4, 3, 2, 1, 1e-4),

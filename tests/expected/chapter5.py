@@ -1,7 +1,7 @@
 import pandas as pd
 import torch
 
-from course.chapter5.measures import BAND_NAMES, Heads
+from course.chapter5.measures import BAND_NAMES, LAYERS, Heads
 from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
 
 EXPECTED = {
@@ -31,7 +31,10 @@ EXPECTED = {
     "fast_pairs_are_small_but_at_the_ends": ({CORRECTED}, "the embedded model, whose weights do not change"),
     "first_layers_previous_last_diagonal": ({FAILS}, "the embedded model, whose weights do not change"),
     "fast_pairs_are_noise_between_the_ends": ({FAILS}, "the committed table"),
-    "fast_pairs_are_noise": ({CORRECTED}, "the committed table"),
+    "fast_pairs_are_noise": (
+        {FAILS},
+        "the committed table: over .1 at each threshold, and the dearest but one at the highest",
+    ),
     "slow_pairs_carry_the_sink": ({HOLDS}, "the committed table"),
     "fast_pairs_serve_places": ({HOLDS}, "the committed table: at all thresholds"),
     "other_heads_need_fast_pairs_least": ({FAILS}, "the committed table: reversed at the highest threshold"),
@@ -122,6 +125,22 @@ def _special(previous: int, sinks: int, both: int):
     return default
 
 
+def _layers(fastest: float, other: float):
+    """Losses added between the ends without the fastest quarter, and without each other set of pairs."""
+    names = [name for name, (_, inside) in LAYERS.items() if not inside]
+    row = {name: other for name in (*BAND_NAMES, "random_1", "random_2", "random_3")} | {"fastest": fastest}
+    return lambda name: pd.DataFrame([{"heads": each} | row for each in names])
+
+
+def _sinks(slow: float, slowest: float):
+    """Losses added outside the heads of places: what is left of them with the sink's logit kept."""
+    plain = dict(zip(BAND_NAMES, (0.5, 0.6, 2.0, 2.0), strict=True))
+    left = dict(zip(BAND_NAMES, (1.0, 1.0, slow, slowest), strict=True))
+    kept = {name: plain[name] * left[name] for name in BAND_NAMES}
+    rows = [{"heads": "outside", "sink": sink} | row for sink, row in (("silenced", plain), ("kept", kept))]
+    return lambda name: pd.DataFrame(rows)
+
+
 EVIDENCE = {
     "no_positions_no_diagonal": {
         HOLDS: {
@@ -144,8 +163,17 @@ EVIDENCE = {
     },
     "fast_pairs_are_noise": {
         HOLDS: {"_silenced": _silenced((0.05, 1))},
-        CORRECTED: {"_silenced": _silenced((0.3, 1))},
         FAILS: {"_silenced": _silenced((1, 0.3))},
+    },
+    "fast_pairs_are_noise_between_the_ends": {
+        HOLDS: {"data.table": _layers(0.05, 1)},
+        CORRECTED: {"data.table": _layers(0.5, 1)},
+        FAILS: {"data.table": _layers(1, 0.5)},
+    },
+    "slow_pairs_carry_the_sink": {
+        HOLDS: {"data.table": _sinks(0.6, 0.6)},
+        CORRECTED: {"data.table": _sinks(0.6, 0.9)},
+        FAILS: {"data.table": _sinks(0.9, 0.9)},
     },
     "previous_token_is_the_sink": {
         HOLDS: {"measures.default": _special(2, 2, 2)},
