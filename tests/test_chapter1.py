@@ -168,8 +168,8 @@ def test_hops_rank_what_is_heard_on_a_path():
 
 
 def test_figures_say_what_the_numbers_say():
-    assert figures.names([]) == "none"
-    assert figures.names(["a", "b", "c"]) == "a, b and c"
+    assert measures.names([]) == "none"
+    assert measures.names(["a", "b", "c"]) == "a, b and c"
 
 
 def test_at_equal_hops_resistance_is_ranked_inside_each_distance():
@@ -348,11 +348,11 @@ def test_runs_are_compared_at_equal_epochs_and_a_fitted_run_stays_fitted(monkeyp
     gcn, gin = measures.compare(key="everywhere").itertuples()
     assert (gcn.epochs, gcn.plain, gcn.changed, gcn.plain_fits, gcn.changed_fits) == (40, 0.4, 1, None, 20)
     assert (gin.plain_fits, gin.changed_fits) == (30, 50)
-    assert [figures.better(row) for row in (gcn, gin)] == [True, False]
+    assert [measures.better(row) for row in (gcn, gin)] == [True, False]
     (star,) = measures.compare(fully_adjacent=True).itertuples()
     assert (star.epochs, star.plain, star.changed) == (25, 0.2, 0.1)
-    assert not figures.better(star)
-    said = figures.sentence(measures.compare(key="everywhere"), "it")
+    assert not measures.better(star)
+    said = measures.sentence(measures.compare(key="everywhere"), "it")
     assert said == "GCN, r = 3, 40 epochs: 40.0%, with it 100.0%; GIN, r = 3: fitted after 30 epochs, with it after 50."
 
 

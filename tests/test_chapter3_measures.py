@@ -28,7 +28,7 @@ def test_influence_ends_where_the_windows_end():
 
 
 def test_in_phase_commas_change_nothing_in_random_decoders():
-    curves = figures.separator_curves()
+    curves = measures.separator_curves()
     ones, commas = (float(curves[f"{name}, n to n + 3"][-1]) for name in ("ones", "commas"))
     assert commas == pytest.approx(ones, rel=0.25)
     assert curves["commas, n to n + 1"][-1] > 10 * curves["ones, n to n + 1"][-1]
@@ -176,9 +176,9 @@ def test_the_dispersion_is_a_curve_over_whole_lengths():
 
 
 def test_every_encoding_of_the_reading_falls_and_a_steep_alibi_does_not():
-    means = figures.layer_means(True, 1.0, 2)
+    means = measures.layer_means(True, 1.0, 2)
     for name, mean in means.items():
-        assert (mean[-1] < 0.3 * mean[0]) == (name in figures.READING), name
+        assert (mean[-1] < 0.3 * mean[0]) == (name in measures.READING), name
 
 
 def test_the_copier_turns_before_its_representations_meet():

@@ -246,6 +246,11 @@ def test_a_table_of_claims_says_what_is_wrong_with_it(tmp_path):
     assert claims.read(table, module)["x"].measure.keywords == {"kind": "gcn"}
 
 
+def test_claims_draw_nothing(root):
+    for path in root.glob("src/course/chapter*/claims.py"):
+        assert not re.search(r"import.*\b(figures|style\.axes|matplotlib)\b", path.read_text()), path
+
+
 def test_unknown_chapter_is_named():
     with pytest.raises(ValueError, match="chapter must be one of"):
         scorecard.claims(99)

@@ -682,12 +682,12 @@ def test_titles_and_answers_follow_the_table(instead):
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
     assert "**ALiBi** (" in figures.answer(won)
     assert "One design stayed right" in figures.opens(won)[0].get_suptitle()
-    assert [figures.judge(won)["H1"][task] for task in figures.BOTH] == ["holds: ALiBi"] * 2
-    assert [figures.judge(won)["H2"][task] for task in figures.BOTH] == ["does not hold here"] * 2
+    assert [comparison.judge(won)["H1"][task] for task in figures.BOTH] == ["holds: ALiBi"] * 2
+    assert [comparison.judge(won)["H2"][task] for task in figures.BOTH] == ["does not hold here"] * 2
     blunt = instead(won, best_128=lifted([]))
-    assert figures.judge(blunt)["H1"]["last"] == "does not hold here", "right, but not by attention"
+    assert comparison.judge(blunt)["H1"]["last"] == "does not hold here", "right, but not by attention"
     late = won.assign(learned=(~won.entry.isin(entries.POSITIONS)).astype(int))
-    assert figures.judge(late)["H1"]["retrieval"] == "not decided: none has learned"
+    assert comparison.judge(late)["H1"]["retrieval"] == "not decided: none has learned"
 
 
 def test_a_success_is_absolute_and_an_opening_needs_the_ingredient(instead):
@@ -699,7 +699,9 @@ def test_a_success_is_absolute_and_an_opening_needs_the_ingredient(instead):
     assert won.success["NoPE, differential", "retrieval"]
     assert won.opens["NoPE", "retrieval"]
     assert not won.opens["NoPE, differential", "retrieval"]
-    assert figures.judge(rows)["H4"]["retrieval"].startswith("right, and so is what it is made of: NoPE, differential")
+    assert comparison.judge(rows)["H4"]["retrieval"].startswith(
+        "right, and so is what it is made of: NoPE, differential"
+    )
 
 
 def test_who_passes_both_is_named_wherever_the_race_is_told():
@@ -728,7 +730,7 @@ def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead
     assert (won.kept["ALiBi", "counting"], won.success["ALiBi", "counting"]) == (True, False)
     assert "Counting at 128: **ALiBi**" in figures.answer(rows)
     assert "counting: ALiBi" in figures.opens(rows)[1]
-    assert set(figures.judge(rows)["H1"]) == set(protocol.LOOKED)
+    assert set(comparison.judge(rows)["H1"]) == set(protocol.LOOKED)
     assert claims6.race_nothing_keeps_the_count().verdict == FAILS
     instead(rows, score_128=lifted([]))
     assert claims6.race_nothing_keeps_the_count().verdict == HOLDS

@@ -160,8 +160,12 @@ EVIDENCE = {
         FAILS: {"_errors": _errors(0.5, 0.5, 0.5, 0.5)},
     },
     "separators_do_not_follow": {
-        HOLDS: {"figures.separator_curves": _fixed({f"commas, n to n + {k}": torch.tensor([10.0, 1]) for k in (1, 3)})},
-        FAILS: {"figures.separator_curves": _fixed({f"commas, n to n + {k}": torch.tensor([10.0, 9]) for k in (1, 3)})},
+        HOLDS: {
+            "measures.separator_curves": _fixed({f"commas, n to n + {k}": torch.tensor([10.0, 1]) for k in (1, 3)})
+        },
+        FAILS: {
+            "measures.separator_curves": _fixed({f"commas, n to n + {k}": torch.tensor([10.0, 9]) for k in (1, 3)})
+        },
     },
     "adaptive_temperature_sharpens": {
         HOLDS: {"collapse.adaptive_temperature": lambda row: (2 * row).softmax(0)},

@@ -8,7 +8,7 @@ import networkx as nx
 import pandas as pd
 import torch
 
-from course.chapter1 import figures, measures
+from course.chapter1 import measures
 from course.claims import Found, verdict, weigh
 from helpers import compute, gnn, graphs, style
 
@@ -45,18 +45,18 @@ def width_explains_failures() -> Found:
     measured = (
         f"Eq. 5 asks for d = {gnn.minimum_width(first)} at r = {first} if all 32 bits of a number can be used, and for "
         f"{gnn.minimum_width(first, 1)} if one can; the widths of Figure 4 use {bits.min():.2f} to {bits.max():.2f}. With the "
-        f"question at every node one leaf is all that must pass: {figures.sentence(pairs, 'it')}"
+        f"question at every node one leaf is all that must pass: {measures.sentence(pairs, 'it')}"
     )
     widths = measures.runs().groupby(["kind", "depth"]).width.nunique()
     measured += f" Every network was trained at {widths.max()} width, and an easier question is a simpler function too"
-    more = [figures.better(row) for row in pairs.itertuples()]
+    more = [measures.better(row) for row in pairs.itertuples()]
     return Found(measured, verdict(all(more), run=bool((widths > 1).any())))
 
 
 def question_everywhere_helps() -> Found:
     pairs = measures.compare(key="everywhere")
-    helped = [figures.better(row) for row in pairs.itertuples()]
-    measured = f"{figures.sentence(pairs, 'it')} {figures.everywhere_seeds()}"
+    helped = [measures.better(row) for row in pairs.itertuples()]
+    measured = f"{measures.sentence(pairs, 'it')} {measures.everywhere_seeds()}"
     return Found(measured, weigh(helped, (not better for better in helped)))
 
 
@@ -86,7 +86,7 @@ def accuracy_falls_with_depth() -> Found:
     measured = "r = 2, 3, 4, 5, best epoch: " + "; ".join(
         f"{kind.upper()} {', '.join(f'{x:.2f}' for x in line.loc[:5])}" for kind, line in best.items()
     )
-    measured += f"; stopped by their budget: {figures.names([kind.upper() for kind in cut])}"
+    measured += f"; stopped by their budget: {measures.names([kind.upper() for kind in cut])}"
     return Found(measured, verdict(falls, decided=not falls or not (undecided or cut)))
 
 
@@ -181,8 +181,8 @@ def two_hops_are_faster_where_leaves_are_read() -> Found:
 def fully_adjacent_layer_helps() -> Found:
     """At r = 3 the plain networks fit too, so nothing is opened there; only r = 5 can decide."""
     pairs = measures.compare(fully_adjacent=True)
-    helped = [figures.better(row) for row in pairs[pairs["r"] >= 5].itertuples()]
-    measured = f"at equal epochs: {figures.sentence(pairs, 'it')}"
+    helped = [measures.better(row) for row in pairs[pairs["r"] >= 5].itertuples()]
+    measured = f"at equal epochs: {measures.sentence(pairs, 'it')}"
     return Found(measured, weigh(helped, (not better for better in helped)))
 
 

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
-from typing import NamedTuple
 
 import matplotlib.pyplot as plt
 import networkx as nx
@@ -66,12 +65,6 @@ def one_number() -> str:
         f"One number: **{style.number(before)}**, the Jacobian from leaf to leaf across a tree of 15 nodes, untrained, with 6 "
         f"layers. One well-placed edge makes it {after / before:,.0f} times as large."
     )
-
-
-def names(words: Sequence[str]) -> str:
-    """The words as in a sentence: a, b and c; "none" if there are no words."""
-    *others, last = words or ["none"]
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def places(name: str, graph: nx.Graph) -> dict:
@@ -554,34 +547,15 @@ def at_equal_epochs(changed: str, **other: bool | str) -> tuple[Axes, str]:
                     )
                 ax.plot(curve, look, color=style.NETWORKS[kind], label=kind.upper() if look == "-" else "_")
         ax.axhline(0.5**depth, ls=":", color=style.COLOURS["grey"])
-        helped = [row.network for row in here.itertuples() if better(row)]
+        helped = [row.network for row in here.itertuples() if measures.better(row)]
         ax.set(xlabel="epoch", ylim=(0, 1.05))
-        rest = [row.network for row in here.itertuples() if not better(row)]
-        worse = f"\nworse: {names(rest)}" if rest else ""
-        ax.set_title(f"r = {depth}, with {changed}\nbetter: {names(helped)}{worse}", size=15)
+        rest = [row.network for row in here.itertuples() if not measures.better(row)]
+        worse = f"\nworse: {measures.names(rest)}" if rest else ""
+        ax.set_title(f"r = {depth}, with {changed}\nbetter: {measures.names(helped)}{worse}", size=15)
         style.counted(ax)
         ax.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
     panels[0].set_ylabel("training accuracy")
-    return panels[0], sentence(pairs, changed)
-
-
-def better(row: NamedTuple) -> bool:
-    """Whether the changed network is fitted in fewer epochs, or stands higher at equal ones."""
-    if row.plain_fits and row.changed_fits:
-        return row.changed_fits < row.plain_fits
-    return row.changed > row.plain
-
-
-def sentence(pairs: pd.DataFrame, changed: str) -> str:
-    """`measures.compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
-    said = []
-    for row in pairs.itertuples():
-        start = f"{row.network}, r = {row.r}"
-        if row.plain_fits and row.changed_fits:
-            said.append(f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}")
-        else:
-            said.append(f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}")
-    return "; ".join(said) + "."
+    return panels[0], measures.sentence(pairs, changed)
 
 
 def speed_table(rows: Sequence[Mapping[str, float]]) -> Styler:
@@ -607,21 +581,10 @@ def freed() -> list[str]:
 def one_leaf() -> str:
     """What the key at every node changes, run by run."""
     pairs = measures.compare(key="everywhere")
-    helped = sum(better(row) for row in pairs.itertuples())
-    text = f"Better in **{helped} of {len(pairs)}** pairs of runs. {sentence(pairs, 'the key everywhere')}"
+    helped = sum(measures.better(row) for row in pairs.itertuples())
+    text = f"Better in **{helped} of {len(pairs)}** pairs of runs. {measures.sentence(pairs, 'the key everywhere')}"
     further = f" Higher than the paper's networks in up to 50,000 epochs: {'; '.join(freed())}." if freed() else ""
-    return f"{text} {everywhere_seeds()}{further}"
-
-
-def everywhere_seeds() -> str:
-    """After how many epochs each seed was fitted with the key at every node, by network."""
-    runs = measures.runs().query("key == 'everywhere' and ended == 'fitted'")
-    said = [
-        f"{kind.upper()}, r = {r}: {', '.join(f'{n:.0f}' for n in part['epochs'])}"
-        for (kind, r), part in runs.groupby(["kind", "depth"])
-        if len(part) > 1
-    ]
-    return f"By seed, with the key everywhere: {'; '.join(said)} epochs."
+    return f"{text} {measures.everywhere_seeds()}{further}"
 
 
 def attention_seeds() -> str:
@@ -673,13 +636,15 @@ def _spans(kind: str) -> str:
     """The epochs that the runs of `measures.stars` took to be fitted, in order; those that were not, took more."""
     runs = measures.stars()
     runs = runs[runs["kind"] == kind].sort_values("epochs")
-    return names([f"{'' if row.ended == 'fitted' else 'more than '}{row.epochs:,}" for row in runs.itertuples()])
+    return measures.names(
+        [f"{'' if row.ended == 'fitted' else 'more than '}{row.epochs:,}" for row in runs.itertuples()]
+    )
 
 
 def excluded() -> str:
     """What the lab's runs support, and what they leave open, as a list."""
     pairs = measures.compare(key="everywhere")
-    helped = sum(better(row) for row in pairs.itertuples())
+    helped = sum(measures.better(row) for row in pairs.itertuples())
     return "\n".join(
         [
             f"- **Distance, with the merging in pairs**: supported. Where the leaves are read, at two hops eight leaves are "
@@ -706,7 +671,11 @@ def lab_answer() -> str:
         f"Both. Brought from three hops to two, eight leaves are fitted after **{_spans('star')}** epochs in place of "
         f"**{_spans('gcn')}**. What has to be passed on with the leaf counts more: {most.network} at r = {most.r} takes "
         f"**{most.plain_fits}** epochs if the root alone knows the question, and **{most.changed_fits}** if every node does"
-        + (f"; with it {names(far)} got further than the paper's networks in up to 50,000 epochs" if far else "")
+        + (
+            f"; with it {measures.names(far)} got further than the paper's networks in up to 50,000 epochs"
+            if far
+            else ""
+        )
         + ". That the vector is too small does not follow: the function to be learned is simpler too."
     )
 

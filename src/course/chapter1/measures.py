@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Callable, Hashable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import networkx as nx
 import pandas as pd
@@ -606,6 +607,42 @@ def _seconds_a_step(network: nn.Module, forward: Callable[[], Tensor], label: Te
         optimizer.step()
         times.append(time.perf_counter() - start)
     return sorted(times[1:])[repeats // 2]
+
+
+def names(words: Sequence[str]) -> str:
+    """The words as in a sentence: a, b and c; "none" if there are no words."""
+    *others, last = words or ["none"]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def better(row: NamedTuple) -> bool:
+    """Whether the changed network is fitted in fewer epochs, or stands higher at equal ones."""
+    if row.plain_fits and row.changed_fits:
+        return row.changed_fits < row.plain_fits
+    return row.changed > row.plain
+
+
+def sentence(pairs: pd.DataFrame, changed: str) -> str:
+    """`compare` in words: epochs until fitted where both are, else accuracies at equal epochs."""
+    said = []
+    for row in pairs.itertuples():
+        start = f"{row.network}, r = {row.r}"
+        if row.plain_fits and row.changed_fits:
+            said.append(f"{start}: fitted after {row.plain_fits} epochs, with {changed} after {row.changed_fits}")
+        else:
+            said.append(f"{start}, {row.epochs} epochs: {row.plain:.1%}, with {changed} {row.changed:.1%}")
+    return "; ".join(said) + "."
+
+
+def everywhere_seeds() -> str:
+    """After how many epochs each seed was fitted with the key at every node, by network."""
+    found = runs().query("key == 'everywhere' and ended == 'fitted'")
+    said = [
+        f"{kind.upper()}, r = {r}: {', '.join(f'{n:.0f}' for n in part['epochs'])}"
+        for (kind, r), part in found.groupby(["kind", "depth"])
+        if len(part) > 1
+    ]
+    return f"By seed, with the key everywhere: {'; '.join(said)} epochs."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,7 +6,7 @@ from functools import cache
 import pandas as pd
 import torch
 
-from course.chapter3 import figures, measures
+from course.chapter3 import measures
 from course.claims import Found, called, verdict, weigh
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
@@ -105,12 +105,12 @@ def all_encodings_collapse() -> Found:
     measured = "one head, residual and layer norm, distance at n = 10,000 over n = 10: " + _named(ratios)
     before, floor = (collapse.alibi_change(n, 2**-8) for n in (1000, 10_000))
     measured += f"; ALiBi falls and then levels off: without residual and norm it keeps {floor:.4f} at every length"
-    fall = all(ratios[name] < 0.2 for name in figures.READING)
+    fall = all(ratios[name] < 0.2 for name in measures.READING)
     return Found(measured, verdict(fall and floor < 0.5 * before, fall))
 
 
 def encodings_collapse_alike() -> Found:
-    ratios = {name: ratio for name, ratio in _ratios(1.0).items() if name in figures.READING}
+    ratios = {name: ratio for name, ratio in _ratios(1.0).items() if name in measures.READING}
     spread = max(ratios.values()) / min(ratios.values())
     measured = f"distance at n = 10,000 over n = 10: {_named(ratios)}: {spread:,.0f} times apart"
     return Found(measured, verdict(spread < 10))
@@ -118,7 +118,7 @@ def encodings_collapse_alike() -> Found:
 
 def sinusoidal_encodings_collapse() -> Found:
     name, other = "APE on q, k", "APE on q, k, v"
-    plain, kept = (figures.layer_means(residual, 1 / 8, 5) for residual in (False, True))
+    plain, kept = (measures.layer_means(residual, 1 / 8, 5) for residual in (False, True))
     ratios = {text: float(m[-1] / m[0]) for text, m in (("no residual", plain[name]), ("residual", kept[name]))}
     variant = float(kept[other][-1] / kept[other][0])
     measured = (
@@ -129,7 +129,7 @@ def sinusoidal_encodings_collapse() -> Found:
 
 
 def _ratios(deviation: float) -> dict[str, float]:
-    return {name: float(mean[-1] / mean[0]) for name, mean in figures.layer_means(True, deviation).items()}
+    return {name: float(mean[-1] / mean[0]) for name, mean in measures.layer_means(True, deviation).items()}
 
 
 def _named(ratios: dict[str, float]) -> str:
@@ -228,7 +228,7 @@ def window_stops_over_squashing() -> Found:
 
 
 def separators_do_not_follow() -> Found:
-    curves = figures.separator_curves()
+    curves = measures.separator_curves()
     one, three = (curves[f"commas, n to n + {step}"] for step in (1, 3))
     falls = [float(curve[0] / curve[-1]) for curve in (one, three)]
     measured = (

@@ -17,18 +17,7 @@ from helpers import checkpoints, collapse, data, models, style
 from helpers.checkpoints import Trained
 from helpers.models import LanguageModel
 
-LENGTHS = (10, 100, 1000, 10_000)
-# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not describe
-READING = {
-    "NoPE": {"encoding": "NoPE"},
-    "RoPE": {"encoding": "RoPE"},
-    "ALiBi 1/256": {"encoding": "ALiBi", "slope": 1 / 256},
-    "APE on q, k": {"encoding": "APE on q, k"},
-}
-VARIANTS = {
-    "ALiBi 1/2": {"encoding": "ALiBi", "slope": 1 / 2},
-    "APE on q, k, v": {"encoding": "APE on q, k, v"},
-}
+LENGTHS, READING, VARIANTS = measures.LAYER_LENGTHS, measures.READING, measures.VARIANTS
 GAPS = (2, 5, 10, 15)
 
 
@@ -97,24 +86,9 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
 
 
-@cache
-def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
-    """The distances of Figures 8 and 10 at `LENGTHS`, by encoding: the mean over seeds."""
-    choices = READING | VARIANTS
-    runs = [
-        [
-            collapse.one_layer_distance(**choice, lengths=LENGTHS, residual=residual, deviation=deviation, seed=seed)
-            for choice in choices.values()
-        ]
-        for seed in range(seeds)
-    ]
-    means = torch.stack([torch.stack(run) for run in runs]).mean(0)
-    return dict(zip(choices, means, strict=True))
-
-
 def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str]:
     """Figure 10: one random layer and six encodings: "as in the paper", as we read its text, or "with variants"."""
-    means = layer_means(residual)
+    means = measures.layer_means(residual)
     ratios = {name: float(mean[-1] / mean[0]) for name, mean in means.items()}
     names = [*READING] if shown == "as in the paper" else [*READING, *VARIANTS]
     level = [name for name in names if ratios[name] > 0.5]
@@ -136,10 +110,10 @@ def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str
 def powers() -> Styler:
     """By which power of n the distance falls between 100 and 10,000 tokens."""
     columns = {
-        name: [math.log10(mean[-1] / mean[1]) / 2 for mean in layer_means(residual).values()]
+        name: [math.log10(mean[-1] / mean[1]) / 2 for mean in measures.layer_means(residual).values()]
         for name, residual in (("no residual", False), ("residual", True))
     }
-    return table(columns, layer_means(True), "power of n")
+    return table(columns, measures.layer_means(True), "power of n")
 
 
 def small_vectors() -> tuple[Axes, str]:
@@ -148,7 +122,7 @@ def small_vectors() -> tuple[Axes, str]:
     ratios = {}
     for encoding, colour in (("APE on q, k", "blue"), ("APE on q, k, v", "vermillion")):
         for residual, dash in ((False, "o-"), (True, "s--")):
-            mean = layer_means(residual, 1 / 8, 5)[encoding]
+            mean = measures.layer_means(residual, 1 / 8, 5)[encoding]
             name = f"{encoding.removeprefix('APE on ')}{', residual' if residual else ''}"
             ratios[name] = float(mean[-1] / mean[0])
             ax.plot(LENGTHS, mean, dash, color=style.COLOURS[colour], label=name)
@@ -222,30 +196,19 @@ def reach(windows: Sequence[int | None] = (None, 16, 8)) -> tuple[Axes, str]:
     )
 
 
-SEPARATED = (13, 25, 49, 97, 193, 385)
-
-
-@cache
-def separator_curves() -> dict[str, Tensor]:
-    """Distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
-    ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
-    return {
-        f"{name}, n to n + {step}": measures.random_distance(tokens, SEPARATED, step)
-        for step in (1, 3)
-        for name, tokens in (("ones", ones), ("commas", commas))
-    }
+SEPARATED = measures.SEPARATED
 
 
 def separators(more: int = 1) -> tuple[Axes, str]:
     """Whether commas slow the collapse in random decoders, when 1 token or 3, a whole period, are repeated in both."""
-    curves = {name: separator_curves()[f"{name}, n to n + {more}"] for name in ("ones", "commas")}
+    curves = {name: measures.separator_curves()[f"{name}, n to n + {more}"] for name in ("ones", "commas")}
     ones, commas = (float(curve[-1]) for curve in curves.values())
     slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"{commas / ones:.0f} times the distance"
     tokens = "One token" if more == 1 else f"{more} tokens"
     ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.7)
     for (name, mean), colour in zip(curves.items(), ("blue", "vermillion"), strict=True):
         ax.plot(SEPARATED, mean, "o-", color=style.COLOURS[colour], label=name)
-    every = torch.cat(list(separator_curves().values()))
+    every = torch.cat(list(measures.separator_curves().values()))
     ax.set_ylim(float(every.min()) / 2, float(every.max()) * 2)
     style.ticks(ax, SEPARATED)
     style.label(ax)

@@ -530,6 +530,49 @@ def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple
     }
 
 
+LAYER_LENGTHS = (10, 100, 1000, 10_000)
+# as the text of Figure 10 has it (one head: ALiBi's slope is 2^-8), and variants that it does not describe
+READING = {
+    "NoPE": {"encoding": "NoPE"},
+    "RoPE": {"encoding": "RoPE"},
+    "ALiBi 1/256": {"encoding": "ALiBi", "slope": 1 / 256},
+    "APE on q, k": {"encoding": "APE on q, k"},
+}
+VARIANTS = {
+    "ALiBi 1/2": {"encoding": "ALiBi", "slope": 1 / 2},
+    "APE on q, k, v": {"encoding": "APE on q, k, v"},
+}
+SEPARATED = (13, 25, 49, 97, 193, 385)
+
+
+@cache
+def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
+    """The distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
+    choices = READING | VARIANTS
+    runs = [
+        [
+            collapse.one_layer_distance(
+                **choice, lengths=LAYER_LENGTHS, residual=residual, deviation=deviation, seed=seed
+            )
+            for choice in choices.values()
+        ]
+        for seed in range(seeds)
+    ]
+    means = torch.stack([torch.stack(run) for run in runs]).mean(0)
+    return dict(zip(choices, means, strict=True))
+
+
+@cache
+def separator_curves() -> dict[str, Tensor]:
+    """Distances in random decoders: ones, and ones with a comma after every second, repeated by 1 and by 3 tokens."""
+    ones, commas = [0] + [1] * 400, [0] + [1, 1, 2] * 134
+    return {
+        f"{name}, n to n + {step}": random_distance(tokens, SEPARATED, step)
+        for step in (1, 3)
+        for name, tokens in (("ones", ones), ("commas", commas))
+    }
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m course.chapter3.measures", description=__doc__.splitlines()[0])
     parser.add_argument(

@@ -6,7 +6,7 @@ import pandas as pd
 import torch
 
 from course import significance
-from course.chapter6 import figures, measures
+from course.chapter6 import measures
 from course.claims import Found, quoted, verdict, weigh
 from course.experiments import ablations, comparison
 from course.experiments.entries import (
@@ -282,7 +282,7 @@ def race_share_goes_with_right_answers() -> Found:
     rho, _ = comparison.rank_correlation(rows)
     measured = (
         f"{SIZE}, retrieval at {LENGTHS[-1]}, rank correlation with the share right: "
-        f"{figures.correlations(rows)}; entries are no independent draws, and none was made to differ in its share alone, so "
+        f"{comparison.correlations(rows)}; entries are no independent draws, and none was made to differ in its share alone, so "
         "this goes together and tells no cause"
     )
     return Found(measured, verdict(rho > 0.5))
@@ -290,7 +290,7 @@ def race_share_goes_with_right_answers() -> Found:
 
 def race_positions_are_not_enough() -> Found:
     rows = comparison.table()
-    judged = {task: said for task, said in figures.judge(rows)["H1"].items() if said != "not run"}
+    judged = {task: said for task, said in comparison.judge(rows)["H1"].items() if said != "not run"}
     best = rows[(rows.learned == 1) & rows.entry.isin(POSITIONS)].groupby(["task", "entry"])
     best = best[[f"best_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     listed = "; ".join(
@@ -367,7 +367,7 @@ def race_recall_takes_both() -> Found:
 
 
 def race_positions_are_unseen() -> Found:
-    table = figures.seen(comparison.table())
+    table = comparison.seen(comparison.table())
     rows = comparison.table().query("task == 'retrieval' and learned == 1").groupby("entry")
     right = rows[[f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]].mean()
     (short, short_head, long, long_head, _), (random, head) = table.loc[BASELINE], right.loc[RANDOM]

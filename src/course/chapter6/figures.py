@@ -251,7 +251,7 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
 def unseen(rows: pd.DataFrame) -> str:
     """How much of what RoPE loses at the longest length is left when its positions are seen, in two ways."""
     right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
-    seen_all = seen(rows).loc[BASELINE, f"right, trained to {LONG}"]
+    seen_all = comparison.seen(rows).loc[BASELINE, f"right, trained to {LONG}"]
     return (
         f"RoPE is wrong in {1 - right[BASELINE]:.2f} at {LONG} pairs. With random positions it is wrong in {1 - right[RANDOM]:.2f}, "
         f"trained to {LONG} in {1 - seen_all:.2f}: that much can be dispersion, the rest is for want of positions. Without any "
@@ -262,13 +262,6 @@ def unseen(rows: pd.DataFrame) -> str:
 def _run(rows: pd.DataFrame) -> list[str]:
     """The remedies that the table has."""
     return [name for name in REMEDIES if name in set(rows.entry)]
-
-
-def _learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
-    """The runs of a task that learned, of the entries that did and are no controls."""
-    able = comparison.able(rows)[task]
-    names = set(able.index[able]) - set(CONTROLS)
-    return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
 
 
 def _listed(words: list[str]) -> str:
@@ -364,7 +357,7 @@ def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
 
 def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
     """Share right against length for every remedy that has learned a task; the first and the last of them are named."""
-    here = _learned(rows, task)
+    here = comparison.learned(rows, task)
     means = here.groupby("entry", sort=False)[[f"score_{n}" for n in LENGTHS]].mean()
     missing = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].entry.nunique() - len(means)
     ax = style.axes("", "length (trained on up to 16)", "share right", log="x", height=4.0)
@@ -402,7 +395,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
     Args:
         few: the entries of `FEW` alone, large.
     """
-    here = _learned(rows, task)
+    here = comparison.learned(rows, task)
     names = [name for name in REMEDIES if name in set(here.entry) and (not few or name in FEW)]
     panels = {
         "answer, best head": ("best", GREEN),
@@ -432,7 +425,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
 
 def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) -> tuple[Figure, str]:
     """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
-    here = _learned(rows, task)
+    here = comparison.learned(rows, task)
     names = [name for name in REMEDIES if name in set(here.entry)]
     figure, panels = _grid(list(columns.values()), names, 10.5, 0.3 * len(names) + 1.6)
     said = []
@@ -453,7 +446,7 @@ def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) ->
 def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
     """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
     columns = [f"answer_{LONG}", f"score_{LONG}"]
-    means = _learned(rows, task).groupby("entry", sort=False)[columns].mean()
+    means = comparison.learned(rows, task).groupby("entry", sort=False)[columns].mean()
     rho, _ = comparison.rank_correlation(rows, task)
     ax = style.axes(
         f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
@@ -469,19 +462,7 @@ def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, 
             ax.plot(share, score, "o", ms=10, color=BLUE if name == BASELINE else BLACK)
             ax.annotate(name, (share, score), xytext=(8, 4), textcoords="offset points", size=13)
     ax.margins(x=0.2, y=0.12)
-    return ax, f"Rank correlation with the share right: {correlations(rows, task)}."
-
-
-def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
-    """How the shares go with accuracy at the longest length: on the answer, without the two best entries, on noise."""
-    best = _learned(rows, task).groupby("entry")[f"score_{LONG}"]
-    two = best.mean().nlargest(2).index
-    found = {
-        f"share on the answer, {best.ngroups} remedies": comparison.rank_correlation(rows, task),
-        f"without {two[0]} and {two[1]}": comparison.rank_correlation(rows, task, without=two),
-        "share on noise": comparison.rank_correlation(rows, task, "noise"),
-    }
-    return ", ".join(f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items())
+    return ax, f"Rank correlation with the share right: {comparison.correlations(rows, task)}."
 
 
 def controls(rows: pd.DataFrame) -> pd.DataFrame:
@@ -511,7 +492,7 @@ def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
     """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
     distances = {f"distance_{TRAINED}": f"distance at {TRAINED}", f"distance_{LONG}": f"at {LONG}"}
     columns = {"effective_rank": "effective rank", **distances}
-    means = _learned(rows, "retrieval").groupby("entry")[list(columns)].mean()
+    means = comparison.learned(rows, "retrieval").groupby("entry")[list(columns)].mean()
     fallen = int((means.iloc[:, 2] < means.iloc[:, 1]).sum())
     title = f"From {TRAINED} to {LONG} tokens the distance falls in {fallen} of {len(means)} remedies"
     return _pair(rows, "retrieval", columns, title)
@@ -629,24 +610,6 @@ def further(task: str) -> tuple[Axes, str]:
     return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
 
 
-def seen(rows: pd.DataFrame) -> pd.DataFrame:
-    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
-
-    Returns:
-        by entry: right at 128 and the best head's share there, trained to 16 and to 128.
-    """
-    table = data.table("race_seen")
-    names = [name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)]
-    found = {}
-    for name in names:
-        short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
-        long = table[(table.entry == f"{name}, trained to {LONG}")]
-        columns = [f"score_{LONG}", f"best_{LONG}"]
-        found[name] = [*short[columns].mean(), *long[columns].mean(), f"{long.learned.sum()} of {len(long)}"]
-    heads = ["right, trained to 16", "best head", f"right, trained to {LONG}", "best head ", "learned"]
-    return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
-
-
 # What the lab says -------------------------------------------------------------------------------------
 
 
@@ -742,36 +705,12 @@ def more_steps() -> pd.DataFrame:
 
 def hypotheses(rows: pd.DataFrame) -> str:
     """The lesson's hypotheses by one rule, one entry that opens a task, as a table in Markdown."""
-    judged, tasks = judge(rows), [task for task in LOOKED if task in set(rows.task)]
+    judged, tasks = comparison.judge(rows), [task for task in LOOKED if task in set(rows.task)]
     head = "| hypothesis | " + " | ".join(NAMES[task] for task in tasks) + " |\n|---|" + "---|" * len(tasks) + "\n"
     return head + "\n".join(
         f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in tasks) + " |"
         for key in HYPOTHESES
     )
-
-
-def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
-    won = comparison.successes(rows).set_index(["task", "entry"])
-    tasks = [task for task in LOOKED if task in set(rows.task)]
-    return {key: {task: _held(won, task, names) for task in tasks} for key, (_, names) in HYPOTHESES.items()}
-
-
-def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
-    here = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel("task")
-    if not len(here):
-        return "not run"
-    if here.opens.any():
-        return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
-    if here.success.any():
-        return f"right, and so is what it is made of: {'; '.join(map(_named, here.index[here.success]))}"
-    return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
-
-
-def _named(name: str) -> str:
-    """An entry, and what else it changes."""
-    two = ENTRIES[name].two
-    return f"{name} (also {two})" if two else name
 
 
 def outcome(rows: pd.DataFrame) -> str:

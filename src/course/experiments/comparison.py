@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from course import significance
-from course.experiments.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, OUTSIDE, REMEDIES
+from course.experiments.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, NAMED, OUTSIDE, REMEDIES
 from course.experiments.protocol import (
     ASKED,
     CELL,
@@ -24,7 +24,7 @@ from course.experiments.protocol import (
     SHARP,
     TASKS,
 )
-from helpers import data, require
+from helpers import data, require, style
 
 
 def table() -> pd.DataFrame:
@@ -243,3 +243,64 @@ def rank_correlation(
     here = rows[(rows.task == task) & rows.entry.isin(names) & (rows.learned == 1)].groupby("entry")
     means = here[[f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].mean()
     return significance.rank_correlation(means.iloc[:, 0], means.iloc[:, 1])
+
+
+def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
+    """The runs of a task that learned, of the entries that did and are no controls."""
+    told = able(rows)[task]
+    names = set(told.index[told]) - set(CONTROLS)
+    return rows[(rows.task == task) & (rows.learned == 1) & rows.entry.isin(names)]
+
+
+def correlations(rows: pd.DataFrame, task: str = "retrieval") -> str:
+    """How the shares go with accuracy at the longest length: on the answer, without the two best entries, on noise."""
+    best = learned(rows, task).groupby("entry")[f"score_{LENGTHS[-1]}"]
+    two = best.mean().nlargest(2).index
+    found = {
+        f"share on the answer, {best.ngroups} remedies": rank_correlation(rows, task),
+        f"without {two[0]} and {two[1]}": rank_correlation(rows, task, without=two),
+        "share on noise": rank_correlation(rows, task, "noise"),
+    }
+    return ", ".join(f"{name} {style.number(rho)} (p = {style.number(p)})" for name, (rho, p) in found.items())
+
+
+def judge(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """For each hypothesis and task: "holds" with the entries that open it, "does not hold here", or "not decided"."""
+    won = successes(rows).set_index(["task", "entry"])
+    tasks = [task for task in LOOKED if task in set(rows.task)]
+    return {key: {task: _held(won, task, names) for task in tasks} for key, (_, names) in HYPOTHESES.items()}
+
+
+def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
+    here = won.loc[[(task, name) for name in names if (task, name) in won.index]].droplevel("task")
+    if not len(here):
+        return "not run"
+    if here.opens.any():
+        return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
+    if here.success.any():
+        return f"right, and so is what it is made of: {'; '.join(map(_named, here.index[here.success]))}"
+    return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
+
+
+def seen(rows: pd.DataFrame) -> pd.DataFrame:
+    """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
+
+    Returns:
+        by entry: right at 128 and the best head's share there, trained to 16 and to 128.
+    """
+    table = data.table("race_seen")
+    names = [name for name in NAMED if any(each.startswith(f"{name}, trained") for each in table.entry)]
+    found = {}
+    for name in names:
+        short = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
+        long = table[(table.entry == f"{name}, trained to {LENGTHS[-1]}")]
+        columns = [f"score_{LENGTHS[-1]}", f"best_{LENGTHS[-1]}"]
+        found[name] = [*short[columns].mean(), *long[columns].mean(), f"{long.learned.sum()} of {len(long)}"]
+    heads = ["right, trained to 16", "best head", f"right, trained to {LENGTHS[-1]}", "best head ", "learned"]
+    return pd.DataFrame.from_dict(found, "index", columns=heads).rename_axis("entry")
+
+
+def _named(name: str) -> str:
+    """An entry, and what else it changes."""
+    two = ENTRIES[name].two
+    return f"{name} (also {two})" if two else name

@@ -15,6 +15,7 @@ class Bottleneck(NamedTuple):
 
     chapter: int
     place: str
+    reader: str
     limits: str
     worse: str
     helps: str
@@ -26,6 +27,7 @@ BOTTLENECKS = (
     Bottleneck(
         1,
         "a narrow graph",
+        "to averages and Jacobians of untrained networks; a trained one reads it, later",
         "how much far nodes hear of each other",
         "with hops and with every node on the way; with how many cases must be told apart",
         "an edge in the right place, or one that attention chooses by content",
@@ -35,6 +37,7 @@ BOTTLENECKS = (
     Bottleneck(
         2,
         "the causal mask",
+        "to an average, in the limit; not to the Jacobian of the model measured",
         "who is heard by the last token",
         "with layers: averages of averages end at the first token",
         "residual connections and a sink slow it",
@@ -44,6 +47,7 @@ BOTTLENECKS = (
     Bottleneck(
         3,
         "one vector",
+        "to a search among rounded states, and in part to a linear read-out; not to a search in full precision",
         "whether two prompts end in two states",
         "with n, where attention spreads: one token of n moves a mean by at most 1/n of the way",
         "sharper maps, more bits; a window for what is near",
@@ -53,6 +57,7 @@ BOTTLENECKS = (
     Bottleneck(
         4,
         "a count in a share",
+        "to the decoder's own answer; without positions not to a linear read-out",
         "how many there were",
         "with n: 1/n and 1/(n + 1) must stay apart in the number type",
         "one token of another kind; width for many kinds; training on the lengths that are asked",
@@ -62,6 +67,7 @@ BOTTLENECKS = (
     Bottleneck(
         5,
         "positions",
+        "to the score of a head, and so to the model where heads look at a place",
         "which place is meant, and how far a content can be found",
         "with the distance, where all pairs turn",
         "fast pairs for places, slow or no rotation for content",
@@ -71,6 +77,7 @@ BOTTLENECKS = (
     Bottleneck(
         6,
         "the noise of the others",
+        "to a sum of weights by size; a sum with signs hides it",
         "how much of one answer is left among n tokens",
         "with n: a fixed lead is worn down",
         "maps that can pick a few tokens or none, a lead that grows with ln n, two kinds of layers",
@@ -176,12 +183,12 @@ def table() -> HTML:
     Raises:
         ValueError: a claim is named that there is not.
     """
-    names = ("Where", "What it limits", "It gets worse", "What helps", "Price")
+    names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "".join(
         f'<tr><th scope="row">{each.chapter}. {html.escape(each.place)}</th>'
-        + "".join(f"<td>{html.escape(text)}</td>" for text in each[2:6])
-        + f'</tr><tr class="answer-evidence"><td colspan="5">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
+        + "".join(f"<td>{html.escape(text)}</td>" for text in each[2:7])
+        + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
         for each in BOTTLENECKS
     )
     return HTML(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
