@@ -227,7 +227,8 @@ def _heard():
         model = subject.model
         tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
         norms, errors = probe.sensitivity(model, tokens, min(plan.probes, subject.config.hidden_size))
-        stand_ins, why = _or_why(lambda: measures2.influences(model, tokens))
+        kept, _ = measures2.share_kept(norms, len(probe.layers(model)))  # by each layer, of uniform attention that fits
+        stand_ins, why = _or_why(lambda: measures2.influences(model, tokens, kept))
         stand_ins = stand_ins or {}
         found = {
             "norms": norms,
@@ -236,6 +237,7 @@ def _heard():
             "probes": min(plan.probes, subject.config.hidden_size),
             "ranks": {name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()},
             "rollout": stand_ins.get("rollout"),
+            "kept": kept,
             "why_no_rollout": why,
         }
         return plain(found)
@@ -256,7 +258,8 @@ def _heard():
         else:
             said += (
                 f", and {known(numbers['rollout'])[0]:.1%} of attention rollout. Rank correlation with "
-                f"these norms, on this one text: rollout {number(rollout)}, the causal mask alone {number(mask)}"
+                f"these norms, on this one text, where each layer keeps the share that fits them, {numbers.get('kept', 0.5):g}: "
+                f"rollout {number(rollout)}, the causal mask alone {number(mask)}"
             )
             values = ranks.get("norm-based rollout")
             said += "." if values is None else f", rollout with values {number(values)}."
