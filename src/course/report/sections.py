@@ -227,7 +227,7 @@ def _heard():
         model = subject.model
         tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
         norms, errors = probe.sensitivity(model, tokens, min(plan.probes, subject.config.hidden_size))
-        kept, _ = measures2.share_kept(norms, len(probe.layers(model)))  # by each layer, of uniform attention that fits
+        kept, _ = measures2.share_kept(norms.clamp(min=1e-12), len(probe.layers(model)))  # fits uniform attention
         stand_ins, why = _or_why(lambda: measures2.influences(model, tokens, kept))
         stand_ins = stand_ins or {}
         found = {
