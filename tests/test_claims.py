@@ -296,6 +296,18 @@ def test_kinds_of_claims_are_told_apart_and_what_was_varied_is_shown():
     assert scorecard.kind(claim._replace(theorem=False, source=sources.COURSE)) == "finding"
 
 
+def test_colab_opens_a_claim_at_its_section_where_there_is_an_address(tmp_path, monkeypatch):
+    claim = CLAIMS["width_bound"]._replace(shown="1-x/lesson#A (heading)")
+    monkeypatch.setattr(scorecard.closure, "tables", lambda: tmp_path / "data")
+    assert scorecard.colab(claim) == ""
+    (tmp_path / "_config.yml").write_text("repository:\n  url: https://github.com/o/n\n  branch: main\n")
+    (tmp_path / "chapters/1-x").mkdir(parents=True)
+    cells = [{"id": "one", "source": ["# A\n"]}, {"id": "two", "source": ["### A (heading)\n", "words"]}]
+    (tmp_path / "chapters/1-x/lesson.ipynb").write_text(json.dumps({"cells": cells}))
+    there = "https://colab.research.google.com/github/o/n/blob/main/chapters/1-x/lesson.ipynb#scrollTo=two"
+    assert scorecard.colab(claim) == there
+
+
 @pytest.mark.site
 def test_the_scorecard_leads_to_sections_that_exist(root):
     pages = {}

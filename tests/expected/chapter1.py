@@ -10,7 +10,10 @@ EXPECTED = {
     "figure_3_gin": ({OPEN}, "the committed table"),
     "figure_3_gat": ({OPEN}, "the committed table"),
     "figure_3_ggnn": ({OPEN}, "the committed table"),
-    "chains_are_fitted": ({UNFIT}, "the committed tables: labels at random are fitted as fast, so nothing need be passed on"),
+    "chains_are_fitted": (
+        {UNFIT},
+        "the committed tables: labels at random are fitted as fast, so nothing need be passed on",
+    ),
     "few_examples_are_fitted": ({UNFIT}, "the committed table: labels at random are fitted as fast"),
     "two_hops_are_faster_where_leaves_are_read": ({HOLDS}, "the committed tables"),
     "two_hops_are_no_easier": ({UNFIT}, "the committed table: labels at random are fitted as fast"),

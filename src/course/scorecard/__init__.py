@@ -344,10 +344,12 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         if seen := models_of(claim.name):
             facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
+    there = colab(claim)
+    opened = f', <a class="card-colab" href="{text(there)}">in Colab</a>' if there else ""
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = (
-        f'<a href="{shown(claim)}">on its page</a>, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
+        f'<a href="{shown(claim)}">on its page</a>{opened}, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
         f'<a class="card-link" href="#{claim.name}">link to this {"row" if claim.parts else "claim"}</a>'
     )
     return facts
@@ -383,6 +385,21 @@ def shown(claim: Claim) -> str:
     """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
     page, _, heading = claim.shown.partition("#")
     return f"{page}.html#{slug(heading)}" if compute.building() else f"{page}.ipynb#{heading.replace(' ', '-')}"
+
+
+def colab(claim: Claim) -> str:
+    """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no repository."""
+    root = closure.tables().parent
+    config, notebook = root / "_config.yml", root / f"chapters/{claim.shown.partition('#')[0]}.ipynb"
+    told = config.read_text() if config.is_file() else ""
+    where = re.search(r"^repository:\n  url: https://github.com/(\S+)\n  branch: (\S+)", told, re.M)
+    if not where or not notebook.is_file():
+        return ""
+    heading = re.compile(rf"^#+ {re.escape(claim.shown.partition('#')[2])}$", re.M)
+    cells = json.loads(notebook.read_text())["cells"]
+    cell = next((each["id"] for each in cells if heading.search("".join(each["source"]))), "")
+    place = f"{where[1]}/blob/{where[2]}/chapters/{notebook.relative_to(root / 'chapters')}"
+    return f"https://colab.research.google.com/github/{place}#scrollTo={cell}"
 
 
 def slug(heading: str) -> str:
