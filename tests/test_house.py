@@ -76,12 +76,12 @@ def test_imports_make_no_circle():
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "helpers": 9_300,
-    "course/chapter": 2_980,  # each
-    "course/experiments": 2_900,
+    "course/chapter": 2_560,  # each
+    "course/experiments": 2_920,
     "course/report": 2_340,
-    "course/scorecard": 670,
-    "course": 22_700,
-    "tests": 18_460,
+    "course/scorecard": 760,
+    "course": 21_500,
+    "tests": 18_560,
 }
 
 
