@@ -308,7 +308,7 @@ def bases(trials: int) -> tuple[Axes, str]:
     ax.set_ylim(0, max(2.2, 1.3 * float(table.high.max())))
     rho, p = measures.base_trend()
     return ax, (
-        f"Had each point {trials:,} strings, 95 % intervals of {above} of {len(table)} bases lie above that without "
+        f"Had each point {trials:,} strings, 95% intervals of {above} of {len(table)} bases lie above that without "
         f"separators. Rank correlation with the base {rho:+.2f} (p = {p:.2f})."
     )
 

@@ -467,7 +467,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     quarters = list(measures.BAND_NAMES)
     ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.3)
     shown = (
-        ("inside", f"{heads.inside} heads that look at a place", RED, "o"),
+        ("inside", f"{heads.inside} positional heads", RED, "o"),
         ("outside", f"the other {heads.outside}", BLUE, "s"),
         ("control", f"{heads.control} of the others", GREY, "^"),
     )
@@ -483,8 +483,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
     if not heads.inside:
         ax.set_title(f"No head has a slash score above {threshold:g}")
         return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
-    most, least = means["inside"].idxmax(), means["outside"].idxmin()
-    ax.set_title(f"Place heads need the {most} most, the others the {least} least")
+    ax.set_title(f"Positional heads need the {means['inside'].idxmax()} pairs most")
     random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "

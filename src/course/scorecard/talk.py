@@ -1,7 +1,6 @@
-"""What the talk's notebook shows beside the figures of the chapters: claims with their verdicts, corrections, numbers."""
+"""What the talk's notebook shows beside the figures of the chapters: a claim with its verdict, and the sources."""
 
 import html
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from IPython.display import HTML
@@ -9,18 +8,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course import scorecard
-from course.claims import CORRECTED, FAILS, VERDICTS
+from course.claims import CORRECTED, FAILS
 from course.scorecard.answer import BOTTLENECKS
+from course.sources import Source
 from helpers import widget, words
 
 ROOM = 4.05  # inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
-_shown: dict[str, str] = {}  # the claims said so far, with their verdicts
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
     ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
     "text-decoration:none;color:inherit;white-space:nowrap}"
     ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
-    ".talk-note{font-size:max(22px,.9em)}"
+    ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);color:#555}.talk-foot a{color:inherit}"
     ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
 )
 
@@ -35,12 +34,13 @@ def figure(drawn: tuple[Figure | Axes, str], caption: str = "", alt: str = "") -
     return widget.show(shown, alt=alt or finding, caption=caption)
 
 
-def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
+def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
     """Claims as the talk makes them, each with its verdict as a chip that leads to its row of the scorecard.
 
     Args:
         rows: by the name of a claim its words, or a pair of its words and a remark: where the claim fails, or holds
             in part, the remark is marked as the correction.
+        sources: what the slide rests on, for its foot.
 
     Raises:
         ValueError: a claim is named that there is not.
@@ -49,39 +49,32 @@ def says(rows: Mapping[str, str | Sequence[str]]) -> HTML:
     for name, row in rows.items():
         text, remark = (row, "") if isinstance(row, str) else row
         verdict, sign, colour, address = scorecard.badge(name)
-        _shown[name] = verdict
-        label = "Correction" if verdict in (FAILS, CORRECTED) else "Note"
+        corrects = verdict in (FAILS, CORRECTED)
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
             f'href="{address}">{sign} {html.escape(words.said(verdict))}</a>'
         )
-        mark = "talk-remark talk-correction" if verdict in (FAILS, CORRECTED) else "talk-remark"
-        remark = f"{html.escape(words.said(label))}: {html.escape(words.said(remark))}" if remark else ""
-        marked = f'<br><span class="{mark}">{remark}</span>' if remark else ""
-        lines.append(f'<p class="talk-claim">{html.escape(words.said(text))} {chip}{marked}</p>')
-    return HTML(f'<style>{STYLE}</style><div class="talk-claims">{"".join(lines)}</div>')
+        if remark:
+            label = words.said("Correction: " if corrects else "Note: ")
+            mark = "talk-remark talk-correction" if corrects else "talk-remark"
+            remark = f'<br><span class="{mark}">{html.escape(label + words.said(remark))}</span>'
+        lines.append(f'<p class="talk-claim">{html.escape(words.said(text))} {chip}{remark}</p>')
+    claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
+    named = " · ".join(
+        f'<a href="{html.escape(each.url)}">{html.escape(words.said(each.name))}</a>' for each in sources
+    )
+    feet = f'<div class="talk-foot">{named}</div>' if named else ""
+    return HTML(f"<style>{STYLE}</style>{claims}{feet}")
 
 
-def note(text: str, **numbers: str) -> HTML:
-    """A sentence with numbers that the cell computes, `{name}` for each.
+def foot(*sources: Source) -> HTML:
+    """What a slide rests on, where it makes no claim.
 
-    >>> "4 tokens" in note("Heard by {n} tokens", n="4").data
+    >>> from course.sources import ALON
+    >>> "Alon &amp; Yahav (2021)" in foot(ALON).data
     True
     """
-    return HTML(f'<style>{STYLE}</style><p class="talk-note">{html.escape(words.said(text.format(**numbers)))}</p>')
-
-
-def tally() -> HTML:
-    """How many of the claims said so far have which verdict: of those alone that the talk makes in words."""
-    counts = Counter(verdict for name, verdict in _shown.items() if name in scorecard.quotations())
-    chips = " ".join(
-        f'<span class="talk-chip" style="--tone:{scorecard.LOOKS[verdict][1]}">{scorecard.LOOKS[verdict][0]} '
-        f"{html.escape(words.said(verdict))}: {counts[verdict]}</span>"
-        for verdict in VERDICTS
-        if counts[verdict]
-    )
-    lead = html.escape(words.said(f"{counts.total()} claims in the words of the talk:"))
-    return HTML(f'<style>{STYLE}</style><p class="talk-claim talk-tally">{lead} {chips}</p>')
+    return says({}, *sources)
 
 
 def places() -> HTML:
