@@ -95,12 +95,14 @@ def test_a_slide_passes_one_verdict_at_most():
 
 
 def test_every_slide_with_a_figure_names_what_it_rests_on():
-    sources = [cell for cell in CELLS.values() if re.search(r"talk\.(says|foot)\((?s:.)*\b[A-Z]{2,}\)", cell)]
-    shown = [name for name in CELLS if name.endswith("-show") and "talk.places" not in CELLS[name]]
-    assert len(sources) >= len(shown) - 2, "all but the answers that were asked for it, and a graph"
-    last = CELLS[SLIDES[-1]]
-    for source in {word for cell in sources for word in re.findall(r"\b[A-Z_]{2,}\b(?=[,)])", cell)} - {"GAT", "GCN"}:
-        assert getattr(course_sources, source).url in last, f"{source} is not on the last slide"
+    named = {}
+    for name, cell in CELLS.items():
+        if re.match(r"talk\.(says|foot)\(", cell):
+            named[name.rpartition("-")[0]] = re.findall(r"\b[A-Z_]{2,}\b", cell[cell.rfind("}") + 1 :])
+    without = {"talk-title", "talk-ones", "talk-graph", "talk-places", "talk-thanks", "talk-references"}
+    assert {name for name, sources in named.items() if sources} == set(SLIDES) - without
+    for source in {each for sources in named.values() for each in sources}:
+        assert getattr(course_sources, source).url in CELLS[SLIDES[-1]], f"{source} is not on the last slide"
 
 
 def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
@@ -123,8 +125,25 @@ def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
         talk.says({"no_such_claim": "What it says."})
 
 
-def test_no_cell_of_the_other_language_is_out_of_date():
-    assert editions.stale(PATH, TABLE) == [], "translate the cells that have changed in chapters/talk.zh.json"
+TABLES = sorted((ROOT / "chapters").rglob("*.zh.json"))
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_no_part_of_another_language_is_out_of_date(table):
+    assert editions.stale(editions.english(table), table) == [], f"translate what has changed in {table.name}"
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_every_table_has_its_page_and_its_line(table):
+    name = f"chapters/zh/{editions.english(table).stem}"
+    assert (ROOT / f"{name}.md").exists()
+    assert f"file: {name}\n" in (ROOT / "_toc.yml").read_text()
+
+
+def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one():
+    text = editions.page(ROOT / "chapters/glossary.zh.json")
+    assert "](../refresher.md)" in text
+    assert "](symbols.md)" not in editions.LINK.sub("", text)
 
 
 def test_a_changed_cell_is_noticed(tmp_path):
@@ -135,6 +154,16 @@ def test_a_changed_cell_is_noticed(tmp_path):
     cell["source"] = ["## What else is open\n"]
     (tmp_path / PATH.name).write_text(json.dumps(changed))
     assert editions.stale(tmp_path / PATH.name, tmp_path / TABLE.name) == ["talk-thanks"]
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t != TABLE], ids=lambda table: table.name)
+def test_formulas_and_numbers_of_a_page_are_the_same_in_both_languages(table):
+    given = json.loads(table.read_text())["cells"]
+    for name, here in editions.cells(editions.english(table)).items():
+        there = given[name]["text"]
+        assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
+        plain = [re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (here.split("<span")[0], there)]
+        assert set(numbers(plain[0], "")) <= set(numbers(plain[1], "")), f"{name}: a number is missing"
 
 
 def test_formulas_and_numbers_are_the_same_in_both_languages():
@@ -156,10 +185,13 @@ def test_formulas_and_numbers_are_the_same_in_both_languages():
 
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
-    for name, entry in OTHER["cells"].items():
+    every = [item for table in TABLES for item in json.loads(table.read_text())["cells"].items()]
+    for name, entry in every:
         text = MATH.sub("x", entry["text"])
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"{name}: half-width punctuation after a character"
         assert not re.search(r"\s[，。；：！？]", text), f"{name}: a space before punctuation"
+    for text in [*OTHER["words"].values(), *OTHER["frame"]["speaker"].values()]:
+        assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
 
 
 ENTRY = re.compile(r"^## (.+)\n\n.*中文：(.+?)。</span>", re.M)
@@ -171,7 +203,8 @@ def terms():
     for english, chinese in ENTRY.findall((ROOT / "chapters/glossary.md").read_text()):
         names, others = english.split(", "), re.sub(r"（.*?）", "", chinese).split("、")
         for k, name in enumerate(names):
-            found[name] = others[k] if len(others) == len(names) else others[0]
+            other = others[k] if len(others) == len(names) else others[0]
+            found[name] = name if name.isupper() else other  # an abbreviation stays one
     return found
 
 

@@ -1,13 +1,17 @@
-"""The editions of a lecture in other languages: the same notebook, executed with a table of words that stands beside it.
+"""The editions of a page in other languages, each from a table of words that stands beside the page.
 
 `chapters/talk.zh.json` belongs to `chapters/talk.ipynb`. Its `cells` give each Markdown cell in the other language, with a
 hash of the English that was translated; `words` are the strings that code cells draw and say (`helpers.words`), `same` those
-that stay as they are, `frame` what a deck says around its slides. An edition is written to `_build/editions`, with fonts cut
-down to the characters that it uses. `python tools/editions.py` lists what is not translated, or no longer.
+that stay as they are, `frame` what a deck says around its slides. Of a page in Markdown the `cells` are its sections, by
+their headings. An edition is written to `_build/editions`, with fonts cut down to the characters that it uses; the book has
+it as `chapters/zh/talk`. `python tools/editions.py` lists what is not translated, or no longer; with the name of a table it
+notes that all of that table's cells were read against the English as it now is.
 """
 
 import hashlib
 import json
+import posixpath
+import re
 import sys
 from pathlib import Path
 
@@ -18,6 +22,7 @@ from fontTools.ttLib import TTFont
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 import execution  # noqa: E402
+from pages import pages  # noqa: E402
 
 WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
@@ -34,9 +39,28 @@ words.use(json.loads(Path("{stem}.words.json").read_text()), sorted(Path().glob(
 END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
 
 
-def tables(notebook: Path) -> list[Path]:
-    """The tables of words beside a notebook."""
-    return sorted(notebook.parent.glob(f"{notebook.stem}.*.json"))
+CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
+
+
+def tables(page: Path) -> list[Path]:
+    """The tables of words beside a page."""
+    return sorted(page.parent.glob(f"{page.stem}.*.json"))
+
+
+def english(table: Path) -> Path:
+    """The page that a table belongs to."""
+    stem = table.with_name(table.name.split(".")[0])
+    return next(path for kind in (".ipynb", ".md") if (path := stem.with_suffix(kind)).exists())
+
+
+def cells(page: Path) -> dict[str, str]:
+    """What is translated part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings."""
+    if page.suffix == ".ipynb":
+        every = json.loads(page.read_text())["cells"]
+        return {cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"}
+    sections = re.split(r"\n\n(?=## )", page.read_text().strip())
+    return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
 
 
 def digest(text: str) -> str:
@@ -44,14 +68,11 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def stale(notebook: Path, table: Path) -> list[str]:
-    """The Markdown cells whose English is not, or no longer, what was translated; and entries without a cell."""
-    given = json.loads(table.read_text())["cells"]
-    cells = {
-        c["id"]: "".join(c["source"]) for c in json.loads(notebook.read_text())["cells"] if c["cell_type"] == "markdown"
-    }
-    changed = [name for name, text in cells.items() if given.get(name, {}).get("english") != digest(text)]
-    return changed + [name for name in given if name not in cells]
+def stale(page: Path, table: Path) -> list[str]:
+    """The parts whose English is not, or no longer, what was translated; and entries without a part."""
+    given, there = json.loads(table.read_text())["cells"], cells(page)
+    changed = [name for name, text in there.items() if given.get(name, {}).get("english") != digest(text)]
+    return changed + [name for name in given if name not in there]
 
 
 def words(table: Path) -> dict[str, str]:
@@ -62,7 +83,7 @@ def words(table: Path) -> dict[str, str]:
 
 def written(table: Path) -> Path:
     """Write the notebook of an edition, its words and its fonts; where it is."""
-    source = table.with_name(table.name.split(".")[0] + ".ipynb")
+    source = english(table)
     content, home, stem = json.loads(table.read_text()), ROOT / "_build/editions", table.stem
     home.mkdir(parents=True, exist_ok=True)
     notebook = nbformat.read(source, as_version=4)
@@ -117,11 +138,48 @@ def missing(notebook: nbformat.NotebookNode) -> list[str]:
     return json.loads(notebook.cells[-1].outputs[0]["text"])
 
 
+def spoken(source: str) -> str:
+    """A cue as the page has it: what is said, without the minutes."""
+    found = CUE.fullmatch(source.strip())
+    return found[2].strip() if found else source
+
+
+def page(table: Path) -> str:
+    """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
+    source, content = english(table), json.loads(table.read_text())
+    if source.suffix == ".md":
+        parts = [content["cells"][name]["text"] for name in cells(source)]
+        cut(set("".join(parts)), table.stem, ROOT / "_build/editions", digest("".join(parts)))
+    else:
+        parts = []
+        for cell in executed(table).cells[:-1]:
+            if cell.cell_type == "markdown":
+                parts.append(spoken(cell.source))
+            else:
+                shown = [o.data["text/html"] for o in cell.outputs if "text/html" in o.get("data", {})]
+                parts += [f"````{{raw}} html\n{text}\n````" for text in shown]
+
+    def there(match: re.Match) -> str:
+        """A link to a page: to its edition where there is one."""
+        target = match[2].replace(".html", "").replace(".ipynb", "").replace(".md", "")
+        has = tables(source.parent / f"{target}.md")
+        return match[0] if has else f"{match[1]}{posixpath.join('..', match[2])}"
+
+    return LINK.sub(there, "\n\n".join(parts)) + "\n"
+
+
 def main() -> int:
+    for name in sys.argv[1:]:
+        table = ROOT / name
+        content, there = json.loads(table.read_text()), cells(english(table))
+        for part, text in there.items():
+            content["cells"][part]["english"] = digest(text)
+        table.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     found = 0
-    for notebook in sorted((ROOT / "chapters").rglob("*.ipynb")):
-        for table in tables(notebook):
-            for text in [*stale(notebook, table), *missing(executed(table))]:
+    for source in pages():
+        for table in tables(source):
+            drawn = missing(executed(table)) if source.suffix == ".ipynb" else []
+            for text in [*stale(source, table), *drawn]:
                 print(f"{table.name}: {text!r} is not translated, or no longer")
                 found += 1
     return int(found > 0)
