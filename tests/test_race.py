@@ -20,7 +20,7 @@ from tiny_models import tiny
 from course import significance
 from course.chapter6 import claims as claims6
 from course.chapter6 import figures, measures
-from course.claims import CLAIMS, FAILS, HOLDS
+from course.claims import FAILS, HOLDS
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, sweep
 from helpers import attention, data, probe, training
 
@@ -754,17 +754,15 @@ def test_claims_on_differential_attention_can_hold_and_can_fail(instead):
 
 
 def test_claims_on_positions_and_physical_intervention_can_hold_and_can_fail(instead):
-    kinds = {"race_windows_help": "windows", "race_tokens_help": "inserted tokens", "race_sparsity_help": "sparsity"}
-
     def won(names, **more):
         return instead(longer=lifted(names), score_128=lifted(names), best_128=lifted(names), **more)
 
-    for claim, what in kinds.items():
+    for what in entries.PHYSICAL:
         won(entries.PHYSICAL[what])
-        assert CLAIMS[claim].measure().verdict == HOLDS
+        assert claims6.physical(what).verdict == HOLDS
         assert claims6.race_positions_are_not_enough().verdict == HOLDS
     won(["ALiBi"])
-    assert {CLAIMS[name].measure().verdict for name in kinds} == {FAILS}
+    assert {claims6.physical(what).verdict for what in entries.PHYSICAL} == {FAILS}
     assert claims6.race_positions_are_not_enough().verdict == FAILS
     assert claims6.race_local_and_global_opens_both().verdict == FAILS
     rows = won([entries.MIXED])
@@ -772,7 +770,7 @@ def test_claims_on_positions_and_physical_intervention_can_hold_and_can_fail(ins
     half = {c: lambda row: jitter(row) + (0.95 if row.entry == entries.MIXED and row.task == "last" else 0.4) for c in ("longer", "score_128", "best_128")}  # fmt: skip
     instead(rows, **half)
     assert claims6.race_local_and_global_opens_both().verdict == FAILS, "one task of two is not most"
-    assert CLAIMS["race_windows_help"].measure().verdict == FAILS
+    assert claims6.physical("windows").verdict == FAILS
 
 
 def test_the_claim_on_share_and_accuracy_follows_the_sign_and_tells_no_cause(instead):
