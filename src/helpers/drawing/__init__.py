@@ -33,9 +33,9 @@ DRAWINGS = {
         "One machine",
         "A small decoder: tokens below, a line upward for each, two layers of two heads as arcs, and the last vector on top as "
         "a barcode. A camera has eight stops: the guess, six places where something is lost, and what helps.",
-        "A toy: two layers of two heads, set by hand and not trained, states of 16 numbers, a "
+        '<span class="machine-toy">A toy: two layers of two heads, set by hand and not trained, states of 16 numbers, a '
         '<span data-light="tokens">first token and n ones</span>. An arc is as wide as its weight, blue for head 1 and purple '
-        'for head 2; <span data-light="followed">orange</span> is one token that can be dragged, and a disc\'s area is what a '
+        'for head 2; <span data-light="followed">orange</span> is one token that can be dragged; a disc is as large as what a '
         'state holds of it.</span> <span class="machine-measured"></span> <a class="machine-into" href="#" hidden></a>',
         "chapters/welcome.html",
     ),

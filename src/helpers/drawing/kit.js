@@ -59,6 +59,7 @@ const KEYS = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 
 // The keys that stay with what has the focus, by its type or role; a deck has all others, PageDown of every clicker first.
 const STEPS = ["ArrowRight", "ArrowUp", "ArrowLeft", "ArrowDown", "Home", "End"];
 const PRESS = [" ", "Enter"];
+const NOTEBOOK = ".jp-Notebook, #notebook-container";
 const OWN = { range: STEPS, slider: [...STEPS, ...PRESS], "select-one": [...STEPS, ...PRESS], checkbox: PRESS, button: PRESS, link: PRESS };
 
 /**
@@ -303,7 +304,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     for (const piece of picture.querySelectorAll("[data-part]")) piece.classList.toggle("lit", piece.dataset.part === lit);
   };
   const listen = () => {
-    const scope = figure.closest("section, .jp-Notebook, #notebook-container, body") ?? document;
+    const scope = figure.closest(`section, ${NOTEBOOK}, body`) ?? document;
     for (const word of scope.querySelectorAll("[data-light], em, strong")) {
       const name = word.dataset.light ?? spec.words?.[word.textContent.trim().toLowerCase()];
       if (!name) continue;
@@ -312,8 +313,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       for (const [kind, value] of [["pointerenter", name], ["focus", name], ["pointerleave", null], ["blur", null]]) on(word, kind, () => light(value));
     }
   };
-  if (document.readyState === "loading") on(document, "DOMContentLoaded", listen); // the text below is not there yet
-  else listen();
+  const ready = (call) => (document.readyState === "loading" ? on(document, "DOMContentLoaded", call) : call()); // else the text below is not there yet
+  ready(listen);
 
   // a dark page has light text
   const ground = () => {
@@ -360,7 +361,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   sizes.observe(el);
   el.addEventListener("keydown", (event) => {
     // a notebook takes letters for commands: there every key stays
-    if (el.closest(".jp-Notebook, #notebook-container") || OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
+    if (el.closest(NOTEBOOK) || OWN[event.target.type ?? event.target.getAttribute("role")]?.includes(event.key)) event.stopPropagation();
   });
   on(window, "hashchange", () => {
     const linked = fromLink(spec.name, state, location.hash);
@@ -368,7 +369,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   });
   paint();
   fit();
-  spec.live?.(hand, figure, on, home?.[1]);
+  if (spec.live) ready(() => spec.live(hand, figure, on, home?.[1]));
   if (fromLink(spec.name, first, location.hash) && !el.closest(".reveal")) figure.scrollIntoView({ block: "center" });
   return () => {
     stop();

@@ -19,13 +19,13 @@ const layer = (s, states) => {
   if (s.edges === "all" || Math.round(s.at) !== 1) return spread(states, s.kept, s.sink / 2);
   return averaged(states, states.map((_, j) => [...new Set([Math.max(0, j - 1), j, ...(s.edges === "edge" && j === n - 1 ? [at(s)] : [])])]));
 };
-/** What the states of all tokens hold of one token, before the first layer and after each. */
+/** What all states hold of one token, before the layers and after each. */
 const levels = (s, token, n) => {
   const found = [Array.from({ length: n }, (_, j) => Number(j === token))];
   for (let k = 0; k < LAYERS; k += 1) found.push(layer(s, found[k]));
   return found;
 };
-/** The last vector of a prompt in a number type: the first token's share of it, and the ones' for the rest. */
+/** The last vector in a number type: of the first token this share, of the ones the rest. */
 const vector = (share, type) => WORDS[1].map((one, k) => roundTo(one + share * (WORDS["•"][k] - one), type));
 const next = (state) => softmax(Object.values(WORDS).map((word) => 0.5 * word.reduce((sum, x, k) => sum + x * state[k], 0)));
 const pair = (s) => {
@@ -33,7 +33,7 @@ const pair = (s) => {
   const states = [share[size(s) - 1], share[size(s)]].map((x) => vector(x, s.type));
   return { share, states, same: states[0].map((x, k) => x === states[1][k]) };
 };
-/** The first n from which a first token's weight of equal attention is that of one token more. */
+/** The first n at which the first token's weight is that of one token more. */
 const reach = (type) => {
   let n = 1;
   while (n < 2 * MOST && roundTo(1 / (n + 1), type) !== roundTo(1 / (n + 2), type)) n += 1;
@@ -71,7 +71,7 @@ const maps = (s) => {
   return { one, two, rest, cosine, left: left(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
 };
 
-// Where it stands: the machine is drawn into a box, which the camera moves; a lens above shows what happens at its place.
+// The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
 const ROOM = 8;
 const camera = (stop, w, h) => {
   const [m, wide] = [ROOM + 14, w >= 520];
@@ -154,7 +154,7 @@ const tokens = (s, m, w) => {
   const signs = s.at < 0.98 ? "" : v.columns.map((c) => (c === first ? text(c.x, y, "•", "mid bold") : room ? text(c.x, y, "1", `mid ${c === v.of(p) ? "bold" : "small"}`) : line(c.x, y - 9, c.x, y - 1, c === v.of(p) ? "orange" : "ink thin"))).join("");
   const each = Math.max(...v.columns.map((c) => c.to - c.from));
   const label = `${each > 1 ? `a line: up to ${each} tokens; ` : ""}${many(Math.round(s.n), "one")}`;
-  return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, s.at > 2.5 && s.at < 3.5 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
+  return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, Math.round(s.at) === 3 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
 };
 
 /** The ones of the guess, on their way to their places in the row. */
@@ -183,7 +183,7 @@ const numbers = (state, x, y, w) => {
   return Array.from({ length: room }, (_, k) => text(x + 52 + k * 56, y, stored(state[k]), "small end")).join("") + (room < WIDTH && w > room * 56 + 14 ? text(x + room * 56 + 2, y, "…", "small") : "");
 };
 const words = (chances, x, y, w) =>
-  Object.keys(WORDS).map((word, k) => box(x + k * (w / 4), y - 34 * chances[Object.keys(WORDS).indexOf(word)], w / 4 - 8, 34 * chances[Object.keys(WORDS).indexOf(word)], "fgreen", "next") + text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next")).join("");
+  Object.keys(WORDS).map((word, k) => box(x + k * (w / 4), y - 34 * chances[k], w / 4 - 8, 34 * chances[k], "fgreen", "next") + text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next")).join("");
 const crown = (s, m, w) => {
   const { states: [state] } = pair(s);
   const [across, x] = [w >= 520 ? 230 : 150, Math.min(w - ROOM, m.last.x + 8)];
@@ -193,14 +193,14 @@ const crown = (s, m, w) => {
   ].join("");
 };
 
-const lens = (m, h, w, target) => `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
+const lens = (m, w, target) => `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
 const row = (x, y, mark, words, note, w) => `${circle(x + 8, y - 5, 7, mark === "lit" ? "fgreen" : mark === "open" ? "grey thin dash" : "grey")}${mark === "lost" ? line(x + 3.5, y - 9.5, x + 12.5, y - 0.5, "grey") : ""}${text(x + 24, y, words, mark === "lit" ? "bold" : "")}${note ? text(w - ROOM - 6, y, note, "small end quiet") : ""}`;
 
 const SCENES = [
   () => "",
   (s, m, w) => {
     const share = m.held[LAYERS].at(-1);
-    return crown(s, m, w) + text(Math.max(ROOM + 4, m.v.of(m.p).x - 90), m.v.level(1) - 8, "", "small") + text(m.last.x - 14, m.v.y + 4, `${say(100 * share, 2)} %`, "bold end halo", "followed");
+    return crown(s, m, w) + text(m.last.x - 14, m.v.y + 4, `${say(100 * share, 2)} %`, "bold end halo", "followed");
   },
   (s, m, w, h) => {
     const top = h - 26;
@@ -229,8 +229,8 @@ const SCENES = [
       ["who has every digit", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
       ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)} % apart`],
     ];
-    readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * 22, mark, name, note, w)));
-    return lens(m, 0, w, m.last.x) + lines.join("");
+    readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * (roomy ? 22 : 20), mark, name, note, w)));
+    return lens(m, w, m.last.x) + lines.join("");
   },
   (s, m, w) => {
     const n = Math.round(s.n);
@@ -240,7 +240,7 @@ const SCENES = [
     const dial = path(`M${cx - r} ${cy}A${r} ${r} 0 0 1 ${cx + r} ${cy}`, "faint") + line(cx, cy, cx - 0.86 * r * Math.cos(angle), cy - 0.86 * r * Math.sin(angle), "blue thick round", "needle") + circle(cx, cy, 5, "fink")
       + text(cx, cy + 22, "weight of all ones", "small mid") + text(cx, cy + 42, s.first ? (n / (n + 1)).toFixed(4) : "1", "mid bold");
     const [x0, x1, y0] = [cx + r + 34, w - ROOM - 16, 62];
-    if (!s.first) return lens(m, 0, w, m.last.x) + dial + text((x0 + x1) / 2, y0 + 20, "no other token:", "mid quiet") + text((x0 + x1) / 2, y0 + 42, "every n, one vector", "mid bold");
+    if (!s.first) return lens(m, w, m.last.x) + dial + text((x0 + x1) / 2, y0 + 20, "no other token:", "mid quiet") + text((x0 + x1) / 2, y0 + 42, "every n, one vector", "mid bold");
     const [a, b] = [1 / (n + 1), 1 / (n + 2)];
     const kept = [a, b].map((x) => roundTo(x, s.type));
     const step = floats(b, 1, s.type, 2).reduce((p, q) => Math.abs(q - p), 0) || 1;
@@ -249,7 +249,7 @@ const SCENES = [
     const to = scale([(a + b) / 2 - span / 2, (a + b) / 2 + span / 2], [x0, x1]);
     const ticks = fine ? floats(Math.max(1e-9, (a + b) / 2 - span / 2), (a + b) / 2 + span / 2, s.type, 80).map((x) => `M${place(to(x))} ${y0 + 24}v14`).join("") : "";
     const same = kept[0] === kept[1];
-    return lens(m, 0, w, m.first.x) + dial + text(x0 - 8, y0 - 32, "weight of the first token", "small")
+    return lens(m, w, m.first.x) + dial + text(x0 - 8, y0 - 32, "weight of the first token", "small")
       + text(x1 + 8, y0 - 10, w > 520 ? "blue: n ones; orange: n + 1" : "", "small end quiet")
       + line(x0, y0 + 38, x1, y0 + 38, "ink") + path(ticks, "ink thin") + [[a, "blue"], [b, "orange"]].map(([x, name], k) => line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") + circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler")).join("")
       + text((x0 + x1) / 2, y0 + 92, same ? `in ${s.type} one number` : `in ${s.type} two numbers`, "mid bold") + text((x0 + x1) / 2, y0 + 112, fine ? "ticks: the numbers there are" : "ticks too close to draw", "small mid quiet");
@@ -267,7 +267,7 @@ const SCENES = [
       return text(x, y, name, "small bold") + clocks.join("") + (roomy ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet") : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") + text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"));
     };
     const second = roomy ? [w / 2 + 8, 30] : [ROOM + 10, 100];
-    return lens(m, 0, w, (m.v.of(m.p).x + m.last.x) / 2)
+    return lens(m, w, (m.v.of(m.p).x + m.last.x) / 2)
       + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs: the token before`, "blue", `the token before: ${say(100 * found.near, 2)} %`, `the hands: ${many(found.far, "token")} away`)
       + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs: the orange content`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)} %`, `logit ${say(found.logit, 2)}, the others' 0`);
   },
@@ -278,7 +278,7 @@ const SCENES = [
     const rows = [["map 1", found.one, "fblue"], [`λ × map 2`, found.two.map((x) => s.lam * x), "fpurple"], ["difference", found.rest, "fgreen"]];
     const sums = rows.map(([, map]) => m.v.columns.map((c) => m.v.sum(map, c)));
     const most = Math.max(...sums.flat().map(Math.abs));
-    return lens(m, 0, w, m.last.x) + rows.map(([name, , fill], k) => {
+    return lens(m, w, m.last.x) + rows.map(([name, , fill], k) => {
       const base = 8 + high * (k + (k === 2 ? 0.72 : 0.86));
       const unit = high * 0.6;
       return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, name, "small bold halo");
@@ -299,7 +299,7 @@ const SCENES = [
       const cy = m.v.bottom - y * m.v.h;
       return `<g data-part="place${k + 1}">${circle(x, cy, 11, lit ? "fgreen" : "fground grey")}${text(x, cy + 5, k + 1, `small bold mid ${lit ? "over" : ""}`)}</g>`;
     });
-    return lens(m, 0, w) + text(ROOM + 8, 25, w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128", "small quiet") + lines.join("") + lamps.join("");
+    return lens(m, w) + text(ROOM + 8, 25, w > 520 ? "small decoders trained to 16 tokens, asked at 128" : "trained to 16 tokens, asked at 128", "small quiet") + lines.join("") + lamps.join("");
   },
 ];
 
@@ -338,7 +338,7 @@ export const render = mount({
     { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
     { kind: "choice", key: "part", label: "part exchanged", options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]), hidden: only(7) },
   ],
-  height: (w) => (w >= 520 ? 420 : 350),
+  height: (w) => (w >= 520 ? 420 : 330),
   items: (s, data, w, h) => {
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
@@ -395,44 +395,56 @@ export const render = mount({
     }
     const runs = data.race?.[s.part] ?? {};
     const named = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [k + 1] : [])).join(", ");
-    return `${s.part}: lit at ${named(true) || "none"}, dark at ${named(false) || "none"}. Nobody asked 1 and 3 in the race.${guessed()}`;
+    return `${s.part}: lit at ${named(true) || "none"}, dark at ${named(false) || "none"}. The race asks nothing of 1 and 3.${guessed()}`;
   },
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
     const show = (stop) => { if (Math.round(hand.state.at) !== stop || hand.state.at % 1) hand.glide({ at: stop }, 900); };
+    // what was measured, and the chapter's own drawing one click away, with the way back
+    const note = (stop) => {
+      const [lab, words] = measured(hand.data, stop) ?? [];
+      return lab ? `${words}${home ? ` <a href="${home}chapters/${lab}/lab.html">Lab ${lab[0]}</a>` : ""}` : "";
+    };
+    const into = (stop) => `Into the drawing of chapter ${stop} →`;
+    const hangs = (stop) => {
+      const [name, folder] = HANGS[stop] ?? [];
+      const there = document.querySelector(`figure[data-drawing="${name}"]`);
+      if (!there) return name && home ? `${home}chapters/${folder}/lesson.html` : "";
+      if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">← Back to the machine</a>`);
+      return `#${(there.id ||= `drawing-${name}`)}`;
+    };
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     // the drawing stays and the text scrolls past it
     if (told.length) {
-      const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: "-62% 0px -32% 0px" });
-      told.forEach((section) => seen.observe(section));
+      const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
+      const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
+      const go = (stop, behavior) => {
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 52}px`;
+        told[stop].scrollIntoView({ behavior });
+      };
+      told.forEach((section, stop) => {
+        seen.observe(section);
+        const more = `${note(stop)} ${hangs(stop) ? `<a href="${hangs(stop)}">${into(stop)}</a>` : ""}`.trim();
+        if (more) section.insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
+      });
       on(figure, "step", (event) => {
         event.preventDefault();
-        const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
-        told[event.detail].scrollIntoView({ behavior: calm ? "auto" : "smooth", block: "end" });
         history.replaceState(null, "", `#stop-${event.detail}`);
+        go(event.detail, matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
         show(event.detail);
       });
+      if (linked()) requestAnimationFrame(() => go(Number(linked()[1]), "auto"));
       on(document.querySelector(".guess input") ?? figure, "input", () => hand.set({}));
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
-    // the chapter's own drawing is one click away, and the way back another
-    const into = figure.querySelector(".machine-into");
+    const link = figure.querySelector(".machine-into");
     on(figure, "painted", () => {
-      const hangs = HANGS[Math.round(hand.state.at)];
-      if (!into) return;
-      const [lab, told] = measured(hand.data, Math.round(hand.state.at)) ?? [];
-      const note = figure.querySelector(".machine-measured");
-      if (note.dataset.told !== told) note.innerHTML = lab ? `${told} ${home ? `<a href="${home}chapters/${lab}/lab.html">Lab ${lab[0]}</a>` : ""}` : "";
-      note.dataset.told = told;
-      into.hidden = !hangs || !(home || document.querySelector(`figure[data-drawing="${hangs[0]}"]`));
-      if (!hangs) return;
-      const there = document.querySelector(`figure[data-drawing="${hangs[0]}"]`);
-      into.textContent = `Into the drawing of chapter ${hangs[1][0]} →`;
-      into.href = there ? `#${(there.id ||= `drawing-${hangs[0]}`)}` : `${home}chapters/${hangs[1]}/lesson.html`;
-      if (there && !there.querySelector(".machine-back")) {
-        figure.id ||= "machine";
-        there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${figure.id}">← Back to the machine</a>`);
-      }
+      const stop = Math.round(hand.state.at);
+      if (!link || link.dataset.stop === String(stop)) return;
+      link.dataset.stop = stop;
+      figure.querySelector(".machine-measured").innerHTML = note(stop);
+      link.hidden = !hangs(stop);
+      [link.href, link.textContent] = [hangs(stop), into(stop)];
     });
     figure.dispatchEvent(new CustomEvent("painted"));
   },
