@@ -1,7 +1,7 @@
 import { box, circle, clamp, curve, line, many, mount, path, place, say, scale, text } from "./kit.js";
 import { averaged, cosineSum, floats, frequencies, left, roundTo, softmax, spread, uniformInfluence } from "./mathematics.js";
 
-// The machine: two layers of two heads, states of 16 numbers, a first token and n ones.
+// Two layers of two heads, states of 16 numbers, a first token and n ones.
 const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
 const STOPS = ["the guess", "over-squashing", "who is heard", "collapse", "counting", "positions", "difference", "what helps"];
 const PLACES = ["the narrow graph", "who is heard", "one vector", "the count", "positions", "the noise of the others"];
@@ -268,8 +268,8 @@ const SCENES = [
     };
     const second = roomy ? [w / 2 + 8, 30] : [ROOM + 10, 100];
     return lens(m, w, (m.v.of(m.p).x + m.last.x) / 2)
-      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs: the token before`, "blue", `the token before: ${say(100 * found.near, 2)} %`, `the hands: ${many(found.far, "token")} away`)
-      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs: the orange content`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)} %`, `logit ${say(found.logit, 2)}, the others' 0`);
+      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)} %`, `the hands: ${many(found.far, "token")} away`)
+      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)} %`, `logit ${say(found.logit, 2)}, the others' 0`);
   },
   (s, m, w) => {
     const found = maps(s);
@@ -420,7 +420,7 @@ export const render = mount({
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
       const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 52}px`;
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 60}px`;
         told[stop].scrollIntoView({ behavior });
       };
       told.forEach((section, stop) => {
