@@ -8,7 +8,7 @@ from docutils.parsers.rst import Directive
 
 from helpers import drawing
 
-COLUMNS = {"place": "Where", "limits": "What is lost", "helps": "What helps", "price": "Price"}
+COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
 
 def raw(text: str) -> nodes.raw:

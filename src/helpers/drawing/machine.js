@@ -157,7 +157,7 @@ const tokens = (s, m, w) => {
   return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, Math.round(s.at) === 3 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
 };
 
-/** The ones of the guess, on their way to their places in the row. */
+/** The ones of the guess, on their way to the row. */
 const falling = (s, m, w, h) => {
   if (s.at >= 0.98) return "";
   const { v, n } = m;
