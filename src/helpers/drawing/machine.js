@@ -57,7 +57,7 @@ const turned = (s) => {
   return { far, fast, slow, near: 1 / nearby(fast)[n - 1], logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
 };
 const wave = (k, step) => Math.SQRT2 * Math.cos(2 * Math.PI * ((k * step) % 1));
-/** Two heads of one layer: the answer's lead and noise, of which a part is common. */
+/** Two heads of one layer: the answer's lead, and noise. */
 const maps = (s) => {
   const [n, p] = [size(s), at(s)];
   const noise = [0.6180339887, 0.4142135624].map((step) => Array.from({ length: n }, (_, k) => wave(k + 1, step)));
@@ -420,7 +420,7 @@ export const render = mount({
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
       const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 60}px`;
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight}px`;
         told[stop].scrollIntoView({ behavior });
       };
       told.forEach((section, stop) => {
