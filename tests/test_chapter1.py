@@ -59,13 +59,6 @@ def test_the_last_layer_can_have_a_graph_of_its_own():
     assert same == pytest.approx(measures.far_jacobian(path, (0, 4), 4, seeds=1))
 
 
-def test_geometry_of_a_cycle_is_known():
-    found = measures.geometry(nx.cycle_graph(8))
-    assert found["largest R"] == pytest.approx(2)
-    assert found["R total"] == pytest.approx(42)
-    assert found["φ"] == pytest.approx(2 / 8)
-
-
 def test_hops_and_far_numbers_follow_the_order_of_the_nodes():
     path = nx.relabel_nodes(nx.path_graph(4), {0: "d", 1: "a", 2: "c", 3: "b"})
     assert measures.hops(path)[0].tolist() == [0, 1, 2, 3]
@@ -245,29 +238,13 @@ def test_a_skip_connection_adds_one_to_the_own_derivative_and_to_the_bound():
         assert (norms <= graphs.walk_bound(graph, 0, 5, self_weight=1.0) * (1 + 1e-9)).all()
 
 
-def test_random_edges_are_compared_in_the_title(monkeypatch):
-    gains = pd.DataFrame({"SDRF": [0.5, 0.6], "FoSR": [3.0, 3.1], "GTR": [3.0, 3.1], "random": [1.0, 1.0]})
-    rows = measures.against_random(gains).assign(random=1.0)
-    table = pd.concat({(name, 1): rows for name in ("path", "tree")}, names=["graph", "times", "method"])
-    monkeypatch.setattr(measures, "gains_by_depth", lambda: table)
-    ax, _ = figures.beside_random(1)
-    assert ax.get_title(loc="left") == "Ahead of random edges: SDRF on 0, FoSR on 2, GTR on 2 of 2"
-
-
 @pytest.mark.parametrize(
     "drawn",
     [
         lambda: figures.field("path", 2),
-        lambda: figures.capacity(),
-        lambda: figures.sensitivity("path", 1, True),
-        lambda: figures.deeper("barbell"),
-        lambda: figures.what_predicts(),
-        lambda: figures.beside_random(4),
         lambda: figures.stars(),
         lambda: figures.whole_grid(),
         lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
-        lambda: figures.rewired("barbell", "fosr", 2),
-        lambda: figures.leading_score(),
         lambda: figures.same_word(8),
     ],
 )

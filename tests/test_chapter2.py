@@ -256,19 +256,6 @@ def test_the_brake_with_nothing_changed_or_the_token_hidden_is_the_table_of_hidi
         measures.brake(model, ids, "all")
 
 
-def test_titles_follow_the_numbers():
-    assert figures.shape(torch.full((9,), 1 / 9)) == "Every token has the same influence"
-    assert figures.shape(torch.tensor([0.5, 0.1, 0.1, 0.3])) == "A U whose right arm is the last token alone"
-    assert figures.shape(torch.tensor([0.5, 0.1, 0.2, 0.3])) == "A U: first and last above the middle"
-    assert figures.shape(torch.tensor([0.999, 0.001, 0.0, 0.0])) == "The first token takes all"
-    assert figures.shape(torch.tensor([0.1, 0.2, 0.3, 0.4])) == "Late tokens lead"
-    ax, _ = figures.bound(0.0)
-    assert "holds for both" in ax.get_title(loc="left")
-    ax, _ = figures.bound(16.0)
-    assert "exceeds the bound" in ax.get_title(loc="left")
-    assert "up to 9 tokens" in figures.trap()[0].get_title(loc="left")
-
-
 # The head atlas ---------------------------------------------------------------------------------------
 
 

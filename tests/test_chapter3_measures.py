@@ -165,16 +165,6 @@ def test_figures_of_another_model_do_not_claim_what_was_found_in_the_default_one
         assert "2,0" not in text
 
 
-def test_the_dispersion_is_a_curve_over_whole_lengths():
-    ax, finding = figures.dispersion(6)
-    n, _ = ax.get_lines()[-2].get_data()
-    assert list(n) == sorted(set(n))
-    assert all(float(k).is_integer() for k in n)
-    (x,), (y,) = ax.get_lines()[-1].get_data()
-    assert y == collapse.largest_weight(6, int(x)) >= 0.5
-    assert "404" in finding
-
-
 def test_every_encoding_of_the_reading_falls_and_a_steep_alibi_does_not():
     means = measures.layer_means(True, 1.0, 2)
     for name, mean in means.items():

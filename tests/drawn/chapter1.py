@@ -2,7 +2,6 @@
 
 import networkx as nx
 import pandas as pd
-import torch
 
 from course.chapter1 import figures, measures
 from helpers import gnn, graphs
@@ -20,29 +19,13 @@ CURVED = {"K4": (nx.complete_graph(4), (0, 1), "4/3"), "bridge": (nx.barbell_gra
 CALLS = {
     "figures.table": lambda: figures.table([measures.message(r) for r in (2, 5)]),
     "figures.table by name": lambda: figures.table({"path": measures.longer_commutes(nx.path_graph(9))}),
-    "figures.geometry_table": lambda: figures.geometry_table(
-        {name: measures.geometry(graph) for name, graph in measures.examples().items()}
-    ),
-    "figures.curvature_table": lambda: figures.curvature_table(CURVED),
-    "figures.luck": lambda: figures.luck(torch.tensor([0.5, 2.0, 7.0, 30.0])),
-    "figures.one_number": figures.one_number,
     "measures.names": lambda: [measures.names(words) for words in ([], ["a"], ["a", "b", "c"])],
     "figures.places": lambda: list(figures.places("grid", nx.path_graph(6)).values()),
     "figures.wired": lambda: figures.wired(TREE, nx.compose(TREE, nx.Graph([(7, 14)])), (7, 14)),
     "figures.field": lambda: figures.field("tree", 3),
-    "figures.capacity": figures.capacity,
     "figures.widths": lambda: figures.widths(gnn.minimum_width),
-    "figures.width_table": figures.width_table,
-    "figures.sensitivity": lambda: figures.sensitivity("tree", 1, False),
-    "figures.sensitivity, skip": lambda: figures.sensitivity("path", 1, True),
-    "figures.deeper": lambda: figures.deeper("barbell"),
-    "figures.resistances": figures.resistances,
-    "figures.what_predicts": figures.what_predicts,
     "figures.curvature": lambda: figures.curvature("barbell", graphs.balanced_forman),
     "figures.curvature, as copied": lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
-    "figures.rewired": lambda: figures.rewired("barbell", "gtr", 1),
-    "figures.beside_random": lambda: figures.beside_random(2),
-    "figures.leading_score": figures.leading_score,
     "figures.same_word": figures.same_word,
     "figures.example": lambda: figures.example(gnn.TreeNeighborsMatch(2)),
     "figures.sizes": figures.sizes,
@@ -69,7 +52,6 @@ CALLS = {
     "figures.lab_answer": figures.lab_answer,
     "measures.far_numbers": lambda: measures.far_numbers(nx.path_graph(6), (0, 5), 5),
     "measures.bits_a_number": measures.bits_a_number,
-    "measures.random_draws": lambda: measures.random_draws(BARBELL, draws=3),
 }
 # takes an axes and draws on it: every graph above is drawn by it
 WITHOUT = {"draw"}

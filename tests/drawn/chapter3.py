@@ -9,7 +9,7 @@ import torch
 from tiny_models import tiny
 
 from course.chapter3 import figures, measures
-from helpers import checkpoints, collapse, probe
+from helpers import checkpoints, probe
 
 GRID = [6, 22, 50]
 CURVES = {
@@ -62,24 +62,10 @@ def _merging() -> pd.DataFrame:
 
 
 CALLS = {
-    "figures.dispersion": lambda: figures.dispersion(6),
-    "figures.forgotten": lambda: figures.forgotten(
-        [50, 200, 500, 1000], collapse.perturbed_total_variation([50, 200, 500, 1000]), collapse.perturbation_limit()
-    ),
     "figures.counterexample": lambda: figures.counterexample("rotation", math.pi, 1000),
     "figures.counterexample, coins": lambda: figures.counterexample("random", 1.0, 100),
     "measures.layer_means": lambda: measures.layer_means(True, 1.0, 2),
-    "figures.encodings": lambda: figures.encodings(True),
-    "figures.encodings, variants": lambda: figures.encodings(False, "with variants"),
-    "figures.powers": figures.powers,
-    "figures.small_vectors": figures.small_vectors,
-    "figures.window": lambda: figures.window(measures.SEQUENCES[1], "8"),
-    "figures.window, varied": lambda: figures.window(measures.SEQUENCES[0], "16"),
-    "figures.window, none": lambda: figures.window(measures.SEQUENCES[1], "all"),
-    "figures.reach": figures.reach,
     "measures.separator_curves": measures.separator_curves,
-    "figures.separators": figures.separators,
-    "figures.separators, a period": lambda: figures.separators(3),
     "figures.sharpening": lambda: figures.sharpening(3),
     "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
     "figures.falling": _falling,

@@ -1,13 +1,11 @@
 """What chapter 1 draws: functions that return a figure, or a table, and the sentence that states its finding."""
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 
 import matplotlib.pyplot as plt
 import networkx as nx
 import pandas as pd
-import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
@@ -15,7 +13,6 @@ from pandas.io.formats.style import Styler
 from course.chapter1 import measures
 from helpers import gnn, graphs, style
 
-FORMULAS = {"definition": graphs.balanced_forman, "most copied public code": graphs.balanced_forman_as_copied}
 FORMATS = {
     "R": "{:.3f}", "bits in the weights": "{:,.0f}", "bits needed": "{:,.1f}", "bits to name one": "{:.1f}",
     "commute time": "{:.1f}", "edges": "{:.0f}", "gap / 2": "{:.3f}", "largest R": "{:.2f}", "R total": "{:.0f}",
@@ -31,40 +28,6 @@ def table(rows: Sequence[Mapping] | Mapping[str, Mapping], first: str = "graph",
     numbers = {name: style.number for name in frame.select_dtypes("number")}
     known = {name: text for name, text in (numbers | FORMATS | formats).items() if name in frame}
     return frame.style.hide().format(known, na_rep="–")
-
-
-def geometry_table(geometry: Mapping[str, Mapping[str, float]]) -> Styler:
-    """`measures.geometry` by graph; the cut is φ, with a sign before it where it is an upper bound only."""
-    bound = {name: "≤ " if len(_family()[name][0]) > 20 else "" for name in geometry}
-    return table({name: row | {"φ": f"{bound[name]}{row['φ']:.3f}"} for name, row in geometry.items()})
-
-
-def curvature_table(cases: Mapping[str, tuple[nx.Graph, tuple, str]]) -> Styler:
-    """Curvature of an edge of each case, by hand and by both formulas."""
-    rows = {
-        name: {"by hand": exact.replace("-", "−")}
-        | {key: float(round(formula(graph)[edge], 9)) for key, formula in FORMULAS.items()}
-        for name, (graph, edge, exact) in cases.items()
-    }
-    return table(rows, first="edge", **dict.fromkeys(FORMULAS, partial(style.number, digits=3)))
-
-
-def luck(factors: torch.Tensor) -> str:
-    """The sentence about draws of random edges."""
-    low, high = factors.min(), factors.max()
-    return (
-        f"Random edges on the barbell, {len(factors)} draws of four: the Jacobian of the blue pair × {low:.1f} to "
-        f"× {high:.0f}, median × {factors.median():.0f}."
-    )
-
-
-def one_number() -> str:
-    """The far Jacobian of the tree, and what one edge makes of it."""
-    before, after = measures.trace("tree", "gtr")[1]["far Jacobian"][:2]
-    return (
-        f"One number: **{style.number(before)}**, the Jacobian from leaf to leaf across a tree of 15 nodes, untrained, with 6 "
-        f"layers. One well-placed edge makes it {after / before:,.0f} times as large."
-    )
 
 
 def places(name: str, graph: nx.Graph) -> dict:
@@ -125,30 +88,6 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     return left, f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector."
 
 
-def capacity() -> tuple[Axes, str]:
-    """Bits that Eq. 5 asks for against those of 32 numbers, of 32 bits and of one, where the paper's networks fail."""
-    count = pd.DataFrame([measures.message(r) for r in gnn.DEPTHS])
-    r, needed = count["r"], count["bits needed"]
-    reported = measures.reported()
-    first = min(depth for depth in reported.columns if reported[depth].max() < 1)
-    full, single = (int(r[needed > 32 * bits].min()) for bits in (32, 1))
-    title = f"Width 32: none fits from r = {first} on; 32 numbers of 1 bit are too few from r = {single} on"
-    ax = style.axes(title, "r (depth of the tree)", "bits", log="y")
-    ax.plot(r, needed, "o-", label="all orders (Eq. 5)")
-    for bits, text in ((32, "32 × 32 bits"), (1, "32 × 1 bit")):
-        ax.plot(r, [32 * bits] * len(r), "--", color=style.COLOURS["grey"], label=text)
-    ax.axvspan(first - 0.5, 8.2, color=style.COLOURS["vermillion"], alpha=0.12, lw=0)
-    ax.text(first - 0.4, 0.9, "no network of width 32 fits (Fig. 3)", size=14, color=style.COLOURS["vermillion"])
-    ax.set_ylim(0.7, 5000)
-    style.counted(ax)
-    style.label(ax)
-    return ax, (
-        f"Bits on a logarithmic axis against r. Eq. 5 rises from {needed.iloc[0]:.1f} to {needed.iloc[-1]:,.0f} and passes the "
-        f"1,024 bits of 32 full floats at r = {full}, the 32 bits of 32 numbers of one bit at r = {single}. "
-        f"From r = {first} on no network of width 32 fits."
-    )
-
-
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     """The least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
     paper = measures.bits_a_number()["width"]
@@ -168,123 +107,6 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     ) + f"; Figure 4 {', '.join(map(str, paper))}."
 
 
-def width_table() -> Styler:
-    """The least widths of Figure 4, and the bits that each of their numbers would have to carry."""
-    bits = measures.bits_a_number()
-    names = {
-        "orders": "bits per number: all orders",
-        "Eq. 5": "up to swaps (Eq. 5)",
-        "leaves": "leaves per number",
-    }
-    rows = [
-        {"r": r, "width (Fig. 4)": int(row["width"])} | {text: row[name] for name, text in names.items()}
-        for r, row in bits.iterrows()
-    ]
-    return table(rows, **dict.fromkeys(names.values(), "{:.2f}"))
-
-
-def sensitivity(name: str, times: int, skip: bool) -> tuple[Axes, str]:
-    """The Jacobian of one end with respect to every node, against distance, with its bound by walks."""
-    graph, _ = _family()[name]
-    (source, target), layers = graphs.far_pair(graph), times * nx.diameter(graph)
-    distance = measures.hops(graph)[list(graph).index(target)]
-    norms = measures.sensitivities(graph, target, layers, skip=skip)
-    far, own = norms[list(graph).index(source)].item(), norms[distance == 0].item()
-    ax = style.axes(
-        f"The farthest input counts {style.number(100 * far / own)} % of the node's own", "distance (hops)",
-        "norm of the Jacobian", log="y", height=3.9,
-    )  # fmt: skip
-    walks = graphs.walk_bound(graph, target, layers)
-    ax.plot(distance, walks, "^", color=style.COLOURS["vermillion"], label="walk bound")
-    ax.plot(distance, norms, "o", color=style.COLOURS["blue"], label="autograd")
-    ax.set_xlim(-0.4, distance.max() + 0.4)
-    style.counted(ax)
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    return ax, (
-        f"{layers} layers. Sensitivity to itself {style.number(own)}, to the far end ({int(distance.max())} hops) "
-        f"{style.number(far)}."
-    )
-
-
-def deeper(name: str) -> tuple[Axes, str]:
-    """The Jacobian of the far end and of the node itself against depth, and their ratio, for both kinds of layer."""
-    graph, times = _family()[name][0], [1, 2, 4, 8]
-    layers = [count * nx.diameter(graph) for count in times]
-    heard = {
-        kind: [measures.far_and_own(graph, count, skip=skip) for count in layers]
-        for kind, skip in measures.LAYERS.items()
-    }
-    left, right = _pair(3.4)
-    ratio = {kind: [far / own for far, own in rows] for kind, rows in heard.items()}
-    for kind, colour in zip(measures.LAYERS, ("blue", "vermillion"), strict=True):
-        for place, (text, look) in enumerate((("far", "o--"), ("own", "o-"))):
-            left.plot(
-                times, [row[place] for row in heard[kind]], look, color=style.COLOURS[colour], label=f"{text}, {kind}"
-            )
-        right.plot(times, ratio[kind], "o-", color=style.COLOURS[colour], label=kind)
-    for ax in (left, right):
-        ax.set(xscale="log", yscale="log", xlabel="layers, in diameters (D)")
-        style.ticks(ax, times)
-    weighted = ratio["self-weight"]
-    left.set_title("far (dashed) and own: the norm", size=15)
-    right.set_title(f"far over own: {style.number(weighted[0])}, then {style.number(weighted[-1])}", size=15)
-    right.axhline(1, color=style.COLOURS["grey"], lw=1.5)
-    right.legend(loc="lower right")
-    return left, f"From D = {layers[0]} to {layers[-1]} layers. " + ". ".join(
-        f"{kind.capitalize()}: own {style.number(rows[0][1])} to {style.number(rows[-1][1])}, far {style.number(rows[0][0])} to "
-        f"{style.number(rows[-1][0])}, far over own {', '.join(map(style.number, ratio[kind]))}"
-        for kind, rows in heard.items()
-    ) + "."
-
-
-def resistances() -> tuple[Axes, str]:
-    """Diameter and spectral gap of the examples of 15 and 16 nodes: a small gap without a long way."""
-    found = {name: measures.geometry(graph) for name, (graph, _) in _family().items() if len(graph) < 20}
-    gap = {name: 2 * row["gap / 2"] for name, row in found.items()}
-    ax = style.axes(
-        f"Barbell: diameter {found['barbell']['diameter']}, and a gap like that of the path", "diameter (hops)",
-        "spectral gap", log="y", height=3.2,
-    )  # fmt: skip
-    for name, row in found.items():
-        hue = style.COLOURS["vermillion" if name == "barbell" else "blue"]
-        ax.plot(row["diameter"], gap[name], "o", color=hue)
-        ax.annotate(name, (row["diameter"], gap[name]), (8, 4), textcoords="offset points", size=14, color=hue)
-    ax.set_xlim(1, 17)
-    ax.set_ylim(0.01, 1)
-    style.counted(ax)
-    return ax, "Diameter and spectral gap: " + "; ".join(
-        f"{name} {row['diameter']}, {style.number(gap[name])}" for name, row in found.items()
-    ) + "."
-
-
-def what_predicts() -> tuple[Axes, str]:
-    """How well resistance and hops rank all pairs by what they hear, by depth: with a self-weight and with a skip connection."""
-    can = [name for name, (graph, _) in _family().items() if measures.resistance_can_differ(graph)]
-    panels, said = _pair(4.2), []
-    colours = dict(zip(can, ("blue", "green", "purple", "vermillion"), strict=True))
-    for ax, (kind, skip) in zip(panels, measures.LAYERS.items(), strict=True):
-        rows = measures.ranks_by_depth(skip).loc[can]
-        for name in can:
-            part = rows.loc[name]
-            ax.plot(part.index, part["resistance"], "o-", color=style.COLOURS[colours[name]], label=name)
-            ax.plot(part.index, part["hops"], "o--", mfc="none", color=style.COLOURS[colours[name]], label="_")
-        ahead = (rows["R - hops"] > 2 * rows["s.e. of R - hops"]).groupby("times").sum()
-        ax.axhline(0, color=style.COLOURS["grey"], lw=1.5)
-        ax.set(xscale="log", xlabel="layers, in diameters", ylim=(-0.15, 1.05))
-        style.ticks(ax, rows.loc[can[0]].index)
-        ax.set_title(f"{kind}: R leads on {', '.join(map(str, ahead))}", size=15)
-        low = rows["resistance"].groupby("times").min()
-        said.append(
-            f"{kind}: resistance ahead of hops by two standard errors on "
-            + ", ".join(f"{n} of {len(can)} at {times} D" for times, n in ahead.items())
-            + "; lowest correlation of resistance "
-            + ", ".join(f"{style.number(x)} at {times} D" for times, x in low.items())
-        )
-    panels[0].set_ylabel("rank correlation")
-    panels[0].legend(loc="lower left")
-    return panels[0], f"Rank correlation with the measured Jacobian, resistance solid, hops dashed. {'. '.join(said)}."
-
-
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
     """Every edge in the colour of its curvature."""
     graph, where = _family()[name]
@@ -301,70 +123,6 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     )
     wrong = sum(abs(ric[edge] - right[edge]) > 1e-9 for edge in right)
     return ax, found + (f" It is wrong on {wrong} of {len(right)} edges." if wrong else "")
-
-
-def rewired(name: str, method: str, times: int) -> tuple[Axes, str]:
-    """A graph with four edges of a method, and what each did to resistance, gap and Jacobian of the far pair."""
-    steps, numbers = measures.trace(name, method, times)
-    graph, where = _family()[name]
-    red, blue = style.COLOURS["vermillion"], style.COLOURS["blue"]
-    left, right = _pair(3.4)
-    pair = graphs.far_pair(graph)
-    new = [red if mark else "#bbbbbb" for *_, mark in steps[-1].edges(data="added")]
-    draw(left, steps[-1], where, [blue if node in pair else "#dddddd" for node in graph], new)
-    shown = {"R": ("blue", "resistance"), "gap": ("green", "gap"), "far Jacobian": ("vermillion", "Jacobian")}
-    for key, (colour, text) in shown.items():
-        line = numbers[key] / numbers[key][0]
-        right.plot(line, "o-", color=style.COLOURS[colour], label=text)
-    right.set(xlabel="edges added", xticks=range(5), yscale="log", ylim=(0.1, 500), ylabel="relative to the start")
-    change = numbers.iloc[-1] / numbers.iloc[0]
-    right.set_title(
-        f"Jacobian × {style.number(change['far Jacobian'])}, resistance × {style.number(change['R'])}", size=16
-    )
-    style.label(right)
-    jacobians = ", ".join(style.number(x) for x in numbers["far Jacobian"])
-    return left, (
-        f"Blue pair, {times * nx.diameter(graph)} layers, 0 to 4 edges: Jacobian {jacobians}; resistance "
-        f"{', '.join(style.number(x) for x in numbers['R'])}."
-    )
-
-
-def beside_random(times: int) -> tuple[Axes, str]:
-    """How much more (or less) a method's edges gain than random ones at a depth, with two standard errors."""
-    rows = measures.gains_by_depth().xs(times, level="times")
-    won = rows["beats random"].groupby("method").sum()
-    names = list(dict.fromkeys(rows.index.get_level_values("graph")))
-    title = "Ahead of random edges: " + ", ".join(f"{method} on {won[method]}" for method in measures.METHODS)
-    ax = style.axes(f"{title} of {len(names)}", "", "gain, random edges = 1", height=3.9)
-    colours, said = dict(zip(measures.METHODS, ("purple", "blue", "green"), strict=True)), []
-    for k, method in enumerate(measures.METHODS):
-        part = rows.xs(method, level="method").loc[names]
-        middle, error = part["gain"] / part["random"], 2 * part["s.e."] / part["random"]
-        at = [x + 0.2 * (k - 1) for x in range(len(names))]
-        ax.errorbar(at, middle, error, fmt="o", color=style.COLOURS[colours[method]], label=method, capsize=4, lw=2)
-        said.append(f"{method} {style.number(middle.min())} to {style.number(middle.max())}")
-    ax.axhline(1, color=style.COLOURS["grey"], lw=1.5)
-    ax.set_ylim(0, 3.2)
-    ax.set_xticks(range(len(names)), names)
-    ax.grid(visible=False, axis="x")
-    ax.legend(loc="upper left", ncols=3)
-    return ax, f"L = {times} D: gain over that of random edges: {'; '.join(said)}."
-
-
-def leading_score() -> tuple[Axes, str]:
-    """The share of the node that leads by so many logits, against the number of nodes."""
-    leaves = [2**k for k in range(2, 9)]
-    shares = {lead: [math.exp(lead) / (n - 1 + math.exp(lead)) for n in leaves] for lead in (0, 2, 5, 10)}
-    title = f"A lead of 10 logits passes on {shares[10][-1]:.0%} of one node among {leaves[-1]}"
-    ax = style.axes(title, "n (nodes joined to the root)", "share passed on", log="xy", height=3.6)
-    for (lead, share), colour in zip(shares.items(), ("grey", "blue", "green", "vermillion"), strict=True):
-        ax.plot(leaves, share, "o-", color=style.COLOURS[colour], label=f"lead {lead}" if lead else "mean")
-    style.ticks(ax, leaves)
-    style.label(ax)
-    return ax, (
-        f"Share of the asked-for node against n on logarithmic axes, {leaves[0]} to {leaves[-1]} nodes. The mean falls "
-        f"as 1/n to {shares[0][-1]:.4f}; with a lead of 10 logits the share stays above {shares[10][-1]:.2f}."
-    )
 
 
 def same_word(nodes: int = 64) -> tuple[Axes, str]:

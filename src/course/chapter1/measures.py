@@ -50,19 +50,6 @@ def all_jacobians(
     return torch.linalg.matrix_norm(jacobian.transpose(1, 2), ord=2)
 
 
-def geometry(graph: nx.Graph) -> dict[str, float]:
-    """Diameter, resistances and cuts; beyond 20 nodes φ is that of the best cut along the second eigenvector."""
-    gap, cut = graphs.spectral_gap(graph), graphs.cheeger_cut if len(graph) <= 20 else graphs.sweep_cut
-    return {
-        "diameter": nx.diameter(graph),
-        "largest R": graphs.effective_resistance(graph).max().item(),
-        "R total": graphs.total_resistance(graph),
-        "gap / 2": gap / 2,
-        "φ": cut(graph)[0],
-        "√(2 gap)": math.sqrt(2 * gap),
-    }
-
-
 def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool = False) -> dict[str, float]:
     """Rank correlation of the Jacobian with its bound, hops and resistance, over all pairs; mean over weight seeds.
 
@@ -243,13 +230,6 @@ def trace(name: str, method: str, times: int = 1) -> tuple[list[nx.Graph], pd.Da
     steps = [graphs.rewire(graph, method, edges) for edges in range(5)]
     pair, layers = graphs.far_pair(graph), times * nx.diameter(graph)
     return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
-
-
-def random_draws(graph: nx.Graph, draws: int = 30) -> Float[Tensor, " draws"]:
-    """The factor by which each draw of four random edges multiplies the Jacobian of the farthest pair."""
-    pair, layers = graphs.far_pair(graph), nx.diameter(graph)
-    wired = [graphs.rewire(graph, "random", 4, seed) for seed in range(draws)]
-    return torch.tensor([far_jacobian(each, pair, layers) for each in wired]) / far_jacobian(graph, pair, layers)
 
 
 def message(depth: int) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
 
 import itertools
-import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 
@@ -16,7 +15,7 @@ from torch import Tensor
 
 from course import significance
 from course.chapter2 import measures
-from helpers import attention, data, probe, require, style
+from helpers import attention, probe, require, style
 from helpers.models import LanguageModel
 
 _MASKS = {
@@ -119,83 +118,6 @@ def mask(name: str, n: int) -> Float[Tensor, "n n"]:
     return _MASKS[require.choice("name", name, MASKS)](n)
 
 
-def landscape(name: str, layers: int, residual: float, lengths: Sequence[int] = (16, 32, 64)) -> tuple[Axes, str]:
-    """The influence of every token on the last one, through layers of one mask."""
-    rows = {n: attention.influence([mask(name, n)] * layers, residual)[-1] for n in lengths}
-    ax = style.axes(shape(rows[32]), "position, from first to last", "influence × n", height=3.5)
-    for (n, row), colour in zip(rows.items(), (GREEN, BLUE, RED), strict=True):
-        ax.plot(torch.linspace(0, 1, n), n * row, "o-", ms=4, lw=2, color=colour, label=f"n = {n}")
-    ax.axhline(1, color="black", lw=1, ls="--")
-    ax.set_yscale("log")
-    ax.set_ylim(0.01, 100)
-    ax.set_yticks([0.01, 0.1, 1, 10], ["0.01", "0.1", "1", "10"])
-    ax.set_xticks([0, 0.5, 1], ["first", "middle", "last"])
-    ax.legend(loc="upper center", ncols=3)
-    row = rows[32]
-    text = (
-        f"n = 32: first token {style.number(float(row[0]))}, token 17 {style.number(float(row[16]))}, last "
-        f"{style.number(float(row[-1]))}; as if {measures.heard(row):.1f} tokens were heard."
-    )
-    return ax, text
-
-
-def shape(row: Float[Tensor, " n"]) -> str:
-    """What a profile of influence looks like, in words that its numbers give."""
-    first, middle, last = float(row[0]), float(row[1:-1].min()), float(row[-1])
-    if float(row.max() - row.min()) < 1e-6:
-        return "Every token has the same influence"
-    if first > 2 * middle and last > 2 * middle:
-        alone = float(row[-2]) < 2 * middle
-        return "A U whose right arm is the last token alone" if alone else "A U: first and last above the middle"
-    if first > 0.99:
-        return "The first token takes all"
-    return "Early tokens lead" if first > last else "Late tokens lead"
-
-
-def bound(sharpness: float) -> tuple[Axes, str]:
-    """Theorem B.5's bound beside the Jacobian of a random decoder, with attention held fixed and without."""
-    table = measures.bound_and_truth(sharpness)
-    over = int((table["true"] > table["bound"]).sum())
-    title = (
-        f"The true Jacobian exceeds the bound at {over} of {len(table)} tokens"
-        if over
-        else "The bound holds for both Jacobians here"
-    )
-    ax = style.axes(title, "token", "norm of the Jacobian", log="y", height=2.8)
-    places = range(1, len(table) + 1)
-    ax.plot(places, table["bound"], "_", ms=20, mew=3, color=GREY, label="bound")
-    ax.plot(places, table["true"], "o", color=RED, label="true")
-    ax.plot(places, table["attention fixed"], "s", ms=6, color=BLUE, label="attention fixed")
-    ax.set_ylim(0.003, 60)
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    ratio = table.div(table["bound"], axis=0)
-    return ax, (
-        f"With attention fixed the Jacobian is at most {ratio['attention fixed'].max():.2f} times the bound, the true one "
-        f"{ratio['true'].max():.2f} times the bound."
-    )
-
-
-def distances() -> tuple[Axes, str]:
-    """The influence of a token by its distance under decay masks, and the critical distance of Wu et al."""
-    settings, n = ((12, 0.1), (12, 0.3), (12, 1.0)), 400
-    ax = style.axes("", "distance to the last token", "influence", height=4.2)
-    parts = []
-    for (layers, rate), colour in zip(settings, (BLUE, GREEN, RED), strict=True):
-        # t + 1 factors: the theorem counts layers from 0
-        row = attention.influence([attention.decay(n, rate)] * (layers + 1))[-1].flip(0)[:200]
-        best, formula = int(row[1:].argmax()) + 1, attention.critical_distance(layers, rate)
-        ax.plot(row, color=colour)
-        ax.text(best + 3, float(row[best]), f"c = {rate:g}", color=colour, size=14, va="bottom")
-        ax.axvline(formula, color=colour, lw=1, ls="--")
-        parts.append(f"{best} (formula {formula:.1f}) at c = {rate:g}")
-    apart = all(0 < int(line.get_ydata().argmax()) < n - 1 for line in ax.get_lines() if len(line.get_ydata()) > 2)
-    ax.set_title(
-        "The most influential token is neither first nor last" if apart else "The most influential token is an end"
-    )
-    ax.set_ylim(top=1.15 * ax.get_ylim()[1])
-    return ax, f"{settings[0][0] + 1} layers. Largest influence at distance {', '.join(parts)}."
-
-
 def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
     """The sink score of uniform attention, which has no sink, against length; beside it another score of maps."""
     lengths = range(2, 65)
@@ -249,43 +171,6 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     return ax, (
         f"ρ = {kept:g}, {layers} layers. Without a sink {none}; with a share of 0.8 on the first token {much}; with 0.95, {most}."
     )
-
-
-def middle() -> tuple[Axes, str]:
-    """Reported accuracy by the place of the answer, beside the influence that mask and residual alone give."""
-    table = data.table("reported/lost_in_the_middle")
-    row = attention.influence([attention.uniform(attention.causal_mask(20))] * 6, 0.8)[-1]
-    lowest, least = int(table["place"][table["accuracy"].idxmin()]), int(row.argmin()) + 1
-    left, right = Figure(figsize=(9.0, 4.2)).subplots(1, 2)
-    left.plot(table["place"], table["accuracy"], "o", mfc="white", mew=2.5, color=BLUE)
-    left.axhline(56.1, color=GREY, lw=1.5, ls="--")
-    left.text(20, 57, "without documents", color=GREY, size=14, ha="right")
-    left.set(ylim=(50, 80), xlabel="place of the answer", ylabel="accuracy (%)")
-    left.set_title(f"reported: lowest at {lowest}", size=16)
-    right.plot(range(1, 21), row, "o-", ms=5, color=RED)
-    right.set(ylim=(0, float(row.max()) * 1.1), xlabel="token", ylabel="influence")
-    right.set_title(f"graph: least at {least}", size=16)
-    for ax in (left, right):
-        ax.set_xticks([1, 5, 10, 15, 20])
-    return left, (
-        f"Reported accuracy is lowest at place {lowest} of those tried, the graph's influence at token {least}; "
-        f"reported first {table['accuracy'].iloc[0]}, last {table['accuracy'].iloc[-1]}."
-    )
-
-
-def reported_sinks() -> tuple[Axes, str]:
-    """Shares of sink heads that others report, by text."""
-    table = data.table("reported/attention_sinks").set_index("model")
-    kept = ", ".join(table.index[table["repeated"] > 0])
-    ax = style.axes(f"On equal tokens only {kept} keeps its sinks", "heads with a sink (%)", "", height=3.6)
-    texts = {"natural": BLUE, "random": GREEN, "repeated": RED}
-    for name, colour in texts.items():
-        ax.plot(table[name], range(len(table)), "o", mfc="white", mew=2.5, color=colour, label=name)
-    ax.set_yticks(range(len(table)), table.index)
-    ax.set_ylim(-0.6, len(table) - 0.4)
-    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    rows = [f"{name} " + ", ".join(f"{table.loc[name, text]:g}" for text in texts) for name in table.index]
-    return ax, "Reported, in per cent, on natural, random, repeated tokens: " + "; ".join(rows) + "."
 
 
 # The lab ------------------------------------------------------------------------------------------------
@@ -422,24 +307,6 @@ def taken_apart_says(table: pd.DataFrame) -> str:
         f"{loss['heads'] / loss['mass']:.0%} of it with a spread of × {spread['heads']:.2f}. So most of the brake is where the "
         "attention goes and not what the token says, its value is not nothing, and confusion is a part."
     )
-
-
-def share_table() -> Styler:
-    """The share that a layer keeps, fitted to the committed profiles: median and range over the texts, and how far off."""
-    rows = []
-    for network, name in (("seed 0", "random weights"), ("trained", "trained")):
-        for squared, reading in ((False, "norms"), (True, "squared norms")):
-            kept, off = zip(*measures.kept_by_text(network, squared).values(), strict=True)
-            rows.append(
-                {
-                    "network": name,
-                    "profile of": reading,
-                    "ρ": f"{statistics.median(kept):.3f} ({min(kept):.3f} to {max(kept):.3f})",
-                    f"{measures.LAYERS_READ} (1 − ρ)": f"{measures.LAYERS_READ * (1 - statistics.median(kept)):.1f}",
-                    "off by a factor of": f"{math.exp(statistics.fmean(off)):.2f}",
-                }
-            )
-    return pd.DataFrame(rows).style.hide()
 
 
 def handed_over(model: LanguageModel, tokens: Int[Tensor, " n"]) -> str:

@@ -1,6 +1,5 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 
@@ -18,52 +17,9 @@ from helpers.checkpoints import Trained
 from helpers.models import LanguageModel
 
 LENGTHS, READING, VARIANTS = measures.LAYER_LENGTHS, measures.READING, measures.VARIANTS
-GAPS = (2, 5, 10, 15)
 
 
 # The lesson ----------------------------------------------------------------------------------------------
-
-
-def dispersion(gap: float) -> tuple[Axes, str]:
-    """The most that a token with a lead of `gap` logits can get, against length."""
-    n = sorted({round(10 ** (k / 20)) for k in range(141)})
-    ax = style.axes(
-        f"A lead of {gap} is worn down by length", "n (tokens)", "weight of the leading token", log="x", height=3.7
-    )
-    for other in GAPS:
-        ax.plot(n, [collapse.largest_weight(other, k) for k in n], color="#bbbbbb", lw=1.5)
-        half = collapse.length_for_half(other)
-        ax.annotate(str(other), (half, 0.5), color=style.COLOURS["grey"], size=13, ha="left", va="bottom")
-    ax.plot(n, [collapse.largest_weight(gap, k) for k in n], color=style.COLOURS["blue"])
-    half = collapse.length_for_half(gap)
-    weight = collapse.largest_weight(gap, half)
-    ax.plot([half], [weight], "o", color=style.COLOURS["vermillion"])
-    ax.set_ylim(0, 1.05)
-    return ax, f"With a lead of {gap} logits the token keeps at least half of the attention up to n = {half:,}."
-
-
-def forgotten(lengths: Sequence[int], variation: Float[Tensor, "seeds lengths"], limit: float) -> tuple[Axes, str]:
-    """Figure 9: total variation against length, with its asymptote limit / n."""
-    mean = variation.mean(0)
-    peak, last = int(mean.argmax()), lengths[-1]
-    ratio = float(mean[-1]) * last / limit
-    ax = style.axes(
-        f"Noise on 200 tokens: a peak at n = {lengths[peak]}, then {limit:.1f} / n",
-        "n (tokens)",
-        "",
-        log="xy",
-        height=3.5,
-    )
-    ax.set_ylabel("total variation")
-    ax.plot(lengths, variation.T, color=style.COLOURS["grey"], lw=1)
-    ax.plot(lengths, mean, "o-", color=style.COLOURS["blue"], label=f"mean of {len(variation)} seeds")
-    tail = [n for n in lengths if n >= 350]
-    ax.plot(tail, [limit / n for n in tail], "--", color=style.COLOURS["vermillion"], label=f"{limit:.2f} / n")
-    ax.legend()
-    return ax, (
-        f"The total variation is {mean[0]:.3f} at n = {lengths[0]}, has its peak of {mean.max():.3f} at n = "
-        f"{lengths[peak]} and falls to {mean[-1]:.4f} at n = {last:,}, {ratio:.2f} times the closed form."
-    )
 
 
 @cache
@@ -86,135 +42,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
 
 
-def encodings(residual: bool, shown: str = "as in the paper") -> tuple[Axes, str]:
-    """Figure 10: one random layer and six encodings: "as in the paper", as we read its text, or "with variants"."""
-    means = measures.layer_means(residual)
-    ratios = {name: float(mean[-1] / mean[0]) for name, mean in means.items()}
-    names = [*READING] if shown == "as in the paper" else [*READING, *VARIANTS]
-    level = [name for name in names if ratios[name] > 0.5]
-    fall = [1 / ratios[name] for name in names if name not in level]
-    still = f"; {len(level)} stay level" if level else ""
-    least, most = (round(x, -math.floor(math.log10(x))) for x in (min(fall), max(fall)))
-    title = f"Falls by factors of about {least:.0f} to {most:,.0f}{still}"
-    ax = style.axes(title, "n (tokens)", "L1 distance, n against n + 1", log="xy", height=3.7)
-    for name in names:
-        dash = "o-" if name in READING else "s--"
-        ax.plot(LENGTHS, means[name], dash, color=style.ENCODINGS[name.split()[0]], label=name)
-    ax.title.set_size(15)
-    ax.set_ylim(1e-4, 30)
-    style.label(ax)
-    last = ", ".join(f"{name} {style.number(ratios[name])}" for name in names)
-    return ax, f"Distance at n = 10,000 over the distance at n = 10: {last}."
-
-
-def powers() -> Styler:
-    """By which power of n the distance falls between 100 and 10,000 tokens."""
-    columns = {
-        name: [math.log10(mean[-1] / mean[1]) / 2 for mean in measures.layer_means(residual).values()]
-        for name, residual in (("no residual", False), ("residual", True))
-    }
-    return table(columns, measures.layer_means(True), "power of n")
-
-
-def small_vectors() -> tuple[Axes, str]:
-    """Figure 8: sinusoids on queries and keys (as described), or on values too, with and without a residual."""
-    ax = style.axes("", "n (tokens)", "L1 distance, n against n + 1", log="xy")
-    ratios = {}
-    for encoding, colour in (("APE on q, k", "blue"), ("APE on q, k, v", "vermillion")):
-        for residual, dash in ((False, "o-"), (True, "s--")):
-            mean = measures.layer_means(residual, 1 / 8, 5)[encoding]
-            name = f"{encoding.removeprefix('APE on ')}{', residual' if residual else ''}"
-            ratios[name] = float(mean[-1] / mean[0])
-            ax.plot(LENGTHS, mean, dash, color=style.COLOURS[colour], label=name)
-    level = [name for name, ratio in ratios.items() if ratio > 0.2]
-    ax.set_title(f"Sinusoids: level only on {' and '.join(level)}" if level else "Sinusoids: all four fall")
-    style.label(ax)
-    return ax, "Distance at n = 10,000 over n = 10: " + ", ".join(
-        f"{k} {style.number(v)}" for k, v in ratios.items()
-    ) + "."
-
-
-@cache
-def _windows(sequence: str) -> dict[int | None, Tensor]:
-    return {w: measures.window_distance(sequence, w, WINDOW_LENGTHS, seeds=3) for w in (None, *WINDOWS)}
-
-
-WINDOW_LENGTHS = (5, 10, 15, 21, 22, 35, 45, 46, 100, 189, 190, 400)  # before and behind each reach
-WINDOWS = (8, 16, 64)
-
-
-def window(sequence: str, window: str) -> tuple[Axes, str]:
-    """What a sliding window does to the distance of n and n + 1 tokens, on varied tokens and on equal ones."""
-    found = _windows(sequence)
-    chosen = None if window == "all" else int(window)
-    zero = 1e-12
-    ax = style.axes("", "n (tokens after the first)", "L1 distance, n against n + 1", log="xy", height=3.9)
-    for width, mean in found.items():
-        if width not in (None, chosen):
-            ax.plot(WINDOW_LENGTHS, mean.clamp(min=zero), color="#cccccc", lw=1.5)
-    for width, colour in ((None, "blue"), (chosen, "vermillion")) if chosen else ((None, "blue"),):
-        name = "no window" if width is None else f"w = {width}"
-        ax.plot(WINDOW_LENGTHS, found[width].clamp(min=zero), "o-", color=style.COLOURS[colour], label=name)
-    ax.set_ylim(zero / 5, 30)
-    ax.annotate(
-        "0, to float64's\nrounding", (WINDOW_LENGTHS[0], zero), color=style.COLOURS["grey"], size=13, va="bottom"
-    )
-    style.label(ax)
-    free, last = float(found[None][-1]), WINDOW_LENGTHS[-1]
-    if chosen is None:
-        ax.set_title("Without a window the distance falls")
-        return ax, f"No window: {found[None][0]:.2g} at n = 5, {free:.2g} at n = {last}."
-    held = found[chosen]
-    gone = next((n for n, x in zip(WINDOW_LENGTHS, held, strict=True) if x < zero), None)
-    reach = 3 * (chosen - 1)
-    if gone is not None:
-        ax.set_title(f"Equal tokens: with a window of {chosen} the difference is 0")
-        return ax, (
-            f"Window {chosen}: from n = {gone} = 3 × {chosen - 1} + {gone - reach} on the first token is out of reach and "
-            f"the difference is 0. Without a window: {style.number(free)} at n = {last}."
-        )
-    ax.set_title(f"Varied tokens: a window of {chosen} keeps them apart")
-    return ax, f"Window {chosen}: {held[0]:.2g} at n = 5, {held[-1]:.2g} at n = {last}. Without: {free:.2g}."
-
-
-def reach(windows: Sequence[int | None] = (None, 16, 8)) -> tuple[Axes, str]:
-    """The influence of each token on the last one, by distance, in random decoders of four layers."""
-    sizes = {width: measures.influence(width) for width in windows}
-    near = float(sizes[8][1:8].mean() / sizes[None][1:8].mean())
-    edge = int((sizes[8] > 0).nonzero().max())
-    title = f"Window 8: near tokens gain {near:.0f}-fold, far ones lose all"
-    ax = style.axes(title, "distance from the last token", "influence (gradient norm)", log="y")
-    ax.title.set_size(15)
-    for (width, size), colour in zip(sizes.items(), ("blue", "green", "vermillion"), strict=False):
-        name = "no window" if width is None else f"window {width}"
-        ax.plot(size.where(size > 0, torch.nan), "o-", ms=4, color=style.COLOURS[colour], label=name)
-    ax.set_ylim(1e-7, 30)
-    ax.legend(loc="upper right")
-    return ax, (
-        f"Without a window all {len(sizes[None])} tokens have influence. With a window of 8 the tokens 1 to 7 steps "
-        f"away have {near:.1f} times as much, and from distance {edge + 1} on there is none (4 × 7 = 28)."
-    )
-
-
 SEPARATED = measures.SEPARATED
-
-
-def separators(more: int = 1) -> tuple[Axes, str]:
-    """Whether commas slow the collapse in random decoders, when 1 token or 3, a whole period, are repeated in both."""
-    curves = {name: measures.separator_curves()[f"{name}, n to n + {more}"] for name in ("ones", "commas")}
-    ones, commas = (float(curve[-1]) for curve in curves.values())
-    slows = "no effect" if abs(math.log(commas / ones)) < math.log(1.5) else f"{commas / ones:.0f} times the distance"
-    tokens = "One token" if more == 1 else f"{more} tokens"
-    ax = style.axes(f"{tokens} more: commas have {slows}", "n (tokens)", "L1 distance", log="xy", height=3.7)
-    for (name, mean), colour in zip(curves.items(), ("blue", "vermillion"), strict=True):
-        ax.plot(SEPARATED, mean, "o-", color=style.COLOURS[colour], label=name)
-    every = torch.cat(list(measures.separator_curves().values()))
-    ax.set_ylim(float(every.min()) / 2, float(every.max()) * 2)
-    style.ticks(ax, SEPARATED)
-    style.label(ax)
-    fall = ", ".join(f"{name} {style.number(float(mean[-1]))}" for name, mean in curves.items())
-    both = " Both fall with n." if all(mean[-1] < mean[0] for mean in curves.values()) else ""
-    return ax, f"n against n + {more}, at n = {SEPARATED[-1]}: {fall}.{both}"
 
 
 def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
