@@ -31,6 +31,8 @@ class Entry:
         two: what else differs from the reference, if the entry changes two things.
         model: the whole model in place of the decoder, made with the number of tokens: runs outside the ranking.
         seen: the length that it is trained to and has its criterion at.
+        dropped: RoPE is taken off at the criterion, and training goes on to the criterion once more: DroPE, Gelberg et
+            al. (2025).
         control: a control and no remedy; `fails` names the tasks that it must fail.
     """
 
@@ -43,6 +45,7 @@ class Entry:
     two: str = ""
     model: Callable[[int], nn.Module] | None = None
     seen: int = TRAINED
+    dropped: bool = False
     fails: tuple[str, ...] = ()
 
     @property
@@ -92,10 +95,54 @@ class RandomPositions(Block):
         return torch.cat([rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]])
 
 
-class Delta(Block):
+class Polar(Block):
+    """PoPE: the size of an entry of q or k says what, its angle where (Gopalakrishnan et al., 2025).
+
+    Size softplus(q), angle position x frequency, one frequency an entry; keys have a learned phase more.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more)
+        self.phase = nn.Parameter(torch.zeros(heads, 1, width // heads))
+
+    def project(self, x: Float[Tensor, "b n d"]) -> tuple[Tensor, ...]:
+        q, k, v = super().project(x)
+        w = q.shape[-1]
+        angles = torch.arange(x.shape[1])[:, None] * 1e4 ** (-torch.arange(w) / w)
+        turned = (
+            nn.functional.softplus(part).repeat(1, 1, 1, 2) * torch.cat([angle.cos(), angle.sin()], -1)
+            for part, angle in ((q, angles), (k, angles + self.phase))
+        )
+        q, k = turned
+        return math.sqrt(2) * q, k, v  # over sqrt(w), though there are 2 w entries now
+
+
+class Memory(Block):
+    """A layer with a state of fixed size, written in the form of attention: `attention` gives the map."""
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
+class Linear(Memory):
+    """Linear attention, phi(q) phi(k) over their sum with phi = elu + 1: Katharopoulos et al. (2020).
+
+    Its state has (w + 1) w numbers a head.
+    """
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        scores = ((nn.functional.elu(q) + 1) @ (nn.functional.elu(k) + 1).mT).tril()
+        return scores / scores.sum(-1, keepdim=True).clamp(min=1e-6)
+
+
+class Delta(Memory):
     """`attention.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
 
-    Its state has w x w numbers a head, whatever the length.
+    Its state has w x w numbers a head.
     """
 
     def __init__(self, width: int, heads: int, *rest, **more):
@@ -109,12 +156,6 @@ class Delta(Block):
         rate, kept = self.gates(self.norm1(x)).sigmoid().mT.unflatten(1, (2, self.heads)).unbind(1)
         return attention.delta_rule(q, k, rate, kept.clamp(min=1e-3))
 
-    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
-        return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
-
-    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
-        return self.attention(x) @ self.project(x)[2]
-
 
 def mixed(*parts, layer: int, **more) -> Block:
     """The gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
@@ -122,11 +163,11 @@ def mixed(*parts, layer: int, **more) -> Block:
 
 
 class Recurrent(nn.Module):
-    """Two layers of GRU between embedding and head."""
+    """Two recurrent layers between embedding and head."""
 
-    def __init__(self, vocabulary: int, width: int = 44):
+    def __init__(self, vocabulary: int, width: int = 44, kind: type[nn.RNNBase] = nn.GRU):
         super().__init__()
-        self.embedding, self.net = nn.Embedding(vocabulary, width), nn.GRU(width, width, 2, batch_first=True)
+        self.embedding, self.net = nn.Embedding(vocabulary, width), kind(width, width, 2, batch_first=True)
         self.head = nn.Linear(width, vocabulary, bias=False)
 
     def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
@@ -226,7 +267,9 @@ BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
 HALF, MIXED, UNWINDOWED = "RoPE, half the heads", "local RoPE, global NoPE", "RoPE below, NoPE above"
 RANDOM, SCALED, STICK = "RoPE, random positions", "NoPE, scalable softmax", "NoPE, stick-breaking"
 MIXED_SCALED, MIXED_STICK = f"{MIXED} + scalable softmax", f"{MIXED} + stick-breaking"
-DELTA, DELTA_FULL = "gated delta rule", "gated delta rule, full above"
+LINEAR, DELTA, DELTA_FULL = "linear attention", "gated delta rule", "gated delta rule, full above"
+POLAR, DROPPED = "PoPE", "RoPE, dropped after training"
+SIGMOID = partial(attention.sigmoid_weights, bias=0.0)
 ENTRIES = {
     BASELINE: Entry(),
     HALF: Entry({"heads": BUDGET["heads"] // 2}),
@@ -234,6 +277,8 @@ ENTRIES = {
     "larger base": Entry({"base": 5e5}),
     "ALiBi": Entry({"encoding": "ALiBi"}),
     RANDOM: Entry(block=RandomPositions),
+    POLAR: Entry(PLAIN, Polar),
+    DROPPED: Entry(dropped=True),
     "NoPE": Entry(PLAIN),
     "sliding window": Entry(block=local),
     UNWINDOWED: Entry(block=partial(layered, window=None)),
@@ -255,10 +300,15 @@ ENTRIES = {
     "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
     "NoPE, squared ReLU": Entry(PLAIN, weigh=attention.squared_relu, reference="NoPE"),
+    "NoPE, sigmoid": Entry(PLAIN, weigh=SIGMOID, reference="NoPE"),
+    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=attention.squared_relu, reference="NoPE", two="no LayerNorm"),
+    "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=SIGMOID, reference="NoPE", two="no LayerNorm"),
+    LINEAR: Entry(PLAIN, Linear, reference="NoPE"),
     DELTA: Entry(PLAIN, Delta, reference="NoPE"),
     DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"),
     "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "recall", "counting")),
     "GRU": Entry(model=Recurrent),
+    "LSTM": Entry(model=partial(Recurrent, width=38, kind=nn.LSTM)),
 }  # fmt: skip
 OUTSIDE = [name for name, entry in ENTRIES.items() if entry.model]  # no decoders: beside the ranking
 REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
@@ -268,14 +318,14 @@ SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
 }
-POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM]
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR, DROPPED]
 PHYSICAL = {
     "windows": ["sliding window", MIXED],
     "inserted tokens": ["separators"],
     "sparsity": ["top 8 keys", "selective attention"],
 }
 MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
-MEMORIES = [DELTA, DELTA_FULL]
+MEMORIES = [LINEAR, DELTA, DELTA_FULL]
 NAMED = [BASELINE, "NoPE", RANDOM, "sliding window", UNWINDOWED, MIXED, STICK, SCALED, MIXED_SCALED, MIXED_STICK]
 # What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
 HYPOTHESES = {

@@ -152,6 +152,7 @@ def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Settin
 def edge_settings() -> list[sweep.Setting]:
     """RoPE: as many steps as in `settings`, twice and four times as many, and strings that are 16 letters longer."""
     cells = [(16, 1, 0), (32, 1, 0), (48, 1, 0), (32, 2, 0), (32, 4, 0), (32, 1, 1), (32, 2, 1), (48, 1, 1)]
+    cells += [(64, 1, 0), (64, 2, 0), (32, 1, 2), (32, 2, 2), (48, 1, 2)]
     return [{"encoding": "RoPE", "longest": n, "steps": k * STEPS_A_LETTER * n, "seed": seed} for n, k, seed in cells]
 
 
@@ -242,7 +243,8 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
 def symbols_settings() -> list[sweep.Setting]:
     """Vocabularies against widths."""
     return [
-        {"symbols": symbols, "width": width, "steps": 1000, "seed": 0}
+        {"symbols": symbols, "width": width, "steps": 1000, "seed": seed}
+        for seed in range(2)
         for symbols in (8, 32, 128)
         for width in (8, 16, 32, 64)
     ]

@@ -1,5 +1,6 @@
 """The race's runs: the seeds of a cell trained side by side to the criterion, and the rows that they give."""
 
+import copy
 import math
 import time
 from collections.abc import Sequence
@@ -37,6 +38,12 @@ def train(
     place = compute.device() if size != "small" else torch.device("cpu")
     models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
     taken = _to_the_criterion(entry, task, models, seeds, steps, size)
+    if entry.dropped:
+        for model in models:
+            for block in model.blocks:
+                block.frequencies = None
+        more = _to_the_criterion(entry, task, models, seeds, steps, size)
+        taken = [before + after for before, after in zip(taken, more, strict=True)]
     found = [(model.cpu(), count, has_learned(model, entry, task)) for model, count in zip(models, taken, strict=True)]
     if entry.at_test is not None:
         for model, *_ in found:
@@ -50,7 +57,7 @@ def _to_the_criterion(
 ) -> list[int]:
     """How many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
-    taken = {}
+    taken, begun = {}, copy.deepcopy([model.state_dict() for model in models])
     for group in groups:
         try:
             losses = training.fit_together(
@@ -63,7 +70,7 @@ def _to_the_criterion(
             if len(group) > 1:  # one has diverged: each by itself
                 groups += [[k] for k in group]
                 for k in group:
-                    models[k].load_state_dict(decoder(entry, task, seeds[k], size).state_dict())
+                    models[k].load_state_dict(begun[k])
                 continue
             losses = [[0.0] * steps]  # it has not learned
         taken |= dict(zip(group, map(len, losses), strict=True))

@@ -1,0 +1,77 @@
+"""How many pairs does a state of fixed size hold? The runs behind `data/race_states.csv`.
+
+python -m helpers.chapter6.states --out data/race_states.csv
+"""
+
+import argparse
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import torch
+
+from helpers import require, sweep, training
+from helpers.chapter6.entries import DELTA, ENTRIES, LINEAR
+from helpers.chapter6.protocol import KEPT
+from helpers.tasks import Batch
+from helpers.transformer import Decoder
+
+DESIGNS, WIDTHS, SEEDS = ("NoPE", LINEAR, DELTA), (4, 8, 16, 32), 3
+PAIRS, KEYS, VALUES, ASKED = (4, 8, 12, 16, 24, 32), 32, 4, 4
+STEPS, RATE, ROWS = 1500, 5e-3, 32
+VOCABULARY = VALUES + KEYS + KEYS * VALUES
+
+
+def recalled(count: int | None = None, size: int = ROWS) -> Callable[[torch.Generator], Batch]:
+    """Pairs of key and value, a token each, every key once; then `ASKED` of the keys, whose values are asked for.
+
+    Tokens: the values, a question for each key, a token for each pair. `count` None: drawn for a batch, up to `KEYS`.
+    """
+
+    def drawn(generator: torch.Generator) -> Batch:
+        pairs = count or int(torch.randint(PAIRS[0], KEYS + 1, (), generator=generator))
+        keys = torch.rand(size, KEYS, generator=generator).argsort(1)[:, :pairs]
+        values = torch.randint(VALUES, (size, pairs), generator=generator)
+        asked = torch.rand(size, pairs, generator=generator).argsort(1)[:, :ASKED]
+        tokens = torch.cat([VALUES + KEYS + VALUES * keys + values, VALUES + keys.gather(1, asked)], 1)
+        return tokens, torch.cat([torch.full_like(keys, training.UNASKED), values.gather(1, asked)], 1)
+
+    return drawn
+
+
+def run(design: str, width: int, steps: int, seed: Sequence[int]) -> list[sweep.Setting]:
+    """Train one layer of one head, whose state has width x width numbers (NoPE: as many pairs as there are); a row a seed."""
+    block = ENTRIES[require.choice("design", design, DESIGNS)].block
+    models = []
+    for each in seed:
+        torch.manual_seed(each)
+        models.append(Decoder(VOCABULARY, width, 1, 1, encoding="NoPE", block=block))
+    losses = training.fit_together(models, recalled(), steps=steps, rate=RATE, seeds=seed)
+    return [
+        {"loss": round(sum(loss[-20:]) / len(loss[-20:]), 5)}
+        | {f"right_{n}": round(training.accuracy(model, recalled(n, 64)), 5) for n in PAIRS}
+        for model, loss in zip(models, losses, strict=True)
+    ]
+
+
+def held(rows: pd.DataFrame) -> pd.DataFrame:
+    """For each design and width the most pairs up to which the mean over seeds is right in `KEPT`; 0 for none."""
+    means = rows.groupby(["design", "width"])[[f"right_{n}" for n in PAIRS]].mean() >= KEPT
+    most = means.cumprod(axis=1).mul(PAIRS).max(axis=1)
+    return most.astype(int).rename("pairs").reset_index()
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.states", description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=SEEDS)
+    sweep.options(parser)
+    chosen = parser.parse_args(arguments)
+    settings = sweep.grid(design=DESIGNS, width=WIDTHS, steps=[STEPS], seed=range(chosen.seeds))
+    notes = [
+        f"One layer of one head; {ROWS} rows a step of {PAIRS[0]} to {KEYS} pairs of a key (of {KEYS}, each once) and a value (of {VALUES}),",
+        f"a token a pair, then {ASKED} keys are asked for; AdamW, rate {RATE}, a fixed number of steps. right_n: of n pairs, 256 rows",
+    ]
+    sweep.run_line(parser, arguments, run, settings, notes, together="seed")
+
+
+if __name__ == "__main__":
+    main()
