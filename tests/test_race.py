@@ -21,7 +21,7 @@ from course import significance
 from course.chapter6 import claims as claims6
 from course.chapter6 import figures, measures
 from course.claims import FAILS, HOLDS
-from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, sweep
+from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states, sweep
 from helpers import attention, data, probe, training
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -616,6 +616,13 @@ def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
     assert claims6.small_head_norm_matters().verdict == FAILS
     assert claims6.small_gain_changes_nothing().verdict == HOLDS
     assert claims6.small_start_of_lambda_hardly_matters().verdict == HOLDS
+
+
+def test_a_cell_of_the_states_comes_again_and_what_is_held_follows_the_rule():
+    rows = data.table("race_states")
+    cell, found = rows.query("design == 'NoPE' and width == 4"), states.run("NoPE", 4, states.STEPS, [0, 1, 2])
+    assert [row["right_32"] for row in found] == pytest.approx(cell.right_32.tolist(), abs=0.03)
+    assert set(states.held(rows.assign(right_12=0.0)).pairs) <= {0, 4, 8}, "what comes after a gap does not count"
 
 
 # Figures and claims ------------------------------------------------------------------------------------

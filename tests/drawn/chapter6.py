@@ -53,6 +53,7 @@ CALLS = {
     "figures.answer": lambda: figures.answer(comparison.table()),
     "figures.prices": lambda: figures.prices(comparison.table()),
     "figures.further": lambda: figures.further("retrieval"),
+    "figures.states": figures.states,
     "comparison.seen": lambda: comparison.seen(comparison.table()),
     "figures.unseen": lambda: figures.unseen(comparison.table()),
     "ablations.judged": ablations.judged,

@@ -43,6 +43,7 @@ from course.experiments.protocol import (
     VERDICTS,
     vocabulary,
 )
+from course.experiments.states import DESIGNS, PAIRS, WIDTHS, held
 from helpers import data, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
@@ -572,16 +573,19 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     """The designs that sentences name, and what they are made of: price, reach and failure.
 
     Returns:
-        by entry: mean steps to the criterion at retrieval; right at the longest length there, and after the fixed budget
+        by entry: mean steps to the criterion at retrieval; right at the longest length there with its 95 % interval over
+        seeds, and after the fixed budget
         of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
     """
     fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
     count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
+    won = comparison.successes(rows).query("task == 'retrieval'").set_index("entry")
     table = pd.DataFrame({
         "steps, retrieval": here.steps.mean(),
         f"right at {LONG}": here[f"score_{LONG}"].mean(),
+        "from": won.low, "to": won.high,
         f"after {BUDGET['steps']:,} steps": fixed,
         "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
         "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
@@ -610,6 +614,37 @@ def further(task: str) -> tuple[Axes, str]:
     return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
 
 
+def states() -> tuple[Figure, str]:
+    """Share right against the number of pairs, for states of fixed size and for full attention: `data/race_states.csv`."""
+    table = data.table("race_states")
+    means = table.groupby(["design", "width"])[[f"right_{n}" for n in PAIRS]].mean()
+    figure = Figure(figsize=(12.5, 4.2))
+    panels = figure.subplots(1, len(DESIGNS), sharey=True)
+    for ax, design in zip(panels, DESIGNS, strict=True):
+        for width, colour in zip(WIDTHS, (GREY, PURPLE, BLUE, GREEN), strict=True):
+            ax.plot(PAIRS, means.loc[design, width], "o-", color=colour, label=f"width {width}")
+            ax.plot([width], [0.2], "^", color=colour, clip_on=False)  # where pairs equal the dimensions of a key
+        ax.set(title="full attention" if design == "NoPE" else design, xlabel="pairs", ylim=(0.2, 1.03), xticks=PAIRS)
+    panels[0].set_ylabel("share right")
+    panels[0].legend(loc="lower left", fontsize=12)
+    lost = (means.iloc[:, 0] - means.iloc[:, -1]).groupby("design").max()
+    first, last = PAIRS[0], PAIRS[-1]
+    figure.suptitle(
+        "A narrow state loses pairs, and not by a step where they equal its width",
+        size=16,
+        weight="bold",
+        x=0.01,
+        ha="left",
+    )
+    listed = ", ".join(f"{'full attention' if name == 'NoPE' else name} {lost[name]:.2f}" for name in DESIGNS)
+    most = held(table).set_index(["design", "width"]).pairs
+    kept = "; ".join(f"{name} {', '.join(f'{most[name, w]} at width {w}' for w in WIDTHS)}" for name in DESIGNS[1:])
+    return figure, (
+        f"Most that is lost from {first} to {last} pairs, over the widths: {listed}. Right in {KEPT}, pairs: {kept}. "
+        f"Full attention of one head is right in {means.loc['NoPE', WIDTHS[-1]].mean():.2f} at width {WIDTHS[-1]} after the same steps."
+    )  # fmt: skip
+
+
 # What the lab says -------------------------------------------------------------------------------------
 
 
@@ -634,7 +669,7 @@ def decisions() -> str:
         ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
         ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
         ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
-        (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds"),
+        (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds; not corrected for the number of comparisons, as the next one is"),
         ("better,&nbsp;worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
         (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
         ("not&nbsp;told&nbsp;apart", "all else"),

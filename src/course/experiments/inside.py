@@ -164,16 +164,9 @@ def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
     drawn = trained.COUNTING if asked == "every letter" else ends
-    losses = training.fit(
-        model,
-        drawn,
-        steps=steps,
-        rate=trained.RATE,
-        warmup=trained.WARMUP,
-        cosine=True,
-        weights=trained.COUNTING.weights,  # both ask for each count equally often at each length
-        seed=seed,
-    )
+    losses = trained.train(
+        model, drawn, steps, seed, trained.COUNTING.weights
+    )  # each count equally often at each length
     found = {"loss": sum(losses[-20:]) / 20}
     found |= {f"right_{n}": trained.right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
     return {name: round(value, 5) for name, value in found.items()}
@@ -222,16 +215,7 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
     weights = torch.where(often > 0, 1 / often, 0.0) * often.sum() / MOST
     torch.manual_seed(seed)
     model = Decoder(symbols + MOST + 1, width, 4, 2, encoding="NoPE")
-    losses = training.fit(
-        model,
-        drawn,
-        steps=steps,
-        rate=trained.RATE,
-        warmup=trained.WARMUP,
-        cosine=True,
-        weights=weights,
-        seed=seed,
-    )
+    losses = trained.train(model, drawn, steps, seed, weights)
     ids, targets = histograms(symbols, 512)(torch.Generator().manual_seed(10**6))
     with torch.no_grad():
         named = torch.cat([model(part).argmax(-1) for part in ids.split(128)])
@@ -243,8 +227,7 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
 def symbols_settings() -> list[sweep.Setting]:
     """Vocabularies against widths."""
     return [
-        {"symbols": symbols, "width": width, "steps": 1000, "seed": seed}
-        for seed in range(2)
+        {"symbols": symbols, "width": width, "steps": 1000, "seed": 0}
         for symbols in (8, 32, 128)
         for width in (8, 16, 32, 64)
     ]

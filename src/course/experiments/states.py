@@ -1,6 +1,6 @@
 """How many pairs does a state of fixed size hold? The runs behind `data/race_states.csv`.
 
-python -m helpers.chapter6.states --out data/race_states.csv
+python -m course.experiments.states --out data/race_states.csv
 """
 
 import argparse
@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 import torch
 
-from helpers import require, sweep, training
-from helpers.chapter6.entries import DELTA, ENTRIES, LINEAR
-from helpers.chapter6.protocol import KEPT
+from course.experiments import sweep
+from course.experiments.entries import DELTA, ENTRIES, LINEAR
+from course.experiments.protocol import KEPT
+from helpers import require, training
 from helpers.tasks import Batch
 from helpers.transformer import Decoder
 
@@ -61,7 +62,7 @@ def held(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m helpers.chapter6.states", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m course.experiments.states", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS)
     sweep.options(parser)
     chosen = parser.parse_args(arguments)

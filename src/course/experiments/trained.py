@@ -119,11 +119,12 @@ def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
 # Counting ------------------------------------------------------------------------------------------------
 
 
-def train(model: Decoder, task: RunningCount, steps: int, seed: int) -> list[float]:
-    """Train a decoder on the running count: every answer weighs the same, the rate falls along a cosine."""
-    return training.fit(
-        model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=task.weights, seed=seed
-    )
+def train(
+    model: Decoder, task: Callable, steps: int, seed: int, weights: Float[Tensor, " v"] | None = None
+) -> list[float]:
+    """Train a decoder on a count: every answer weighs the same, the rate falls along a cosine."""
+    weights = task.weights if weights is None else weights
+    return training.fit(model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed)
 
 
 def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
