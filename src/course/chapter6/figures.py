@@ -623,8 +623,8 @@ def states() -> tuple[Figure, str]:
     for ax, design in zip(panels, DESIGNS, strict=True):
         for width, colour in zip(WIDTHS, (GREY, PURPLE, BLUE, GREEN), strict=True):
             ax.plot(PAIRS, means.loc[design, width], "o-", color=colour, label=f"width {width}")
-            ax.plot([width], [0.2], "^", color=colour, clip_on=False)  # where pairs equal the dimensions of a key
-        ax.set(title="full attention" if design == "NoPE" else design, xlabel="pairs", ylim=(0.2, 1.03), xticks=PAIRS)
+            ax.plot([width], [0], "^", color=colour, clip_on=False)  # where pairs equal the dimensions of a key
+        ax.set(title="full attention" if design == "NoPE" else design, xlabel="pairs", ylim=(0, 1.03), xticks=PAIRS)
     panels[0].set_ylabel("share right")
     panels[0].legend(loc="lower left", fontsize=12)
     lost = (means.iloc[:, 0] - means.iloc[:, -1]).groupby("design").max()
