@@ -57,7 +57,7 @@ def run(design: str, width: int, steps: int, seed: Sequence[int]) -> list[sweep.
 def held(rows: pd.DataFrame) -> pd.DataFrame:
     """For each design and width the most pairs up to which the mean over seeds is right in `KEPT`; 0 for none."""
     means = rows.groupby(["design", "width"])[[f"right_{n}" for n in PAIRS]].mean() >= KEPT
-    most = means.cumprod(axis=1).mul(PAIRS).max(axis=1)
+    most = means.cumprod(axis=1).mul(list(PAIRS)).max(axis=1)
     return most.astype(int).rename("pairs").reset_index()
 
 
