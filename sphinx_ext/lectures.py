@@ -92,7 +92,11 @@ def in_two_languages(app, name, source):
             f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("../../fonts/{table.stem}-{weight}.woff")}}'
             for weight in editions.WEIGHTS
         )
-        style = f'<style>{faces}main{{font-family:var(--pst-font-family-base),"Edition"}}</style>'
+        base = "--pst-font-family-base-system"
+        style = (
+            f'<style>{faces}:root:root{{{base}:-apple-system,"Segoe UI","Helvetica Neue",Arial,"Edition",sans-serif}}'
+            f"body,main figcaption,main :is(.talk-claim,.talk-foot){{font-family:var({base})!important}}</style>"
+        )
         source[0] = f"{text}\n```{{raw}} html\n{style}\n```\n"
         return
     translated = path.with_name(f"{path.name}.zh.json").exists()

@@ -149,7 +149,8 @@ def page(table: Path) -> str:
     source, content = english(table), json.loads(table.read_text())
     if source.suffix == ".md":
         parts = [content["cells"][name]["text"] for name in cells(source)]
-        cut(set("".join(parts)), table.stem, ROOT / "_build/editions", digest("".join(parts)))
+        around = "中文" + "".join(stub.read_text().splitlines()[0] for stub in source.parent.glob("zh/*.md"))
+        cut(set("".join([*parts, around])), table.stem, ROOT / "_build/editions", digest("".join([*parts, around])))
     else:
         parts = []
         for cell in executed(table).cells[:-1]:

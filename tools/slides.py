@@ -40,6 +40,7 @@ FRAME = {
     "place": "The talk",
     "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
     "row": "The page of this claim",
+    "picture": "",  # what the machine shows, where it is not said in English
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
     "speaker": {},  # the words of the speaker's window, where they are not English
     "kinds": {},  # the first word of a box, where it is not English
@@ -64,7 +65,10 @@ def kind(cell: nbformat.NotebookNode) -> str:
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
     """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
-    picture = drawing.picture("machine", drawing.stop_of(item["path"].parent.name))
+    stop = drawing.stop_of(item["path"].parent.name) or drawing.STOPS - 1  # before its first stop the machine is empty
+    picture = drawing.picture("machine", stop)
+    if frame["picture"]:
+        picture = re.sub(r'aria-label="[^"]*"', f'aria-label="{frame["picture"]}"', picture, count=1)
     if item["chapter"]:
         what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
     else:

@@ -86,7 +86,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     ax = style.axes(
         f"After {depth} layers causal attention is {order} the tree",
         "L (1 − ρ)",
-        "share of the worst-heard node",
+        "least share heard",
         log="xy",
         height=3.4,
     )
