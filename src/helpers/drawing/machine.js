@@ -167,7 +167,7 @@ const falling = (s, m, w, h) => {
     const token = 1 + Math.floor((k * (n - 1)) / count);
     const c = v.of(token);
     const [x, y] = [ROOM + 6 + (k % across) * 11, 24 + Math.floor(k / across) * 19];
-    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", token === m.p ? "mid bold" : "mid");
+    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", token === m.p ? "mid bold" : "mid", token === m.p ? "followed" : "");
   });
   return ones.join("") + text(v.columns[0].x, v.bottom + 18, "•", "mid bold");
 };
@@ -343,7 +343,7 @@ export const render = mount({
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
     const x = v.of(p).x;
-    if (s.at < 0.5 || s.at > 6.5 || x < 0 || n < 3) return [];
+    if (s.at > 6.5 || x < 0 || n < 3) return [];
     const nearest = (px) => ({ token: clamp((v.columns.reduce((best, c) => (Math.abs(c.x - px) < Math.abs(best.x - px) ? c : best)).from - 1) / (n - 1), 0, 1) });
     return [
       { id: "row", area: [0, v.bottom - 4, w, 28], flat: true, drag: nearest },
