@@ -23,7 +23,7 @@ PARTS = ("streaming", "peer", "exact", "randomised")
 
 def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
     once = probe.encode(model, TEXT)
-    return torch.cat([probe.first_token(model), once.repeat(-(-n // len(once)))])[:n]
+    return torch.cat([probe.opening(model).tokens, once.repeat(-(-n // len(once)))])[:n]
 
 
 @torch.inference_mode()

@@ -188,13 +188,18 @@ def ended(log: pd.DataFrame) -> dict[str, float]:
 def fits(
     logs: Mapping[str | int, pd.DataFrame], first: str, control: Mapping[int, pd.DataFrame] | None = None
 ) -> Styler:
-    """A row for each training run; with a control, its best training accuracy and chance beside it."""
+    """A row for each training run; with a control, its best training accuracy and chance beside it.
+
+    Epochs to one digit and shares to a hundredth: one training says no more, and another processor changes the rest.
+    """
     rows = {str(name).upper(): ended(log) for name, log in logs.items()}
+    for row in rows.values():
+        row["epochs"] = int(float(f"{row['epochs']:.0e}"))
     for r in logs if control is not None else ():
         best = control[r]["train_accuracy"].max() if r in control else None
         rows[str(r)] |= {"control (train)": best, "chance": 0.5**r}
-    digits = {"seconds": "{:.1f}", "train": "{:.1%}", "test": "{:.1%}", "control (train)": "{:.1%}", "chance": "{:.1%}"}
-    return table(rows, first=first, **digits)
+    shares = dict.fromkeys(("train", "test", "control (train)", "chance"), "{:.0%}")
+    return table(rows, first=first, seconds="{:.1f}", **shares)
 
 
 def stars() -> tuple[Axes, str]:

@@ -217,9 +217,10 @@ def averages(answer: Any) -> Right:
         float((counting.last_state("10", **setting) - counting.last_state("1100", **setting)).abs().max())
         for setting in ({"causal": True, "layers": 1}, {"causal": True, "layers": 2})
     ]
+    assert network[0] < 1e-9  # the same means: what is left is rounding
     return Right(
         f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with two. In a random Transformer they "
-        f"are {network[0]:.0e} apart with one layer and {network[1]:.2f} with two.",
+        f"are equal up to rounding with one layer, and {network[1]:.2f} apart with two.",
         picture,
     )
 

@@ -117,7 +117,7 @@ class Atlas:
         """The kernel-free player."""
         head, token = self.ranked("sink score")[0], len(self.words) - 1
         finding = html.escape(self.finding(head, token))
-        sorts = [{"scores": [round(s, 4) for s in self.scores[k]]} for k in SORTS.values()]
+        sorts = [{"scores": [round(s, 3) for s in self.scores[k]]} for k in SORTS.values()]
         data = {"words": self.words, "heads": self.heads, "sorts": sorts, "columns": self.maps.shape[1]}
         payload = json.dumps(data | {"sheet": self.sheet()}).replace("</", "<\\/")
         kinds = "".join(f"<option>{name}</option>" for name in SORTS)
