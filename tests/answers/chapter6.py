@@ -47,16 +47,16 @@ def _in_place(x, y, lam):
 # 6.2
 
 
-def _lam(vectors, layer):
-    first, second = (vectors[m, 0] @ vectors[m, 1] for m in (0, 1))
-    return first.exp() - second.exp() + 0.8 - 0.6 * math.exp(-0.3 * (layer - 1))
+def _dropped(first, second, key):
+    return [torch.cat([x[:key], x[key + 1 :]]) for x in (first, second)]
 
 
-def _lam_by_loop(vectors, layer):
-    total = 0.8 - 0.6 * math.exp(-0.3 * (layer - 1))
-    for sign, (query, key) in zip((1, -1), vectors.tolist(), strict=True):
-        total += sign * math.exp(sum(a * b for a, b in zip(query, key, strict=True)))
-    return total
+def _unit(row):
+    return row / row.square().sum().sqrt()
+
+
+def _shared(first, second, key):
+    return _unit(_dropped(first, second, key)[0]) @ _unit(_dropped(first, second, key)[1])
 
 
 # 6.4
@@ -281,8 +281,10 @@ WRONG = {
         (several(_difference, empty), "largest is still empty"),
     ],
     "6.2": [
-        (lambda v, n: v.prod(1).exp() + n, "wrong shape"),
-        (empty, "still empty"),
+        (several(..., _shared), "still empty: choose one of"),
+        (several("half", _shared), "must be one of"),
+        (several("nearly 0", lambda a, b, k: a * b), "wrong shape"),
+        (several("nearly 0", empty), "still empty"),
     ],
     "6.3": [
         (several(..., lambda c, lam: 0), "still empty: choose one of"),
@@ -366,12 +368,11 @@ RIGHT = {
         ),
     ],
     "6.2": [
-        _lam,
-        _lam_by_loop,
-        lambda v, n: np.subtract(*np.exp(v.numpy().prod(1).sum(-1))) + differential.lambda_init(n),
-        lambda v, n: (
-            torch.einsum("mad,mbd->mab", v, v)[:, 0, 1].exp() @ torch.tensor([1.0, -1.0], dtype=v.dtype)
-            + differential.lambda_init(n)
+        several("about a half", _shared),
+        several("about a half", lambda a, b, k: functional.cosine_similarity(*_dropped(a, b, k), dim=0)),
+        several("about a half", lambda a, b, k: np.corrcoef(*(np.r_[x, -x] for x in _dropped(a, b, k)))[0, 1]),
+        several(
+            "about a half", lambda a, b, k: sum(x * y for x, y in zip(*map(_unit, _dropped(a, b, k)), strict=True))
         ),
     ],
     "6.3": [

@@ -348,6 +348,7 @@ def sensitivity(answer: Any) -> Right:
         _norm_of('nuc')(network, features, target, source) :: That is the sum of singular values: asked is the largest.
         _norm_of('entry')(network, features, target, source) :: That is the largest entry: asked is the spectral norm.
         right(network, features, source, target) :: Target and source are exchanged: whose state, by whose input?
+        torch.linalg.matrix_norm(torch.autograd.functional.jacobian(network, features)[target, source], ord=2) :: The Jacobian has the axes (n, d, n, d): J[t, s] is one entry of the state of t. Take J[t, :, s, :].
         _of_sum(network, features, target, source) :: You differentiated the sum of the state's entries: that is one row, not the whole Jacobian.
         _by_all(network, features, target, source) :: That is the norm by all inputs: asked is one node's.
         torch.linalg.matrix_norm(_jacobian(network, features, target, source), ord=1) :: That is the largest column sum: the spectral norm is the largest singular value, ord=2.

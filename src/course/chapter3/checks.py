@@ -13,7 +13,7 @@ from torch import Tensor
 from course import checks
 from course.chapter3 import figures
 from course.checks import Case, Right, Wrong, compare, drawn, exercise, normal, number, run, tensor
-from helpers import collapse
+from helpers import collapse, models, probe
 from helpers.transformer import Decoder
 
 MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
@@ -153,7 +153,7 @@ def _first_zero(windows: Sequence[int]) -> int:
     true="every fifth 1",
 )
 def moved(answer: Any) -> Right:
-    """The L1 distance of two last states, after the last k tokens are repeated; then in a random decoder, on two rows."""
+    """The L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
     mistakes = """
         (states(tokens + tokens[-k:])[-1] - states(tokens)[-1]).square().sum().sqrt() :: That is the Euclidean distance: add up the sizes of the differences.
         (states(tokens + tokens[-k:])[-1] - states(tokens)[-1]).abs().mean() :: That is the mean over the entries: add them up.
@@ -174,14 +174,28 @@ def moved(answer: Any) -> Right:
     states = random_states(0, layers=3)
     rows = {"second": [0] + 128 * [1, 1, 2] + [1, 1], "fifth": [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]}
     found = {name: float(run("moved", answer, states, row, 3)) for name, row in rows.items()}
+    unit, comma = (probe.encode(models.default(), text)[-1:].tolist() for text in ("1", "1,"))
+    first = probe.opening(models.default()).tokens.tolist()
+    read = {
+        "second": first + 16 * [*unit, *unit, *comma] + 2 * unit,
+        "fifth": first + 8 * [*5 * unit, *comma] + 5 * unit,
+    }
+    there = {name: float(run("moved", answer, states_of_the_model, row, 3)) for name, row in read.items()}
     return Right(
         f"at {len(rows['second'])} tokens in three random layers your function gives {found['second']:.2g} with a comma after "
-        f"every second 1, and {found['fifth']:.2g} after every fifth."
+        f"every second 1, and {found['fifth']:.2g} after every fifth. In {models.DEFAULT}, at {len(read['second'])} and "
+        f"{len(read['fifth'])} tokens, it gives {there['second']:.2g} and {there['fifth']:.2g}."
     )
 
 
 def _moved(states: Callable, tokens: list[int], k: int) -> Tensor:
     return (states(tokens + tokens[-k:])[-1] - states(tokens)[-1]).abs().sum()
+
+
+def states_of_the_model(tokens: list[int]) -> Tensor:
+    """The embedded model's final states (n, d) of these tokens."""
+    with torch.inference_mode():
+        return models.default().model.model(torch.tensor([tokens])).last_hidden_state[0].double()
 
 
 def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
@@ -207,6 +221,7 @@ def first_collision(answer: Any) -> Right:
         _collision(function, torch.bfloat16) :: You rounded to bfloat16 whatever the type.
         _collision(function, dtype, start=3) :: You started at n = 3: n = 1 is a length, too.
         _collision(function, dtype) - 1 :: One too few: that n is still told from the next.
+        _near(function, dtype, torch.finfo(dtype).eps) :: You allowed a difference of eps, which is the step at 1: ask for equality after rounding.
         _near(function, dtype) :: You allowed a difference of 1e-3: ask for equality after rounding.
     """
     return compare(
@@ -255,8 +270,8 @@ def _collision(function: Callable, dtype: torch.dtype, start: int = 1) -> int:
 
 
 @cache
-def _near(function: Callable, dtype: torch.dtype) -> int:
-    return _first_equal(function, dtype, 1, lambda x, y: bool((x.double() - y.double()).abs() < 1e-3))
+def _near(function: Callable, dtype: torch.dtype, least: float = 1e-3) -> int:
+    return _first_equal(function, dtype, 1, lambda x, y: bool((x.double() - y.double()).abs() <= least))
 
 
 @cache

@@ -13,7 +13,7 @@ from torch import Tensor
 from course import checks
 from course.chapter5 import figures
 from course.checks import Case, Right, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
-from helpers import rope
+from helpers import data, intervention, models, probe, rope
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
 
@@ -123,18 +123,51 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
     return rope.rotate(x, positions, rope.frequencies(x.shape[-1], base))
 
 
-@exercise("5.3", "From one layout to the other")
-def to_half(answer: Any) -> Right:
-    """Reorder entries so that the half layout does what the interleaved one did."""
-    given = _cases("torch.arange(8.0)", "checks.normal(6, seed=1)", "checks.normal(2, 3, 12, seed=2)")
+@exercise("5.3", "How far apart is a pair?")
+def apart(answer: Any) -> Right:
+    """The layout, from what a rotation keeps: of made-up queries, and of the embedded model's."""
+    given = _cases(
+        "*checks.turned(6, 8, 'half', seed=1)",
+        "*checks.turned(6, 8, 'interleaved', seed=2)",
+        "*checks.turned(9, 12, 'interleaved', seed=3)",
+        "*checks.turned(9, 16, 'half', seed=4)",
+        "*checks.queries_of_the_model()",
+    )
     mistakes = """
-        x[..., rope.layout_order(x.shape[-1]).argsort()] :: That is the way back, from half to interleaved.
-        x :: Nothing has moved.
-        torch.cat([x[..., 1::2], x[..., ::2]], -1) :: The odd entries come last, not first.
-        x.roll(x.shape[-1] // 2, -1) :: You exchanged the two halves.
-        x.flip(-1) :: You reversed the entries.
+        before.shape[-1] // 2 :: You give half of the width whatever was turned: compare `before` and `after`.
+        1 :: You give 1 whatever was turned: compare `before` and `after`.
+        1 if right(before, after) > 1 else before.shape[-1] // 2 :: The layouts are exchanged: the half layout keeps the lengths of entries k and k + d/2.
+        right(before, after) - 1 :: You counted the entries between the two: neighbours are 1 apart.
+        before.shape[-1] // 2 if right(before, after) > 1 else 2 :: Neighbours are 1 apart: 2 is how many a pair has.
+        before.shape[-1] if right(before, after) > 1 else 1 :: The second half of a row begins at d/2, not at d.
     """
-    return compare(globals(), "to_half(x)", answer, lambda x: x[..., rope.layout_order(x.shape[-1])], given, mistakes)
+    compare(globals(), "apart(before, after)", answer, _apart, given, mistakes)
+    width = given[-1].arguments[0].shape[-1]
+    found = run("apart", answer, *given[-1].arguments)
+    return Right(f"in {models.DEFAULT} your function gives {float(found):g} of {width}: it has the half layout.")
+
+
+def _apart(before: Tensor, after: Tensor) -> int:
+    lengths = [x.unflatten(-1, (2, -1)).norm(dim=-2) for x in (before, after)]
+    return before.shape[-1] // 2 if torch.allclose(*lengths, rtol=1e-3) else 1
+
+
+def turned(n: int, width: int, layout: str, seed: int) -> tuple[Tensor, Tensor]:
+    """Random queries at n positions, before and after they are turned."""
+    before = normal(n, width, seed=seed)
+    return before, rope.rotate(before, torch.arange(n), rope.frequencies(width, 100), layout)
+
+
+@functools.cache
+def queries_of_the_model() -> tuple[Tensor, Tensor]:
+    """Queries of the embedded model's first head on eight tokens, before and after the model itself turns them."""
+    from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
+
+    model = models.default()
+    before = probe.queries_and_keys(model, probe.encode(model, data.prose())[:8])[0][0][None]
+    angles = model.model.model.rotary_emb(before, torch.arange(8)[None])
+    after, _ = apply_rotary_pos_emb(before, before, *angles)
+    return before[0, 0], after[0, 0]
 
 
 SAME, SMALLER, LARGER = "about the same", "smaller", "larger"
@@ -187,9 +220,21 @@ def favourite_key(answer: Any) -> Right:
     )
 
 
-@exercise("5.5", "p-RoPE")
+FAST, SLOW = "the fastest half", "the slowest half"
+
+
+@exercise(
+    "5.5",
+    "p-RoPE in a model",
+    guesses={
+        FAST: "Fast pairs tell the token before from its neighbours; the slow ones hardly move within 64 tokens.",
+        SLOW: "Slow pairs hardly move within 64 tokens: what they would do on long texts this does not say.",
+        SAME: "The fast pairs tell neighbours apart, and that cannot be replaced.",
+    },
+    true=FAST,
+)
 def partial(answer: Any) -> Right:
-    """The fastest share of the pairs keeps its angle, the others get 0."""
+    """The fastest share of the pairs keeps its angle, the others get 0; then in the embedded model."""
     given = _cases(
         "rope.frequencies(8, 10_000), 0.5",
         "rope.frequencies(16, 500), 0.75",
@@ -212,7 +257,26 @@ def partial(answer: Any) -> Right:
         right(theta.flip(0), fraction) :: You reversed the pairs.
         (torch.arange(len(theta)) < fraction * len(theta)).double() :: That is the mask: multiply the angles by it.
     """
-    return compare(globals(), "partial(theta, fraction)", answer, _share, given, mistakes)
+    compare(globals(), "partial(theta, fraction)", answer, _share, given, mistakes)
+    theta = probe.rotary_frequencies(models.default()).double()
+    fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
+    whole, kept, left = (_loss(tuple(each.tolist())) for each in (theta, fast, theta - fast))
+    return Right(
+        f"in {models.DEFAULT} your function stops the slowest half of the pairs: the loss goes from {whole:.2f} to {kept:.2f} nats. "
+        f"With the fastest half stopped it is {left:.2f}."
+    )
+
+
+@functools.cache
+def _loss(theta: tuple[float, ...]) -> float:
+    """The embedded model's loss on 64 tokens of prose, with these angles a token in all layers."""
+    model = models.default()
+    ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
+    turns = torch.polar(
+        torch.ones(64, len(theta)).double(), torch.outer(torch.arange(64.0), torch.tensor(theta)).double()
+    )
+    logits = intervention.read(model, ids, rope=turns).logits
+    return float(torch.nn.functional.cross_entropy(logits[:-1], ids[1:]))
 
 
 def _share(theta: Tensor, fraction: float) -> Tensor:
@@ -248,7 +312,7 @@ def lead(answer: Any) -> Right:
     def picture() -> HTML:
         return drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
 
-    return compare(globals(), "lead(distance, width, base, sigma)", answer, exact, given, mistakes, picture=picture)
+    return compare(globals(), "lead(distance, width, base, sigma)", answer, exact, given, mistakes, 1e-3, picture)
 
 
 @exercise("5.7", "The first negative sum")

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from course.checks import Case, Right, Wrong, compare, drawn, exercise, normal, 
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
-from helpers import attention, differential, style
+from helpers import attention, data, differential, models, probe, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -114,64 +114,78 @@ def subtract(answer: Any, largest: Any) -> Right:
     return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
 
 
-@exercise("6.2", "λ of a layer")
-def lam_of_layer(answer: Any) -> Right:
-    """Lambda from its four vectors and the number of the layer."""
+@exercise(
+    "6.2",
+    "Do two heads share their noise?",
+    guesses={
+        "nearly 0": "The heads of a layer read the same text, and near tokens get more from all of them.",
+        "about a half": "A difference with λ makes noise smaller where the cosine is above λ / 2.",
+        "nearly 1": "Heads look at different things: a second head is no copy of the first.",
+    },
+    true="about a half",
+)
+def shared(answer: Any) -> Right:
+    """The cosine of two rows without one key; then over all pairs of heads of the embedded model."""
     given = _cases(
-        "torch.zeros(2, 2, 4), 1",
-        "torch.zeros(2, 2, 4), 28",
-        "0.3 * checks.normal(2, 2, 8, seed=1), 1",
-        "0.5 * checks.normal(2, 2, 8, seed=2), 4",
-        "torch.tensor([[[0.0, 0.0], [0.0, 0.0]], [[1.5, 0.0], [1.5, 0.0]]]), 2",  # below 0
+        "torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.8, 0.1, 0.1]), 0",
+        "checks.rows(6, seed=1), checks.rows(6, seed=2), 0",
+        "checks.rows(9, seed=3), checks.rows(9, seed=4), 5",
     )
-
-    def lam(vectors: Tensor, layer: int) -> Tensor:
-        first, second = vectors.prod(1).sum(-1).exp()
-        return first - second + differential.lambda_init(layer)
-
-    def own(f: Callable) -> Callable:
-        return lambda v, n: f(*v.prod(1).sum(-1), differential.lambda_init(n))
-
-    def start(f: Callable) -> Callable:
-        return lambda v, n: lam(v, 1) - 0.2 + f(n)
-
     mistakes = """
-        start(lambda n: differential.lambda_init(n + 1))(vectors, layer) :: Layers count from 1: in layer 1 the exponent is 0. The released code counts from 0.
-        start(lambda n: 0.8 - 0.6 * math.exp(-0.3 * (n - 2)))(vectors, layer) :: You went one layer down: layer 1 itself has 0.8 - 0.6 = 0.2.
-        start(lambda n: 0.8 - 0.6 * math.exp(0.3 * (n - 1)))(vectors, layer) :: The exponent is negative: the start grows towards 0.8.
-        start(lambda n: 0.8 - math.exp(-0.3 * (n - 1)))(vectors, layer) :: The factor 0.6 is missing.
-        start(lambda n: 0.6 - 0.8 * math.exp(-0.3 * (n - 1)))(vectors, layer) :: 0.8 and 0.6 are exchanged: the start grows towards 0.8.
-        start(lambda n: 1 - differential.lambda_init(n))(vectors, layer) :: That is 1 - lambda_init, the scale of a head, and not where λ starts.
-        start(lambda n: 0.0)(vectors, layer) :: lambda_init is missing.
-        own(lambda a, b, i: i)(vectors, layer) :: The vectors are missing: λ only starts at lambda_init.
-        own(lambda a, b, i: a.exp() + b.exp() + i)(vectors, layer) :: The second exponential is subtracted.
-        own(lambda a, b, i: b.exp() - a.exp() + i)(vectors, layer) :: The two exponentials are exchanged: map 1 comes first.
-        own(lambda a, b, i: a - b + i)(vectors, layer) :: The exponentials are missing.
-        right(vectors / vectors.shape[-1] ** 0.25, layer) :: These products are not divided by the root of d: that belongs to the logits.
-        own(lambda a, b, i: (a - b).exp() + i)(vectors, layer) :: Two exponentials, not one of the difference.
-        vectors.sum((1, 2)).exp().diff()[0] * -1 + differential.lambda_init(layer) :: A product of two vectors is the sum over their entries of the products.
-        right(vectors.transpose(0, 1), layer) :: vectors[0] has query and key of map 1: you paired vectors of different maps.
+        _cosine(first, second) :: The key that is left out is still there: a sink makes all heads alike.
+        _cosine(_without(first, left_out), second) :: The key is left out of the first row alone, and still in the length of the second.
+        _without(first, left_out) @ _without(second, left_out) :: That is the product: divide by both lengths.
+        _without(first, left_out) @ _without(second, left_out) / (_without(first, left_out).sum() * _without(second, left_out).sum()) :: You divided by the sums: a length is the root of the sum of squares.
+        _without(first, left_out) @ _without(second, left_out) / _without(first, left_out).norm() ** 2 :: That is the part of the second row along the first: divide by both lengths.
+        _without(first, left_out) @ _without(second, left_out) / (first.norm() * second.norm()) :: The lengths are those of the whole rows: leave the key out of them, too.
+        _cosine(_other(first, left_out) - _other(first, left_out).mean(), _other(second, left_out) - _other(second, left_out).mean()) :: That is the correlation: a cosine takes no mean off.
+        right(first, second, 0) :: You always leave out the first key: the number is an argument.
+        _cosine(first[: left_out + 1], second[: left_out + 1]) :: You kept the keys up to that one: all others stay.
+        _cosine(first[left_out + 1 :], second[left_out + 1 :]) :: You dropped all keys up to that one: it alone is left out.
+        right(first, second, left_out).acos() :: That is the angle: asked is its cosine.
+        right(first, second, left_out).square() :: That is the square of the cosine.
     """
-    return compare(
-        globals(),
-        "lam(vectors, layer)",
-        answer,
-        lam,
-        given,
-        mistakes,
-        picture=lambda: _schedule(answer),
-        own=own,
-        start=start,
+    compare(globals(), "shared(first, second, left_out)", answer, _shared, given, mistakes)
+    cosines, name = _of_all_heads()
+    one, other, found = cosines
+    yours = float(_floats(run("shared", answer, one, other, 0)))
+    return Right(
+        f"your function gives {yours:.2f} for two rows of {name}. Over all pairs of heads of one layer, on 64 tokens of prose, the "
+        f"mean is {float(found.mean()):.2f}, and {float((found > 0.4).double().mean()):.0%} are above 0.4."
     )
 
 
-def _schedule(answer: Callable) -> HTML:
-    layers = range(1, 29)
-    starts = [float(_floats(answer(torch.zeros(2, 2, 4), layer))) for layer in layers]
-    ax = style.axes(f"λ starts at {starts[0]:.2f} in layer 1 and at {starts[-1]:.2f} in layer 28", "layer", "λ")
-    ax.plot(layers, starts, "o-", color=BLUE)
-    ax.set_ylim(0, 1)
-    return drawn(ax, f"Half of the way is done in layer {next(n for n in layers if starts[n - 1] >= 0.5)}.")
+def rows(n: int, seed: int) -> Tensor:
+    """A row of attention weights."""
+    return normal(n, seed=seed).softmax(-1)
+
+
+def _other(row: Tensor, key: int) -> Tensor:
+    return row[torch.arange(len(row)) != key]
+
+
+def _without(row: Tensor, key: int) -> Tensor:
+    return torch.where(torch.arange(len(row)) == key, 0.0, row)
+
+
+def _cosine(first: Tensor, second: Tensor) -> Tensor:
+    return first @ second / (first.norm() * second.norm())
+
+
+def _shared(first: Tensor, second: Tensor, key: int) -> Tensor:
+    return _cosine(_without(first, key), _without(second, key))
+
+
+@cache
+def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
+    """Two rows of the embedded model, the cosines of all pairs of heads of one layer without the first token, its name."""
+    model = models.default()
+    ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
+    maps = probe.attention_maps(model, ids).double()[:, :, 16:]
+    kept = functional.normalize(maps[..., 1:], dim=-1)
+    cosines = torch.einsum("lhqk,lgqk->hglq", kept, kept)
+    pairs = torch.ones(cosines.shape[:2]).triu(1).bool()
+    return (maps[10, 0, -1], maps[10, 1, -1], cosines[pairs]), model.name
 
 
 SHRINKS, LEAVES, GROWS = "a part of it goes", "it stays the same", "it grows"
