@@ -51,7 +51,8 @@ exercise: .venv/.ready
 	@$(BIN)/python tools/exercise.py "$(NUMBER)" "$(NAME)" "$(TITLE)"
 
 bench: .venv/.ready
-	for file in benchmarks/*.py; do $(BIN)/python $$file; done
+	@failed=; for file in benchmarks/*.py; do $(BIN)/python $$file || failed="$$failed $$file"; done; \
+	  [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
 
 .venv/.ready: requirements.txt constraints.txt pyproject.toml tools/environment.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \
@@ -69,4 +70,4 @@ frontend/dist/.ready: .venv/.ready frontend/package.json frontend/package-lock.j
 
 clean:
 	rm -rf .venv .venv-colab _build frontend/dist frontend/node_modules .pytest_cache .hypothesis .ruff_cache
-	find . -name __pycache__ -prune -exec rm -rf {} +
+	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -prune -exec rm -rf {} +

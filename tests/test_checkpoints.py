@@ -72,6 +72,10 @@ def fewer_weights(path):
 
 FAULTS = {
     "of another width": (lambda path: change(path, decoder=SMALL | {"width": 32}), "but .* in the weights and .* card"),
+    "more than the memory holds": (
+        lambda path: change(path, decoder=SMALL | {"width": 10**7}),
+        "but .* in the weights and",
+    ),
     "of another depth": (lambda path: change(path, decoder=SMALL | {"layers": 2}), "blocks.1.* missing in the weights"),
     "other weights": (other_weights, "another SHA-256"),
     "a weight is gone": (fewer_weights, "head.weight is missing"),

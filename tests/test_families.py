@@ -26,6 +26,26 @@ FAMILIES = {
         {("attention", "interleaved", 1.0), ("attention", None, 0.0)},
         {"frequencies": "turn no queries", "silenced": "turn no queries"},
     ),
+    "mistral": (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
+    "qwen2": (OWN, {("attention", "half", 1.0)}, {}),
+    "qwen3": (OWN, {("attention", "half", 1.0)}, {}),
+    "olmo2": (OWN, {("attention", "half", 1.0)}, {}),
+    "granite": (OWN, {("attention", "half", 1.0)}, {}),
+    "gemma2": (OWN | {"sliding_window": 16, "query_pre_attn_scalar": 16}, {("attention", "half", 1.0)}, {}),
+    "phi": (
+        PLAIN | {"partial_rotary_factor": 0.5},
+        {("attention", "half", 0.5)},
+        {"frequencies": "8 of 16 dimensions"},
+    ),
+    "mixtral": (OWN | {"num_local_experts": 4, "sliding_window": None}, {("attention", "half", 1.0)}, {}),
+    "gpt2": (
+        {"vocab_size": 257, "n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 512},
+        {("attention", None, 0.0)},
+        {"frequencies": "no rotary", "base": "no rotary positions"},
+    ),
+    "gpt_neox": (PLAIN | {"rotary_pct": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
+    "stablelm": (OWN | {"partial_rotary_factor": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16"}),
+    "starcoder2": (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
     "smollm3": (
         OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
         {("attention", "half", 1.0), ("attention", None, 0.0)},
@@ -140,6 +160,19 @@ def test_an_error_that_nobody_foresaw_is_a_line_and_the_others_are_measured(quic
     found = runner._section(broken, about, TINY)
     assert (found["status"], found["numbers"]) == ("failed", None)
     assert "AttributeError: no v_proj" in found["why"]
+    assert runner._section(SECTIONS["base"], about, TINY)["status"] == "measured"
+
+
+def test_a_model_whose_reading_gives_other_logits_is_not_read_head_by_head(quick, monkeypatch):
+    assert subject(monkeypatch, family("cohere")).unread is None
+    plain = intervention.read
+    monkeypatch.setattr(
+        intervention, "read", lambda *given: (found := plain(*given))._replace(logits=found.logits * 1.05)
+    )
+    about = subject(monkeypatch, family("cohere"))
+    found = runner._section(SECTIONS["sinks"]._replace(claims=()), about, TINY)
+    assert found["status"] == "does not apply"
+    assert "off its own" in found["why"]
     assert runner._section(SECTIONS["base"], about, TINY)["status"] == "measured"
 
 

@@ -244,7 +244,7 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["--epochs", "0"], "epochs must be positive"),
+        (["--epochs", "0"], "--epochs must be 1 or more, not 0"),
         (["--kinds", "attention", "--key", "everywhere"], "'star' take no fully adjacent layer"),
         (["--jobs", "0"], "jobs must be a positive integer"),
     ],

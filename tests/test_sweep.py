@@ -293,6 +293,22 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
     assert len(list(tmp_path.glob("*-*"))) > 12, "no run was started a second time, so none was killed in the middle"
 
 
+def test_a_table_with_hexadecimal_numbers_is_refused(tmp_path):
+    table = tmp_path / "squares.csv"
+    table.write_text("n,square,seconds\n1,0x1447,0.1\n")
+    with pytest.raises(ValueError, match="decimal numbers, but square in row 1"):
+        sweep.run(lambda n: {"square": n}, [{"n": 2}], table)
+    assert table.read_text().count("\n") == 2
+
+
+def test_options_that_ask_for_no_run_end_with_a_sentence(tmp_path, capsys):
+    from course.experiments import race
+
+    with pytest.raises(SystemExit):
+        race.main(["--seeds", "-1", "--out", str(tmp_path / "race.csv")])
+    assert "--seeds, and every other count, begin at 1" in capsys.readouterr().err
+
+
 def test_an_error_on_a_cluster_comes_back_and_the_other_rows_stay(tmp_path, cluster):
     with pytest.raises(ZeroDivisionError, match="two is not liked"):
         sweep.run(picky, sweep.grid(n=range(4)), tmp_path / "squares.csv", dask=cluster.scheduler_address)

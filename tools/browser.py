@@ -22,9 +22,15 @@ FLAGS = [
 
 
 def find() -> str | None:
-    """The path of a browser that is there, or None."""
+    """The path of a browser that is there, or None.
+
+    Raises:
+        SystemExit: CHROMIUM names none.
+    """
     if named := os.environ.get("CHROMIUM"):
-        return named
+        if path := shutil.which(named):
+            return path
+        raise SystemExit(f"CHROMIUM must be the path of a browser, and {named} is none.")
     for name in NAMES:
         if path := shutil.which(name):
             return path

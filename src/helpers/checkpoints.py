@@ -102,15 +102,17 @@ def load(name: str | Path) -> Trained:
         raise ValueError(f"name must have a card that fits the course: {card_path.name} says {error}") from None
     if list(task.vocabulary) != card["vocabulary"]:
         raise ValueError(f"name must have a card that fits the course: {card_path.name} is of another vocabulary")
-    model = _decoder(card["decoder"], task, card_path.name)
+    with torch.device("meta"):  # shapes alone: a card may ask for more memory than there is
+        sketch = _decoder(card["decoder"], task, card_path.name)
     try:
         weights = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})") from None
-    if problem := _misfit(model, weights):
+    if problem := _misfit(sketch, weights):
         raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
     if data.sha256(path) != card["sha256"]:
         raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
+    model = _decoder(card["decoder"], task, card_path.name)
     model.load_state_dict(weights)
     return Trained(model.eval().requires_grad_(False), task, card)
 

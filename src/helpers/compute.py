@@ -94,7 +94,7 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
         require.instance("items", items, Iterable, "something to iterate over")
         if getattr(items, "ndim", 1) == 0:
             raise ValueError(f"items must be something to iterate over, not {require.said(items)}")
-    return tqdm(items, desc=label, leave=False, disable=building(), **options)
+    return tqdm(items, desc=label, leave=False, disable=building() or bool(os.environ.get("TQDM_DISABLE")), **options)
 
 
 def shrink(call: Callable[[int], Result], chunk: int) -> Result:

@@ -4,8 +4,8 @@ import numpy as np
 import torch
 
 from answers import empty, several
+from course.chapter5 import checks as checks5
 from helpers import rope
-from helpers.chapter5 import checks as checks5
 
 SAME, FIFTY, FAST = "about the same", "about 14 times", "the fastest half"
 BASES = (11588, 22075, 2048)

@@ -36,6 +36,8 @@ import torch
 
 from helpers import compute, data, require
 
+HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")  # what a damaged table may hold, and no run writes
+
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
 
@@ -183,6 +185,8 @@ def run_line(
     chosen = parser.parse_args(arguments)
     places = {"jobs": chosen.jobs, "dask": chosen.dask, "threads": chosen.threads}
     command = f"{parser.prog} {shlex.join(arguments)}"
+    if not settings:
+        parser.error("these options ask for no run: --seeds, and every other count, begin at 1")
     try:
         return run(function, settings, chosen.out, command=command, notes=notes, together=together, **places)
     except ValueError as error:
@@ -233,9 +237,12 @@ def _check_columns(table: Table, names: list[str], out: Path) -> None:
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Nothing, where no setting stands in two rows: it would count twice in every mean."""
+    """Nothing, where no setting stands in two rows (it would count twice in every mean) and numbers are numbers."""
     first: dict[tuple, int] = {}
     for number, row in enumerate(rows, 1):
+        for name, value in row.items():
+            if HEX.fullmatch(value):
+                raise ValueError(f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}")
         key = tuple(row[name] for name in names)
         if key in first:
             raise ValueError(f"out must hold each setting once, but rows {first[key]} and {number} of {out} are of one")

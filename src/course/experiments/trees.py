@@ -24,10 +24,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     changed = chosen.fully_adjacent or chosen.key != "root"
     kinds = [kind for kind in chosen.kinds if kind in LAYERS or not changed]
-    if not kinds or chosen.epochs < 1:
-        parser.error(
-            "epochs must be positive; 'attention' and 'star' take no fully adjacent layer and the key at the root"
-        )
+    if chosen.epochs < 1:
+        parser.error(f"--epochs must be 1 or more, not {chosen.epochs}")
+    if not kinds:
+        parser.error("'attention' and 'star' take no fully adjacent layer and no other --key than root")
     settings = sweep.grid(
         depth=chosen.depths,
         kind=kinds,

@@ -292,6 +292,9 @@ def _left(path: Path) -> Any:
         return None
 
 
+MAPS = ("sinks", "hiding", "heads", "frequencies", "silenced")  # sections that read attention head by head
+
+
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
     """A section's numbers, its verdicts, seconds and memory; or why there are none."""
     start, work, smaller = time.perf_counter(), time.process_time(), list(PLANS[: PLANS.index(plan) + 1])
@@ -301,6 +304,8 @@ def _section(section: Section, subject: Subject, plan: Plan) -> dict:
             now = smaller.pop()
             seeded()
             try:
+                if subject.unread and section.name in MAPS:
+                    raise ValueError(subject.unread)
                 found |= {"status": MEASURED, "plan": now.name, "why": None, "numbers": section.measure(subject, now)}
             except ValueError as error:
                 found |= {"status": LEFT, "plan": now.name, "why": sentence(error), "numbers": None}

@@ -15,7 +15,7 @@ import torch
 
 from course.chapter5 import measures
 from course.report import trained
-from helpers import compute, models, probe
+from helpers import compute, intervention, models, probe
 from helpers.models import LanguageModel
 
 
@@ -69,6 +69,7 @@ class Subject:
         self.trained = trained.found(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
+        self.unread: str | None = None  # why its attention cannot be read part by part, if it cannot
         self._finite()
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
 
@@ -131,7 +132,7 @@ class Subject:
         return "; ".join(f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items())
 
     def _finite(self) -> None:
-        """Nothing, where weights and logits are finite.
+        """Nothing, where weights and logits are finite; notes where a reading of its attention gives other logits.
 
         Raises:
             ValueError: they are not.
@@ -144,6 +145,17 @@ class Subject:
             logits = self.model.model(ids, use_cache=False).logits
         if not bool(torch.isfinite(logits).all()):
             raise ValueError(f"the logits of {self.short} in {self.dtype} are not finite: take another number type")
+        try:
+            read = intervention.read(self.model, ids[0]).logits
+        except ValueError:
+            return  # each section that takes maps says why it cannot
+        except Exception as error:  # whatever an architecture that nobody tried may raise
+            self.unread = f"{self.short} cannot be read head by head ({type(error).__name__}: {error})"
+            return
+        own = logits[0].float().cpu()
+        off, spread = float((read - own).abs().max()), float(own.std())
+        if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps) * spread:
+            self.unread = f"read head by head, {self.short} gives logits that are {off:.1g} off its own"
 
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read.

@@ -60,7 +60,8 @@ class Atlas:
         if not 2 <= len(words) <= MOST_TOKENS:
             raise ValueError(f"prompt must have 2 to {MOST_TOKENS} tokens, not {len(words)}")
         scores = [attention.sink_score(maps), attention.slash_score(maps, 1), attention.slash_score(maps, 0)]
-        self.words, self.maps, self.scores = words, maps, [score.flatten().tolist() for score in scores]
+        self.prompt, self.words, self.maps = prompt, words, maps
+        self.scores = [score.flatten().tolist() for score in scores]
 
     @property
     def heads(self) -> list[str]:
@@ -146,7 +147,8 @@ class Atlas:
     def live(self) -> ipywidgets.VBox:
         """The ipywidgets panel (7.7 and 8), with a field for the prompt."""
         wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
-        prompt = ipywidgets.Text(description="prompt", continuous_update=False, placeholder="type, then Enter", **wide)
+        wording = {"value": self.prompt, "placeholder": "type, then Enter"}
+        prompt = ipywidgets.Text(description="prompt", continuous_update=False, **wording, **wide)
         sort = ipywidgets.Dropdown(options=list(SORTS), description="sorted by", **wide)
         head = ipywidgets.Dropdown(description="head", **wide)
         token = ipywidgets.SelectionSlider(options=["-"], description="token", **wide)
