@@ -26,11 +26,10 @@ FAMILIES = {
         {("attention", "interleaved", 1.0), ("attention", None, 0.0)},
         {"frequencies": "turn no queries", "silenced": "turn no queries"},
     ),
-    "mistral": (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
-    "qwen2": (OWN, {("attention", "half", 1.0)}, {}),
-    "qwen3": (OWN, {("attention", "half", 1.0)}, {}),
-    "olmo2": (OWN, {("attention", "half", 1.0)}, {}),
-    "granite": (OWN, {("attention", "half", 1.0)}, {}),
+    **dict.fromkeys(
+        ("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2"),
+        (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
+    ),
     "gemma2": (OWN | {"sliding_window": 16, "query_pre_attn_scalar": 16}, {("attention", "half", 1.0)}, {}),
     "phi": (
         PLAIN | {"partial_rotary_factor": 0.5},
@@ -45,7 +44,6 @@ FAMILIES = {
     ),
     "gpt_neox": (PLAIN | {"rotary_pct": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
     "stablelm": (OWN | {"partial_rotary_factor": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16"}),
-    "starcoder2": (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
     "smollm3": (
         OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
         {("attention", "half", 1.0), ("attention", None, 0.0)},

@@ -118,37 +118,31 @@ def _star(form=tuple, leaves=4):
 
 WRONG = {
     "1.1": [
-        (empty, "still empty"),
         (_removes_a_node, "changes its argument"),
         (lambda g, u, v, n: g[u][v], "raised KeyError: .*your line"),
         (lambda g, u, v, n: own._walks(g, u, v, n) / 2, "On every case it is half"),
         (lambda g, u, v, n: None, "returned nothing"),
     ],
     "1.2": [
-        (empty, "still empty"),
         (lambda g, u, n: g.remove_node(u), "returned nothing"),
         (lambda g, u, n: set(g), "must return a number"),
         (lambda g, u, n: len(g), "expected"),
     ],
     "1.3": [
-        (empty, "still empty"),
         (lambda r, b: 2**r, "expected"),
         (lambda r, b: math.ceil(math.log2(math.factorial(2**r) / 2 ** (2**r - 1)) / b), "1, 32"),
         (lambda r, b: 0, "expected"),
         ("3", "must be a function"),
     ],
     "1.4": [
-        (empty, "still empty"),
         (lambda k: 2 * 6**-0.5 * 3.0 ** (1 - k), "On every case it is twice"),
         (lambda k: math.nan, "NaN"),
     ],
     "1.5": [
-        (empty, "still empty"),
         (lambda g, u, v: 1 / nx.shortest_path_length(g, u, v), "expected|ZeroDivisionError"),
         (lambda g, u, v: graphs.effective_resistance(g), "wrong shape"),
     ],
     "1.6": [
-        (empty, "still empty"),
         (lambda g: (0, 0), "two different nodes"),
         (lambda g: 5, "a pair of nodes"),
         (lambda g: next(iter(g.edges)), "no edge yet"),
@@ -161,7 +155,6 @@ WRONG = {
     ],
     "1.7": [
         (several(..., empty), "still empty: choose one of"),
-        (several(CAN, empty), "still empty"),
         (several(CAN, lambda: nx.path_graph(3)), "must return a pair"),
         (several(CAN, lambda: (nx.path_graph(4), (0, 3))), "must go up"),
         (several(CAN, lambda: (nx.path_graph(20), (0, 3))), "2 to 12 nodes"),
@@ -173,12 +166,10 @@ WRONG = {
         (several(CAN, lambda: (nx.star_graph(4), ({1}, {2}))), "pair of nodes|no edge yet"),
     ],
     "1.8": [
-        (empty, "still empty"),
         (lambda f, x, t, s: own._jacobian(f, x, t, s), "wrong shape"),
         (lambda f, x, t, s: f(x)[99], "raised IndexError"),
     ],
     "1.9": [
-        (empty, "still empty"),
         (lambda g, i, j: -own._forman(g, i, j), "wrong sign"),
         (lambda g, i, j: None, "returned nothing"),
         (lambda g, i, j: g.remove_edge(i, j) or 1.5, "changes its argument"),

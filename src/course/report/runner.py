@@ -21,6 +21,7 @@ from course.report.subject import PLANS, SEED, Peak, Plan, Subject, free_memory,
 from course.scorecard import CLAIMS
 from helpers import data, models, require
 
+MAPS = ("sinks", "hiding", "heads", "frequencies", "silenced")  # sections that read attention head by head
 MEASURED, LEFT, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
 OVERHEAD = 1.6  # what a section takes beside its passes, measured on small models
 ROOM = 20_000_000  # bytes that a report may take on the disk
@@ -290,9 +291,6 @@ def _left(path: Path) -> Any:
         return json.loads(path.read_text())
     except (OSError, ValueError):
         return None
-
-
-MAPS = ("sinks", "hiding", "heads", "frequencies", "silenced")  # sections that read attention head by head
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:

@@ -146,16 +146,12 @@ class Subject:
         if not bool(torch.isfinite(logits).all()):
             raise ValueError(f"the logits of {self.short} in {self.dtype} are not finite: take another number type")
         try:
-            read = intervention.read(self.model, ids[0]).logits
-        except ValueError:
-            return  # each section that takes maps says why it cannot
-        except Exception as error:  # whatever an architecture that nobody tried may raise
-            self.unread = f"{self.short} cannot be read head by head ({type(error).__name__}: {error})"
+            own, read = logits[0].float().cpu(), intervention.read(self.model, ids[0]).logits
+        except Exception:  # each section that takes maps says why it cannot
             return
-        own = logits[0].float().cpu()
-        off, spread = float((read - own).abs().max()), float(own.std())
-        if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps) * spread:
-            self.unread = f"read head by head, {self.short} gives logits that are {off:.1g} off its own"
+        off = float((read - own).abs().max() / own.std())
+        if off > max(1e-3, 32 * torch.finfo(self.model.model.dtype).eps):
+            self.unread = f"read head by head, {self.short} gives logits that are {off:.1g} of their spread off its own"
 
     def needs(self, tokens: int) -> None:
         """Nothing, where a text of so many tokens can be read.
