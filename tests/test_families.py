@@ -36,7 +36,6 @@ FAMILIES = {
         {("attention", "half", 0.5)},
         {"frequencies": "8 of 16 dimensions"},
     ),
-    "mixtral": (OWN | {"num_local_experts": 4, "sliding_window": None}, {("attention", "half", 1.0)}, {}),
     "gpt2": (
         {"vocab_size": 257, "n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 512},
         {("attention", None, 0.0)},

@@ -78,7 +78,7 @@ BUDGETS = {
     "helpers": 9_300,
     "course/chapter": 2_560,  # each
     "course/experiments": 3_040,
-    "course/report": 2_340,
+    "course/report": 2_350,
     "course/scorecard": 760,
     "course": 21_500,
     "tests": 18_640,
