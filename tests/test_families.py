@@ -31,18 +31,11 @@ FAMILIES = {
         (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
     ),
     "gemma2": (OWN | {"sliding_window": 16, "query_pre_attn_scalar": 16}, {("attention", "half", 1.0)}, {}),
-    "phi": (
         PLAIN | {"partial_rotary_factor": 0.5},
         {("attention", "half", 0.5)},
         {"frequencies": "8 of 16 dimensions"},
     ),
-    "gpt2": (
-        {"vocab_size": 257, "n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 512},
-        {("attention", None, 0.0)},
-        {"frequencies": "no rotary", "base": "no rotary positions"},
-    ),
     "gpt_neox": (PLAIN | {"rotary_pct": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
-    "stablelm": (OWN | {"partial_rotary_factor": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16"}),
     "smollm3": (
         OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
         {("attention", "half", 1.0), ("attention", None, 0.0)},

@@ -36,8 +36,6 @@ import torch
 
 from helpers import compute, data, require
 
-HEX = re.compile(r"[+-]?0[xX][0-9a-fA-F]+")  # what a damaged table may hold, and no run writes
-
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
 
@@ -241,7 +239,7 @@ def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None
     first: dict[tuple, int] = {}
     for number, row in enumerate(rows, 1):
         for name, value in row.items():
-            if HEX.fullmatch(value):
+            if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", value):
                 raise ValueError(f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}")
         key = tuple(row[name] for name in names)
         if key in first:
