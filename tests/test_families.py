@@ -31,10 +31,6 @@ FAMILIES = {
         (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
     ),
     "gemma2": (OWN | {"sliding_window": 16, "query_pre_attn_scalar": 16}, {("attention", "half", 1.0)}, {}),
-        PLAIN | {"partial_rotary_factor": 0.5},
-        {("attention", "half", 0.5)},
-        {"frequencies": "8 of 16 dimensions"},
-    ),
     "gpt_neox": (PLAIN | {"rotary_pct": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
     "smollm3": (
         OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
