@@ -238,23 +238,6 @@ def test_a_skip_connection_adds_one_to_the_own_derivative_and_to_the_bound():
         assert (norms <= graphs.walk_bound(graph, 0, 5, self_weight=1.0) * (1 + 1e-9)).all()
 
 
-@pytest.mark.parametrize(
-    "drawn",
-    [
-        lambda: figures.field("path", 2),
-        lambda: figures.stars(),
-        lambda: figures.whole_grid(),
-        lambda: figures.curvature("grid", graphs.balanced_forman_as_copied),
-        lambda: figures.same_word(8),
-    ],
-)
-def test_a_figure_comes_with_its_finding_in_numbers(drawn):
-    ax, found = drawn()
-    assert ax.figure
-    assert any(character.isdigit() for character in found)
-    assert "nan" not in found
-
-
 def test_every_example_has_a_place_for_every_node():
     for name, graph in measures.examples().items():
         assert set(figures.places(name, graph)) == set(graph)
