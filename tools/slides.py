@@ -65,7 +65,7 @@ def kind(cell: nbformat.NotebookNode) -> str:
 def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, frame: dict) -> None:
     """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
-    stop = drawing.stop_of(item["path"].parent.name) or drawing.STOPS - 1  # before its first stop the machine is empty
+    stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
     picture = drawing.picture("machine", stop)
     if frame["picture"]:
         picture = re.sub(r'aria-label="[^"]*"', f'aria-label="{frame["picture"]}"', picture, count=1)
