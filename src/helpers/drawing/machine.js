@@ -415,12 +415,11 @@ export const render = mount({
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
-    // the drawing stays and the text scrolls past it
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
       const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight}px`;
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 44}px`;
         told[stop].scrollIntoView({ behavior });
       };
       told.forEach((section, stop) => {
