@@ -136,12 +136,6 @@ def test_always_one_number():
 def test_each_drawing_gives_a_finding_with_numbers():
     drawn = [
         figures.readout(),
-        figures.lead_costs(),
-        figures.focus(),
-        figures.widths(32, "tight", 64),
-        figures.written("yxyy", 19),
-        figures.tokens(""),
-        figures.tokens("a\nb" * 400),
         figures.reported(300),
         figures.always_one_number(150),
         figures.bases(1000),

@@ -80,8 +80,8 @@ BUDGETS = {
     "course/experiments": 3_050,
     "course/report": 2_350,
     "course/scorecard": 760,
-    "course": 21_500,
-    "tests": 18_660,
+    "course": 20_600,
+    "tests": 18_760,
 }
 
 

@@ -176,7 +176,8 @@ def test_cells_are_short_and_figures_described(path):
 
 
 OPEN = {"lesson": 40, "lab": 60}
-REWRITTEN = [path for path in LECTURES if path.parent.name[0] in "123"]  # the other chapters follow
+LABS = "12345"  # whose lab is rewritten; the sixth follows
+REWRITTEN = [p for p in LECTURES if p.parent.name[0] in ("123456" if p.stem == "lesson" else LABS)]
 
 
 @pytest.mark.parametrize("path", REWRITTEN, ids=lambda p: f"{p.parent.name}/{p.stem}")

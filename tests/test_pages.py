@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+from fractions import Fraction
 
 import networkx as nx
 import pandas as pd
@@ -10,9 +11,12 @@ import pytest
 import torch
 from conftest import ROOT
 
-from helpers import attention, collapse, graphs
+from course.chapter5 import measures as slash_maps
+from course.chapter6 import measures as difference
+from helpers import attention, collapse, counting, differential, graphs, probe, rope
 
-LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse"}
+LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse",
+           4: "4-counting", 5: "5-rope-frequencies", 6: "6-differential-transformer"}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -97,3 +101,67 @@ def test_the_page_finds_the_collisions_of_the_package():
 def test_a_window_makes_ones_equal_on_the_page_and_nothing_else():
     page = defined(3, "window-cell", "window-frame")
     assert page["moved"]["ones, window 8"][-1] < 1e-12 < page["moved"]["varied, window 8"][-1]
+
+
+def test_lesson_5_rotates_scores_and_prices_as_the_package():
+    generator = torch.Generator().manual_seed(3)
+    x, key = torch.randn(2, 5, 128, generator=generator, dtype=torch.float64)
+    found = defined(5, "c5rot001", "c5score0", "d5t00001", "c5price0", "c5least0", "c5slow00", q=x[0], one=key[0])
+    theta, places = rope.frequencies(128, 1e4), torch.tensor([0, 3, 50, 700, 4095])
+    torch.testing.assert_close(found["theta"], theta)
+    turned = rope.rotate(x, places, theta)
+    torch.testing.assert_close(found["rotate"](x, places[:, None]), turned)
+    alone = [turned[k] @ key[0] for k in range(5)]
+    same = torch.stack([found["score"](x[k], key[0], places[k : k + 1])[0] for k in range(5)])
+    torch.testing.assert_close(same, torch.stack(alone))
+    for pairs, n in ((1, 32), (8, 4096), (64, 512)):
+        assert found["price"](pairs, n) == pytest.approx(rope.slash_scale(theta[:pairs], n), rel=1e-6)
+    for base, n in ((4_300, 1_024), (4_350, 1_024)):
+        assert (found["least_sum"](base, n) < 0) == (rope.first_negative(128, base, n) is not None)
+    for column, method in (("linear", "linear"), ("NTK-aware", "ntk"), ("YaRN", "yarn-paper")):
+        scaled = rope.scaled_frequencies(method, 128, 1e4, 8, 4096)
+        torch.testing.assert_close(torch.tensor(found["speed"][column].to_numpy()), scaled / theta)
+    maps = found["second_layer"](found["marked"])
+    assert maps.sum(-1).tolist() == pytest.approx([1.0] * 64)
+
+
+def test_lesson_4_counts_as_the_package():
+    found = defined(4, "c4x00005", "8d3673e8", "df7553ce", "a8118dae", "c4wide00", Fraction=Fraction)
+    for dtype, name in ((torch.bfloat16, "bf16"), (torch.float16, "fp16")):
+        for lead in (0, 2, 6):
+            assert found["reach"](dtype, lead) == counting.first_token_limit(name, lead)
+    change = found["change"]
+    assert (change.loc["no mask"] < 1e-12).tolist() == [True, True, False]
+    assert (change.loc["causal mask"] < 1e-12).tolist() == [False, True, False]
+    assert found["right"](64)[0] == 1 > found["right"](63)[0]
+    assert found["right"](63)[1] == 1
+    codes = torch.nn.functional.normalize(torch.randn(64, 63), dim=1)
+    exact = found["exact"].double()
+    torch.testing.assert_close(counting.solved_histogram(found["tokens"], codes), exact, atol=1e-6, rtol=0)
+
+
+def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
+    q, k = torch.randn(2, 3, 12, 8, generator=torch.Generator().manual_seed(2))
+    theta = rope.frequencies(8, 1e4)
+    monkeypatch.setattr(probe, "queries_and_keys", lambda model, ids: [(q, k)])
+    slashes = torch.zeros(1, 3, 6)
+    given = {"rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1, "model": None, "ids": None}
+    found = defined(5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given)
+    torch.testing.assert_close(found["maps"](q, k), slash_maps.weights(q, k, theta))
+    torch.testing.assert_close(found["maps"](q, k, [1, 3]), slash_maps.weights(q, k, theta, [1, 3]), atol=1e-9, rtol=0)
+    torch.testing.assert_close(found["slash"](found["maps"](q, k), 2), attention.slash_score(found["maps"](q, k), 2))
+    assert found["share"](q[0]) == pytest.approx(slash_maps.concentration(q[0])[0])
+
+
+def test_lesson_6_subtracts_two_maps_as_the_package():
+    found = defined(6, "740934ed", "9cfccac2", "6b414452", "c6grown0", "c6agree0", "c6head00", "a24d2770")
+    first, second = torch.randn(2, 7, 33, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(found["softmax"](first), first.softmax(-1))
+    torch.testing.assert_close(found["difference"](first, second, 0.6), differential.difference(first, second, 0.6))
+    for c, lam, ratio in ((0.0, 0.8, 1.0), (0.5, 0.5, 2.0)):
+        torch.testing.assert_close(found["left"](torch.tensor(c), lam, ratio), difference.left(c, lam, ratio))
+    grown = found["grown"]
+    assert grown.loc["noise unrelated", "σ = 1.5"] > 1 > grown.loc["noise unrelated", "σ = 0.3"]
+    noise = found["noise"]
+    for name in noise.index[1:]:
+        assert noise.loc[name, ["answer", "noise, with signs"]].sum() == pytest.approx(1 - 0.8)

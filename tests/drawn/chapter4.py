@@ -21,18 +21,12 @@ CALLS = {
     "figures.copies": lambda: figures.copies("RoPE", "1 zero, 1 one", "bf16"),
     "figures.copies, no mask": lambda: figures.copies("no mask", "1 zero, 3 ones", "fp32"),
     "figures.readout": figures.readout,
-    "figures.lead_costs": figures.lead_costs,
     "figures.by_bits": lambda: figures.by_bits(lambda bits: 1.9**bits),
-    "figures.widths": lambda: figures.widths(32, "tight", 64),
-    "figures.focus": figures.focus,
-    "figures.written": lambda: figures.written("yxyy", 19),
-    "figures.tokens": lambda: figures.tokens("How many r are in strawberry?"),
     "figures.reported": lambda: figures.reported(300),
     "figures.always_one_number": lambda: figures.always_one_number(150),
     "figures.bases": lambda: figures.bases(1000),
     "figures.asked_errors": lambda: figures.asked_errors(_answers(), "ones", "own", "a model"),
     "figures.asked_histogram": lambda: figures.asked_histogram(_answers(), "a model"),
-    "figures.asked_shares": lambda: figures.asked_shares(_answers()),
     **{
         f"figures.counting_by_length, {group}": lambda group=group: figures.counting_by_length(
             data.table("counting_trained"), group
@@ -65,7 +59,6 @@ CALLS = {
     "measures.answers": measures.answers,
     "measures.against_ones": lambda: measures.against_ones("comma_separated")._asdict(),
     "measures.base_intervals": lambda: measures.base_intervals(1000),
-    "measures.evidence": measures.evidence,
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),
     "trained.first_against_last": lambda: trained.first_against_last(data.table("copying_trained")),

@@ -44,11 +44,6 @@ def _maps() -> dict[str, dict[int, torch.Tensor]]:
     return {"RoPE": {30: measures.causal(3 * logits)}}
 
 
-def _quarters():
-    model = tiny("llama")
-    return measures.quarters(model, measures.prose(model, 24), [(1, 1, 1), (2, 0, 0)])
-
-
 CALLS = {
     "figures.decay": lambda: figures.decay("all ones", 1e4, 100_000),
     "figures.decay, favourite": lambda: figures.decay("one favourite distance", 1e4, 1000),
@@ -56,19 +51,15 @@ CALLS = {
     "figures.second_layer": figures.second_layer,
     "figures.norm_cost": lambda: figures.norm_cost(2, 1),
     "figures.alleviation": figures.alleviation,
-    "figures.alleviated": figures.alleviated,
-    "figures.gap": lambda: figures.gap([1, 100, 1000], *measures.lead([1, 100, 1000], count=500)),
     "figures.leads": lambda: figures.leads(lambda m, base: 2 * float(rope.cosine_sum(torch.tensor([m]), 128, base))),
     "figures.bounds": lambda: figures.bounds({1024: 4000, 4096: 18_000, 65_536: 700_000}),
     "figures.bounds, a context stressed": lambda: figures.bounds({4096: 18_000, 65_536: 700_000}, 65_536),
-    "figures.shipped": lambda: figures.shipped(tiny("llama")),
     "figures.context_sums": lambda: figures.context_sums(SUMS),
     "figures.feasible": lambda: figures.feasible(1024, 40),
     **{
         f"figures.scaling, {method}": lambda method=method: figures.scaling(method, 4)
         for method in ("p-RoPE", "linear", "ntk", "yarn", "llama3")
     },
-    **{f"figures.toy, {band}": lambda band=band: figures.toy(band, 3) for band in figures.BANDS},
     "figures.line_and_column": lambda: figures.line_and_column(tiny("llama"), 24),
     "figures.usage": lambda: figures.usage("queries", _heads()),
     "figures.usage, keys": lambda: figures.usage("keys", _heads()),
@@ -76,8 +67,6 @@ CALLS = {
     "figures.ablation": lambda: figures.ablation(RUNS, 3.0),
     "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
     "figures.out_of_distribution": lambda: figures.out_of_distribution(_heads(), _heads(1), _heads()),
-    "figures.rank_one": lambda: figures.rank_one(_heads()),
-    "figures.contributions": lambda: figures.contributions(_quarters()),
     "figures.frame": lambda: figures.frame(_maps(), "RoPE", 30, 1),
     "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
     "figures.common": lambda: figures.common(data.table("slash_common")),
@@ -91,6 +80,5 @@ CALLS = {
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
     "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),
-    "measures.layout_losses": lambda: measures.layout_losses(tiny("llama"), measures.prose(tiny("llama"), 24)),
 }
 WITHOUT: set[str] = set()

@@ -10,11 +10,6 @@ REMEDIES = [*entries.POSITIONS, *(name for names in entries.PHYSICAL.values() fo
 CALLS = {
     "figures.noise_left": figures.noise_left,
     "figures.noise_left, twice": lambda: figures.noise_left(2.0),
-    "figures.gradient_ratio": figures.gradient_ratio,
-    "figures.retrieval": figures.retrieval,
-    "figures.answer_mass": figures.answer_mass,
-    "figures.counting": figures.counting,
-    "figures.reported_ablations": figures.reported_ablations,
     **{
         f"figures.panel, {content}, {kind}": lambda content=content, kind=kind: figures.panel(content, 16, kind)
         for content in measures.CONTENTS

@@ -7,12 +7,11 @@ import torch
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch
 
 from course import significance
 from course.chapter4 import measures
 from course.experiments import asked, inside, trained
-from helpers import checkpoints, collapse, compute, counting, data, style
+from helpers import checkpoints, collapse, counting, data, style
 from helpers.checkpoints import Trained
 from helpers.tasks import PLACES
 
@@ -55,58 +54,33 @@ def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
     return ax, f"{setup}, {unit}, {dtype}: the state moves {moves} of its size.{beyond}"
 
 
-def readout() -> tuple[Axes, str]:
-    """The count read off the first token's rounded weight, and how wrong it is."""
+def readout() -> tuple[Figure, str]:
+    """Rulers of a number type: the counts around the first that share a mark in bf16, and how far each type counts."""
     limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
-    ax = style.axes(
-        "Right up to " + ", ".join(f"{limit:,} ({name})" for name, limit in limits.items()),
-        "ones after the first token",
-        "count read",
-        log="x",
-        height=4.2,
-    )
-    ax.axvspan(10, 200, color="#EEF4FA", zorder=0)
-    ax.text(45, 0.62, "lengths of\nthe paper", ha="center", color=BLUE, size=13)
-    ax.axvline(measures.ASKED, color=GREY, lw=1.5, ls=":")
-    ax.text(measures.ASKED * 1.1, 1.2, "314", color=GREY, size=13)
-    n = torch.unique(torch.logspace(0, 8, 4000, dtype=torch.float64).round())
-    for k, (name, limit) in enumerate(limits.items()):
-        alpha = collapse.round_to(1 / (1 + n), compute.dtype(name))
-        error = ((1 / alpha - 1).round() - n).clamp(-1, 1)
-        wrong = error.ne(0)
-        ax.plot(n[wrong], error[wrong] + 0.08 * (k - 1), ".", ms=3, color=style.TYPES[name], rasterized=True)
-        ax.plot([1, limit], [0.08 * (k - 1)] * 2, color=style.TYPES[name], lw=4, label=name)
-        ax.annotate(
-            name, (limit, 0), (0, -42), textcoords="offset points", ha="right", color=style.TYPES[name], weight="bold"
+    figure = Figure(figsize=(9.0, 3.6))
+    near, far = figure.subplots(1, 2, width_ratios=(1.15, 1))
+    n = torch.arange(limits["bf16"] - 9, limits["bf16"] + 9, dtype=torch.float64)
+    marks = 1 / collapse.round_to(1 / (1 + n), torch.bfloat16) - 1
+    for count, mark in zip(n.tolist(), marks.tolist(), strict=True):
+        colour = BLUE if round(mark) == count else RED
+        near.plot([count, mark], [1, 0], color=colour, lw=1.5)
+        near.plot(count, 1, "o", color=colour, ms=7)
+        near.plot([mark, mark], [-0.12, 0], color=BLACK, lw=2)
+    near.axhline(0, color=BLACK, lw=1)
+    near.set(ylim=(-0.3, 1.3), yticks=[0, 1], yticklabels=["bf16", "n"], xticks=[180, limits["bf16"], 196])
+    far.axvspan(10, 200, color="#EEF4FA", zorder=0)
+    for row, (name, limit) in enumerate(limits.items()):
+        far.plot([1, limit], [row, row], color=style.TYPES[name], lw=6, solid_capstyle="butt")
+        far.annotate(
+            f"{limit:,}", (limit, row), (0, 8), textcoords="offset points", ha="right", size=15, color=style.TYPES[name]
         )
-    ax.set(ylim=(-1.4, 1.4), xlim=(1, 1e8), yticks=[-1, 0, 1], yticklabels=["too low", "right", "too high"])
-    return ax, (
+    far.set(xscale="log", xlim=(1, 1e8), ylim=(-0.6, 2.7), yticks=range(3), yticklabels=list(limits))
+    far.set_xlabel("ones after the first token")
+    for ax in (near, far):
+        ax.grid(False)
+    return figure, (
         "The count read from the first token's weight 1/(1 + n), rounded once, is right up to "
         + ", ".join(f"{limit:,} ({name})" for name, limit in limits.items())
-        + "."
-    )
-
-
-def lead_costs() -> tuple[Axes, str]:
-    """How far the first token counts when its logit leads the others'."""
-    leads = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6]
-    found = {name: [counting.first_token_limit(name, lead) for lead in leads] for name in ("bf16", "fp16")}
-    zero, far = leads.index(0), leads.index(6)
-    ax = style.axes(
-        f"bf16 counts to {found['bf16'][zero]} without a lead, to {found['bf16'][far]} with a lead of 6",
-        "lead of the first token's logit",
-        "largest count",
-        height=4.6,
-    )
-    ax.set_yscale("symlog", linthresh=10)
-    for name, limits in found.items():
-        ax.plot(leads, limits, "o-", color=style.TYPES[name], label=name)
-    style.label(ax)
-    ends = ", ".join(f"{name} {limits[0]} to {limits[-1]}" for name, limits in found.items())
-    best = {name: max(zip(limits, leads, strict=True)) for name, limits in found.items()}
-    return ax, (
-        f"Largest count from a lead of {leads[0]} to one of {leads[-1]}: {ends}; "
-        + ", ".join(f"best {limit} at {lead} ({name})" for name, (limit, lead) in best.items())
         + "."
     )
 
@@ -135,101 +109,6 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
         f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
         f"{factor:.2f} times as far for each bit."
     )
-
-
-# Lesson: width -------------------------------------------------------------------------------------------
-
-
-def widths(vocabulary: int, codes: str, length: int) -> tuple[Axes, str]:
-    """The share of symbols counted right from the sum of their codes, by width, with two read-outs."""
-    tried = sorted({max(1, round(vocabulary * k / 16)) for k in range(1, 20)} | {vocabulary - 1, vocabulary})
-    shares = [measures.counted(vocabulary, width, codes, length) for width in tried]
-    solved = [measures.counted(vocabulary, width, "random", length, readout="solved") for width in tried]
-    exact = {
-        name: next((width for width, share in zip(tried, found, strict=True) if share == 1), None)
-        for name, found in (("product", shares), ("solved", solved))
-    }
-    ends = ", ".join(f"{name}: width {width}" if width else f"{name}: never" for name, width in exact.items())
-    ax = style.axes(f"All counts right, {ends}", "width / vocabulary", "counts that are right", height=4.0)
-    places = [width / vocabulary for width in tried]
-    ax.plot(places, solved, "s--", color=GREEN, ms=6, label="solved, n known")
-    ax.plot(places, shares, "o-", color=BLUE, label="product")
-    absent = measures.absent(vocabulary, length)
-    ax.axhline(absent, color=RED, lw=1.5, ls="--")
-    beside, side = (absent - 0.03, "top") if absent > 0.2 else (0.09, "bottom")  # under its line, or above the points
-    ax.text(0.01, beside, "always answering 0", color=RED, size=14, va=side)
-    ax.axvline(1, color=GREY, lw=1.5, ls="--")
-    ax.text(1.01, 0.05, "width =\nvocabulary", color=GREY, size=13)
-    ax.set(ylim=(-0.03, 1.15), xlim=(0, 1.21))
-    style.label(ax, ax.get_lines()[:2])
-    below = tried.index(vocabulary - 1)
-    return ax, (
-        f"{vocabulary} symbols, {length:,} tokens, one dimension fewer than symbols: by the product {shares[below]:.0%} of the "
-        f"counts are right, solved with n known {solved[below]:.0%}, always answering zero {absent:.0%}."
-    )
-
-
-def focus(vocabulary: int = 64) -> tuple[Axes, str]:
-    """What a head that looks for one symbol pays for a narrow width: the scale of its logits."""
-    tried = [8, 12, 16, 24, 32, 40, 48, 56, 60, 63]
-    mu = [counting.coherence(counting.codes(vocabulary, width)) for width in tried]
-    ax = style.axes("", "width", "scale of the logits", height=3.3)
-    found = {}
-    for length, colour in ((100, BLUE), (10_000, RED)):
-        found[length] = [counting.focus_scale(x, length) for x in mu]
-        ax.plot(tried, found[length], "o-", color=colour, label=f"{length:,} tokens")
-    quarter = tried.index(vocabulary // 4)
-    ax.set_title(f"A quarter of the width is enough at a scale of {found[100][quarter]:.0f}")
-    ax.set_ylim(0)
-    style.label(ax)
-    return ax, (
-        f"{vocabulary} symbols: width {vocabulary // 4} needs a logit scale of {found[100][quarter]:.1f} for 100 tokens and "
-        f"{found[10_000][quarter]:.1f} for 10,000; width {tried[-1]} needs {found[100][-1]:.1f} and {found[10_000][-1]:.1f}."
-    )
-
-
-# Lesson: tokens ------------------------------------------------------------------------------------------
-
-
-ROWS = 5  # of tokens that are drawn
-
-
-def written(text: str, items: int) -> tuple[Figure, str]:
-    """The tokens of `items` items in one of the writings of `measures.TEXTS`."""
-    return tokens(measures.TEXTS[text](items), items)
-
-
-def tokens(text: str, items: int | None = None) -> tuple[Figure, str]:
-    """A text cut into the tokens of the model in use, one box a token."""
-    found = measures.pieces(text)
-    names = [piece.replace(" ", "␣").replace("\n", "⏎") or "∅" for piece in found]
-    names = [name if len(name) <= 40 else f"{name[:38]}…" for name in names]
-    places, x, y = [], 0.0, 0
-    for name in names:
-        width = 0.95 * len(name) + 0.7
-        x, y = (0.0, y + 1) if x + width > 58 else (x, y)
-        if y == ROWS:
-            break
-        places.append((x, y, width - 0.35))
-        x += width
-    rows = ROWS if items is not None else min(y + 1, ROWS)  # all frames of a widget have one size
-    figure = Figure(figsize=(9.0, 0.9 + 0.6 * rows))
-    ax = figure.subplots()
-    ax.set(xlim=(0, 60), ylim=(-rows - 0.5, 0.5), xticks=[], yticks=[])
-    ax.spines[:].set_visible(False)
-    ax.grid(False)
-    for k, (x, y, width) in enumerate(places):
-        look = {"fc": ("#DCEBF7", "#FBE6D6")[k % 2], "ec": (BLUE, RED)[k % 2], "lw": 1}
-        box = "round,pad=0,rounding_size=0.15"
-        ax.add_patch(FancyBboxPatch((x, -y - 0.38), width, 0.74, boxstyle=box, **look))
-        ax.text(x + width / 2, -y - 0.03, names[k], ha="center", va="center", family="monospace", size=12)
-    if len(places) < len(found):
-        ax.text(0, -ROWS, f"… and {len(found) - len(places)} more", color=GREY, size=13, va="center")
-    what = f"{len(text)} characters" if items is None else f"{items} items"
-    title = f"{what} in {len(found)} token{'s' * (len(found) != 1)}, {len(set(found))} different"
-    figure.suptitle(title, x=0.01, ha="left", weight="bold")
-    longest = max(found, key=len, default="")
-    return figure, f"{title}. The longest token has {len(longest)} character{'s' * (len(longest) != 1)}."
 
 
 # Lesson: reported answers --------------------------------------------------------------------------------
@@ -377,24 +256,6 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
 
 def _short(number: int) -> str:
     return f"{number:,}" if number < 10_000 else f"{str(number)[:4]}… ({len(str(number))} digits)"
-
-
-def asked_shares(answers: pd.DataFrame) -> pd.DataFrame:
-    """Shares of parsed and of right answers with their 95 % intervals, by strategy and by who begins the answer line."""
-    rows = {}
-    for (line, strategy), part in answers.groupby(["line", "strategy"], sort=False):
-        found = {"questions": str(len(part)), "cut off": str(int(part.cut.sum()))}
-        short = part[part.length <= 10]
-        for what, hits, of in (
-            ("is a number", part.answer.notna(), part),
-            ("is right", part.error == 0, part),
-            ("is right, at most 10 items", short.error == 0, short),
-        ):
-            right = int(hits.fillna(False).sum())
-            low, high = significance.share_interval(right, len(of))
-            found[what] = f"{right / len(of):.0%} ({low:.0%} to {high:.0%})"
-        rows[f"{strategy}, line {'of its own' if line == 'own' else 'begun'}"] = found
-    return pd.DataFrame(rows).T
 
 
 # Lab: decoders that can count ------------------------------------------------------------------------------

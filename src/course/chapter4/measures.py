@@ -240,23 +240,3 @@ def always(guess: int, lengths: Iterable[int], task: str = "ones") -> list[float
 
 
 PAPER_LENGTHS: Sequence[int] = range(10, 201, 10)  # about the lengths of Figures 3 and 6
-
-
-def evidence() -> pd.DataFrame:
-    """What the reported answers support: each share with its interval, each comparison with its test."""
-    rounded, given = round_answers()
-    right = int((answers().answer == ASKED).sum())
-    rows = [
-        ("right answers", f"{right} of {given}", _share(right, given), "below one in four"),
-        ("multiples of ten", f"{rounded} of {given}", _share(rounded, given), "more than one in ten"),
-    ]
-    for writing, name in (("comma_separated", "commas against none"), ("groups_of_five", "fives against none")):
-        found = against_ones(writing)
-        outcome = f"{found.better} nearer, {found.worse} farther, {found.equal} equal"
-        rows.append((name, outcome, f"sign test p = {found.p:.2f}", "none" if found.p > 0.05 else "a difference"))
-    return pd.DataFrame(rows, columns=["answers", "reported", "95 % interval, or test", "evidence for"])
-
-
-def _share(successes: int, trials: int) -> str:
-    low, high = significance.share_interval(successes, trials)
-    return f"{low:.0%} to {high:.0%}"

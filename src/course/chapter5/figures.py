@@ -1,7 +1,7 @@
 """What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pandas as pd
 import torch
@@ -15,12 +15,6 @@ from helpers.models import LanguageModel
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 BAND_COLOURS = (RED, PURPLE, GREEN, BLUE)  # fastest to slowest quarter
-BANDS = {
-    "fastest quarter": slice(0, 16),
-    "second quarter": slice(16, 32),
-    "slower half": slice(32, 64),
-    "all": slice(0, 64),
-}
 PLACES = {  # of the names of shipped models beside their marks: points, and what lies there
     "Llama-7B": ((-9, 9), "right"),
     "Llama2-7B": ((0, -17), "center"),
@@ -156,41 +150,6 @@ def alleviation() -> tuple[Axes, str]:
     ) + "."
 
 
-def alleviated() -> str:
-    """What the picture of `alleviation` says of the last digit and of the needle, in two sentences."""
-    rows = data.table("race")
-    tasks = rows.groupby(["task", "entry"])[["score_16", "score_128"]].mean()
-    means, needle = (tasks.loc[task].loc[["NoPE", "RoPE", "ALiBi"]] for task in ("last", "retrieval"))
-    chance = measures.CHANCE["last"]
-    kept = means[means.score_128 > chance].score_128
-    fallen = means[means.score_128 <= chance].score_128
-    listed = [", ".join(f"{name} {value:.2f}" for name, value in part.items()) or "none" for part in (kept, fallen)]
-    return (
-        f"The last digit of 16: right in {means.score_16.min():.2f} to {means.score_16.max():.2f} for all three. Of 128: "
-        f"always naming the more frequent digit ({chance}) is beaten by **{listed[0]}**, and not by {listed[1]}. The needle "
-        f"among 128: {', '.join(f'{name} {value:.2f}' for name, value in needle.score_128.items())}."
-    )
-
-
-def gap(m: Sequence[int], simulated: Tensor, errors: Tensor) -> tuple[Axes, str]:
-    """Lead of a similar token over a random one: simulated, and 2 sigma^2 B(m)."""
-    grid = torch.logspace(0, math.log10(max(m)), 400)
-    exact = 2 * rope.cosine_sum(grid, 128, 1e4)
-    worst = float(((simulated - 2 * rope.cosine_sum(torch.tensor(m), 128, 1e4)) / errors).abs().max())
-    first = rope.first_negative(128, 1e4, 10_000)
-    ax = style.axes(
-        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.4
-    )
-    ax.plot(grid, exact, color=GREY, lw=1.5, label="2 σ² B(Δ)")
-    ax.errorbar(m, simulated, 2 * errors, fmt="o", color=BLUE, label="simulated, ± 2 s.e.")
-    ax.axhline(0, color=BLACK, lw=1)
-    ax.legend(loc="upper right")
-    return (
-        ax,
-        f"The simulation is within {worst:.1f} standard errors of the closed form; the sum is negative first at Δ = {first:,}.",
-    )
-
-
 def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
     """A function from distance and base to the mean lead of a similar token, at two bases, beside the simulation."""
     grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
@@ -248,17 +207,6 @@ def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
         f"Largest gap to the published column: {ratio:.1f} times, at {worst.context:,} tokens. "
         f"A sum within its context is negative in {negative} of {len(models)} models.",
     )
-
-
-def shipped(model: LanguageModel) -> pd.DataFrame:
-    """Shipped models and the one in use: width of a head, base, context, and the first negative sum below the context."""
-    config = model.model.config
-    parameters = config.rope_parameters
-    here = (model.short, config.head_dim, parameters["rope_theta"], config.max_position_embeddings)
-    rows = data.table("reported/rope_models")[["model", "width", "base", "context"]].itertuples(index=False)
-    found = [(*row, rope.first_negative(row[1], float(row[2]), row[3])) for row in [*rows, here]]
-    table = pd.DataFrame(found, columns=["model", "width of a head", "base", "context", "first negative sum"])
-    return table.astype({"first negative sum": "Int64", "base": int})
 
 
 def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
@@ -361,27 +309,6 @@ def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str
         ax.grid(False)
         said.append(f"layer {layer + 1}, head {head + 1}, {share:.0%} on {what}")
     return figure, f"Two heads, {tokens} tokens of prose: {'; '.join(said)}."
-
-
-def toy(band: str, offset: int) -> tuple[Axes, str]:
-    """The attention of equal queries and keys turned by `offset`, from a band of frequencies: its slashes."""
-    theta = rope.frequencies(128, 1e4)[BANDS[band]]
-    weights = rope.slash_attention(theta, 256, offset)
-    scores = [float(attention.slash_score(weights, k)) for k in range(33)]
-    best = max(range(33), key=scores.__getitem__)
-    hit = best == offset and scores[offset] > measures.SLASH
-    ax = style.axes(
-        f"{band.capitalize()}: {'a slash' if hit else 'no slash'} at distance {offset}",
-        "distance (tokens)",
-        "slash score",
-        height=3.6,
-    )
-    ax.bar(range(33), scores, color=[RED if k == offset else GREY for k in range(33)])
-    ax.set_ylim(0, 1)
-    return (
-        ax,
-        f"{band.capitalize()} of 64 pairs: score {scores[offset]:.3f} at {offset}; the largest, {scores[best]:.3f}, is at {best}.",
-    )
 
 
 # Lab ---------------------------------------------------------------------------------------------------
@@ -524,63 +451,6 @@ def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, second: 
         f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][2]} previous-token heads, {shares[0][0]} of "
         f"{shares[0][2]} diagonal heads; on a second text of prose: {shares[1][1]} and {shares[0][1]}."
     )
-
-
-def rank_one(found: measures.Heads) -> tuple[Axes, str]:
-    """How near to rank one the queries and keys of slash heads are, beside all other heads."""
-    chosen = found.slashes.max(-1).values > measures.SLASH
-    share = found.concentration.mean(-1)
-    if not chosen.any() or chosen.all():
-        ax = style.axes("No two groups to compare", "share of the largest singular value (squared)", "heads")
-        ax.hist(share.flatten(), bins=torch.linspace(0, 1, 26).tolist(), color=GREY, alpha=0.7)
-        which = "Every" if chosen.all() else "No"
-        return ax, f"{which} head has a slash score above {measures.SLASH}; mean share of all heads {share.mean():.2f}."
-    means = float(share[chosen].mean()), float(share[~chosen].mean())
-    above = float((share[chosen][:, None] > share[~chosen]).double().mean())
-    verdict = "nearer to rank one than others" if above > 0.6 else "no nearer to rank one than others"
-    ax = style.axes(
-        f"Slash heads are {verdict}", "share of the largest singular value (squared)", "share of heads", height=4.4
-    )
-    bins = torch.linspace(0, 1, 26).tolist()
-    for mask, name, colour in ((~chosen, "other heads", GREY), (chosen, "slash heads", RED)):
-        ax.hist(
-            share[mask],
-            bins=bins,
-            density=False,
-            weights=torch.full((int(mask.sum()),), 1 / int(mask.sum())),
-            color=colour,
-            alpha=0.7,
-            label=name,
-        )
-    ax.legend(loc="upper left")
-    return (
-        ax,
-        f"Mean share {means[0]:.2f} for {int(chosen.sum())} slash heads and {means[1]:.2f} for the others; a slash head is above another head in {above:.0%} of pairs.",
-    )
-
-
-def contributions(table: pd.DataFrame) -> tuple[Axes, str]:
-    """The slash scores of the strongest heads when only one quarter of the pairs, or all but one, make the logits."""
-    ax = style.axes("", "", "slash score (mean of the heads)", height=4.1)
-    if table.empty:
-        ax.set_title("No previous-token head to take apart")
-        ax.set(xticks=[], ylim=(0, 1))
-        return ax, "No head has a slash score above 0.3 at distance 1."
-    ax.set_axisbelow(True)
-    for k, (name, colour) in enumerate((("alone", BLUE), ("left out", RED))):
-        ax.bar([i + (k - 0.5) * 0.36 for i in range(len(table))], table[name], 0.34, color=colour, label=name)
-    ax.axhline(table.attrs["whole"], color=BLACK, lw=1)
-    ax.text(-0.45, table.attrs["whole"] + 0.01, "all pairs", va="bottom", size=13)
-    ax.set_xticks(range(len(table)), table.index)
-    ax.set_ylim(0, 1)
-    ax.legend(loc="upper right", bbox_to_anchor=(1, 0.93))
-    worst, best = table["left out"].idxmin(), table["alone"].idxmax()
-    ax.set_title(
-        f"The slash lives in the {worst} quarter" if worst == best else f"Needed most: {worst}; best alone: {best}"
-    )
-    return ax, f"All pairs {table.attrs['whole']:.2f}; " + "; ".join(
-        f"{name}: alone {row['alone']:.2f}, left out {row['left out']:.2f}" for name, row in table.iterrows()
-    ) + "."
 
 
 def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, offset: int) -> tuple[Axes, str]:

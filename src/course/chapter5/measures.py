@@ -166,11 +166,6 @@ def silence(
     return alter
 
 
-def reorder(order: Sequence[int] | Tensor) -> Callable[[int, str, Tensor], Tensor]:
-    """For `probe.altered`: the entries of queries and keys in another order."""
-    return lambda layer, name, x: x[..., torch.as_tensor(order).to(x.device)]
-
-
 def quarters_of_pairs(half: int, controls: int = 3) -> dict[str, list[int]]:
     """The pairs of each quarter, and `controls` random sets of as many ("random 1", …)."""
     chosen = {name: band(number, half) for number, name in enumerate(BAND_NAMES)}
@@ -200,22 +195,6 @@ def rank_table(found: Heads) -> pd.DataFrame:
         rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
     columns = ["heads", "share, queries", "share, keys", "values for 95 %, queries", "values for 95 %, keys"]
     return pd.DataFrame(rows, index=columns).T
-
-
-def layout_losses(model: LanguageModel, ids: Int[Tensor, " n"]) -> dict[str, float]:
-    """Loss with the right layout, the other one, and pairs in a random order (which keeps each pair together)."""
-    half = len(probe.rotary_frequencies(model))
-    mixed = torch.randperm(half, generator=torch.Generator().manual_seed(0))
-    orders = {
-        "its own layout": torch.arange(2 * half),
-        "the other layout": rope.layout_order(2 * half),
-        "pairs in random order": torch.cat([mixed, mixed + half]),
-    }
-    losses = {}
-    for name, order in orders.items():
-        with probe.altered(model, reorder(order)):
-            losses[name] = probe.loss(model, ids)
-    return losses | {"guessing": math.log(model.model.config.vocab_size)}
 
 
 def default(seed: int | None = None, text: int = 0) -> Heads:
@@ -644,18 +623,6 @@ def common(part: str, strength: float, spectrum: str, offset: int, seed: int, st
         decoder.embedding.weight.data[TASK["seen"] :] -= vector
     found["slash_unseen_without"] = slash(decoder, offset, "unseen")
     return {name: round(value, 5) for name, value in found.items()}
-
-
-def film(spectrum: str, offset: int) -> dict[int, Tensor]:
-    """The attention maps (heads, n, n) of one fixed sequence along the training of a shallow decoder, every 30 steps."""
-    decoder, frames = shallow(spectrum, 0), {}
-    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, batch=1)
-
-    def shot(step: int, model: Decoder) -> None:
-        frames[step] = model.attention(ids)[0, 0]
-
-    training.fit(decoder, partial(copying, offset=offset), steps=300, seed=0, watch=shot, every=30)
-    return frames
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
