@@ -44,9 +44,13 @@ def question(path: Path) -> str:
 def minutes(path: Path) -> int:
     """How long a lesson or lab takes as a lecture, or the exercises of a chapter take together."""
     metadata = json.loads(path.read_text())["metadata"]
-    if "lecture" in metadata:
-        return metadata["lecture"]["minutes"]
+    for kind in ("lecture", "workshop"):
+        if kind in metadata:
+            return metadata[kind]["minutes"]
     return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
+
+
+SAID = {"lesson": "reading", "build": "workshop"}  # what a card calls a part
 
 
 class Chapters(Directive):
@@ -60,10 +64,13 @@ class Chapters(Directive):
     def card(self, path: Path, root: Path) -> str:
         text, folder = markdown(path), path.parent.name
         title = re.search(r"^# (.+)$", text, re.M)[1]
-        parts = [(name, path.parent / f"{name}.ipynb") for name in ("lesson", "lab", "exercises")]
+        parts = [
+            (name, path.parent / f"{name}.ipynb")
+            for name in ("lesson", "lab", "exercises", "build")
+            if (path.parent / f"{name}.ipynb").exists()
+        ]
         links = " · ".join(
-            f'<a href="{folder}/{name}.html">{"reading" if name == "lesson" else name}</a> {minutes(part)} min'
-            for name, part in parts
+            f'<a href="{folder}/{name}.html">{SAID.get(name, name)}</a> {minutes(part)} min' for name, part in parts
         )
         return (
             f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'

@@ -141,10 +141,16 @@ def out(root: Path, name: str) -> str:
     )
 
 
+def decks(root: Path) -> list[str]:
+    """The parts that are lectures, in the order of the book: "1 lesson", "1 lab", …"""
+    kinds = ((lesson, kind) for lesson in listed(root) for kind in ("lesson", "lab"))
+    return [f"{lesson.parent.name[0]} {kind}" for lesson, kind in kinds if (lesson.parent / f"{kind}.ipynb").exists()]
+
+
 def by_deck(root: Path) -> str:
     """The table of all decks: how long each takes, what to leave out first, how long it takes then."""
     rows = []
-    for name in (f"{lesson.parent.name[0]} {kind}" for lesson in listed(root) for kind in ("lesson", "lab")):
+    for name in decks(root):
         path, least = part(root, name), shorter(root, name)[-1]["left"]
         linked = f'<a href="{deck(path)}">{name}</a>'
         rows.append((linked, f"{minutes(path):g} min", out(root, name), f"{least:g} min"))

@@ -637,7 +637,7 @@ def test_the_front_page_is_short_and_asks_before_it_answers(visit):
     assert page.locator(".chapter-card").count() == len(listed(ROOT))
     for card in page.locator(".chapter-card").all():
         assert card.locator(".emblem svg[role=img]").count() == 1
-        assert re.search(r"reading \d+ min · lab \d+ min · exercises \d+ min", card.inner_text())
+        assert re.search(r"reading \d+ min · (lab \d+ min · exercises|workshop) \d+ min", card.inner_text())
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name.endswith("/lesson")])

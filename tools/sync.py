@@ -108,7 +108,7 @@ def cleaned(path: Path, url: str, commit: str = "") -> str:
     code[0]["metadata"] = {"slideshow": {"slide_type": "skip"}, "tags": ["remove-cell"]}
     for cell in code:
         cell["outputs"], cell["execution_count"] = [], None
-    kept = {k: v for k, v in notebook["metadata"].items() if k in ("lecture", "accelerator")}
+    kept = {k: v for k, v in notebook["metadata"].items() if k in ("lecture", "workshop", "accelerator")}
     notebook["metadata"] = {
         **kept,
         "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -1,7 +1,10 @@
 """What chapter 6 draws: functions that return a figure and the sentence that states its finding."""
 
+import html
+
 import pandas as pd
 import torch
+from IPython.display import HTML
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
@@ -40,7 +43,6 @@ from course.experiments.protocol import (
     SHARP,
     TASKS,
     TRAINED,
-    VERDICTS,
     vocabulary,
 )
 from course.experiments.states import DESIGNS, PAIRS, WIDTHS, held
@@ -179,108 +181,128 @@ def _grid(
     return figure, panels
 
 
-def race_table(
-    rows: pd.DataFrame, own: pd.DataFrame | None = None, few: bool = False, found: pd.DataFrame | None = None
-) -> tuple[Figure, str]:
-    """Entries by tasks: the paired gap to the baseline beyond the trained length with its 90 % interval, and steps and time.
+# The seventh act ---------------------------------------------------------------------------------------
+
+SLOPES = """<style>
+.slopes { width: 100%; height: auto; font: 26px sans-serif; fill: currentColor; }
+.slopes path { fill: none; stroke: #999; stroke-width: 1.5; }
+.slopes .hit { stroke: transparent; stroke-width: 13; }
+.slopes .named path:not(.hit) { stroke: var(--tone); stroke-width: 4; }
+.slopes .said { visibility: hidden; font-weight: bold; }
+.slopes .thread:hover path:not(.hit) { stroke: #c2500a; stroke-width: 6; }
+.slopes .thread:hover .said { visibility: visible; }
+.slopes .grid { stroke: #999; stroke-width: .7; }
+@media (max-width: 600px) { .slopes { font-size: 30px; } .slopes .end { font-size: 26px; } }
+</style>"""
+
+
+def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tuple[HTML, str]:
+    """Share right against length, a thread an entry that learned: RoPE bold, three named, all by name under the finger.
 
     Args:
-        rows: `comparison.table()`.
-        own: rows of `race.enter`, drawn below.
-        few: the entries of `FEW` alone, large, and without what training cost.
-        found: verdicts to draw, as `comparison.compare(rows)` gives them.
+        own: rows of `race.enter`, named and drawn with the others.
+
+    Returns:
+        vector graphics, and the sentence that says what is seen.
     """
     every = rows if own is None else pd.concat([rows, own])
-    found = comparison.compare(every) if found is None else found
     mine = [] if own is None else list(own.entry.unique())
-    names = [name for name in _run(rows) if not few or (name in FEW and name != BASELINE)] + mine
-    tasks = _tasks(rows)
-    titles = [NAMES[task] for task in tasks] + ([] if few else ["steps taken", "ms a step"])
-    figure, panels = _grid(titles, names, max(11, 2.0 * len(titles) + 3.1), 0.31 * len(names) + 1.5, large=few)
-    for ax, task in zip(panels, tasks, strict=False):
-        here = found[found.task == task].set_index("entry")
-        ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
-        ax.axvline(0, color=BLACK, lw=1, ls=":")
-        for y, name in enumerate(names):
-            if name not in here.index:
-                continue
-            row = here.loc[name]
-            if row.verdict in ("not learned", "reference not learned"):
-                words = f"learned {row.learned} of {row.seeds}" if row.verdict == "not learned" else "RoPE has not"
-                middle = ax.get_yaxis_transform()
-                ax.text(0.5, y, words, ha="center", va="center", size=14 if few else 10, color=GREY, transform=middle)
-            elif row.verdict != "baseline":
-                colour = PURPLE if name in mine else VERDICT_COLOURS[row.verdict]
-                ax.plot([row.gap_low, row.gap_high], [y, y], color=colour, lw=4 if few else 2.5)
-                ax.plot(row.gap, y, "o", color=colour, ms=10 if few else 7)
-        ax.set_xlabel("log odds, to RoPE", size=16 if few else 12)
-    if not few:
-        _bars(panels[-2], every[every.task == tasks[0]].groupby("entry").steps.median(), names)
-        panels[-2].set_xlabel(f"at {NAMES[tasks[0]]}, median", size=12)
-        _bars(panels[-1], every.groupby("entry").step_ms.median(), names)
-    judged = found[found.entry.isin(names) & ~found.entry.isin(mine) & (found.verdict != "baseline")]
-    counts = judged.verdict.value_counts()
-    said = ", ".join(f"{int(counts[kind])} {kind}" for kind in VERDICTS if kind in counts)
-    who = f"{len(names) - len(mine)} of {len(_run(rows)) - 1} remedies" if few else f"Against {BASELINE}"
-    title = f"{who}: {said.replace(EQUAL, 'equal') if few else said}"
-    figure.suptitle(title, size=17 if few else 16, weight="bold", x=0.01, ha="left")
-    return figure, f"Against {BASELINE}. " + " ".join(_told_apart(judged, task) for task in tasks)
-
-
-def _told_apart(judged: pd.DataFrame, task: str) -> str:
-    """Who is better and who is worse at a task, and how many are neither."""
-    here = judged[judged.task == task]
-    parts = [f"{kind} {'; '.join(here[here.verdict == kind].entry) or 'none'}" for kind in ("better", "worse")]
-    rest = here[~here.verdict.isin(["better", "worse"])].verdict.value_counts()
-    parts += [f"{int(rest[kind])} {kind}" for kind in VERDICTS if kind in rest]
-    return f"{NAMES[task].capitalize()}: {', '.join(parts)}."
-
-
-def verdicts(rows: pd.DataFrame) -> pd.DataFrame:
-    """Which remedies are better than RoPE, worse, equal, not told apart, not learned: a column a task."""
-    found = comparison.compare(rows)
-    found = found[found.entry.isin(REMEDIES) & (found.verdict != "baseline")]
-    names = found.groupby(["verdict", "task"]).entry.agg("; ".join).unstack().fillna("none")
-    names = names.reindex([kind for kind in VERDICTS if kind in names.index])
-    return names[_tasks(rows)].rename(columns=NAMES).rename_axis(index=f"against {BASELINE}", columns=None)
-
-
-def _bars(ax: Axes, values: pd.Series, names: list[str]) -> None:
-    ax.barh(range(len(names)), values.reindex(names), 0.6, color=GREY)
-    ax.set_xlim(0, None)
-
-
-def lengths(rows: pd.DataFrame, task: str) -> tuple[Axes, str]:
-    """Share right against length for every remedy that has learned a task; the first and the last of them are named."""
-    here = comparison.learned(rows, task)
-    means = here.groupby("entry", sort=False)[[f"score_{n}" for n in LENGTHS]].mean()
-    missing = rows[(rows.task == task) & rows.entry.isin(REMEDIES)].entry.nunique() - len(means)
-    ax = style.axes("", "length (trained on up to 16)", "share right", log="x", height=4.0)
-    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
-    ax.text(LENGTHS[0], CHANCE[task] + 0.01, "guessing", size=12, color=GREY)
-    ax.set_ylim(0, 1.05)
-    style.ticks(ax, LENGTHS)
-    if not len(means):
-        ax.set_title(f"{NAMES[task]}: no remedy has learned it")
-        return ax, f"{NAMES[task]}: no cell reached {LEARNED} at length {TRAINED}."
-    order = means.iloc[:, -1].sort_values(ascending=False)
-    tied = sum(f"{value:.2f}" == f"{order.iloc[0]:.2f}" for value in order)
-    named = {order.index[-1]: RED, "differential": PURPLE, BASELINE: BLUE}
-    named |= {order.index[0]: GREEN} if tied == 1 else {}
-    ax.set_title(
-        f"{NAMES[task]}: {tied} of {len(order)} are at {order.iloc[0]:.2f} at {LONG}"
-        if tied > 1
-        else f"{NAMES[task]}: {order.index[0]} {order.iloc[0]:.2f} at {LONG}, RoPE {order.get(BASELINE, float('nan')):.2f}"
+    scores = [f"score_{n}" for n in LENGTHS]
+    means = comparison.learned(every, task).groupby("entry", sort=False)[scores].mean()
+    order = means.iloc[:, -1].sort_values(ascending=False, kind="stable")
+    if not len(order):
+        return HTML("<p>No entry has learned it.</p>"), f"{NAMES[task]}: no entry has learned it."
+    top = order[order > order.iloc[0] - 0.005].index
+    named = {order.index[-1]: PURPLE, "NoPE": GREEN, top[0]: RED} | dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
+    named = {name: colour for name, colour in named.items() if name in means.index}
+    x, y = dict(zip(LENGTHS, (70, 250, 430, 610), strict=True)), lambda share: 400 - 330 * share
+    places, ends = {}, sorted(named, key=lambda name: -order[name])
+    for place, name in enumerate(ends):  # labels keep their distance
+        places[name] = max(y(order[name]) + 7, places[ends[place - 1]] + 31 if place else 0)
+    parts = [f'<path class="grid" d="M70 {y(v):.0f}H610"/><text x="60" y="{y(v) + 8:.0f}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1)]  # fmt: skip
+    parts += [f'<text x="{place}" y="440" text-anchor="middle">{n}</text>' for n, place in x.items()]
+    parts += [f'<path class="grid" stroke-dasharray="6 6" d="M70 {y(CHANCE[task]):.0f}H610"/><text x="80" y="{y(CHANCE[task]) - 6:.0f}">guessing</text>']  # fmt: skip
+    for name in sorted(means.index, key=lambda name: name in named):
+        line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
+        said = f"{html.escape(name)}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
+        tone = f' style="--tone: {named[name]}"' if name in named else ""
+        more = f" and {len(top) - 1} more" if name == top[0] and len(top) > 1 else ""
+        end = f'<text class="end" x="622" y="{places[name]:.0f}">{html.escape(name)}{more} {order[name]:.2f}</text>' if tone else ""  # fmt: skip
+        parts.append(f'<g class="thread{" named" if tone else ""}"{tone}><title>{said}</title><path d="{line}"/><path class="hit" d="{line}"/><text class="said" x="70" y="30">{said}</text>{end}</g>')  # fmt: skip
+    missing = every[every.task == task].entry.nunique() - len(means)
+    finding = (
+        f"{NAMES[task].capitalize()}, share right at {', '.join(map(str, LENGTHS))}, mean of the runs that learned: "
+        + "; ".join(f"{name} {order[name]:.2f} at {LONG}" for name in ends)
+        + f". {len(means)} entries; not learned, or a control: {missing}."
     )
-    lines = []
-    for name, row in means.iterrows():
-        line = ax.plot(LENGTHS, row, color=named.get(name, PALE), lw=3 if name in named else 1.5, label=name)
-        lines += line if name in named else []
-    style.label(ax, lines)
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items() if name in named)
-    return ax, (
-        f"{NAMES[task]} at {LONG}, share right, mean of the runs that learned: {listed}. Not learned, not drawn: "
-        f"{missing} of {missing + len(means)}."
+    picture = f'<svg class="slopes" viewBox="0 0 1180 452" role="img" aria-label="{html.escape(finding)}">{"".join(parts)}</svg>'
+    return HTML(f"<figure>{SLOPES}{picture}</figure>"), finding
+
+
+def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, str]:
+    """Two locks: each entry that learned both by its share right at the longest length, retrieval across and last copy up."""
+    every = rows if own is None else pd.concat([rows, own])
+    points = pd.DataFrame({t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in BOTH}).dropna()
+    ax = style.axes("", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=5.2)
+    ax.add_patch(Rectangle((KEPT, KEPT), 0.12, 0.12, fc="#e4efe4", ec="none"))
+    x0, y0 = points.loc[BASELINE]
+    ax.axvline(x0, color=BLUE, lw=1, ls=":")
+    ax.axhline(y0, color=BLUE, lw=1, ls=":")
+    both = [name for name in comparison.all_kept(rows, BOTH) if name in points.index]
+    mine = [] if own is None else [name for name in own.entry.unique() if name in points.index]
+    rest = points.drop([BASELINE, *both, *mine])
+    ax.plot(rest.retrieval, rest["last"], "o", ms=8, color=GREY)
+    ax.plot(x0, y0, "o", ms=13, color=BLUE)
+    ax.annotate(BASELINE, (x0, y0), (8, -20), textcoords="offset points", color=BLUE, size=17)
+    for name in ("NoPE", "sliding window", RANDOM):
+        if name in rest.index:
+            ax.annotate(name, rest.loc[name], (-9, 0), textcoords="offset points", ha="right", va="center", size=15, color=GREY)  # fmt: skip
+    for place, name in enumerate([*both, *mine]):
+        ax.plot(*points.loc[name], "o", ms=11, color=GREEN if name in both else PURPLE)
+        arrow = {"arrowstyle": "-", "color": GREY, "lw": 1, "shrinkB": 6}
+        ax.annotate(name, points.loc[name], (1.1, 0.93 - 0.14 * place), textcoords="axes fraction", va="center", size=15, arrowprops=arrow)  # fmt: skip
+    ax.set(xlim=(0.35, 1.03), ylim=(0.5, 1.03))
+    listed = (
+        "; ".join(f"{name} ({points.retrieval[name]:.2f}, {points['last'][name]:.2f})" for name in both) or "nobody"
+    )
+    return ax, f"At {LONG}, retrieval and last copy: RoPE ({x0:.2f}, {y0:.2f}). Right in {KEPT} of both, by attention on the answer: {listed}."  # fmt: skip
+
+
+SORT = """<script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
+  const body = head.closest('table').tBodies[0], at = head.cellIndex, up = head.dataset.up !== '1';
+  const key = row => row.cells[at].dataset.value ?? row.cells[at].textContent, sign = up ? 1 : -1;
+  const less = (a, b) => sign * (isNaN(key(a)) || isNaN(key(b)) ? key(a).localeCompare(key(b)) : key(a) - key(b));
+  head.dataset.up = up ? '1' : ''; [...body.rows].sort(less).forEach(row => body.append(row)); });</script>"""
+DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
+
+
+def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
+    every = rows if own is None else pd.concat([rows, own])
+    names = [*_run(rows), *([] if own is None else own.entry.unique())]
+    means = {t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in DOT if t in set(every.task)}
+    here = every[(every.task == "retrieval") & (every.learned == 1)].groupby("entry")
+    table = pd.DataFrame(means).reindex(names).rename(columns=NAMES)
+    table["retrieval kept to"] = [comparison.reach(every, name, "retrieval") or float("nan") for name in names]
+    table["last copy kept to"] = [comparison.reach(every, name, "last") or float("nan") for name in names]
+    table["steps"], table["ms a step"] = here.steps.mean(), every.groupby("entry").step_ms.median()
+    kept = (table["retrieval kept to"] >= LONG).astype(int) + (table["last copy kept to"] >= LONG)
+    return table.assign(kept=kept).sort_values(["kept", "retrieval"], ascending=False).drop(columns="kept").rename_axis("entry")  # fmt: skip
+
+
+def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
+    """`standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
+    table = standing(rows, own)
+    tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
+    heads = "".join(f'<th scope="col" style="cursor: pointer" title="Sort by this">{head}</th>' for head in ("entry", f"right at {LONG}", *table))  # fmt: skip
+    body = []
+    for name, row in table.iterrows():
+        dots = "".join(f'<circle cx="{8 + 124 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
+        strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="140" height="18" aria-hidden="true"><path d="M8 9H132" stroke="#bbb"/>{dots}</svg></td>'
+        cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
+        body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
+    return HTML(
+        f'<table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>{SORT}'
     )
 
 
@@ -582,15 +604,6 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
         text, right = (" ".join(words[k] for k in part if k) for part in (ids[0], targets[0][asked]))
         lines[NAMES[task]] = {"tokens": text, "to be named": right}
     return pd.DataFrame(lines).T.rename_axis(index="task")
-
-
-def legend(rows: pd.DataFrame) -> str:
-    """What the marks of the table mean."""
-    return (
-        f"Mean paired gap in log odds at {', '.join(str(n) for n in LENGTHS[1:])}, with its 90 % interval over the seeds that "
-        "learned. Green better, orange worse, blue equal within a factor of 1.25 (the grey band), grey not told apart. "
-        "Purple: trained on this page."
-    )
 
 
 def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,12 @@ from helpers import data, require, style
 def table() -> pd.DataFrame:
     """The runs of `data/race.csv`, with the mean score and the mean log odds at the longer lengths."""
     return with_longer(data.table("race"))
+
+
+def own(folder: str | Path = ".") -> pd.DataFrame | None:
+    """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where there are none."""
+    found = [pd.read_json(path) for path in sorted(Path(folder).glob("my-*.json"))]
+    return with_longer(pd.concat(found)) if found else None
 
 
 def with_longer(rows: pd.DataFrame) -> pd.DataFrame:

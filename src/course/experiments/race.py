@@ -15,7 +15,7 @@ from functools import partial
 import pandas as pd
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from course.experiments import sweep
 from course.experiments.comparison import with_longer
@@ -35,6 +35,7 @@ from course.experiments.protocol import (
 )
 from course.experiments.runs import far, fixed, measure
 from helpers import compute, require
+from helpers.transformer import Block
 
 WHAT = {"table": measure, "fixed": fixed, "far": far}
 
@@ -59,7 +60,7 @@ def run(
 
 def enter(
     name: str,
-    weigh: Callable[[Float[Tensor, "b h n n"]], Float[Tensor, "b h n n"]],
+    weigh: Callable[[Float[Tensor, "b h n n"]], Float[Tensor, "b h n n"]] | type[nn.Module],
     chosen: Sequence[str] = ("retrieval",),
     seeds: int = 1,
     steps: int | None = None,
@@ -68,7 +69,8 @@ def enter(
 
     Args:
         name: for the picture; none that is taken.
-        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights.
+        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights; or a
+            class: a `Block` of your own, or a whole model, made with the number of tokens and run outside the ranking.
         chosen: tasks; a run that learns takes a few seconds.
         seeds: 0, 1, … as in the table, so that runs can be paired.
         steps: the most a run may take to the criterion; the race's own number when None.
@@ -83,7 +85,7 @@ def enter(
     require.text("name", name, empty=False)
     if name in ENTRIES:
         raise ValueError(f"name must be new, but {name!r} is an entry of the race")
-    check_weights(weigh)
+    entry = _own(weigh)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
         raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(TASKS)}, not {chosen!r}")
     for task in chosen:
@@ -94,10 +96,20 @@ def enter(
     for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
         start = time.perf_counter()
         with compute.threads(1):
-            found = measure(Entry(weigh=weigh), setting["task"], [setting["seed"]], steps)[0]
+            found = measure(entry, setting["task"], [setting["seed"]], steps)[0]
         row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
         rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})
     return with_longer(pd.DataFrame(rows))
+
+
+def _own(change: Callable | type[nn.Module]) -> Entry:
+    """The entry that a learner's function or class makes."""
+    if isinstance(change, type) and issubclass(change, Block):
+        return Entry(block=change)
+    if isinstance(change, type) and issubclass(change, nn.Module):
+        return Entry(model=change)
+    check_weights(change)
+    return Entry(weigh=change)
 
 
 def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
