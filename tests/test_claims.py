@@ -323,11 +323,13 @@ def test_the_answer_names_claims_of_its_chapters(root):
 
     for each in answer.BOTTLENECKS:
         for name in each.evidence:
-            assert CLAIMS[name].chapter == each.chapter, f"{name} is no claim of chapter {each.chapter}"
+            assert CLAIMS[name].chapter in (each.chapter, 7), f"{name} is no claim of chapter {each.chapter}"
     named = [each.claim for each in answer.FINDINGS]
     assert len(set(named)) == len(named) == 10
     assert set(named) <= set(CLAIMS)
-    assert {CLAIMS[name].chapter for name in named} == set(range(1, 7)), "every chapter has a finding among the ten"
+    assert {CLAIMS[name].chapter for name in named} == {1, 2, 3, 4, 5, 7}, (
+        "every act but the sixth, whose finding the race settles, is among the ten"
+    )
 
 
 @pytest.mark.slow

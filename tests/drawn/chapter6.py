@@ -15,13 +15,13 @@ CALLS = {
         for content in measures.CONTENTS
         for kind in measures.KINDS_OF_MAPS
     },
-    "figures.race_table": lambda: figures.race_table(comparison.table()),
-    "figures.race_table, few": lambda: figures.race_table(comparison.table(), few=True),
-    "figures.verdicts": lambda: figures.verdicts(comparison.table()),
     **{
-        f"figures.lengths, {task}": lambda task=task: figures.lengths(comparison.table(), task)
+        f"figures.slopes, {task}": lambda task=task: figures.slopes(comparison.table(), task)[1]
         for task in comparison.table().task.unique()
     },
+    "figures.locks": lambda: figures.locks(comparison.table()),
+    "figures.standing": lambda: figures.standing(comparison.table()),
+    "figures.board": lambda: figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data,
     **{
         f"figures.masses, {task}": lambda task=task: figures.masses(comparison.table(), task)
         for task in protocol.LOOKED
@@ -38,7 +38,6 @@ CALLS = {
     "figures.protocol": lambda: figures.protocol(comparison.table()),
     "figures.decisions": figures.decisions,
     "figures.examples": lambda: figures.examples(comparison.table()),
-    "figures.legend": lambda: figures.legend(comparison.table()),
     "figures.found_at": lambda: figures.found_at(comparison.table(), REMEDIES, "retrieval"),
     "figures.more_steps": figures.more_steps,
     "figures.hypotheses": lambda: figures.hypotheses(comparison.table()),

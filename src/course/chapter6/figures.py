@@ -242,7 +242,9 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
 def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, str]:
     """Two locks: each entry that learned both by its share right at the longest length, retrieval across and last copy up."""
     every = rows if own is None else pd.concat([rows, own])
-    points = pd.DataFrame({t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in BOTH}).dropna()
+    points = pd.DataFrame(
+        {t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in BOTH}
+    ).dropna()
     ax = style.axes("", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=5.2)
     ax.add_patch(Rectangle((KEPT, KEPT), 0.12, 0.12, fc="#e4efe4", ec="none"))
     x0, y0 = points.loc[BASELINE]
@@ -280,7 +282,9 @@ def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFram
     """One row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
     every = rows if own is None else pd.concat([rows, own])
     names = [*_run(rows), *([] if own is None else own.entry.unique())]
-    means = {t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in DOT if t in set(every.task)}
+    means = {
+        t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in DOT if t in set(every.task)
+    }
     here = every[(every.task == "retrieval") & (every.learned == 1)].groupby("entry")
     table = pd.DataFrame(means).reindex(names).rename(columns=NAMES)
     table["retrieval kept to"] = [comparison.reach(every, name, "retrieval") or float("nan") for name in names]
