@@ -23,13 +23,8 @@ from course import significance
 from course.chapter6 import claims as claims6
 from course.chapter6 import figures, measures
 from course.claims import FAILS, HOLDS
-<<<<<<< HEAD
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states, sweep
-from helpers import attention, data, probe, training
-=======
-from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, sweep
 from helpers import attention, data, probe, training, transformer
->>>>>>> b8c3d25 (Assignments: made from the exercises, marked by what a submission computes on cases that no page shows, in a process that can do nothing else)
 
 SOURCE = Path(__file__).parents[1] / "src"
 TIMES = {"seconds", "step_ms"}
