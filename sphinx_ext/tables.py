@@ -1,7 +1,11 @@
-"""The `{data-table} name` directive: a table of `data/` as it is, under the first line of its head, with the rest folded below."""
+"""The `{data-table} name` directive: a table of `data/` as it is, under the first line of its head, with the rest folded below.
+
+`{data-list}` is the list of all tables, from their heads: what, command, date, rows, licence.
+"""
 
 import csv
 import html
+import re
 from pathlib import Path
 
 from docutils import nodes
@@ -44,6 +48,40 @@ class DataTable(Directive):
             raise self.error(str(error)) from error
 
 
+def listed(root: Path) -> str:
+    """All tables of `data/`, a row each, as HTML; what nobody ran here is under the licence of its source."""
+    rows = []
+    for path in sorted((root / "data").rglob("*.csv")):
+        lines = path.read_text().splitlines()
+        head = [line.removeprefix("#").strip() for line in lines if line.startswith("#")]
+        cut = next((k for k, line in enumerate(head) if line.startswith("command:")), len(head))
+        commands = [line.removeprefix("command:").strip() for line in head if line.startswith("command:")]
+        dates = sorted(set(re.findall(r"\b20\d\d-\d\d-\d\d\b", " ".join(head[cut:]))))
+        reported = path.parent.name == "reported"
+        made = f"<details><summary>{len(commands)} command{'s' * (len(commands) != 1)}</summary><code>{'<br>'.join(map(html.escape, commands))}</code></details>"
+        cells = [
+            f"<code>{path.relative_to(root / 'data')}</code>",
+            html.escape(" ".join(head[:cut]) or f"columns: {lines[len(head)].replace(',', ', ')}"),
+            "quoted from its source" if reported else made if commands else "by hand",
+            " to ".join(dict.fromkeys((dates[0], dates[-1]))) if dates else "–",
+            f"{len(lines) - len(head) - 1:,}",
+            "facts, cited" if reported else "CC BY 4.0",
+        ]
+        rows.append(f'<tr><th scope="row">{cells[0]}</th>{"".join(f"<td>{each}</td>" for each in cells[1:])}</tr>')
+    top = "".join(
+        f'<th scope="col">{each}</th>' for each in ("file of data/", "what", "made by", "run on", "rows", "licence")
+    )
+    return f'<table class="table"><thead><tr>{top}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+
+
+class DataList(Directive):
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        return [nodes.raw("", listed(Path(env.srcdir)), format="html")]
+
+
 def setup(app):
     app.add_directive("data-table", DataTable)
+    app.add_directive("data-list", DataList)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

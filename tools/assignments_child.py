@@ -43,7 +43,18 @@ def shut(job: dict) -> None:
     """No new processes, no network, no solutions, and no files but those of Python, of `helpers` and of an empty folder."""
     allowed = [sys.prefix, sys.base_prefix, os.path.dirname(os.__file__), job["helpers"], job["room"], "/dev/null", "/dev/urandom"]  # fmt: skip
     allowed = [os.path.realpath(each) for each in allowed]
-    words = ("ctypes.", "subprocess", "os.system", "os.exec", "os.fork", "os.spawn", "os.posix_spawn", "os.kill", "socket.", "pty.")
+    words = (
+        "ctypes.",
+        "subprocess",
+        "os.system",
+        "os.exec",
+        "os.fork",
+        "os.spawn",
+        "os.posix_spawn",
+        "os.kill",
+        "socket.",
+        "pty.",
+    )
     listing = ("open", "os.listdir", "os.scandir", "os.remove", "os.rename", "os.mkdir", "os.chmod", "os.truncate", "os.symlink", "os.link", "shutil.")  # fmt: skip
 
     def watch(event: str, arguments: tuple) -> None:
