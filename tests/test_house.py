@@ -77,11 +77,11 @@ def test_imports_make_no_circle():
 BUDGETS = {
     "helpers": 9_300,
     "course/chapter": 2_560,  # each
-    "course/experiments": 3_050,
+    "course/experiments": 3_070,
     "course/report": 2_350,
     "course/scorecard": 760,
-    "course": 20_600,
-    "tests": 18_760,
+    "course": 21_500,
+    "tests": 18_790,
 }
 
 
