@@ -80,7 +80,7 @@ BUDGETS = {
     "course/experiments": 3_070,
     "course/report": 2_350,
     "course/scorecard": 760,
-    "course": 21_500,
+    "course": 20_600,
     "tests": 18_790,
 }
 
