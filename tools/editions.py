@@ -81,11 +81,16 @@ def words(table: Path) -> dict[str, str]:
     return content["words"] | {text: text for text in content["same"]}
 
 
+def folder() -> Path:
+    """Where editions are made; there from the first call on."""
+    (ROOT / "_build/editions").mkdir(parents=True, exist_ok=True)
+    return ROOT / "_build/editions"
+
+
 def written(table: Path) -> Path:
     """Write the notebook of an edition, its words and its fonts; where it is."""
     source = english(table)
-    content, home, stem = json.loads(table.read_text()), ROOT / "_build/editions", table.stem
-    home.mkdir(parents=True, exist_ok=True)
+    content, home, stem = json.loads(table.read_text()), folder(), table.stem
     notebook = nbformat.read(source, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.id in content["cells"]:
@@ -150,7 +155,7 @@ def page(table: Path) -> str:
     if source.suffix == ".md":
         parts = [content["cells"][name]["text"] for name in cells(source)]
         around = "中文" + "".join(stub.read_text().splitlines()[0] for stub in source.parent.glob("zh/*.md"))
-        cut(set("".join([*parts, around])), table.stem, ROOT / "_build/editions", digest("".join([*parts, around])))
+        cut(set("".join([*parts, around])), table.stem, folder(), digest("".join([*parts, around])))
     else:
         parts = []
         for cell in executed(table).cells[:-1]:
