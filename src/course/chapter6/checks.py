@@ -690,7 +690,7 @@ def _corrected(
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
-    """The lab's figure with the learner's p values: every remedy against the baseline, a family for each task."""
+    """The race with the learner's p values: every remedy against the baseline, a family for each task."""
     rows = comparison.table()
     found = comparison.compare(rows).set_index(["task", "entry"])
     alone, corrected = 0, 0
@@ -708,7 +708,10 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     total = int(found.gap.notna().sum())
 
     def picture() -> HTML:
-        return drawn(*figures.race_table(rows, found=found.reset_index()))
+        by_task = (
+            found.reset_index().pivot(index="entry", columns="task", values="verdict").rename(columns=figures.NAMES)
+        )
+        return HTML(by_task.fillna("").to_html(border=0))
 
     return f"In the race {alone} of {total} comparisons pass alone, {corrected} after your correction.", picture
 
@@ -746,7 +749,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         return Right(
             f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
             f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
-            lambda: drawn(*figures.race_table(table, entered)),
+            lambda: figures.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.odds.mean() - theirs.odds.mean()), significance.paired(ours.odds, theirs.odds)
@@ -761,7 +764,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
-    return Right(sentence, lambda: drawn(*figures.race_table(table, entered)))
+    return Right(sentence, lambda: figures.slopes(table, "retrieval", entered)[0])
 
 
 def _check_weigh(weigh: Any) -> None:

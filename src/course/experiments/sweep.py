@@ -111,6 +111,7 @@ def run(
     """
     settings = [*require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")]
     _check(function, settings, jobs, dask, threads)
+    notes = [require.text("notes", line) for line in require.instance("notes", notes, list | tuple, "a list of lines")]
     out = _place(out)
     if command is not None:
         require.text("command", command)
@@ -191,14 +192,18 @@ def run_line(
         parser.error(str(error))
 
 
+MOST = 1_024  # processes, or threads of one
+
+
 def _check(function: Callable, settings: Sequence[Setting], jobs: int, dask: str | None, threads: int) -> None:
     if not callable(function):
         raise TypeError(f"function must be callable, not {function!r}")
     for name, value in (("jobs", jobs), ("threads", threads)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{name} must be a positive integer, not {value!r}")
+        require.integer(name, value, 1, MOST)
     if dask is not None and not isinstance(dask, str):
         raise TypeError(f"dask must be the address of a scheduler or None, not {dask!r}")
+    if dask and "://" not in dask:
+        raise ValueError(f"dask must be the address of a running scheduler, as tcp://host:8786, not {dask!r}")
     if dask and jobs > 1:
         raise ValueError(f"jobs must be 1 with dask, whose workers decide how many runs there are, not {jobs}")
     settings = list(settings)
