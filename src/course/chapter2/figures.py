@@ -88,7 +88,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         "L (1 − ρ)",
         "least share heard",
         log="xy",
-        height=3.4,
+        height=3.0,
     )
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):

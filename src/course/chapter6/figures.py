@@ -323,7 +323,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
         "answer, mean of heads": ("answer", BLUE),
         "noise, mean of heads": ("noise", RED),
     }
-    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=few)
+    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=len(names) < 9)
     ends = {}
     for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
         means = here.groupby("entry")[[f"{what}_{TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
@@ -332,7 +332,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
         ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
         ax.plot(means.iloc[:, 1], range(len(names)), "o", color=colour, ms=9)
         ax.set_xlim(-0.03, 1.03)
-        ax.set_xlabel("share of the attention", size=16 if few else 13)
+        ax.set_xlabel("share of the attention", size=16 if len(names) < 9 else 13)
         ends[title] = means.iloc[:, 1]
     best, mean = ends["answer, best head"].sort_values(ascending=False), ends["answer, mean of heads"]
     figure.suptitle(

@@ -19,7 +19,7 @@ STYLE = (
     ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
     "text-decoration:none;color:inherit;white-space:nowrap}"
     ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
-    ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);color:#555}.talk-foot a{color:inherit}"
+    ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);opacity:.85}.talk-foot a{color:inherit}"
     ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
 )
 
