@@ -134,7 +134,7 @@ def run(source: str, number: int, seed: int, keep: Path, root: Path = ROOT) -> d
     with tempfile.TemporaryDirectory() as room, (keep / "printed.txt").open("wb") as printed:
         job["room"], job["source"] = room, source
         process = subprocess.Popen(
-            [sys.executable, str(CHILD), str((keep / "returned.jsonl").resolve())], cwd=room, stdin=subprocess.PIPE,
+            [sys.executable, "-u", str(CHILD), str((keep / "returned.jsonl").resolve())], cwd=room, stdin=subprocess.PIPE,
             stdout=printed, stderr=subprocess.STDOUT, start_new_session=True, env=clean | {"HOME": room},
         )  # fmt: skip
         try:
