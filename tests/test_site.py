@@ -173,10 +173,10 @@ def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):
     figure = page.locator("figure.explore", has=page.locator("button[data-plays]")).first
     figure.locator("input").first.evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
     before = figure.locator("img").get_attribute("alt")
-    figure.locator("button[data-plays]").click()
+    figure.locator("button[data-plays]").first.click()
     page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
-    figure.locator("button[data-plays]").click()
-    assert "Play" in figure.locator("button[data-plays]").inner_text()
+    figure.locator("button[data-plays]").first.click()
+    assert "Play" in figure.locator("button[data-plays]").first.inner_text()
     calm = visit("chapters/1-over-squashing/lesson.html", reduced_motion="reduce")
     assert not calm.locator("figure.explore button").first.is_visible()
 
@@ -184,7 +184,7 @@ def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):
 def test_widgets_move_by_touch(visit):
     page = visit("chapters/1-over-squashing/lesson.html", has_touch=True, viewport={"width": 390, "height": 844})
     figure = page.locator("figure.explore").first
-    slider = figure.locator("input[type=range]")
+    slider = figure.locator("input[type=range]").first
     slider.scroll_into_view_if_needed()
     before, box = figure.locator("img").get_attribute("alt"), slider.bounding_box()
     page.touchscreen.tap(box["x"] + 3, box["y"] + box["height"] / 2)

@@ -195,7 +195,7 @@ def along(right: Callable[[float, float], float] = measures.right_of_two, column
         "length of the error (1 = the difference)",
         "",
         log="x",
-        height=4.3,
+        height=4.0,
     )
     ax.set_ylabel(f"right one of {what}")
     lengths = [10 ** (k / 40) for k in range(-70, 61)]

@@ -324,6 +324,7 @@ def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tu
         "noise, mean of heads": ("noise", RED),
     }
     figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=len(names) < 9)
+    figure.set_figheight(figure.get_figheight() * (0.85 if len(names) < 9 else 1))  # a slide has a choice above it
     ends = {}
     for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
         means = here.groupby("entry")[[f"{what}_{TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
