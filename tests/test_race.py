@@ -361,7 +361,10 @@ def test_the_committed_table_has_what_the_rules_ask_for():
     assert (plain[both] == sharpened[both]).all(), "adaptive temperature is put in after the same training"
     stopped = rows[rows.learned == 1]
     assert (stopped.steps % protocol.CHECKED == 0).all()
-    assert (rows[rows.learned == 0].steps == rows.budget[rows.learned == 0]).all()
+    missed = rows[rows.learned == 0]
+    twice = missed.entry == "RoPE, dropped after training"  # trained on without it, with steps of its own
+    assert (missed.steps[~twice] == missed.budget[~twice]).all()
+    assert (missed.steps[twice] >= missed.budget[twice]).all()
 
 
 @pytest.mark.parametrize(
