@@ -14,6 +14,9 @@ from pathlib import Path
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import editions  # noqa: E402
+
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 
 
@@ -77,9 +80,6 @@ def switch(source: str, address: str, language: str, words: str) -> str:
 def in_two_languages(app, name, source):
     """Write a page of `chapters/zh`, put what is said on the page of a spoken lecture, and link the two languages."""
     root = Path(app.srcdir)
-    sys.path.insert(0, str(root / "tools"))
-    import editions
-
     path = root / name
     if path.parent.name == "zh":
         table = path.parents[1] / f"{path.name}.zh.json"
