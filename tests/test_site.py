@@ -537,7 +537,7 @@ def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
     walked.evaluate(GROWN)
     linked = deck(DECKS[0], walked.evaluate("(({h, v}) => `#/${h}/${v}`)(Reveal.getIndices())"))
     linked.wait_for_timeout(300)
-    assert linked.evaluate(size) == pytest.approx(walked.evaluate(size), rel=0.03), "to one step of its growth"
+    assert linked.evaluate(size) == walked.evaluate(size)
 
 
 @pytest.mark.parametrize("name", DECKS)
