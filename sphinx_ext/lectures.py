@@ -15,7 +15,7 @@ from docutils import nodes
 from docutils.parsers.rst import Directive
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
-import editions  # noqa: E402
+import editions
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 

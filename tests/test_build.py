@@ -28,7 +28,7 @@ BETA = f"NAME = 'beta'\nfrom helpers import data, tool\nn = data.table('seen')\n
 @pytest.fixture
 def clone(tmp_path):
     """A book of two notebooks, alpha and beta, with the real configuration and extensions."""
-    for name in ("sphinx_ext", "tools", "_static", "_config.yml", "references.bib", "requirements.txt", "constraints.txt"):
+    for name in "sphinx_ext tools _static _config.yml references.bib requirements.txt constraints.txt".split():
         source, target = ROOT / name, tmp_path / name
         shutil.copytree(source, target) if source.is_dir() else shutil.copy(source, target)
     for folder in ("src/course/chapter1", "data", "chapters", "frontend/dist"):

@@ -1,56 +1,6 @@
 import pandas as pd
 
-from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNFIT
-
-EXPECTED = {
-    "width_bound": ({HOLDS}, "exact integers"),
-    "width_explains_failures": ({LITTLE}, "no run changes the width"),
-    "accuracy_falls_with_depth": ({OPEN}, "the committed table"),
-    "figure_3_gcn": ({OPEN}, "the committed table"),
-    "figure_3_gin": ({OPEN}, "the committed table"),
-    "figure_3_gat": ({OPEN}, "the committed table"),
-    "figure_3_ggnn": ({OPEN}, "the committed table"),
-    "chains_are_fitted": (
-        {UNFIT},
-        "the committed tables: labels at random are fitted as fast, so nothing need be passed on",
-    ),
-    "few_examples_are_fitted": ({UNFIT}, "the committed table: labels at random are fitted as fast"),
-    "two_hops_are_faster_where_leaves_are_read": ({HOLDS}, "the committed tables"),
-    "two_hops_are_no_easier": ({UNFIT}, "the committed table: labels at random are fitted as fast"),
-    "one_bit_a_number": ({CORRECTED}, "the widths of the paper and exact integers; Eq. 5 itself spreads by 2.9"),
-    "fully_adjacent_layer_helps": ({LITTLE}, "the committed table ends at r = 4"),
-    "attention_picks_the_leaf": ({CORRECTED}, "the committed table has runs that were not fitted"),
-    "question_everywhere_helps": ({HOLDS}, "the committed table"),
-    "gat_and_ggnn_alleviate": ({OPEN}, "the committed table: budgets of a few hundred epochs"),
-    "walks_bound_the_jacobian": ({HOLDS}, "a theorem"),
-    "tree_closed_form": ({CORRECTED}, "closed form"),
-    "resistance_bounds_the_jacobian": ({HOLDS}, "an inequality"),
-    "squashed_at_high_commute_time": (
-        {CORRECTED},
-        "the committed table: at equal hops not everywhere, little on deep paths",
-    ),
-    "resistance_beats_hops": ({FAILS}, "the committed table: behind on two graphs in shallow networks"),
-    "width_helps": ({UNFIT}, "orthogonal weights take the width out of the bound"),
-    "depth_does_not_help": (
-        {FAILS},
-        "fixed graphs and seeds; the far Jacobian rises, and with a skip connection the own one too",
-    ),
-    "topology_decides": ({UNFIT}, "orthogonal weights take the width out of the bound"),
-    "field_grows_exponentially": ({CORRECTED}, "exact integers"),
-    "two_meanings_of_squashing": ({HOLDS}, "powers of two fixed matrices"),
-    "copied_code_computes_curvature": ({FAILS}, "exact fractions"),
-    "gap_brackets_the_cut": ({HOLDS}, "Cheeger's inequality, a theorem"),
-    "sdrf_opens": (
-        {FAILS},
-        "the committed table: below 1 on tree and cycle at four diameters, on the cycle by two errors",
-    ),
-    "fosr_opens": ({CORRECTED}, "the committed table: just below 1 on the grid at four diameters"),
-    "gtr_opens": ({HOLDS}, "the committed table"),
-    "sdrf_beats_random": ({FAILS}, "the committed table: ahead on the grid alone, behind in 11 of 15"),
-    "fosr_beats_random": ({CORRECTED}, "the committed table: on all five graphs at one diameter, on none at four"),
-    "gtr_beats_random": ({CORRECTED}, "the committed table: on all five graphs up to two diameters, on three at four"),
-    "rewiring_lowers_commute_time": ({FAILS}, "closed form: on some graphs most pairs rise"),
-}
+from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
 
 
 def _ranks(ahead: float, inside: float, late: float = 0):

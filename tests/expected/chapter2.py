@@ -3,39 +3,6 @@ import torch
 
 from course.claims import CORRECTED, FAILS, HOLDS
 
-EXPECTED = {
-    "causal_attention_is_no_bottleneck": (
-        {CORRECTED},
-        "closed form and a committed table: ahead of the tree at the fitted share and 30 layers, behind it deeper",
-    ),
-    "two_kinds_of_squashing": ({HOLDS}, "closed form"),
-    "bound_with_attention_fixed": ({HOLDS}, "a theorem"),
-    "true_jacobian_exceeds_the_bound": ({HOLDS}, "random decoders of fixed seeds, exceeded tenfold"),
-    "printed_constant_bounds": ({FAILS}, "an exact counterexample"),
-    "early_tokens_have_more_influence": ({CORRECTED}, "closed form and committed tables; true before training alone"),
-    "primacy_is_topology_recency_is_learned": ({HOLDS, CORRECTED}, "committed tables"),
-    "untrained_network_has_a_u": ({HOLDS}, "committed tables, far from the bounds"),
-    "valley_survives_training": ({CORRECTED}, "committed tables"),
-    "rollout_is_no_jacobian": ({FAILS}, "committed norms, and one pass a text: true with one half kept alone"),
-    "largest_eigenvalue_is_one": ({HOLDS}, "a lemma"),
-    "products_stay_stochastic": ({HOLDS}, "a lemma"),
-    "bound_tends_to_the_first_token": ({HOLDS}, "a proposition whose conclusion is right"),
-    "product_is_diagonalizable": ({FAILS}, "a counterexample in exact arithmetic"),
-    "causal_mask_ends_at_the_first_token": ({HOLDS}, "a theorem"),
-    "window_has_the_same_limit": ({HOLDS}, "a theorem"),
-    "prefix_takes_all": ({HOLDS}, "a theorem"),
-    "decay_mask_decays": ({HOLDS}, "a lemma"),
-    "critical_distance_of_decay": ({HOLDS}, "a theorem; matrix products against the formula"),
-    "slow_rotation_decays": ({HOLDS}, "a lemma, inside its assumption"),
-    "residual_gives_a_u": ({HOLDS}, "closed form"),
-    "first_token_is_a_sink": ({HOLDS}, "the embedded model, far from the bound"),
-    "repeated_tokens_have_no_sink": ({HOLDS}, "the embedded model; equal tokens are alike to relative positions"),
-    "massive_activations_go_with_the_sink": ({HOLDS, CORRECTED}, "a committed table"),
-    "sink_values_are_small": ({HOLDS, CORRECTED}, "the embedded model"),
-    "sinks_slow_mixing": ({HOLDS, CORRECTED}, "a committed table"),
-    "hiding_the_sink_breaks_the_model": ({CORRECTED}, "a committed table; hidden early it does not"),
-}
-
 
 def _hiding(late: float, early: float, control: float = 0.0, spread: float = 2.0, heir: float = 100.0):
     """A made-up table of one text: losses above 3 nats, and how far a change spreads without the sink."""

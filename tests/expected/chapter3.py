@@ -2,41 +2,7 @@ import pandas as pd
 import torch
 
 from course.chapter3 import measures
-from course.claims import CORRECTED, FAILS, HOLDS, UNABLE
-
-EXPECTED = {
-    "last_weight_falls": ({HOLDS}, "a lemma"),
-    "last_weight_vanishes": ({HOLDS}, "a lemma"),
-    "early_noise_is_forgotten": ({CORRECTED}, "the limit has a closed form; the peak before it is far from the noise"),
-    "decaying_positions_collapse": ({HOLDS}, "a theorem, on one head"),
-    "proof_is_rough": ({HOLDS}, "the last entries differ by 3 (1 - exp(-1/10)) at every length"),
-    "bounded_logits_suffice": ({FAILS}, "closed form"),
-    "rope_decays": ({FAILS}, "closed form"),
-    "alternating_sequences_stay_apart": ({HOLDS}, "closed form"),
-    "all_encodings_collapse": ({CORRECTED}, "all fall; ALiBi levels off, by its closed form"),
-    "encodings_collapse_alike": ({FAILS}, "a thousand times apart, where ten would do"),
-    "sinusoidal_encodings_collapse": ({HOLDS}, "ratios of five seeds, far from the bounds"),
-    "low_precision_is_worse": ({CORRECTED}, "a committed table"),
-    "direction_of_rounding_decides": ({HOLDS}, "a committed table"),
-    "the_reader_decides": ({HOLDS}, "a committed table"),
-    "prompts_can_be_recovered": ({HOLDS}, "a committed table"),
-    "window_stops_collapse": ({FAILS}, "exactly 0 on equal tokens; level on varied ones"),
-    "window_stops_over_squashing": ({CORRECTED}, "exactly 0 beyond the reach"),
-    "adaptive_temperature_sharpens": ({CORRECTED}, "closed form"),
-    "separators_do_not_follow": ({HOLDS}, "means of five seeds, far from the bounds"),
-    "seq_vcr_sees_collapse": ({HOLDS}, "closed form for large batches"),
-    "ones_collapse": ({CORRECTED}, "the embedded model, whose weights do not change"),
-    "varied_digits_delay_collapse": ({CORRECTED}, "the embedded model: 50 ones at the end undo it"),
-    "varied_digits_still_fall": ({FAILS}, "the embedded model, four seeds: falls up to 22 digits, then level"),
-    "commas_prevent_collapse": ({FAILS}, "the embedded model: only where the last digit alone is repeated"),
-    "merging_alleviates_collapse": ({FAILS}, "the embedded model: one letter more yes, one token more no"),
-    "collapse_in_type_1": ({CORRECTED}, "the embedded model"),
-    "first_digit_is_easier": ({UNABLE}, "the embedded model is wrong at five digits"),
-    "hint_helps": ({UNABLE}, "the embedded model is wrong at five digits"),
-    "alternation_helps": ({UNABLE}, "the embedded model is wrong at five digits"),
-    "groups_help": ({UNABLE}, "the embedded model is wrong at five digits"),
-    "prompt_order_matters": ({UNABLE}, "the embedded model is wrong at five digits"),
-}
+from course.claims import CORRECTED, FAILS, HOLDS
 
 
 def _fixed(value):

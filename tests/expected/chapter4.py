@@ -6,50 +6,6 @@ from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
 from course.experiments import trained
 from helpers import counting, data
 
-EXPECTED = {
-    "same_ratio_same_state": ({HOLDS}, "a theorem"),
-    "a_first_token_counts": ({HOLDS}, "exact fractions, and closed forms in fp64"),
-    "collapse_ends_counting": ({CORRECTED}, "exact fractions tell every n, rounded ones do not"),
-    "first_token_reach": ({HOLDS}, "rounding once, by exact rules"),
-    "wide_enough_counts": ({CORRECTED}, "orthogonal codes, if the length is given: an average has lost it"),
-    "transition_at_the_vocabulary": ({CORRECTED}, "a step for the product and long sequences; solved, at m - 1"),
-    "merged_tokens_hide_items": ({CORRECTED}, "the embedded tokenizer merges letters, not digits"),
-    "answers_are_round": ({HOLDS}, "the committed table"),
-    "separators_help_with_314": ({LITTLE}, "one answer a cell, few pairs that differ"),
-    "separators_help_in_training": ({UNFIT}, "accuracies below those of one constant answer"),
-    "base_has_no_rule": ({UNFIT}, "no trend, at accuracies where none could show"),
-    "order_of_difficulty": ({LITTLE}, "a figure without numbers"),
-    "order_of_strategies": ({LITTLE}, "a figure without numbers"),
-    "lower_near_a_hundred": ({LITTLE}, "a figure without numbers"),
-    "counting_error_grows": (
-        {CORRECTED},
-        "the committed tables: beyond the training only; the embedded model cannot count",
-    ),
-    "guesses_are_round": ({UNABLE}, "the committed answers of the embedded model, which cannot count ten items"),
-    "commas_do_not_help_from_scratch": ({HOLDS}, "the committed table: fifteen seeds, none of four comparisons better"),
-    "base_in_trained_decoders": ({FAILS}, "the committed table: a trend at 18 letters"),
-    "chunks_in_trained_decoders": ({UNFIT}, "the committed table: all are at the ceiling"),
-    "counting_is_hard_to_learn": ({FAILS}, "the committed tables: learned with every encoding and both supervisions"),
-    "counting_holds_within_training": (
-        {CORRECTED},
-        "the committed table: the last places alone fail, at .94 with RoPE",
-    ),
-    "neighbours_come_nearer": ({HOLDS}, "the committed table: at half of the distance or less"),
-    "scatter_decides": ({CORRECTED}, "the committed table: between encodings; within RoPE and APE -.3"),
-    "few_dimensions_tell_many_counts": ({HOLDS}, "the committed table: right in .96 and more at width 16"),
-    "the_count_is_there": (
-        {FAILS},
-        "the committed table: in two of four encodings; with APE no more than before training",
-    ),
-    "vocabulary_against_width": ({CORRECTED}, "the committed table: fewer right with more symbols, no step"),
-    "last_token_is_lost_first": (
-        {FAILS},
-        "the committed table: with APE and ALiBi; with RoPE the first goes earlier",
-    ),
-    "copying_fails_at_collapse": ({CORRECTED}, "two checkpoints on random strings: harder to read, not gone"),
-    "window_keeps_the_last": ({HOLDS}, "the committed table, and the reach of a window"),
-}
-
 
 def _tables(**changed: pd.DataFrame):
     plain = data.table

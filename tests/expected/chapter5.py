@@ -2,54 +2,7 @@ import pandas as pd
 import torch
 
 from course.chapter5.measures import BAND_NAMES, LAYERS, Heads
-from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
-
-EXPECTED = {
-    "bound_decays": ({CORRECTED}, "closed form"),
-    "gaussian_scores_do_not_decay": ({HOLDS}, "20,000 pairs; the variance is d at every distance"),
-    "any_distance_can_be_the_favourite": ({HOLDS}, "a theorem"),
-    "gaussian_scores_have_mean_zero": ({HOLDS}, "a theorem"),
-    "no_positions_no_diagonal": ({CORRECTED}, "a theorem of the first layer; a counterexample of two"),
-    "rope_makes_places": ({HOLDS}, "closed form"),
-    "one_frequency_loses_content": ({HOLDS}, "a theorem of one pair; every angle of 64 turns"),
-    "lead_is_the_cosine_sum": ({HOLDS}, "closed form"),
-    "base_for_1k": ({HOLDS}, "exact verdicts on a grid"),
-    "base_for_2k": ({FAILS}, "exact verdicts on a grid"),
-    "base_for_4k": ({CORRECTED}, "exact verdicts on a grid"),
-    "base_for_8k": ({HOLDS}, "exact verdicts on a grid"),
-    "base_for_16k": ({FAILS}, "exact verdicts on a grid"),
-    "base_for_32k": ({FAILS}, "exact verdicts on a grid"),
-    "base_for_64k": ({HOLDS}, "exact verdicts on a grid"),
-    "base_for_128k": ({FAILS}, "exact verdicts on a grid"),
-    "base_for_256k": ({FAILS}, "exact verdicts on a grid"),
-    "base_for_512k": ({CORRECTED}, "exact verdicts on a grid"),
-    "base_for_1M": ({FAILS}, "exact verdicts on a grid"),
-    "larger_bases_pass": ({FAILS}, "exact verdicts on a grid"),
-    "shipped_models_obey": ({FAILS}, "exact verdicts for the reported table"),
-    "larger_base_reaches_further": ({CORRECTED}, "exact verdicts"),
-    "partial_rotation_helps": ({UNFIT}, "on 32 tokens the stopped quarter hardly turns"),
-    "fast_pairs_are_small_but_at_the_ends": ({CORRECTED}, "the embedded model, whose weights do not change"),
-    "first_layers_previous_last_diagonal": ({FAILS}, "the embedded model, whose weights do not change"),
-    "fast_pairs_are_noise_between_the_ends": ({FAILS}, "the committed table"),
-    "fast_pairs_are_noise": (
-        {FAILS},
-        "the committed table: over .1 at each threshold, and the dearest but one at the highest",
-    ),
-    "slow_pairs_carry_the_sink": ({HOLDS}, "the committed table"),
-    "fast_pairs_serve_places": ({HOLDS}, "the committed table: at all thresholds"),
-    "other_heads_need_fast_pairs_least": ({FAILS}, "the committed table: reversed at the highest threshold"),
-    "previous_token_is_the_sink": ({FAILS}, "the embedded model, whose weights do not change"),
-    "positions_alleviate": ({HOLDS}, "the committed table of the race: one case decides a possibility"),
-    "slashes_survive_random_tokens": ({CORRECTED}, "the embedded model"),
-    "slash_heads_are_rank_one": ({CORRECTED}, "the embedded model"),
-    "fast_pairs_make_the_slash": ({HOLDS}, "the embedded model: a gap of 0.2 and more"),
-    "training_makes_slashes": ({HOLDS}, "the committed table"),
-    "trained_slashes_generalise": ({HOLDS}, "the committed table"),
-    "the_condition_is_needed": ({HOLDS}, "the committed table"),
-    "training_makes_rank_one": ({HOLDS}, "the committed table"),
-    "slow_pairs_do_not_learn_it": ({HOLDS}, "the committed table"),
-    "medium_pairs_learn_a_near_slash": ({HOLDS}, "the committed table"),
-}
+from course.claims import CORRECTED, FAILS, HOLDS
 
 
 def _bases(at_1024: float):
