@@ -39,9 +39,13 @@ def test_the_project_has_the_checks_and_not_the_lines(root, tmp_path):
     assignments.make(tmp_path, root)
     given, solved = (json.loads((tmp_path / kind / "project.ipynb").read_text()) for kind in ("handouts", "solutions"))
     steps = [c for c in solved["cells"] if "step" in c["metadata"].get("tags", [])]
-    assert len(steps) >= 14
+    assert len(steps) >= 12
     text = json.dumps(given)
-    assert all("".join(c["source"]).splitlines()[-1].strip() not in text for c in steps[:-1])
+    assert all("".join(c["source"]).splitlines()[-1].strip() not in text for c in steps)
+    planned = re.findall(
+        r"^### \d+\. .+ \((\d+) minutes?\)", "\n".join("".join(c["source"]) for c in given["cells"]), re.M
+    )
+    assert sum(map(int, planned)) == given["metadata"]["workshop"]["minutes"]
     checks = [c["source"] for c in solved["cells"] if "check" in c["metadata"].get("tags", [])]
     assert all(source in [c["source"] for c in given["cells"]] for source in checks)
 
