@@ -11,6 +11,12 @@ from helpers import drawing
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
 
+def language(directive: Directive) -> str:
+    """"zh" for a page of `chapters/zh`."""
+    folder = directive.state.document.settings.env.docname.split("/")[-2]
+    return folder if folder == "zh" else "en"
+
+
 def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
@@ -22,7 +28,7 @@ class Machine(Directive):
         self.state.document.settings.env.note_reread()
         held = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, held)
-        figure = drawing.show("machine")._repr_html_()
+        figure = drawing.show("machine", language(self))._repr_html_()
         opening = f'<div class="machine-page"><div class="machine-stays">{figure}</div><div class="machine-stops">'
         return [raw(opening), *held.children, raw("</div></div>")]
 
@@ -36,7 +42,7 @@ class Stop(Directive):
         number, title = int(self.arguments[0]), self.arguments[1]
         held = nodes.container()
         self.state.nested_parse(self.content, self.content_offset, held)
-        still = f'<div class="machine-still">{drawing.picture("machine", number, said=True)}</div>'
+        still = f'<div class="machine-still">{drawing.picture("machine", number, True, language(self))}</div>'
         heading = f'<h2><a href="#stop-{number}">{number}</a> {html.escape(title)}</h2>'
         return [raw(f'<section id="stop-{number}">{heading}'), *held.children, raw(f"{still}</section>")]
 

@@ -17,10 +17,18 @@ TASKS = ("retrieval", "last", "first", "counting")
 REPORT = "reports/smollm2-135m-instruct.json"
 DRAW = """
 const { render: { spec } } = await import(process.argv[1]);
-const { data, state } = JSON.parse(await new Response(process.stdin).text());
-const start = { ...spec.start(data), ...state };
-const h = spec.height(720);
-process.stdout.write(JSON.stringify([h, spec.picture(start, data, 720, h), spec.sentence(start, data)]));
+const { missing, said, speak, tell } = await import(new URL("kit.js", process.argv[1]));
+const { data, words, states } = JSON.parse(await new Response(process.stdin).text());
+speak(words);
+const drawn = states.map(({ width = 720, ...state }) => {
+  const [start, h] = [{ ...spec.start(data), ...state }, spec.height(width)];
+  for (const item of spec.items(start, data, width, h)) [item.label, item.value].filter(Boolean).forEach(said);
+  return [h, spec.picture(start, data, width, h), tell(spec.sentence(start, data))];
+});
+for (const { label, options } of spec.controls(data)) [label, ...(options ?? []).map((option) => [option].flat().at(-1))].filter(Boolean).forEach(said);
+Object.keys(spec.words).forEach(said);
+spec.notes?.(data).forEach(tell);
+process.stdout.write(JSON.stringify([drawn, [...missing]]));
 """
 
 
@@ -47,14 +55,21 @@ def measured() -> dict:
     }
 
 
-def still(name: str, **state: float) -> str:
-    """The drawing as it starts, or in another state, as SVG, with its sentence."""
-    facts, source = drawing.DRAWINGS[name], (drawing.HERE / f"{name}.js").as_uri()
-    command = ["node", "--input-type=module", "-e", DRAW, source]
-    held = json.dumps({"data": drawing.numbers(name), "state": state})
+def drawn(name: str, states: list[dict], language: str = "en") -> tuple[list, list[str]]:
+    """Height, picture and sentence in each state, by the drawing itself; and what the language has no words for."""
+    command = ["node", "--input-type=module", "-e", DRAW, (drawing.HERE / f"{name}.js").as_uri()]
+    held = json.dumps({"data": drawing.numbers(name), "words": drawing.words_of(name, language), "states": states})
     done = subprocess.run(command, input=held, capture_output=True, text=True, check=True, timeout=60)
-    height, picture, sentence = json.loads(done.stdout)
-    escaped = (facts.alt.replace("&", "&amp;").replace('"', "&quot;"), sentence.replace("&", "&amp;"))
+    pictures, missing = json.loads(done.stdout)
+    return pictures, missing + [text for text in drawing.DRAWINGS[name][:3] if text not in json.loads(held)["words"]]
+
+
+def still(name: str, language: str = "en", **state: float) -> str:
+    """The drawing as it starts, or in another state, as SVG, with its sentence."""
+    [(height, picture, sentence)], _ = drawn(name, [state], language)
+    alt = drawing.DRAWINGS[name].alt
+    alt = drawing.words_of(name, language).get(alt, alt)
+    escaped = (alt.replace("&", "&amp;").replace('"', "&quot;"), sentence.replace("&", "&amp;"))
     return (
         f'<svg role="img" viewBox="0 0 720 {height:g}" aria-label="{escaped[0]}">{picture}</svg>'
         f'<p class="drawing-says">{escaped[1]}</p>\n'
@@ -64,7 +79,11 @@ def still(name: str, **state: float) -> str:
 def stills() -> dict[str, str]:
     """Every still picture by its name."""
     found = {name: still(name) for name in drawing.DRAWINGS if name != "machine"}
-    return found | {drawing.scene("machine", stop): still("machine", at=stop) for stop in range(drawing.STOPS)}
+    return found | {
+        drawing.scene("machine", stop, language): still("machine", language, at=stop)
+        for stop in range(drawing.STOPS)
+        for language in ("en", "zh")
+    }
 
 
 if __name__ == "__main__":

@@ -128,61 +128,77 @@ class Drawing:
         return DRAWINGS[self.name].alt
 
 
-def show(name: str, **data: Any) -> Drawing:
+def show(name: str, language: str = "en", **data: Any) -> Drawing:
     """A drawing by its name, with data where it takes some.
 
     Args:
         name: one of `DRAWINGS`.
+        language: "en", or one of a table in `words/`.
         **data: what JSON can hold. `state` may hold values to start with, as the drawing's links have them.
 
     Raises:
-        ValueError: an unknown name, or data that JSON cannot hold.
+        ValueError: an unknown name, a language without a table, or data that JSON cannot hold.
 
     >>> "clocks" in show("clocks")._repr_html_()
     True
     """
-    facts = DRAWINGS[require.choice("name", name, DRAWINGS)]
-    state = data.pop("state", {})
+    facts, words, state = DRAWINGS[require.choice("name", name, DRAWINGS)], words_of(name, language), data.pop("state", {})
+    title, alt, caption = (words.get(text, text) for text in facts[:3])
     try:
         held = json.dumps(
-            {"title": facts.title, "alt": facts.alt, "data": numbers(name) | data, "state": state},
+            {"title": title, "alt": alt, "data": numbers(name) | data, "state": state, "words": words},
             ensure_ascii=False, separators=(",", ":"), allow_nan=False,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise ValueError(f"data must be what JSON can hold: {error}") from None
-    still = HERE / "still" / f"{scene(name, state.get('at', 0))}.svg"
+    still, link = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg", "Link to what you see, alone on a page"
     return Drawing(
         name,
         f'<figure class="drawing" data-drawing="{name}" data-prevent-swipe><style>{_text("drawing.css")}</style>'
         f'<div class="drawing-here">{still.read_text() if still.exists() else ""}</div>'
-        f"<figcaption>{facts.caption} "
-        f'<a class="drawing-link" href="#">Link to what you see, alone on a page</a></figcaption>'
+        f'<figcaption>{caption} <a class="drawing-link" href="#">{words.get(link, link)}</a></figcaption>'
         f'<script type="application/json">{held.replace("</", "<" + chr(92) + "/")}</script>'
         f"<script>{script(name)}</script></figure>",
     )
 
 
-def scene(name: str, stop: float) -> str:
-    """The name of a drawing's still picture; of the machine there is one for each stop of its camera.
+def scene(name: str, stop: float, language: str = "en") -> str:
+    """The name of a drawing's still picture; of the machine there is one for each stop of its camera, in each language.
 
-    >>> scene("clocks", 0), scene("machine", 3)
-    ('clocks', 'machine-3')
+    >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
+    ('clocks', 'machine-3', 'machine-3.zh')
     """
-    return f"{name}-{round(stop)}" if name == "machine" else name
+    return f"{name}-{round(stop)}{f'.{language}' * (language != 'en')}" if name == "machine" else name
 
 
-def picture(name: str, stop: int = 0, said: bool = False) -> str:
+@lru_cache
+def words_of(name: str, language: str) -> dict[str, str]:
+    """What a drawing says, in another language: English to that language, as `helpers.words` takes it; {} for English.
+
+    Raises:
+        ValueError: a language that the drawing has no table for.
+
+    >>> words_of("machine", "en"), words_of("machine", "zh")["collapse"]
+    ({}, '坍缩')
+    """
+    found = {"en": "", **{path.suffixes[0][1:]: path.name for path in HERE.glob(f"words/{name}.*.json")}}
+    file = found[require.choice("language", language, found)]
+    return json.loads(_text(f"words/{file}")) if file else {}
+
+
+def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
     """A still picture without its words; or, on a page that has the drawing too, with them and the sentence below.
 
     Raises:
-        ValueError: an unknown name, or a stop that the machine has not.
+        ValueError: an unknown name, a stop that the machine has not, or a language without a table.
 
     >>> "<svg" in picture("machine", 3)
     True
     """
     require.choice("name", name, DRAWINGS)
     require.integer("stop", stop, 0, STOPS - 1)
-    svg, end, sentence = _text(f"still/{scene(name, stop)}.svg").partition("</svg>")
+    words_of(name, language)
+    svg, end, sentence = _text(f"still/{scene(name, stop, language)}.svg").partition("</svg>")
     if said:
         return f'<figure class="drawing">{svg}{end}{sentence}</figure>'
     return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{svg}{end}</figure>'
@@ -224,7 +240,7 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """The drawing as one ES module, with what it imports written into it: what anywidget's `_esm` takes.
+    """The drawing as one ES module, with what it imports written into it, less comments: what anywidget's `_esm` takes.
 
     Raises:
         ValueError: an unknown name.
@@ -239,7 +255,8 @@ def module(name: str) -> str:
         body = re.sub(r"^export (?=const )", "", _text(f"{part}.js"), flags=re.M)
         shared.append(f"const {part} = (() => {{\n{body}return {{ {names} }};\n}})();")
     own = re.sub(r'^import (\{[^}]*\}) from "\./(\w+)\.js";$', r"const \1 = \2;", _text(f"{name}.js"), flags=re.M)
-    return "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)]).strip()
+    whole = "\n".join([*shared, re.sub(r"^export (?=const )", "", own, flags=re.M)])
+    return re.sub(r"^ *(?://.*|/\*\*(?:.|\n)*?\*/)\n", "", whole, flags=re.M).strip()
 
 
 def script(name: str) -> str:

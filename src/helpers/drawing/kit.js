@@ -3,6 +3,35 @@ export const place = (x) => (Number.isFinite(x) ? Math.round(x * 10) / 10 : 0);
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
+// Another language: a table of words as `helpers.words` has it, `{}` for a number, `{a}` for words that are looked up in turn.
+const NUMBER = "[+−-]?\\d[\\d,]*(?:\\.\\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?";
+let entries = [];
+/** What was to be said and no entry had. */
+export const missing = new Set();
+/** Say and draw in the words of a table from now on. */
+export const speak = (table) => {
+  entries = Object.entries(table ?? {}).map(([english, other]) => {
+    const names = [...english.matchAll(/\{(\w*)\}/g)].map((hole) => hole[1]);
+    const parts = english.split(/\{\w*\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    return [new RegExp(`^${parts.map((part, k) => (k ? `(${names[k - 1] ? ".+?" : NUMBER})` : "") + part).join("")}$`), names, other];
+  });
+};
+/** A text in the words of the table; as it is where there is none. */
+export const said = (words) => {
+  if (!entries.length || !/[A-Za-z]{2}/.test(words)) return words;
+  for (const [pattern, names, other] of entries) {
+    const found = pattern.exec(words)?.slice(1);
+    if (!found) continue;
+    const numbers = found.filter((_, k) => !names[k]);
+    let next = 0;
+    return other.replace(/\{(\w*)\}/g, (_, name) => (!name ? numbers[next++] : /\d/.test(name) ? numbers[name] : said(found[names.indexOf(name)])));
+  }
+  missing.add(words);
+  return words;
+};
+/** The same, sentence by sentence. */
+export const tell = (words) => (entries.length ? words.replace(/([.?]) (?=[A-Z])/g, "$1\n").split("\n").map(said).join("") : words);
+
 // Pieces of a picture, as text. `name` is a list of classes; "ink", "blue" and their kind are colours.
 const part = (name, lit) => `class="${name}"${lit ? ` data-part="${lit}"` : ""}`;
 export const line = (x1, y1, x2, y2, name, lit) =>
@@ -12,7 +41,7 @@ export const box = (x, y, w, h, name, lit, more = "") =>
   `<rect x="${place(x)}" y="${place(y)}" width="${Math.max(0, place(w))}" height="${Math.max(0, place(h))}" ${part(name, lit)} ${more}/>`;
 export const path = (d, name, lit, more = "") => `<path d="${d}" ${part(name, lit)} ${more}/>`;
 export const curve = (points, name, lit) => path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
-export const text = (x, y, words, name = "", lit) => `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(words)}</text>`;
+export const text = (x, y, words, name = "", lit) => `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(said(words))}</text>`;
 
 /** A number in few characters, with a true minus and powers of ten. */
 export const say = (x, digits = 3) => {
@@ -70,6 +99,7 @@ const OWN = { range: STEPS, slider: [...STEPS, ...PRESS], "select-one": [...STEP
  */
 export const mount = (spec) => Object.assign(({ model, el }) => {
   const data = model.get("data") ?? {};
+  speak(model.get("words"));
   const first = { ...spec.start(data), ...(model.get("state") ?? {}) };
   const tidy = (next) => (spec.tidy ? spec.tidy(next, data) : next);
   let state = tidy(fromLink(spec.name, first, location.hash) ?? first);
@@ -122,7 +152,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
   // native controls
   const controls = (spec.controls?.(data) ?? []).map((control) => {
     const holder = document.createElement("div");
-    const words = `<span>${escape(control.label)}</span>`;
+    const words = `<span>${escape(said(String(control.label)))}</span>`;
     const update = {
       range: () => {
         holder.innerHTML = `<label>${words}<input type="range" autocomplete="off" min="${control.min}" max="${control.max}" step="${control.step ?? 1}"></label><output aria-live="off"></output>`;
@@ -130,7 +160,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         const [to, from] = [control.to ?? ((x) => x), control.from ?? ((x) => x)];
         on(input, "input", () => hand.set({ [control.key]: to(Number(input.value)) }));
         return () => {
-          const shown = control.show ? control.show(state[control.key], state) : say(state[control.key]);
+          const shown = said(control.show ? control.show(state[control.key], state) : say(state[control.key]));
           if (document.activeElement !== input || Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9) input.value = from(state[control.key]);
           input.setAttribute("aria-valuetext", shown);
           input.disabled = Boolean(control.off?.(state, data));
@@ -138,7 +168,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         };
       },
       choice: () => {
-        holder.innerHTML = `<label>${words}<select autocomplete="off">${control.options.map(([value, name]) => `<option value="${escape(value)}">${escape(name)}</option>`).join("")}</select></label>`;
+        holder.innerHTML = `<label>${words}<select autocomplete="off">${control.options.map(([value, name]) => `<option value="${escape(value)}">${escape(said(name))}</option>`).join("")}</select></label>`;
         const input = holder.querySelector("select");
         on(input, "change", () => hand.set(control.pick ? control.pick(input.value, state, data) : { [control.key]: input.value }));
         return () => { input.value = state[control.key]; input.disabled = Boolean(control.off?.(state, data)); };
@@ -154,13 +184,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         const button = holder.firstChild;
         on(button, "click", () => hand.glide(control.press(state, data), control.ms));
         return () => {
-          button.textContent = typeof control.label === "function" ? control.label(state) : control.label;
+          button.textContent = said(typeof control.label === "function" ? control.label(state) : control.label);
           button.disabled = Boolean(control.off?.(state, data));
         };
       },
       steps: () => {
         holder.className = "drawing-steps";
-        holder.innerHTML = control.options.map((name, k) => `<button type="button" aria-label="${k}: ${escape(name)}" title="${escape(name)}">${k}</button>`).join("") + "<output aria-live=\"off\"></output>";
+        holder.innerHTML = control.options.map((name, k) => `<button type="button" aria-label="${k}: ${escape(said(name))}" title="${escape(said(name))}">${k}</button>`).join("") + "<output aria-live=\"off\"></output>";
         const buttons = [...holder.querySelectorAll("button")];
         // a page that has a text for each step goes there instead
         const go = (k) => { if (figure.dispatchEvent(new CustomEvent("step", { detail: k, cancelable: true }))) hand.glide({ [control.key]: k }, 900); };
@@ -178,12 +208,12 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         return () => {
           const now = Math.round(state[control.key]);
           buttons.forEach((button, k) => (k === now ? button.setAttribute("aria-current", "step") : button.removeAttribute("aria-current")));
-          holder.querySelector("output").textContent = control.options[now];
+          holder.querySelector("output").textContent = said(control.options[now]);
         };
       },
       play: () => {
         holder.className = "drawing-play";
-        holder.innerHTML = `<button type="button">▶ ${escape(control.label)}</button>`;
+        holder.innerHTML = `<button type="button">▶ ${escape(said(control.label))}</button>`;
         const button = holder.firstChild;
         on(button, "click", () => {
           if (button.dataset.playing !== undefined) return stop();
@@ -201,7 +231,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
           running = requestAnimationFrame(step);
         });
         return () => {
-          button.textContent = button.dataset.playing === undefined ? `▶ ${control.label}` : "■ Stop";
+          button.textContent = button.dataset.playing === undefined ? `▶ ${said(control.label)}` : `■ ${said("Stop")}`;
           button.disabled = Boolean(control.off?.(state, data));
         };
       },
@@ -287,13 +317,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       const role = item.quiet ? null : item.role ? item.role : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
       attribute(group, "role", role);
       attribute(group, "tabindex", role ? 0 : null);
-      attribute(group, "aria-label", role ? item.label : null);
+      attribute(group, "aria-label", role ? said(item.label) : null);
       attribute(group, "aria-hidden", role ? null : "true");
       attribute(group, "aria-pressed", role === "button" ? item.pressed : null);
       attribute(group, "aria-checked", role === "checkbox" ? item.pressed : null);
       const [now, least, most] = item.range ?? [];
       for (const [name, value] of [["aria-valuenow", now], ["aria-valuemin", least], ["aria-valuemax", most], ["aria-valuetext", item.value]])
-        attribute(group, name, role === "slider" ? (typeof value === "number" ? place(value) : value) : null);
+        attribute(group, name, role === "slider" ? (typeof value === "number" ? place(value) : value && said(value)) : null);
     }
   };
 
@@ -304,9 +334,10 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     for (const piece of picture.querySelectorAll("[data-part]")) piece.classList.toggle("lit", piece.dataset.part === lit);
   };
   const listen = () => {
+    const parts = Object.fromEntries(Object.entries(spec.words ?? {}).map(([word, name]) => [said(word), name]));
     const scope = figure.closest(`section, ${NOTEBOOK}, body`) ?? document;
     for (const word of scope.querySelectorAll("[data-light], em, strong")) {
-      const name = word.dataset.light ?? spec.words?.[word.textContent.trim().toLowerCase()];
+      const name = word.dataset.light ?? parts[word.textContent.trim().toLowerCase()];
       if (!name) continue;
       word.classList.add("drawing-word");
       if (!word.closest("a, button")) word.tabIndex = 0;
@@ -337,7 +368,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
     for (const update of controls) update();
     const shown = spec.when?.(state, data) ?? [];
     for (const piece of figure.querySelectorAll("[data-when]")) piece.hidden = !shown.includes(piece.dataset.when);
-    const sentence = spec.sentence(state, data);
+    const sentence = tell(spec.sentence(state, data));
     if (says.textContent !== sentence) says.textContent = sentence;
     if (link && home) link.href = `${home[1]}drawings/${spec.name}.html${toLink(spec.name, state)}`;
     model.set?.("state", state);

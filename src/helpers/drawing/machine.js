@@ -1,4 +1,4 @@
-import { box, circle, clamp, curve, line, many, mount, path, place, say, scale, text } from "./kit.js";
+import { box, circle, clamp, line, many, mount, path, place, said, say, scale, tell, text } from "./kit.js";
 import { averaged, cosineSum, floats, frequencies, left, roundTo, softmax, spread, uniformInfluence } from "./mathematics.js";
 
 // Two layers of two heads, states of 16 numbers, a first token and n ones.
@@ -310,6 +310,8 @@ const measured = (data, stop) => ({
   4: ["4-counting", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
   5: ["5-rope-frequencies", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
 })[stop];
+const into = (stop) => `Into the drawing of chapter ${stop} →`;
+const BACK = "← Back to the machine";
 const only = (...stops) => (s) => !stops.includes(Math.round(s.at));
 const asShare = (x) => x.toFixed(2);
 const guessed = () => {
@@ -368,7 +370,7 @@ export const render = mount({
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
       if (share === 0) return `The orange token, ${back} back, has no share at all: two layers reach two tokens back.`;
-      return `Of the last vector ${say(100 * share, 2)} % is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`;
+      return `Of the last vector ${say(100 * share, 2)} % is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`.trim();
     }
     if (stop === 2) {
       const heard = uniformInfluence(all, LAYERS, s.kept, s.sink / 2);
@@ -397,6 +399,7 @@ export const render = mount({
     const named = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [k + 1] : [])).join(", ");
     return `${s.part}: lit at ${named(true) || "none"}, dark at ${named(false) || "none"}. The race asks nothing of 1 and 3.${guessed()}`;
   },
+  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)?.[1] ?? "", `Lab ${stop}`, into(stop), BACK]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
@@ -404,14 +407,13 @@ export const render = mount({
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
       const [lab, words] = measured(hand.data, stop) ?? [];
-      return lab ? `${words}${home ? ` <a href="${home}chapters/${lab}/lab.html">Lab ${lab[0]}</a>` : ""}` : "";
+      return lab ? `${tell(words)}${home ? ` <a href="${home}chapters/${lab}/lab.html">${said(`Lab ${lab[0]}`)}</a>` : ""}` : "";
     };
-    const into = (stop) => `Into the drawing of chapter ${stop} →`;
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
       const there = document.querySelector(`figure[data-drawing="${name}"]`);
       if (!there) return name && home ? `${home}chapters/${folder}/lesson.html` : "";
-      if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">← Back to the machine</a>`);
+      if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`);
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
@@ -424,7 +426,7 @@ export const render = mount({
       };
       told.forEach((section, stop) => {
         seen.observe(section);
-        const more = `${note(stop)} ${hangs(stop) ? `<a href="${hangs(stop)}">${into(stop)}</a>` : ""}`.trim();
+        const more = `${note(stop)} ${hangs(stop) ? `<a href="${hangs(stop)}">${said(into(stop))}</a>` : ""}`.trim();
         if (more) section.insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
       });
       on(figure, "step", (event) => {
@@ -443,7 +445,7 @@ export const render = mount({
       link.dataset.stop = stop;
       figure.querySelector(".machine-measured").innerHTML = note(stop);
       link.hidden = !hangs(stop);
-      [link.href, link.textContent] = [hangs(stop), into(stop)];
+      [link.href, link.textContent] = [hangs(stop), said(into(stop))];
     });
     figure.dispatchEvent(new CustomEvent("painted"));
   },
