@@ -12,7 +12,7 @@ COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "p
 
 
 def language(directive: Directive) -> str:
-    """"zh" for a page of `chapters/zh`."""
+    """The language of a page: "zh" in `chapters/zh`."""
     folder = directive.state.document.settings.env.docname.split("/")[-2]
     return folder if folder == "zh" else "en"
 

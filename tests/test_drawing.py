@@ -95,9 +95,8 @@ def test_the_machine_has_chinese_for_all_it_says():
     kinds = [{}, {"edges": "path", "type": "fp32"}, {"edges": "edge", "swap": True, "both": True, "first": False}]
     states = [{"at": at, "n": n, "width": w} for at in range(8) for n in (1, 2, 40, 314) for w in (360, 720)]
     states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]
-    pictures, missing = drawn("machine", states, "zh")
+    (pictures, missing), (english, _) = drawn("machine", states, "zh"), drawn("machine", states)
     assert missing == []
-    english, _ = drawn("machine", states)
     with words.given(table):
         for (_, _, said), (_, _, told) in zip(english, pictures, strict=True):
             assert told == "".join(words.said(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said))
@@ -184,8 +183,8 @@ def test_a_drawing_is_small_and_asks_nobody(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_a_module_as_anywidget_takes_it(name, tmp_path):
     (tmp_path / "module.mjs").write_text(drawing.module(name))
-    program = "const m = await import(process.argv[1]); process.stdout.write(typeof m.default.render)"
-    command = ["node", "--input-type=module", "-e", program, (tmp_path / "module.mjs").as_uri()]
+    program = f"process.stdout.write(typeof (await import('{(tmp_path / 'module.mjs').as_uri()}')).default.render)"
+    command = ["node", "--input-type=module", "-e", program]
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "function"
 
 
@@ -332,10 +331,8 @@ FOLLOWS = {
 @pytest.mark.parametrize("name", NAMES)
 def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     """Where `touch-action` does not reach, the browser takes the finger after some ten pixels, to scroll."""
-    page, (part, right, down) = (
-        stand(name, has_touch=True, is_mobile=True, viewport=PHONE | {"height": 420}),
-        FOLLOWS[name],
-    )
+    page = stand(name, has_touch=True, is_mobile=True, viewport=PHONE | {"height": 420})
+    part, right, down = FOLLOWS[name]
     page.evaluate(
         """() => { window.fingers = {};
         for (const kind of ['pointermove', 'pointerup', 'pointercancel'])

@@ -17,6 +17,7 @@ from helpers import require
 HERE = Path(__file__).parent
 SHARED = ("mathematics", "kit")
 STOPS = 8  # of the machine's camera
+LINK = "Link to what you see, alone on a page"
 
 
 class Facts(NamedTuple):
@@ -142,8 +143,9 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
     >>> "clocks" in show("clocks")._repr_html_()
     True
     """
-    facts, words, state = DRAWINGS[require.choice("name", name, DRAWINGS)], words_of(name, language), data.pop("state", {})
-    title, alt, caption = (words.get(text, text) for text in facts[:3])
+    facts, state = DRAWINGS[require.choice("name", name, DRAWINGS)], data.pop("state", {})
+    words = words_of(name, language)
+    title, alt, caption, link = (words.get(text, text) for text in (*facts[:3], LINK))
     try:
         held = json.dumps(
             {"title": title, "alt": alt, "data": numbers(name) | data, "state": state, "words": words},
@@ -151,12 +153,12 @@ def show(name: str, language: str = "en", **data: Any) -> Drawing:
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise ValueError(f"data must be what JSON can hold: {error}") from None
-    still, link = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg", "Link to what you see, alone on a page"
+    still = HERE / "still" / f"{scene(name, state.get('at', 0), language)}.svg"
     return Drawing(
         name,
         f'<figure class="drawing" data-drawing="{name}" data-prevent-swipe><style>{_text("drawing.css")}</style>'
         f'<div class="drawing-here">{still.read_text() if still.exists() else ""}</div>'
-        f'<figcaption>{caption} <a class="drawing-link" href="#">{words.get(link, link)}</a></figcaption>'
+        f'<figcaption>{caption} <a class="drawing-link" href="#">{link}</a></figcaption>'
         f'<script type="application/json">{held.replace("</", "<" + chr(92) + "/")}</script>'
         f"<script>{script(name)}</script></figure>",
     )
@@ -173,17 +175,13 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """What a drawing says, in another language: English to that language, as `helpers.words` takes it; {} for English.
+    """What a drawing says in another language, as `helpers.words` takes it, {} for English; a ValueError if there is no table.
 
-    Raises:
-        ValueError: a language that the drawing has no table for.
-
-    >>> words_of("machine", "en"), words_of("machine", "zh")["collapse"]
-    ({}, '坍缩')
+    >>> words_of("machine", "zh")["collapse"]
+    '坍缩'
     """
-    found = {"en": "", **{path.suffixes[0][1:]: path.name for path in HERE.glob(f"words/{name}.*.json")}}
-    file = found[require.choice("language", language, found)]
-    return json.loads(_text(f"words/{file}")) if file else {}
+    require.choice("language", language, ["en", *(path.suffixes[0][1:] for path in HERE.glob(f"words/{name}.*.json"))])
+    return {} if language == "en" else json.loads(_text(f"words/{name}.{language}.json"))
 
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
@@ -240,10 +238,7 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """The drawing as one ES module, with what it imports written into it, less comments: what anywidget's `_esm` takes.
-
-    Raises:
-        ValueError: an unknown name.
+    """The drawing as one ES module, with what it imports written into it, less comments: anywidget's `_esm`; else a ValueError.
 
     >>> module("clocks").splitlines()[-1]
     'export default { render };'
@@ -260,10 +255,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """The drawing as a classic script, which brings the figures of its name to life.
-
-    Raises:
-        ValueError: an unknown name.
+    """The drawing as a classic script, which brings the figures of its name to life; a ValueError for an unknown name.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -273,10 +265,7 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """A whole page with nothing but the drawing, to be put into a frame elsewhere; it follows the reader's light or dark.
-
-    Raises:
-        ValueError: as `show`.
+    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or dark; ValueErrors as of `show`.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True
