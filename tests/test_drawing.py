@@ -51,7 +51,7 @@ def test_the_machine_attends_and_rounds_as_in_python():
         row = attention.influence([attention.sink(n, weight)] * layers, kept)[-1].tolist()
         assert_equal([("uniformInfluence", (n, layers, kept, weight))], [row])
     states = torch.rand(30, generator=torch.Generator().manual_seed(0)).double()
-    for kept, weight in ((0.0, 0.0), (0.5, 0.3), (0.95, 0.8)):
+    for kept, weight in ((0.0, 0.0), (0.95, 0.8)):
         matrix = attention.influence([attention.sink(30, weight)], kept)
         assert_equal([("spread", (states.tolist(), kept, weight))], [(matrix @ states).tolist()])
     mask = attention.window_mask(30, 2)
@@ -194,16 +194,13 @@ def test_the_still_pictures_are_what_the_drawings_give():
     assert now == {path.stem: path.read_text() for path in (drawing.HERE / "still").iterdir()}
 
 
-def test_bad_data_is_refused():
+def test_bad_data_is_refused_and_a_script_in_it_stays_data():
     with pytest.raises(ValueError, match="name must be one of"):
         drawing.show("nonsense")
     with pytest.raises(ValueError, match="data must be what JSON can hold"):
         drawing.show("clocks", x=math.nan)
     with pytest.raises(ValueError, match="data must be what JSON can hold"):
         drawing.show("clocks", x=object())
-
-
-def test_a_script_in_the_data_stays_data():
     assert "</script><b>" not in drawing.show("clocks", x="</script><b>").body
 
 
