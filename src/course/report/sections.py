@@ -827,7 +827,7 @@ def _inside_and_outside(model, heads: measures5.Heads, starts: tuple[int, ...]) 
 
 
 @section(
-    "base", 5, "Does the base fit the context?", "5-rope-frequencies/lesson#Above a base that passes, others fail", lambda *_: 0,
+    "base", 5, "Does the base fit the context?", "5-rope-frequencies/lesson#Does every base above the bound pass?", lambda *_: 0,
 )  # fmt: skip
 def _base():
     def measure(subject: Subject, plan: Plan) -> Numbers:
