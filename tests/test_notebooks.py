@@ -177,11 +177,9 @@ def test_cells_are_short_and_figures_described(path):
 
 
 OPEN = {"lesson": 40, "lab": 60}
-LABS = "12345"  # whose lab is rewritten; the sixth follows
-REWRITTEN = [p for p in LECTURES if p.parent.name[0] in ("123456" if p.stem == "lesson" else LABS)]
 
 
-@pytest.mark.parametrize("path", REWRITTEN, ids=lambda p: f"{p.parent.name}/{p.stem}")
+@lectures
 def test_the_page_holds_the_idea_in_the_open(path):
     """Code that teaches is shown: so many lines, without imports, and none but a whole model longer than a screen."""
     hidden = {"hide-input", "hide-cell", "remove-cell"}

@@ -10,10 +10,12 @@ import pandas as pd
 import pytest
 import torch
 from conftest import ROOT
+from scipy import stats
 
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
-from helpers import attention, collapse, counting, differential, graphs, probe, rope
+from course.experiments import comparison, entries, evaluation, protocol
+from helpers import attention, collapse, counting, differential, graphs, probe, rope, tasks
 
 LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse",
            4: "4-counting", 5: "5-rope-frequencies", 6: "6-differential-transformer"}  # fmt: skip
@@ -165,3 +167,24 @@ def test_lesson_6_subtracts_two_maps_as_the_package():
     noise = found["noise"]
     for name in noise.index[1:]:
         assert noise.loc[name, ["answer", "noise, with signs"]].sum() == pytest.approx(1 - 0.8)
+
+
+def test_lab_6_measures_two_maps_as_the_race_does():
+    torch.set_default_dtype(torch.float32)
+    given = {"protocol": protocol, "tasks": tasks, "comparison": comparison, "stats": stats, "entries": entries}
+    two, one = (entries.decoder(entries.ENTRIES[name], "retrieval", 0) for name in ("differential", entries.HALF))
+    page = defined(6, "c6pairs0", "c6noises0", page="lab", **given)
+    rows = page["pairs"](64, 64, rows=32, seed=1)
+    wanted = evaluation.two_noises(two, "retrieval", *rows)
+    page |= {"train": lambda *_: (two, 0), "two": two, "both": {"one map": one}, "names": list(entries.ENTRIES)}
+    page["noises"] = lambda model, n, noises=page["noises"]: noises(model, 64)
+    page = defined(6, "c6odds00", "c6cosine0", "c6gain000", "c6shares0", "c6round00", "c6gap000", page="lab", **page)
+    changed = page["agree"], page["change"](two, 64)["noise"], page["change"](two, 64)["signal / noise"]
+    assert changed == pytest.approx(tuple(wanted[f"{name}_1"] for name in ("agree", "left", "gain")), rel=1e-4)
+    looked = page["pairs"](64, 64, rows=32, seed=64)
+    shares = evaluation.best_heads(one, "retrieval", *looked)[:1] + evaluation.masses(one, "retrieval", *looked)
+    assert page["shares"](one, 64) == pytest.approx(shares, rel=0.02)  # the layer may be another one
+    assert page["error"](one, n=64) == pytest.approx(evaluation.quantisation_error(one, looked[0]), rel=1e-4)
+    judged = comparison.compare(page["rows"], against=None).query("task == 'retrieval'").set_index("entry")
+    found = page["gaps"].loc["differential\nagainst RoPE, half the heads"]
+    assert list(found) == pytest.approx(list(judged.loc["differential", ["gap", "gap_low", "gap_high"]]), abs=2e-3)

@@ -713,11 +713,10 @@ def test_titles_and_answers_follow_the_table(instead):
     rows = comparison.table()
     assert "**" not in figures.opens(rows)[1]
     maps = comparison.noises(rows)
-    assert f"**{maps.agree.min():.0%} to {maps.agree.max():.0%}**" in figures.outcome(rows)
-    assert (maps.agree > 0.5).all(), "what the lesson's answer says"
-    assert (maps.answer < maps.left).all(), "what the lesson's answer says"
-    assert (maps.high < 1).all(), "what the lesson's answer says"
-    assert f"**{maps.gain.min():.2f} to {maps.gain.max():.2f}**" in figures.outcome(rows)
+    assert (maps.agree > 0.5).all(), "what the lab's answer says"
+    assert (maps.answer < maps.left).all(), "what the lab's answer says"
+    assert (maps.high < 1).all(), "what the lab's answer says"
+    assert set(maps.layer) == {1}, "where the lab looks"
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
     assert "**ALiBi** (" in figures.answer(won)
     assert "One design stayed right" in figures.opens(won)[0].get_suptitle()

@@ -3,9 +3,7 @@
 import torch
 
 from course.chapter6 import figures, measures
-from course.experiments import ablations, comparison, entries, protocol
-
-REMEDIES = [*entries.POSITIONS, *(name for names in entries.PHYSICAL.values() for name in names)]
+from course.experiments import ablations, comparison
 
 CALLS = {
     "figures.noise_left": figures.noise_left,
@@ -22,32 +20,20 @@ CALLS = {
     "figures.locks": lambda: figures.locks(comparison.table()),
     "figures.standing": lambda: figures.standing(comparison.table()),
     "figures.board": lambda: figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data,
-    **{
-        f"figures.masses, {task}": lambda task=task: figures.masses(comparison.table(), task)
-        for task in protocol.LOOKED
-    },
-    "figures.masses, few": lambda: figures.masses(comparison.table(), few=True),
-    "figures.share_and_score": lambda: figures.share_and_score(comparison.table()),
     "comparison.correlations": lambda: comparison.correlations(comparison.table()),
     "figures.controls": lambda: figures.controls(comparison.table()),
-    "figures.outliers": lambda: figures.outliers(comparison.table()),
-    "figures.ranks": lambda: figures.ranks(comparison.table()),
     "figures.opens": lambda: figures.opens(comparison.table()),
     "figures.opens, few": lambda: figures.opens(comparison.table(), few=True),
-    "figures.ablated": figures.ablated,
     "figures.protocol": lambda: figures.protocol(comparison.table()),
     "figures.decisions": figures.decisions,
     "figures.examples": lambda: figures.examples(comparison.table()),
-    "figures.found_at": lambda: figures.found_at(comparison.table(), REMEDIES, "retrieval"),
     "figures.more_steps": figures.more_steps,
     "figures.hypotheses": lambda: figures.hypotheses(comparison.table()),
     "figures.window": lambda: figures.window(comparison.table()),
     "comparison.judge": lambda: [str(found) for found in comparison.judge(comparison.table()).values()],
-    "figures.outcome": lambda: figures.outcome(comparison.table()),
     "figures.answer": lambda: figures.answer(comparison.table()),
     "figures.prices": lambda: figures.prices(comparison.table()),
     "figures.further": lambda: figures.further("retrieval"),
-    "figures.states": figures.states,
     "comparison.seen": lambda: comparison.seen(comparison.table()),
     "figures.unseen": lambda: figures.unseen(comparison.table()),
     "ablations.judged": ablations.judged,

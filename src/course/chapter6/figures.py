@@ -10,11 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course.chapter6 import measures
-from course.experiments import ablations, comparison
+from course.experiments import comparison
 from course.experiments.entries import (
     BASELINE,
     CONTROLS,
-    ENTRIES,
     HYPOTHESES,
     MIXED,
     MIXED_SCALED,
@@ -26,7 +25,6 @@ from course.experiments.entries import (
     UNWINDOWED,
 )  # fmt: skip
 from course.experiments.protocol import (
-    BITS,
     BUDGET,
     CELL,
     CHANCE,
@@ -38,14 +36,12 @@ from course.experiments.protocol import (
     LENGTHS,
     LEVEL,
     LOOKED,
-    MARGIN,
     NO_ROOM,
     SHARP,
     TASKS,
     TRAINED,
     vocabulary,
 )
-from course.experiments.states import DESIGNS, PAIRS, WIDTHS, held
 from helpers import data, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
@@ -124,8 +120,6 @@ def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
 
 # The race ----------------------------------------------------------------------------------------------
 
-PALE = "#c4c4c4"
-VERDICT_COLOURS = {"baseline": BLACK, "better": GREEN, "worse": RED, EQUAL: BLUE, "not told apart": GREY, NO_ROOM: PALE}
 NAMES = {
     "retrieval": "retrieval",
     "last": "last copy",
@@ -163,22 +157,6 @@ def _run(rows: pd.DataFrame) -> list[str]:
 
 def _listed(words: list[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
-
-
-def _grid(
-    titles: list[str], names: list[str], width: float, height: float, large: bool = False
-) -> tuple[Figure, list[Axes]]:
-    """Panels side by side that share their rows, one a name, the first on top."""
-    figure = Figure(figsize=LARGE if large else (width, height))
-    panels = list(figure.subplots(1, len(titles), sharey=True, squeeze=False)[0])
-    for ax, title in zip(panels, titles, strict=True):
-        ax.set_title(title, loc="center", size=15 if large else 14)
-        ax.set_yticks(range(len(names)), names)
-        ax.set_ylim(len(names) - 0.4, -0.6)
-        ax.tick_params(axis="x", labelsize=15 if large else 11)
-        ax.tick_params(axis="y", length=0, labelsize=17 if large else 14)
-        ax.locator_params(axis="x", nbins=3)
-    return figure, panels
 
 
 # The seventh act ---------------------------------------------------------------------------------------
@@ -310,83 +288,6 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     )
 
 
-def masses(rows: pd.DataFrame, task: str = "retrieval", few: bool = False) -> tuple[Figure, str]:
-    """Attention to the answer (best head of each question, and mean of heads) and to noise, at two lengths.
-
-    Args:
-        few: the entries of `FEW` alone, large.
-    """
-    here = comparison.learned(rows, task)
-    names = [name for name in REMEDIES if name in set(here.entry) and (not few or name in FEW)]
-    panels = {
-        "answer, best head": ("best", GREEN),
-        "answer, mean of heads": ("answer", BLUE),
-        "noise, mean of heads": ("noise", RED),
-    }
-    figure, axes = _grid(list(panels), names, 13.0, 0.27 * len(names) + 1.4, large=len(names) < 9)
-    figure.set_figheight(figure.get_figheight() * (0.85 if len(names) < 9 else 1))  # a slide has a choice above it
-    ends = {}
-    for ax, (title, (what, colour)) in zip(axes, panels.items(), strict=True):
-        means = here.groupby("entry")[[f"{what}_{TRAINED}", f"{what}_{LONG}"]].mean().loc[names]
-        for y, (low, high) in enumerate(means.values):
-            ax.plot([low, high], [y, y], color=PALE, lw=3, zorder=1)
-        ax.plot(means.iloc[:, 0], range(len(names)), "o", mfc="white", mec=BLACK, ms=8)
-        ax.plot(means.iloc[:, 1], range(len(names)), "o", color=colour, ms=9)
-        ax.set_xlim(-0.03, 1.03)
-        ax.set_xlabel("share of the attention", size=16 if len(names) < 9 else 13)
-        ends[title] = means.iloc[:, 1]
-    best, mean = ends["answer, best head"].sort_values(ascending=False), ends["answer, mean of heads"]
-    figure.suptitle(
-        f"{NAMES[task]} at {LONG}: {best.index[0]} has {best.iloc[0]:.2f} in the best head, {mean[best.index[0]]:.2f} in the mean",
-        size=16, weight="bold", x=0.01, ha="left",
-    )  # fmt: skip
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in best[:3].items())
-    base = f", {BASELINE} {best[BASELINE]:.2f}" if BASELINE in best else ""
-    return figure, f"{NAMES[task]} at {LONG}, best head of each question: {listed}{base}. Open: at {TRAINED}."
-
-
-def _pair(rows: pd.DataFrame, task: str, columns: dict[str, str], title: str) -> tuple[Figure, str]:
-    """Two or more columns of the table side by side, a point a seed and the mean as a bar."""
-    here = comparison.learned(rows, task)
-    names = [name for name in REMEDIES if name in set(here.entry)]
-    figure, panels = _grid(list(columns.values()), names, 10.5, 0.3 * len(names) + 1.6)
-    said = []
-    for ax, (column, label) in zip(panels, columns.items(), strict=True):
-        means = here.groupby("entry")[column].mean().loc[names]
-        for y, name in enumerate(names):
-            values = here[here.entry == name][column]
-            ax.plot(values, [y] * len(values), "o", ms=5, color=GREY, alpha=0.7)
-            ax.plot(means[name], y, "|", ms=18, mew=3, color=BLUE if name == BASELINE else BLACK)
-        said.append(
-            f"{label}: least {means.idxmin()} {means.min():.3g}, most {means.idxmax()} {means.max():.3g}, "
-            f"{BASELINE} {means[BASELINE]:.3g}"
-        )
-    figure.suptitle(title, size=16, weight="bold", x=0.01, ha="left")
-    return figure, "; ".join(said) + "."
-
-
-def share_and_score(rows: pd.DataFrame, task: str = "retrieval") -> tuple[Axes, str]:
-    """Does who attends most to the answer also answer best? A point a remedy, means at the longest length."""
-    columns = [f"answer_{LONG}", f"score_{LONG}"]
-    means = comparison.learned(rows, task).groupby("entry", sort=False)[columns].mean()
-    rho, _ = comparison.rank_correlation(rows, task)
-    ax = style.axes(
-        f"{NAMES[task]}: share and share right, rank correlation {style.number(rho)}",
-        f"share of the attention on the answer, {LONG} tokens",
-        "share right",
-        height=4.8,
-    )
-    shares, right = (means[column] for column in columns)
-    named = {BASELINE, "differential", shares.idxmax(), right.idxmax(), right.idxmin()}
-    ax.plot(shares, right, "o", ms=9, color=GREY)
-    for name, (share, score) in means.iterrows():
-        if name in named:
-            ax.plot(share, score, "o", ms=10, color=BLUE if name == BASELINE else BLACK)
-            ax.annotate(name, (share, score), xytext=(8, 4), textcoords="offset points", size=13)
-    ax.margins(x=0.2, y=0.12)
-    return ax, f"Rank correlation with the share right: {comparison.correlations(rows, task)}."
-
-
 def controls(rows: pd.DataFrame) -> pd.DataFrame:
     """The decoder that sees 2 back: share right at the trained and at longer lengths, with what guessing gives."""
     means = rows[rows.entry.isin(CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
@@ -394,30 +295,6 @@ def controls(rows: pd.DataFrame) -> pd.DataFrame:
     means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[tasks].rename(index=NAMES).T
     means.loc["guessing"] = [CHANCE[task] for task in tasks]
     return means.rename_axis(index="sees 2 back", columns=None)
-
-
-def outliers(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Largest over median, of logits and of final states, and what rounding to four bits does."""
-    columns = {
-        "outlier_logits": "logits",
-        "outlier_states": "states",
-        "quantisation_error": f"{BITS}-bit error",
-    }
-    figure, finding = _pair(rows, "retrieval", columns, f"Outliers and the error of {BITS} bits at retrieval")
-    found = comparison.compare(rows[rows.task == "retrieval"], "quantisation_error").set_index("entry")
-    sure = [name for name in REMEDIES if name in found.index and found.p[name] < LEVEL and found.gap[name] > 0]
-    lost = f"Lose more in {BITS} bits than {BASELINE}, by the corrected test: {', '.join(sure) or 'none'}."
-    return figure, f"{finding} {lost}"
-
-
-def ranks(rows: pd.DataFrame) -> tuple[Figure, str]:
-    """Effective rank of the final states, and the last-token distance at the trained and the longest length."""
-    distances = {f"distance_{TRAINED}": f"distance at {TRAINED}", f"distance_{LONG}": f"at {LONG}"}
-    columns = {"effective_rank": "effective rank", **distances}
-    means = comparison.learned(rows, "retrieval").groupby("entry")[list(columns)].mean()
-    fallen = int((means.iloc[:, 2] < means.iloc[:, 1]).sum())
-    title = f"From {TRAINED} to {LONG} tokens the distance falls in {fallen} of {len(means)} remedies"
-    return _pair(rows, "retrieval", columns, title)
 
 
 def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
@@ -535,38 +412,7 @@ def further(task: str) -> tuple[Axes, str]:
     return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
 
 
-def states() -> tuple[Figure, str]:
-    """Share right against the number of pairs, for states of fixed size and for full attention: `data/race_states.csv`."""
-    table = data.table("race_states")
-    means = table.groupby(["design", "width"])[[f"right_{n}" for n in PAIRS]].mean()
-    figure = Figure(figsize=(12.5, 4.2))
-    panels = figure.subplots(1, len(DESIGNS), sharey=True)
-    for ax, design in zip(panels, DESIGNS, strict=True):
-        for width, colour in zip(WIDTHS, (GREY, PURPLE, BLUE, GREEN), strict=True):
-            ax.plot(PAIRS, means.loc[design, width], "o-", color=colour, label=f"width {width}")
-            ax.plot([width], [0], "^", color=colour, clip_on=False)  # where pairs equal the dimensions of a key
-        ax.set(title="full attention" if design == "NoPE" else design, xlabel="pairs", ylim=(0, 1.03), xticks=PAIRS)
-    panels[0].set_ylabel("share right")
-    panels[0].legend(loc="lower left", fontsize=12)
-    lost = (means.iloc[:, 0] - means.iloc[:, -1]).groupby("design").max()
-    first, last = PAIRS[0], PAIRS[-1]
-    figure.suptitle(
-        "A narrow state loses pairs, and not by a step where they equal its width",
-        size=16,
-        weight="bold",
-        x=0.01,
-        ha="left",
-    )
-    listed = ", ".join(f"{'full attention' if name == 'NoPE' else name} {lost[name]:.2f}" for name in DESIGNS)
-    most = held(table).set_index(["design", "width"]).pairs
-    kept = "; ".join(f"{name} {', '.join(f'{most[name, w]} at width {w}' for w in WIDTHS)}" for name in DESIGNS[1:])
-    return figure, (
-        f"Most that is lost from {first} to {last} pairs, over the widths: {listed}. Right in {KEPT}, pairs: {kept}. "
-        f"Full attention of one head is right in {means.loc['NoPE', WIDTHS[-1]].mean():.2f} at width {WIDTHS[-1]} after the same steps."
-    )  # fmt: skip
-
-
-# What the lab says -------------------------------------------------------------------------------------
+# What the lesson says -------------------------------------------------------------------------------------
 
 
 def protocol(rows: pd.DataFrame) -> str:
@@ -611,27 +457,6 @@ def examples(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(lines).T.rename_axis(index="task")
 
 
-def found_at(rows: pd.DataFrame, names: list[str], task: str) -> pd.DataFrame:
-    """For some remedies at a task: runs that learned, share right and the best head's share at the longest length, verdict."""
-    here = rows[(rows.task == task) & rows.entry.isin(names)].groupby("entry")
-    names = [name for name in names if name in here.groups]
-    count = here.learned.agg(["sum", "size"]).loc[names]
-    learned = rows[(rows.task == task) & (rows.learned == 1)].groupby("entry")
-    means = learned[[f"score_{LONG}", f"best_{LONG}"]].mean().reindex(names)
-    verdicts = comparison.successes(rows).set_index(["entry", "task"])
-    table = pd.DataFrame({
-        "learned": [f"{a} of {b}" for a, b in count.values],
-        f"right at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 0]],
-        f"best head at {LONG}": [f"{x:.2f}" if x == x else "–" for x in means.iloc[:, 1]],
-        "against RoPE": [verdicts.rope[name, task] for name in names],
-        "without the ingredient": [ENTRIES[name].reference for name in names],
-        "against it": [verdicts.verdict[name, task] for name in names],
-        "success": ["yes" if verdicts.success[name, task] else "no" for name in names],
-        "opens": ["yes" if verdicts.opens[name, task] else "no" for name in names],
-    }, index=pd.Index(names, name="entry"))  # fmt: skip
-    return table
-
-
 def more_steps() -> pd.DataFrame:
     """Counting of the entries that have not learned it within the race's budget, and of the same seeds with twice as much.
 
@@ -660,22 +485,6 @@ def hypotheses(rows: pd.DataFrame) -> str:
     )
 
 
-def outcome(rows: pd.DataFrame) -> str:
-    """What the race measured of differential attention: whether the noises agree, and what the subtraction takes."""
-    maps = comparison.noises(rows)
-    left, answer, gain = (_span(maps[name]) for name in ("left", "answer", "gain"))
-    low, high = (f"{value:.0%}" for value in (maps.agree.min(), maps.agree.max()))
-    return (
-        f"Measured in the lab's decoders at retrieval, {LONG} tokens: in **{low} to {high}** of the heads and questions the "
-        f"noises agree enough. Still the subtraction multiplies signal over noise by **{gain}**: the noise by {left}, the "
-        f"answer by {answer}. The second map looks at the answer, too."
-    )
-
-
-def _span(values: pd.Series) -> str:
-    return f"{values.min():.2f} to {values.max():.2f}"
-
-
 def window(rows: pd.DataFrame) -> str:
     """What the window does in the entry that also drops positions: against the same layers without it, and against NoPE."""
     without = comparison.beside(rows, MIXED, UNWINDOWED, "retrieval")
@@ -696,7 +505,7 @@ def _plain(name: str) -> str:
 
 
 def answer(rows: pd.DataFrame) -> str:
-    """The answer to the lab's question and to the course's: what stays right, how far, at what price, where it fails."""
+    """The answer to the course's question: what stays right, how far, at what price, where it fails."""
     every = comparison.all_kept(rows, BOTH)
     won = comparison.successes(rows).set_index(["entry", "task"])
     steps, words = prices(rows).iloc[:, 0], []
@@ -720,40 +529,6 @@ def answer(rows: pd.DataFrame) -> str:
         + " ".join(f"{NAMES[task].capitalize()} alone: {'; '.join(names) or 'none'}." for task, names in only.items())
         + f" Counting at {LONG}: **{_kept(won, 'counting')}**. More than {LONG} tokens: tested where `race_far.csv` has the entry."
     )  # fmt: skip
-
-
-# Table 6, measured -------------------------------------------------------------------------------------
-
-
-def ablated() -> tuple[Figure, str]:
-    """The ablations in the race's decoders: the gap of each row to the one that differs in one thing, and the reported loss."""
-    found = ablations.judged()
-    names = [name for name in found.index if found.verdict[name] != "baseline"]
-    loss = data.table("reported/differential_ablations").set_index("model").loss
-    loss.index = loss.index.str.removeprefix("Transformer, ").str.removesuffix(" Transformer")
-    figure, (ax,) = _grid([""], names, *LARGE, large=True)
-    ax.axvspan(-MARGIN, MARGIN, color="#eeeeee", lw=0)
-    ax.axvline(0, color=BLACK, lw=1, ls=":")
-    edge = 1.15 * float(found[["gap_low", "gap_high"]].abs().max().max())
-    said = []
-    for y, name in enumerate(names):
-        row = found.loc[name]
-        ax.plot([row.gap_low, row.gap_high], [y, y], color=VERDICT_COLOURS[row.verdict], lw=4)
-        ax.plot(row.gap, y, "o", color=VERDICT_COLOURS[row.verdict], ms=10)
-        words = f"against {ablations.AGAINST[name]}; {f'{loss[name]:.3f}' if name in loss else '–'}"
-        ax.text(1.02 * edge, y, words, va="center", size=15)
-        said.append(f"{name} against {ablations.AGAINST[name]} {_signed(row.gap)}, {row.verdict}")
-    ax.text(1.02 * edge, -0.75, "reference; reported loss", va="bottom", size=15, color=GREY)
-    ax.set_xlim(-edge, edge)
-    ax.set_xlabel("gap in log odds at 32 to 128", size=16)
-    bare = found.loc["DIFF, no head norm"]
-    title = f"Differential attention without its norm: {bare.verdict}, {_signed(bare.gap)}"
-    figure.suptitle(title, size=17, weight="bold", x=0.01, ha="left")
-    return figure, "; ".join(said) + "."
-
-
-def _signed(gap: float) -> str:
-    return f"{gap:+.2f}".replace("-", "−")
 
 
 # A language model ----------------------------------------------------------------------------------------
