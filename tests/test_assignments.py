@@ -1,10 +1,14 @@
 """Assignments: every exercise has a place, handouts have no solutions, and a mark is what a submission computes."""
 
 import json
+import math
 import re
 
 import assignments
+import networkx as nx
+import numpy as np
 import pytest
+import scipy.stats
 import tables
 import yaml
 
@@ -35,9 +39,9 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
         assert "Hint" not in given
 
 
-def test_the_project_has_the_checks_and_not_the_lines(root, tmp_path):
+def test_the_workshop_has_the_checks_and_not_the_lines(root, tmp_path):
     assignments.make(tmp_path, root)
-    given, solved = (json.loads((tmp_path / kind / "project.ipynb").read_text()) for kind in ("handouts", "solutions"))
+    given, solved = (json.loads((tmp_path / kind / "workshop.ipynb").read_text()) for kind in ("handouts", "solutions"))
     steps = [c for c in solved["cells"] if "step" in c["metadata"].get("tags", [])]
     assert len(steps) >= 12
     text = json.dumps(given)
@@ -114,6 +118,27 @@ def test_the_bank_has_ten_questions_a_chapter_with_answers_and_marks(root):
         assert [number for number, _ in asked] == [f"{part[0]}.{k}" for k in range(1, 11)]
         assert part.count("<summary>Answer</summary>") == 10
         assert f"*{sum(int(marks) for _, marks in asked)} marks in all.*" in part
+
+
+def test_numbers_and_formulas_of_the_bank_are_recomputed(root):
+    text = (root / "chapters/exam.md").read_text()
+    A = nx.to_numpy_array(nx.path_graph(5)) + np.eye(5)
+    walks = np.linalg.matrix_power(np.tri(7, dtype=int), 4)[6, 2]
+    heard = [math.comb(39 + x, x) * math.exp(-0.11 * x) for x in range(999)]
+    turning = np.exp(2 * np.cos(math.pi * np.arange(1000)))
+    found = {
+        "1.2": f"{np.linalg.matrix_power(A / A.sum(1, keepdims=True), 4)[4, 0]:.4f}",
+        "1.6": "$k$, and $k/2$" * math.isclose(nx.resistance_distance(nx.cycle_graph(10), 0, 5), 5 / 2),
+        "2.4": r"\binom{n - i + L - 1}{L - 1}" * bool(walks == math.comb(7 - 3 + 3, 3)),
+        "2.8": "(L - 1)/(e^c - 1)" * (heard.index(max(heard)) == int(39 / math.expm1(0.11))),
+        "3.10": r"\tanh B" * math.isclose(turning @ np.resize([1, -1], 1000) / turning.sum(), math.tanh(2)),
+        "4.8": f"p = {scipy.stats.fisher_exact([[13, 0], [10, 3]])[1]:.2f}",
+        "6.2": f"{math.sqrt(1 + 0.8**2):.2f}",
+    }
+    for number, said in found.items():
+        answer = text.split(f"**{number}**")[1].split("</details>")[0]
+        assert said, number
+        assert said in answer, number
 
 
 def test_weights_add_up_and_the_test_has_its_answers(root):
