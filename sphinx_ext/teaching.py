@@ -14,6 +14,7 @@ import urllib.parse
 from pathlib import Path
 
 import yaml
+from assignments import handouts
 from chapters import listed, markdown, minutes
 from docutils import nodes
 from docutils.parsers.rst import Directive
@@ -97,7 +98,7 @@ def row(root: Path, given: dict) -> dict:
         title, took = there[number]
         least += took
         links.append((f"{number} {title}", f"{path.parent.name}/exercises.html#{nodes.make_id(title)}"))
-    return {"minutes": least, "links": links, "do": words, "they": given.get("they", ""), "drop": given.get("drop", "")}
+    return given | {"minutes": least, "links": links, "do": words} | {k: given.get(k, "") for k in ("they", "drop")}
 
 
 def deck(path: Path) -> str:
@@ -388,6 +389,8 @@ def write_files(app, error):
         for name, rows in files(Path(app.srcdir)).items():
             with (folder / f"{name}.csv").open("w", newline="") as file:
                 csv.writer(file).writerows(rows)
+        for name, text in handouts(Path(app.srcdir)).items():
+            (folder / name).write_text(text)
 
 
 def setup(app):

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -100,12 +99,8 @@ def handout(root: Path, number: int, solved: bool = False) -> str:
     return notebook(cells)
 
 
-def make(out: Path, root: Path = ROOT) -> None:
-    """Write handouts and solutions of all assignments, and the workshop with the lines of its steps taken out."""
-    for kind in ("handouts", "solutions"):
-        (out / kind).mkdir(parents=True, exist_ok=True)
-        for number in plan(root):
-            (out / kind / f"assignment-{number}.ipynb").write_text(handout(root, number, kind == "solutions"))
+def handouts(root: Path = ROOT) -> dict[str, str]:
+    """What is handed out, by file name: the assignments, and the workshop with the lines of its steps taken out."""
     book = json.loads((root / "chapters/7-the-race/build.ipynb").read_text())
     for cell in book["cells"]:
         if "step" in cell["metadata"].get("tags", []):
@@ -113,8 +108,18 @@ def make(out: Path, root: Path = ROOT) -> None:
             names = re.findall(r"^(?:def|class) (\w+)|^(\w+)(?:, \w+)* = ", text, re.M)
             names = ", ".join(dict.fromkeys(first or second for first, second in names))
             cell["source"] = [f"# {len(text.splitlines())} lines or fewer; the check wants: {names}\n", "...\n"]
-    (out / "handouts/project.ipynb").write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
-    shutil.copy(root / "chapters/7-the-race/build.ipynb", out / "solutions/project.ipynb")
+    workshop = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | {"workshop.ipynb": workshop}
+
+
+def make(out: Path, root: Path = ROOT) -> None:
+    """Write what is handed out, and the solutions of all of it in a folder of their own."""
+    solved = {f"assignment-{n}.ipynb": handout(root, n, solved=True) for n in plan(root)}
+    solved["workshop.ipynb"] = (root / "chapters/7-the-race/build.ipynb").read_text()
+    for kind, files in (("handouts", handouts(root)), ("solutions", solved)):
+        (out / kind).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (out / kind / name).write_text(text)
 
 
 # Marking -----------------------------------------------------------------------------------------------
