@@ -76,7 +76,7 @@ def test_values_agree_or_not(given, right, same):
 HEAD = "def off_by_one(logits):\n    "
 RIGHT = "return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]"
 SUBMISSIONS = {
-    "right": (HEAD + RIGHT, 3.0, ""),
+    "right": (HEAD + "# checks stay\n    import math as checks\n    " + RIGHT, 3.0, ""),
     "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 2.2, "case 2"),
     "loop": (HEAD + "while True: pass", 0.0, "longer than 2 s"),
     "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "is not for a submission"),

@@ -4,6 +4,7 @@ import json
 import math
 import numbers
 import os
+import re
 import resource
 import signal
 import sys
@@ -18,6 +19,8 @@ import helpers.graphs  # what exercises import, before the door is shut
 import helpers.rope  # noqa: F401
 
 MEMORY, FILES = 6 << 30, 1 << 20
+# lines that belong to the page and not to the answer: the book's checks, and commands of the notebook
+ASIDE = re.compile(r"^([ \t]*)(?:[%!]|checks\.|(?:from|import) .*\bchecks\b).*$", re.M)
 
 
 def plain(value: object, depth: int = 0) -> object:
@@ -107,8 +110,7 @@ def main() -> None:
     said = "" if cells else "no notebook"
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
-            lines = "".join(cell.get("source", "")).splitlines()
-            text = "\n".join(line for line in lines if not line.lstrip().startswith(("%", "!", "checks.")) and "checks" not in line)  # fmt: skip
+            text = ASIDE.sub(r"\1pass", "".join(cell.get("source", "")))
             problem, _ = within(job["seconds"], exec, text, space)
             said = said or problem
     for each in job["asked"]:
