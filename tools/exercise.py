@@ -143,8 +143,12 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
             for node in ast.parse(tried).body
             if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == table
         )
-        value = next(value for key, value in zip(held.keys, held.values, strict=True) if key.value == number)
-        tried = replaced(tried, value, rows)
+        value = next((value for key, value in zip(held.keys, held.values, strict=True) if key.value == number), None)
+        if value:
+            tried = replaced(tried, value, rows)
+        else:  # the table of its check has all its mistakes
+            lines = tried.splitlines(keepends=True)
+            tried = "".join([*lines[: held.lineno], f'    "{number}": {rows},\n', *lines[held.lineno :]])
 
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
     check.write_text(text)

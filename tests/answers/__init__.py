@@ -1,4 +1,6 @@
-"""For each exercise, answers that are wrong, with words that the check must say of them, and right ones of other forms.
+"""For each exercise, right answers of other forms; and wrong ones, with the words of the check that no table of mistakes has.
+
+A mistake of a table is tried by tests/test_exercises.py, and so is what every comparison says (a shape, an error, a loop).
 
 An answer to a check that takes several (a prediction and a function) is a `Several`.
 """

@@ -36,11 +36,6 @@ def _baseline(counts):
     return guess, _error(counts, guess)
 
 
-def _sorts_in_place(counts):
-    counts.sort()
-    return _baseline(counts)
-
-
 def _baseline_by_torch(counts):
     x = torch.tensor(counts)
     return torch.stack([x.median().float(), (x - x.median()).abs().float().mean()])
@@ -80,12 +75,6 @@ def _averages_by_numpy(values, layers):
     values = values.numpy()
     for _ in range(layers):
         values = np.cumsum(values) / np.arange(1, len(values) + 1)
-    return values[-1]
-
-
-def _in_place(values, layers):
-    for _ in range(layers):
-        values.cumsum_(0).div_(torch.arange(1, len(values) + 1))
     return values[-1]
 
 
@@ -163,8 +152,8 @@ def _parse_to_the_end(text):
 # 4.6
 
 
-def _letters(text, merges, start=None):
-    pieces = list(text) if start is None else start
+def _letters(text, merges):
+    pieces = list(text)
     for pair in merges:
         done, k = [], 0
         while k < len(pieces):
@@ -186,11 +175,6 @@ def _letters_in_place(text, merges):
     return [len(piece) for piece in pieces]
 
 
-def _letters_for_ever(text, merges):
-    pieces, k = list(text), 0
-    return [len(piece) for piece in pieces[k:]] if not merges else pieces[len(pieces)]
-
-
 def _letters_by_replacing(text, merges):
     """Pieces between blanks: a hit is written without its blank."""
     pieces = " ".join(text)
@@ -208,11 +192,6 @@ def _wilson(successes, trials, z=Z):
     p, n = successes / trials, trials
     centre, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
     return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
-
-
-def _clopper(successes, trials):
-    found = scipy.stats.binomtest(successes, trials).proportion_ci(method="exact")
-    return found.low, found.high
 
 
 def _wilson_by_scipy(successes, trials):
@@ -341,20 +320,6 @@ WRONG = {
         (several(..., "10"), "first is still empty"),
         (several("10", ...), "second is still empty"),
     ],
-    "4.2": [
-        (lambda z, n, s: 2 * _mass(z, n, s), "twice"),
-        (lambda z, n, s: torch.tensor([_mass(z, n, s)]), "wrong shape"),
-        (lambda z, n, s: None, "returned nothing"),
-        (lambda z, n, s: math.exp(1000 * z), "raised OverflowError"),
-    ],
-    "4.3": [
-        (_sorts_in_place, "changes its argument"),
-        (lambda x: _baseline(x)[0], "wrong shape"),
-    ],
-    "4.4": [
-        (several([TWO], _averages), "must be one of"),
-        (several(TWO, _in_place), "changes its argument"),
-    ],
     "4.5": [
         (_any_number, "Thousands"),
         (_parse_no_commas, "Thousands"),
@@ -374,22 +339,9 @@ WRONG = {
         (lambda text: None, "line that the prompt asks for"),
         (37, "must be a function"),
     ],
-    "4.6": [
-        (_letters_for_ever, "raised IndexError"),
-        (lambda text, merges: text, "must return a number"),
-        (lambda text, merges: merges.clear() or [2, 2, 1], "changes its argument"),
-        (lambda text, merges: {5: [2, 2, 1], 7: [1, 3, 3], 3: [1, 2]}[len(text)], "raised KeyError"),
-    ],
     "4.7": [
-        (several(_clopper, 390), "expected"),
         (several(_wilson, 400), "so are 390"),
         (several(_wilson, 395), "multiple of ten"),
-        (several(_wilson, ...), "strings is still empty"),
-        (several(empty, 390), "still empty"),
-    ],
-    "4.8": [
-        (several(TWICE, lambda b: 188), "expected 5"),
-        (several(TWICE, lambda b: {3: 5, 4: 13, 5: 23, 6: 50, 8: 188}[b]), r"reach\(7\) raised KeyError"),
     ],
     "4.9": [
         (lambda d: torch.eye(d + 1), "lie in fewer dimensions"),

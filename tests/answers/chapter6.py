@@ -40,10 +40,6 @@ def _numpy_difference(x, y, lam):
     return a / a.sum(-1, keepdims=True) - lam * b / b.sum(-1, keepdims=True)
 
 
-def _in_place(x, y, lam):
-    return x.exp_().div_(x.sum(-1, keepdim=True)) - lam * y.softmax(-1)
-
-
 # 6.2
 
 
@@ -117,21 +113,16 @@ def _counted_short(row, answer):
     return [1 - total, signed, 1 - signed, sized, 1 - sized]
 
 
-def _five(*places):
-    return lambda row, answer: _counted(row, answer)[list(places)]
-
-
 # 6.7
 
 
-def _threshold(x, power, rounds=100, astray=False):
+def _threshold(x, power, rounds=100):
     x = x.double()
     high = x.max(-1, keepdim=True).values
     low = high - 1
     for _ in range(rounds):
         tau = (low + high) / 2
-        much = ((x - tau).clamp(min=0) ** power).sum(-1, keepdim=True)
-        much = much <= 1 if astray else much >= 1
+        much = ((x - tau).clamp(min=0) ** power).sum(-1, keepdim=True) >= 1
         low, high = torch.where(much, tau, low), torch.where(much, high, tau)
     return (x - tau).clamp(min=0) ** power
 
@@ -160,18 +151,12 @@ def _entmax_known(x, alpha):
 # 6.8
 
 
-def _head(q1, k1, q2, k2, v, lam, start, *, eps=1e-5, causal=True, scale=None, norm=None):
+def _head(q1, k1, q2, k2, v, lam, start):
     later = torch.ones(len(q1), len(k1)).triu(1).bool()
-    hidden = {True: -math.inf, "zero": 0.0}
-    scale = q1.shape[-1] ** -0.5 if scale is None else scale
-    logits = (q @ k.T * scale for q, k in ((q1, k1), (q2, k2)))
-    first, second = ((x.masked_fill(later, hidden[causal]) if causal in hidden else x).softmax(-1) for x in logits)
-    if causal == "after":
-        first, second = first.tril(), second.tril()
+    logits = (q @ k.T * q1.shape[-1] ** -0.5 for q, k in ((q1, k1), (q2, k2)))
+    first, second = (x.masked_fill(later, -math.inf).softmax(-1) for x in logits)
     x = (first - lam * second) @ v
-    if norm is not None:
-        return norm(x, start)
-    return (1 - start) * x / (x.square().mean(-1, keepdim=True) + eps).sqrt()
+    return (1 - start) * x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt()
 
 
 def _head_fused(q1, k1, q2, k2, v, lam, start):
@@ -194,10 +179,10 @@ def _head_in_numpy(*parts):
 # 6.9
 
 
-def _holm(p, less=0):
+def _holm(p):
     found, worst = torch.zeros(len(p), dtype=torch.float64), 0.0
     for rank, place in enumerate(np.argsort(p)):
-        worst = max(worst, min(1.0, (len(p) - rank - less) * p[place]))
+        worst = max(worst, min(1.0, (len(p) - rank) * p[place]))
         found[place] = worst
     return found
 
@@ -274,43 +259,11 @@ def _entry(weigh, name="mine", prediction="not told apart", seeds=1):
 
 
 WRONG = {
-    "6.1": [
-        (several(_in_place, _largest), "changes its argument"),
-        (several(lambda x, y, lam: _difference(x, y, lam).sum(-1), _largest), "wrong shape"),
-        (several(empty, _largest), "difference is still empty"),
-        (several(_difference, empty), "largest is still empty"),
-    ],
-    "6.2": [
-        (several("half", _shared), "must be one of"),
-        (several("nearly 0", lambda a, b, k: a * b), "wrong shape"),
-    ],
-    "6.3": [
-        (several("nothing", lambda c, lam: 0), "must be one of"),
-        (several(STAYS, lambda c, lam: c), "expected"),
-    ],
-    "6.4": [
-        (lambda x: _off(x).sum(-1), "wrong shape"),
-        (lambda x: _off(x[:, None]), "expected|shape|raised"),
-    ],
-    "6.5": [
-        (lambda g, n, w: 1.0, "expected"),
-        (empty, "still empty"),
-    ],
-    "6.6": [
-        (several("1.75", _counted), "must be one of"),
-        (several(ABOVE, _five(0, 1, 2)), "wrong shape"),
-    ],
     "6.7": [
         (lambda x, alpha: _threshold((alpha - 1) * x, 1 / (alpha - 1), rounds=4), "expected"),
-        (lambda x, alpha: x[9, 9], "raised"),
     ],
     "6.8": [
         (several(..., _head), "still empty: choose one of"),
-        (several("it grows", _head), "must be one of"),
-    ],
-    "6.9": [
-        (lambda x, y: _values(x, y)[0], "wrong shape"),
-        (lambda x, y: torch.ones(len(x)), "expected"),
     ],
     "6.10": [
         (_entry(lambda logits: torch.ones_like(logits)), "looks ahead: token 0 gives token 1 a weight of 1"),
