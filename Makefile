@@ -28,11 +28,15 @@ pdf: book
 look: book
 	$(BIN)/python tools/look.py $(ONLY)
 
-# lint and numerics, without a book
+# two minutes while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
+# `make test` runs every file of tests
+CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
+  environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \
+  teaching training transformer
 check: .venv/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab" $(CHECKED:%=tests/test_%.py)
 
 test: book .venv-colab/.ready
 	$(BIN)/python tools/browser.py
