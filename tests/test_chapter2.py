@@ -105,6 +105,17 @@ def test_sequences_are_of_the_length_asked_for(model):
         measures.sequence(model, "natural", 9999)
 
 
+def test_the_table_of_sinks_counts_each_kind_of_head_above_the_threshold(model, monkeypatch):
+    """Made-up scores of four heads: three sinks, two that look at themselves, one that looks at the token before it."""
+    from helpers import probe
+
+    high = torch.tensor([[3, 2, 1]]).T > torch.arange(4)
+    sink, own, previous = torch.where(high, 0.301, 0.299)[:, None]
+    monkeypatch.setattr(probe, "head_scores", lambda *_: probe.HeadScores(sink, torch.stack([own, previous], -1)))
+    row = measures.sink_table(model, 9, (0,)).iloc[0]
+    assert row[["sink heads", "diagonal heads", "previous-token heads"]].tolist() == [0.75, 0.5, 0.25]
+
+
 def test_equal_tokens_have_no_sink_in_any_model_with_relative_positions(model):
     """All values are equal, so that every state is, and attention depends on the distance alone."""
     from helpers import probe

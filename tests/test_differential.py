@@ -206,6 +206,8 @@ def test_lambda_is_made_of_four_vectors_and_starts_near_its_start():
     by_hand = torch.exp(q1 @ k1) - torch.exp(q2 @ k2) + differential.lambda_init(3)
     assert layer.lam(torch.zeros(1, 1, 32)).item() == pytest.approx(by_hand.item())
     assert abs(by_hand.item() - differential.lambda_init(3)) < 0.3
+    wide = differential.DifferentialAttention(512, 1, 1).lambdas  # 1,024 numbers, of deviation 0.1 as published
+    assert wide.std().item() == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_head_is_normalised_and_scaled_by_1_minus_lambda_init():

@@ -217,6 +217,16 @@ def test_what_can_be_learnt_in_seconds_is_learnt(kind, depth, least):
     assert [epoch.epoch for epoch in history] == list(range(1, len(history) + 1))
 
 
+def test_training_ends_after_twenty_periods_that_are_no_better(monkeypatch):
+    """As released: of 100 passes each at depth 3. A network without a gradient, which names no leaf, gets no better."""
+    task, network = gnn.TreeNeighborsMatch(3), gnn.build("gcn", 3, 4)
+    task.train = task.test = task.train[:1]
+    for parameter in network.readout.parameters():
+        parameter.data.zero_()
+    monkeypatch.setattr(F, "cross_entropy", lambda logits, label: 0 * logits.sum())
+    assert sum(1 for _ in gnn.train(network, task, epochs=3000)) == 2000
+
+
 def test_training_repeats_with_the_same_seed():
     task, losses = gnn.TreeNeighborsMatch(2), []
     for _ in range(2):
