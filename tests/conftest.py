@@ -4,7 +4,10 @@
 """
 
 import inspect
+import json
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,6 +22,11 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
+SERIOUS = """async () => (await axe.run({resultTypes: ['violations']})).violations
+  .filter(v => ['serious', 'critical'].includes(v.impact))
+  .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '))"""
+NODE = shutil.which("node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 
 # the types and shapes in signatures of the mathematics are promises: wherever a test calls it, they are checked
@@ -29,6 +37,16 @@ MATHEMATICS = (
 hypothesis.settings.register_profile("course", deadline=None)  # no test waits for the clock
 hypothesis.settings.load_profile("course")
 jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
+
+
+def javascript(code: str, data: object) -> object:
+    """What the body of an asynchronous function in JavaScript makes of `data`."""
+    script = f"""const data = JSON.parse(await new Response(process.stdin).text());
+      process.stdout.write(JSON.stringify(await (async () => {{ {code} }})()));"""
+    command = [NODE, "--input-type=module", "-e", script]
+    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.fixture(autouse=True)

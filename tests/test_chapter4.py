@@ -146,45 +146,6 @@ def test_each_drawing_gives_a_finding_with_numbers():
 # Verdicts can fail ---------------------------------------------------------------------------------------
 
 
-def test_a_mask_would_break_proposition_b9(monkeypatch):
-    plain = counting.last_state
-    monkeypatch.setattr(counting, "last_state", lambda s, **setting: plain(s, **{"causal": True, **setting}))
-    assert claims.same_ratio_same_state().verdict == FAILS
-
-
-def test_coarser_rounding_changes_the_reach(monkeypatch):
-    plain = counting.first_token_limit
-    monkeypatch.setattr(counting, "first_token_limit", lambda name: plain(name, lead=3))
-    assert claims.first_token_reach().verdict == FAILS
-
-
-def test_random_codes_would_not_count(monkeypatch):
-    plain = counting.codes
-    monkeypatch.setattr(counting, "codes", lambda m, d, kind="tight", seed=0: plain(m, d, "random", seed))
-    assert claims.wide_enough_counts().verdict == FAILS
-    assert claims.transition_at_the_vocabulary().verdict == CORRECTED  # one below the vocabulary, solved
-    plain_solved = counting.solved_histogram
-    monkeypatch.setattr(counting, "solved_histogram", lambda t, c: plain_solved(t, c) + 1)
-    assert claims.transition_at_the_vocabulary().verdict == FAILS
-
-
-def test_a_tokenizer_of_characters_hides_nothing(monkeypatch):
-    monkeypatch.setattr(measures, "pieces", lambda text: list(text))
-    measures.hidden.cache_clear()
-    assert claims.merged_tokens_hide_items().verdict == FAILS
-    measures.hidden.cache_clear()
-
-
-def test_better_answers_would_decide(monkeypatch):
-    """Ten models that are right with separators and wrong without."""
-    table = pd.DataFrame(
-        {"model": range(10), "context": "", "ones": 203, "comma_separated": 314, "groups_of_five": 314}
-    )
-    monkeypatch.setattr(data, "table", lambda name: table)
-    assert claims.separators_help_with_314().verdict == HOLDS
-    assert claims.answers_are_round().verdict == FAILS
-
-
 def test_models_that_work_would_decide_on_separators_and_base(monkeypatch):
     bases = [10**k for k in range(10)]
     table = pd.DataFrame({"base": bases, "accuracy_percent": [50.0 + 3 * k for k in range(10)]})

@@ -4,11 +4,10 @@ import html
 import json
 import math
 import re
-import subprocess
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import AXE, javascript
 from stills import drawn, measured, still, stills
 
 from course.experiments import comparison
@@ -19,13 +18,10 @@ NAMES = list(drawing.DRAWINGS)
 
 def node(calls):
     """What functions of `mathematics.js` return: `calls` are (name, arguments)."""
-    program = """const mathematics = await import(process.argv[1]);
-      const calls = JSON.parse(await new Response(process.stdin).text());
-      process.stdout.write(JSON.stringify(calls.map(([name, given]) => mathematics[name](...given))));"""
-    source = (drawing.HERE / "mathematics.js").as_uri()
-    command = ["node", "--input-type=module", "-e", program, source]
-    done = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True, timeout=60)
-    return json.loads(done.stdout)
+    source = json.dumps((drawing.HERE / "mathematics.js").as_uri())
+    return javascript(
+        f"const m = await import({source}); return data.map(([name, given]) => m[name](...given));", calls
+    )
 
 
 def assert_equal(calls, expected):
@@ -183,9 +179,8 @@ def test_a_drawing_is_small_and_asks_nobody(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_a_module_as_anywidget_takes_it(name, tmp_path):
     (tmp_path / "module.mjs").write_text(drawing.module(name))
-    program = f"process.stdout.write(typeof (await import('{(tmp_path / 'module.mjs').as_uri()}')).default.render)"
-    command = ["node", "--input-type=module", "-e", program]
-    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "function"
+    code = "return typeof (await import(data)).default.render;"
+    assert javascript(code, (tmp_path / "module.mjs").as_uri()) == "function"
 
 
 def test_the_still_pictures_are_what_the_drawings_give():
@@ -204,7 +199,6 @@ def test_bad_data_is_refused_and_a_script_in_it_stays_data():
     assert "</script><b>" not in drawing.show("clocks", x="</script><b>").body
 
 
-AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
 PHONE = {"width": 390, "height": 844}
 VIOLATIONS = (
     "async () => (await axe.run()).violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3))"

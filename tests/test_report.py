@@ -15,8 +15,6 @@ import torch
 from tiny_models import KINDS, LLAMA, byte_tokenizer, prose_tokenizer
 from transformers import (
     AutoModelForCausalLM,
-    BertConfig,
-    BertForMaskedLM,
     Gemma3TextConfig,
     GPTNeoXConfig,
     LlamaConfig,
@@ -378,28 +376,6 @@ def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, capsys, mon
     assert "holds no config.json" in said(str(tmp_path / "empty"), "--out", out, capsys=capsys)
     assert "no folder" in said(str(tmp_path / "not there"), "--out", out, capsys=capsys)
     assert not list(Path(out).glob("*"))
-
-
-def test_an_encoder_is_refused(tmp_path, capsys):
-    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
-    tokenizer = prose_tokenizer(False)
-    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), **size)).save_pretrained(tmp_path / "bert")
-    tokenizer.save_pretrained(tmp_path / "bert")
-    sentence = said(str(tmp_path / "bert"), "--out", str(tmp_path / "out"), capsys=capsys)
-    assert "encoder" in sentence or "lacks weights" in sentence
-
-
-def test_a_model_that_needs_code_of_its_own_is_refused_and_its_code_not_run(folders, tmp_path, capsys):
-    folder = saved(tmp_path / "own", "llama")
-    config = json.loads((folder / "config.json").read_text())
-    config |= {
-        "model_type": "own_model",
-        "auto_map": {"AutoConfig": "own.OwnConfig", "AutoModelForCausalLM": "own.Own"},
-    }
-    (folder / "config.json").write_text(json.dumps(config))
-    (folder / "own.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()\n")
-    assert "needs code of its own" in said(str(folder), "--out", str(tmp_path / "out"), capsys=capsys)
-    assert not (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize(

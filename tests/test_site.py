@@ -7,7 +7,7 @@ import re
 
 import icons
 import pytest
-from conftest import ROOT
+from conftest import AXE, ROOT, SERIOUS
 from fontTools.ttLib import TTFont
 from lectures import lectures
 from pages import pages
@@ -19,10 +19,6 @@ from helpers import drawing
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
 pytestmark = pytest.mark.site
-AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
-SERIOUS = """async () => (await axe.run({resultTypes: ['violations']})).violations
-  .filter(v => ['serious', 'critical'].includes(v.impact))
-  .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '))"""
 
 
 def settle(page):

@@ -5,16 +5,13 @@ import hashlib
 import json
 import math
 import re
-import shutil
-import subprocess
 import urllib.parse
 
 import browser
 import live
 import pytest
 import torch
-from conftest import ROOT
-from test_site import AXE, SERIOUS
+from conftest import AXE, ROOT, SERIOUS, javascript
 
 from helpers import attention, checkpoints, export, intervention, models, probe
 from helpers.transformer import Decoder
@@ -26,22 +23,7 @@ FOX = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown 
 
 def node(code: str, data: object) -> object:
     """What a piece of JavaScript makes of `data`, with the page's module as `change`."""
-    script = (
-        f"import * as change from {json.dumps((LIVE / 'change.js').as_uri())};\n"
-        "const data = JSON.parse(await new Promise((done) => { let text = ''; process.stdin.on('data', (d) => (text += d)).on('end', () => done(text)); }));\n"
-        f"console.log(JSON.stringify(await (async () => {{ {code} }})()));"
-    )
-    found = shutil.which("node") or str(ROOT / ".venv/bin/node")
-    done = subprocess.run(
-        [found, "--input-type=module", "-e", script],
-        input=json.dumps(data),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return javascript(f"const change = await import({json.dumps((LIVE / 'change.js').as_uri())}); {code}", data)
 
 
 def inputs(settings: dict, n: int) -> dict:
@@ -103,7 +85,8 @@ def test_the_measures_of_the_page_are_those_of_the_course():
     a, b = torch.randn(2, 50)
     code = """const scores = change.scores(Float32Array.from(data.maps), 5, data.n);
     return { scores, divergence: change.divergence(data.a, data.b), same: change.divergence(data.a, data.a), likeliest: change.likeliest(data.a, 4),
-      distance: change.distance(data.a, data.b), size: change.size(data.a), softmax: [...change.softmax(data.a)] };"""
+      distance: change.distance(data.a, data.b), size: change.size(data.a), softmax: [...change.softmax(data.a)],
+      marks: [0.301, 0.299].map((sink) => change.mark({ sink, diagonal: 0.2, previous: 0, slash: 0 })) };"""
     found = node(code, {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
     stochastic = maps.double() / maps.double().sum(-1, keepdim=True)
     for head, score in enumerate(found["scores"]):
@@ -115,6 +98,7 @@ def test_the_measures_of_the_page_are_those_of_the_course():
         )
     p, q = a.double().softmax(0), b.double().softmax(0)
     assert found["divergence"] == pytest.approx(float((p * (p / q).log()).sum()), abs=1e-6)
+    assert found["marks"] == ["sink", ""], "above the threshold of all chapters"
     assert found["same"] == 0
     assert found["likeliest"] == a.topk(4).indices.tolist()
     assert found["softmax"] == pytest.approx(p.tolist(), abs=1e-9)

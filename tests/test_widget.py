@@ -5,23 +5,19 @@ import base64
 import io
 import itertools
 import json
-import os
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import threading
 import time
 import warnings
-from pathlib import Path
 
 import ipywidgets
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import ROOT
+from conftest import NODE, ROOT
 from PIL import Image
 
 from helpers import explore, show
@@ -81,9 +77,8 @@ def test_two_builds_are_equal_byte_for_byte():
 
 def test_the_players_script_does_what_it_says():
     """The tests of player.js, which run in node."""
-    node = shutil.which("node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     done = subprocess.run(
-        [node, "--test", ROOT / "tests/player.test.mjs"], capture_output=True, text=True, check=False, timeout=60
+        [NODE, "--test", ROOT / "tests/player.test.mjs"], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
 
@@ -92,10 +87,9 @@ def test_the_players_script_does_what_it_says():
 def test_the_scripts_are_what_a_page_may_hold(name):
     """Valid, and nothing that would end the element or attribute that they stand in."""
     script = ROOT / f"src/helpers/widget/{name}.js"
-    node = shutil.which("node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     wrapped = f'"use strict";\n(function () {{\n{script.read_text()}\n}});'
     done = subprocess.run(
-        [node, "--check", "-"], input=wrapped, capture_output=True, text=True, check=False, timeout=60
+        [NODE, "--check", "-"], input=wrapped, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert "</" not in script.read_text()
