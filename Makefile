@@ -45,7 +45,7 @@ test: book .venv-colab/.ready
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lab: .venv/.ready
-	$(BIN)/jupyter lab chapters
+	$(BIN)/jupyter lab --LabApp.news_url=None chapters
 
 sync: .venv/.ready
 	$(BIN)/python tools/sync.py
