@@ -143,7 +143,7 @@ def test_numbers_and_formulas_of_the_bank_are_recomputed(root):
 
 def test_weights_add_up_and_the_test_has_its_answers(root):
     text = (root / "chapters/syllabus.md").read_text()
-    assert sum(map(int, re.findall(r"\| (\d+) % \|", text))) == 100
+    assert sum(map(int, re.findall(r"\| (\d+)% \|", text))) == 100
     questions, answers = text.split("## What you need")[1].split("<details>")[:2]
     assert len(re.findall(r"^\d+\. ", questions, re.M)) == 10
     assert len(re.findall(r"(?:^| )\d+: ", answers, re.M)) == 10

@@ -230,7 +230,7 @@ def test_equal_tokens_with_nothing_before_them_are_zero_by_construction(smollm2)
 
 
 def test_ones_collapse_in_the_real_model(smollm2):
-    """Within 1 % of the distances found with plain forward passes of each sequence."""
+    """Within 1% of the distances found with plain forward passes of each sequence."""
     found = collapse.last_token_distance(smollm2, [8, 128])
     for n, distance in zip((8, 128), found, strict=True):
         states = []

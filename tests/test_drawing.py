@@ -73,7 +73,7 @@ def test_the_machine_says_what_the_package_gives(n):
     """The numbers of two stops, computed once more by the package from the definition of the machine."""
     for kept, weight in ((0.0, 0.0), (0.5, 0.4)):
         row = attention.influence([attention.sink(n + 1, weight / 2)] * 2, kept)[-1]
-        told = f"holds {float(f'{100 * row[0]:.2g}'):g} % of the first token"
+        told = f"holds {float(f'{100 * row[0]:.2g}'):g}% of the first token"
         assert told in said(at=2, n=n, kept=kept, sink=weight)
     limit = counting.first_token_limit("bf16")
     assert ("cannot tell" in said(at=4, n=n)) == (n == limit + 1)
@@ -536,12 +536,12 @@ def see_little(page):
 
 DONE = [
     ("clocks", tune_the_clocks, "No other distance up to 128 scores higher"),
-    ("machine", stop(2), "an equal share is 0.32 %"),
+    ("machine", stop(2), "an equal share is 0.32%"),
     ("machine", stop(3), "one vector for two inputs"),
     ("machine", leave_out_the_first_token, "the last vector is the same for 1, 314 or any number"),
     ("machine", exchange_a_part, "lit at 2, 5, 6, dark at 4"),
     ("squash", open_the_graph, "lowers the total resistance of all pairs: 368 → 272 ohms"),
-    ("squash", hop_once_on_a_path, "50 % of the reader's state is colour: all of it one of the 8"),
+    ("squash", hop_once_on_a_path, "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", cut_an_edge, "No current can flow"),
     ("river", paint_the_mask, "tokens spoke"),
     ("needle", leave_out_the_odd_token, "the same needle, 0.5: softmax hears the ratio"),

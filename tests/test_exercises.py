@@ -427,7 +427,7 @@ MATRIX = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.1, 0.4], [0.3, 0.3, 0.4]], dtype
         ),
         (lambda t, n: t.sum(-1), "It has 1 axis, not 2"),
         (lambda t, n: t[:2], "Axis 0 has 2 entries, not 3"),
-        (lambda t, n: t * torch.linspace(1.001, 1.003, 9).view(3, 3), "0.3 % off at most"),
+        (lambda t, n: t * torch.linspace(1.001, 1.003, 9).view(3, 3), "0.3% off at most"),
         (lambda t, n: t @ torch.tensor([[2.0, 0, 0], [0, 0.3, 0], [0, 0, 1]]).double(), "Every row is to sum to 1"),
         (lambda t, n: t * 1j, "must be real, not complex"),
     ],

@@ -74,7 +74,7 @@ def test_rank_correlation_handles_ties_and_rounding():
 
 
 def test_the_interval_of_a_rank_correlation_holds_the_truth_as_often_as_it_says():
-    """At rho = 0 the 95 % interval of 30 pairs misses 0 in one case of 20."""
+    """At rho = 0 the 95% interval of 30 pairs misses 0 in one case of 20."""
     generator = np.random.default_rng(2)
     missed = 0
     for _ in range(2000):

@@ -540,7 +540,7 @@ async function drawHeard() {
   const rows = made.after.map((_, k) => ({ name: name(made.after, k), values: [found[k]] }));
   const top = change.likeliest(found, 1)[0];
   const total = found.reduce((a, b) => a + b, 0);
-  const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))} % of what all tokens make together.`;
+  const sentence = `Hiding ${called(made.after, top)} changes the next token most: ${say(found[top])} nats, ${Math.round((100 * found[top]) / (total || 1))}% of what all tokens make together.`;
   return { text: `<p class="live-says" aria-live="polite">${escape(sentence)}</p>${bars(rows, "divergence of the next token (nats)", sentence, room())}${button}` };
 }
 

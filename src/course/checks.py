@@ -560,7 +560,7 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
         return held
     far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
     if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
-        return f"It is near, {100 * far:.2g} % off at most: is something rounded, or does a loop end too early?"
+        return f"It is near, {100 * far:.2g}% off at most: is something rounded, or does a loop end too early?"
     right = len(ran) - len(off)
     return (_sums(ran, off) if len(off) > 1 else "") or (f"Right on {right} of {len(ran)} cases." if right else "")
 

@@ -1,6 +1,6 @@
 """What measured numbers support: intervals, tests and rank correlations, in one convention for all chapters.
 
-Intervals are two-sided and at 95 % unless said; tests are two-sided; where nothing varies there is no evidence, and the
+Intervals are two-sided and at 95% unless said; tests are two-sided; where nothing varies there is no evidence, and the
 p value is 1. scipy computes.
 """
 
@@ -156,7 +156,7 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
 
 
 def rank_interval(rho: float, pairs: int) -> tuple[float, float]:
-    """95 % interval of a rank correlation by Fisher's transformation, with the normal's 1.96; it takes the pairs for independent.
+    """95% interval of a rank correlation by Fisher's transformation, with the normal's 1.96; it takes the pairs for independent.
 
     Raises:
         ValueError: rho is not from -1 to 1, or there are fewer than 4 pairs.

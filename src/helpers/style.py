@@ -346,7 +346,7 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
     Raises:
         ValueError: no rows, one that is not these four, or a text that is empty.
 
-    >>> rows = [("a nearest-state search", "which n?", "60 %", "lost"), ("a linear read-out", "n", 3.3, "in part")]
+    >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear read-out", "n", 3.3, "in part")]
     >>> readers(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()
     ['n', '3.3', 'in part']
     """

@@ -113,7 +113,7 @@ def answers_are_round() -> Found:
     firsts = int((first % 10 == 0).sum())
     alone = significance.share_interval(firsts, len(first))[0]
     measured = (
-        f"{rounded} of {given} answers, 95 % interval {low:.0%} to {high:.0%}, against 10 % by chance; "
+        f"{rounded} of {given} answers, 95% interval {low:.0%} to {high:.0%}, against 10% by chance; "
         f"of each model's first answer {firsts} of {len(first)}, from {alone:.0%}"
     )
     return Found(measured, verdict(low > 0.1 and alone > 0.1))
@@ -137,7 +137,7 @@ def separators_help_in_training() -> Found:
     listed = ", ".join(f"{k} of {len(table)} with {trials:,}" for trials, k in above.items())
     measured = (
         f"bases whose interval is above that without separators: {listed} strings a point (not reported); best "
-        f"{best:.2f} %, while one constant answer gives {constant:.0f} % on such strings if y has probability 0.7"
+        f"{best:.2f}%, while one constant answer gives {constant:.0f}% on such strings if y has probability 0.7"
     )
     return Found(
         measured,
@@ -150,7 +150,7 @@ def base_has_no_rule() -> Found:
     rho, p = measures.base_trend()
     best = float(data.table("reported/counting_separator_base").accuracy_percent.max())
     measured = (
-        f"rank correlation {rho:+.2f}, p = {p:.2f}, over 10 bases; but no accuracy above {best:.2f} %, "
+        f"rank correlation {rho:+.2f}, p = {p:.2f}, over 10 bases; but no accuracy above {best:.2f}%, "
         "where no rule could show"
     )
     return Found(measured, verdict(p > 0.05, fit=best > 100 * measures.best_constant()))
@@ -200,7 +200,7 @@ def _by_encoding() -> dict[str, pd.DataFrame]:
 
 
 def _able(runs: Iterable[pd.DataFrame]) -> bool:
-    """Whether decoders of each kind can count strings of four and of eight letters: right in 90 %, mean of the seeds."""
+    """Whether decoders of each kind can count strings of four and of eight letters: right in 90%, mean of the seeds."""
     return all(float(rows[["right_4", "right_8"]].mean().min()) >= 0.9 for rows in runs)
 
 
@@ -232,7 +232,7 @@ def guesses_are_round(model: LanguageModel | None = None) -> Found:
     back, round_, alone = asked.without_examples(answers)
     measured = (
         f"{called(model)}, {len(given)} numbers in {len(answers)} answers: {tens} multiples of ten (from {low:.0%}; chance "
-        f"10 %), {hundred} times 100, most often {top}; {copied} of {after} numbers after examples are an example's; "
+        f"10%), {hundred} times 100, most often {top}; {copied} of {after} numbers after examples are an example's; "
         f"of {alone} without, {back} are the string and {round_} multiples of ten; right in {right} of {len(short)} with at most 10 items"
     )
     return Found(measured, verdict(low > 0.1 and top == asked.GUESS, low > 0.1, able=right >= len(short) / 2))
@@ -248,7 +248,7 @@ def commas_do_not_help_from_scratch() -> Found:
     plain = table[table.tokens == "characters"].inside.mean()
     beyond = trained.commas(table, "RoPE", "equal steps", "right_18")
     measured = (
-        f"accuracy on 1 to {trained.LONGEST} letters with commas minus without, {next(iter(gaps.values())).seeds} seeds, 95 % "
+        f"accuracy on 1 to {trained.LONGEST} letters with commas minus without, {next(iter(gaps.values())).seeds} seeds, 95% "
         f"interval: {listed}; without commas {plain:.2f}, so there was room; help of more than {MARGIN} counts; beyond the "
         f"training, at 18 letters: RoPE, equal steps {beyond.mean:+.3f} ({beyond.low:+.3f} to {beyond.high:+.3f})"
     )
@@ -324,9 +324,9 @@ def copying_fails_at_collapse() -> Found:
     lost = right < 0.9
     there, falls, gone = (int(x.sum()) for x in (read[lost] >= 0.95, read[lost] < 0.95, read[lost] < 0.75))
     measured = (
-        f"{int(lost.sum())} of {len(right)} cells (encoding, place, length 32, 64 or 128) have fewer than 90 % right: in "
-        f"{there} of them a linear read-out of the same state names the digit in 95 % or more, in {falls} it falls as well, to "
-        f"{read[lost].min():.0%} at the least, below 75 % in {gone}; fitted to shuffled digits {control.mean():.0%}"
+        f"{int(lost.sum())} of {len(right)} cells (encoding, place, length 32, 64 or 128) have fewer than 90% right: in "
+        f"{there} of them a linear read-out of the same state names the digit in 95% or more, in {falls} it falls as well, to "
+        f"{read[lost].min():.0%} at the least, below 75% in {gone}; fitted to shuffled digits {control.mean():.0%}"
     )
     return Found(
         measured,
@@ -428,7 +428,7 @@ def scatter_decides() -> Found:
     }
     inner = ", ".join(f"{name} {rho:+.2f}" for name, rho in within.items())
     measured = (
-        f"{len(table)} decoders trained up to 64 letters, rank correlation of right answers at 64, 95 % interval: {listed}; with "
+        f"{len(table)} decoders trained up to 64 letters, rank correlation of right answers at 64, 95% interval: {listed}; with "
         f"the scatter within one encoding: {inner}, so that it tells encodings apart rather than decoders of one"
     )
     scatter, near = ends["spread"][1] < -0.3, ends["gap"][0] > 0.3

@@ -248,8 +248,8 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     copied, shown_examples = asked.from_examples(answers)
     back, tens_alone, alone = asked.without_examples(answers)
     return ax, (
-        f"{name}: {len(given)} answers are numbers: {hundred} of them 100, {tens} of them multiples of ten (95 % interval {low:.0%} to "
-        f"{high:.0%}; chance 10 %). Of {shown_examples} numbers after examples {copied} are the answer of one of the examples; of {alone} "
+        f"{name}: {len(given)} answers are numbers: {hundred} of them 100, {tens} of them multiples of ten (95% interval {low:.0%} to "
+        f"{high:.0%}; chance 10%). Of {shown_examples} numbers after examples {copied} are the answer of one of the examples; of {alone} "
         f"without, {back} are the string written back, and {tens_alone} are multiples of ten."
     )
 
@@ -340,7 +340,7 @@ def separators(table: pd.DataFrame) -> tuple[Axes, str]:
     helps, hurts = sum(gap.low > 0 for gap in gaps.values()), sum(gap.high < 0 for gap in gaps.values())
     ax.set_title(f"Commas: better in {helps} of {len(gaps)} comparisons, worse in {hurts}")
     listed = "; ".join(said).replace("-", "−")
-    return ax, f"Points of accuracy with commas minus without, mean and 95 % interval over {gap.seeds} seeds: {listed}."
+    return ax, f"Points of accuracy with commas minus without, mean and 95% interval over {gap.seeds} seeds: {listed}."
 
 
 def number_types(found: pd.DataFrame) -> tuple[Axes, str]:
@@ -615,7 +615,7 @@ INSIDE = {  # what is drawn against what: name: (across, up, label across, label
         "longest",
         "margin_low_4",
         "N, the longest string (letters)",
-        "margin at N, 5 % quantile (logits)",
+        "margin at N, 5% quantile (logits)",
     ),
     "right, by width": ("width", "right_4", "width, N = 64", "right at 64 letters"),
     "right, by distance": ("gap", "right_4", "distance of neighbours / size, N = 64", "right at 64 letters"),

@@ -58,7 +58,7 @@ class Heads(NamedTuple):
         slashes: mean weight at each distance 0 … OFFSETS - 1: (layers, heads, OFFSETS).
         sinks: mean weight on the first token, without its own row: (layers, heads).
         concentration: share of the largest squared singular value of queries and of keys: (layers, heads, 2).
-        rank: singular values that hold 95 % of the squares: (layers, heads, 2).
+        rank: singular values that hold 95% of the squares: (layers, heads, 2).
     """
 
     queries: Tensor = torch.empty(0)
@@ -123,7 +123,7 @@ def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
 
 
 def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Share of the largest squared singular value, and how many hold 95 % of all squares."""
+    """Share of the largest squared singular value, and how many hold 95% of all squares."""
     squares = torch.linalg.svdvals(x[1:]) ** 2
     share = squares / squares.sum()
     return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
@@ -185,7 +185,7 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 
 
 def rank_table(found: Heads) -> pd.DataFrame:
-    """Share of the largest squared singular value, and how many hold 95 %: slash heads and others, queries and keys."""
+    """Share of the largest squared singular value, and how many hold 95%: slash heads and others, queries and keys."""
     chosen = found.slashes.max(-1).values > SLASH
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
@@ -193,7 +193,7 @@ def rank_table(found: Heads) -> pd.DataFrame:
             continue
         share, rank = found.concentration[mask].mean(0), found.rank[mask].double().mean(0)
         rows[name] = [int(mask.sum()), *share.tolist(), *rank.tolist()]
-    columns = ["heads", "share, queries", "share, keys", "values for 95 %, queries", "values for 95 %, keys"]
+    columns = ["heads", "share, queries", "share, keys", "values for 95%, queries", "values for 95%, keys"]
     return pd.DataFrame(rows, index=columns).T
 
 

@@ -271,7 +271,7 @@ def race_subtraction_raises_signal_over_noise() -> Found:
         f"{name}: times {number(row.gain)} ({number(row.low)} to {number(row.high)})" for name, row in table.iterrows()
     )
     return Found(
-        f"{SIZE}, retrieval at {LENGTHS[-1]}, in the layer that looks at the answer most, mean and 95 % interval over "
+        f"{SIZE}, retrieval at {LENGTHS[-1]}, in the layer that looks at the answer most, mean and 95% interval over "
         f"seeds: {listed}",
         _tested([row.low > 1 for _, row in table.iterrows() if row.low > 1 or row.high < 1], len(table)),
     )
@@ -437,7 +437,7 @@ def _ablated(names: list[str], claimed: str) -> Found:
     )
     sure = found.verdict[found.verdict.isin(["better", "worse", EQUAL])]
     return Found(
-        f"{SIZE}, retrieval, log odds of a right answer at 32 to 128, gap and its 90 % interval: {listed}",
+        f"{SIZE}, retrieval, log odds of a right answer at 32 to 128, gap and its 90% interval: {listed}",
         _tested((sure == claimed).tolist(), len(found)),
     )
 

@@ -371,7 +371,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     """The designs that sentences name, and what they are made of: price, reach and failure.
 
     Returns:
-        by entry: mean steps to the criterion at retrieval; right at the longest length there with its 95 % interval over
+        by entry: mean steps to the criterion at retrieval; right at the longest length there with its 95% interval over
         seeds, and after the fixed budget
         of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
     """
@@ -436,7 +436,7 @@ def decisions() -> str:
         ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
         ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
         ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
-        (EQUAL, "the 90 % interval of the gap lies within a factor of 1.25 of the odds; not corrected for the number of comparisons, as the next one is"),
+        (EQUAL, "the 90% interval of the gap lies within a factor of 1.25 of the odds; not corrected for the number of comparisons, as the next one is"),
         ("better,&nbsp;worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
         (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
         ("not&nbsp;told&nbsp;apart", "all else"),

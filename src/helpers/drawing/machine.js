@@ -200,7 +200,7 @@ const SCENES = [
   () => "",
   (s, m, w) => {
     const share = m.held[LAYERS].at(-1);
-    return crown(s, m, w) + text(m.last.x - 14, m.v.y + 4, `${say(100 * share, 2)} %`, "bold end halo", "followed");
+    return crown(s, m, w) + text(m.last.x - 14, m.v.y + 4, `${say(100 * share, 2)}%`, "bold end halo", "followed");
   },
   (s, m, w, h) => {
     const top = h - 26;
@@ -227,7 +227,7 @@ const SCENES = [
     });
     const readers = [
       ["who has every digit", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
-      ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)} % apart`],
+      ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`],
     ];
     readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * (roomy ? 22 : 20), mark, name, note, w)));
     return lens(m, w, m.last.x) + lines.join("");
@@ -268,8 +268,8 @@ const SCENES = [
     };
     const second = roomy ? [w / 2 + 8, 30] : [ROOM + 10, 100];
     return lens(m, w, (m.v.of(m.p).x + m.last.x) / 2)
-      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)} %`, `the hands: ${many(found.far, "token")} away`)
-      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)} %`, `logit ${say(found.logit, 2)}, the others' 0`);
+      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)}%`, `the hands: ${many(found.far, "token")} away`)
+      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `logit ${say(found.logit, 2)}, the others' 0`);
   },
   (s, m, w) => {
     const found = maps(s);
@@ -290,7 +290,7 @@ const SCENES = [
     const lines = PLACES.map((name, k) => {
       const [right, lit] = runs[TASKS[k]] ?? [];
       const task = TASKS[k];
-      const note = !task ? (w > 520 ? "not asked in the race" : "not asked") : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)} %`;
+      const note = !task ? (w > 520 ? "not asked in the race" : "not asked") : right === null || right === undefined ? (w > 520 ? `${ASKED[task]}: not learned` : "not learned") : `${w > 520 ? `${ASKED[task]}: ` : ""}right ${Math.round(100 * right)}%`;
       return `<g data-part="place${k + 1}">${row(ROOM + 8, 48 + k * step, !task ? "open" : lit ? "lit" : "lost", `${k + 1} ${w > 520 || name.length < 18 ? name : "noise"}`, note, w)}</g>`;
     });
     const spots = [[(m.v.x + m.last.x) / 2, 0.06], [(m.v.x + m.last.x) / 2, 0.45], [m.last.x, 1], [m.first.x, 0.3], [m.first.x + 0.75 * m.v.w, 0.3], [m.first.x + 0.8 * m.v.w, 0.78]];
@@ -305,7 +305,7 @@ const SCENES = [
 
 /** What a real model does at a stop, measured beforehand, and the lab that measures it. */
 const measured = (data, stop) => ({
-  2: ["2-causal-attention", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink} % of its heads give the first token more than 0.3 of their attention.`],
+  2: ["2-causal-attention", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
   3: ["3-representational-collapse", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
   4: ["4-counting", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
   5: ["5-rope-frequencies", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
@@ -370,11 +370,11 @@ export const render = mount({
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
       if (share === 0) return `The orange token, ${back} back, has no share at all: two layers reach two tokens back.`;
-      return `Of the last vector ${say(100 * share, 2)} % is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`.trim();
+      return `Of the last vector ${say(100 * share, 2)}% is the orange token, ${back} back. ${s.edges === "edge" ? "One edge in the right place." : s.edges === "all" ? `All ${all} share one vector of ${WIDTH} numbers.` : ""}`.trim();
     }
     if (stop === 2) {
       const heard = uniformInfluence(all, LAYERS, s.kept, s.sink / 2);
-      return `The last token holds ${say(100 * heard[0], 2)} % of the first token, ${say(100 * heard[p], 2)} % of the orange one and ${say(100 * heard[all - 1], 2)} % of itself; an equal share is ${say(100 / all, 2)} %.`;
+      return `The last token holds ${say(100 * heard[0], 2)}% of the first token, ${say(100 * heard[p], 2)}% of the orange one and ${say(100 * heard[all - 1], 2)}% of itself; an equal share is ${say(100 / all, 2)}%.`;
     }
     if (stop === 3) {
       const { same } = pair(s);
@@ -389,11 +389,11 @@ export const render = mount({
     }
     if (stop === 5) {
       const f = turned(s);
-      return `Head 1 gives the token before ${say(100 * f.near, 2)} % of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)} %${s.swap ? ": exchanged, neither does its work" : ""}.`;
+      return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": exchanged, neither does its work" : ""}.`;
     }
     if (stop === 6) {
       const f = maps(s);
-      return `Of the noise ${say(100 * f.left, 2)} % is left, of the answer's weight ${say(100 * f.answer, 2)} %: ${f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}; ${say(s.lam / 2, 2)} is needed if they are equally large.`;
+      return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}; ${say(s.lam / 2, 2)} is needed if they are equally large.`;
     }
     const runs = data.race?.[s.part] ?? {};
     const named = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [k + 1] : [])).join(", ");

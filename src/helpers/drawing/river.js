@@ -125,8 +125,8 @@ export const render = mount({
       ...Array.from({ length: N }, (_, k) => text(x(k), river.y - 20, k + 1, "small mid")),
       text(x(0) - 22, bars.y - 10, `what the last token hears after ${many(s.layers, "layer")}`, "small quiet"),
       line(x(0) - 12, bars.y + bars.h, x(N - 1) + 12, bars.y + bars.h, "ink thin"), ...tall,
-      text(x(0), bars.y + bars.h + 18, `${say(100 * last[0], 2)} %`, "small mid", "first"),
-      j0 ? text(x(j0), bars.y + bars.h + 18, `${say(100 * last[j0], 2)} %`, "small mid bold", "last") : "",
+      text(x(0), bars.y + bars.h + 18, `${say(100 * last[0], 2)}%`, "small mid", "first"),
+      j0 ? text(x(j0), bars.y + bars.h + 18, `${say(100 * last[j0], 2)}%`, "small mid bold", "last") : "",
       circle(x(N - 1), y(s.layers), 14, "ink", "last"),
       ...cells, ...numbers, box(grid.x, grid.y + (N - 1) * size, N * size, size, "ink thin", "last"),
       s.cell < 0 ? "" : box(grid.x + column * size, grid.y + row * size, size, size, "ink"),
@@ -140,9 +140,9 @@ export const render = mount({
     const last = flow(s).at(-1)[N - 1];
     const most = last.indexOf(Math.max(...last)) + 1;
     const equal = last.filter((share) => Math.abs(share - last[most - 1]) < 1e-9).length;
-    const loudest = equal === 1 ? `token ${most} most, with ${say(100 * last[most - 1], 2)} %`
-      : `${equal === N ? "all" : `${equal} of them`} alike, with ${say(100 * last[most - 1], 2)} % each`;
-    return `After ${many(s.layers, "layer")} ${say(100 * last[s.token - 1], 2)} % of what the last token holds is token ${s.token}'s. It hears as if ${say(heard(last), 2)} of ${N} tokens spoke, ${loudest}.`;
+    const loudest = equal === 1 ? `token ${most} most, with ${say(100 * last[most - 1], 2)}%`
+      : `${equal === N ? "all" : `${equal} of them`} alike, with ${say(100 * last[most - 1], 2)}% each`;
+    return `After ${many(s.layers, "layer")} ${say(100 * last[s.token - 1], 2)}% of what the last token holds is token ${s.token}'s. It hears as if ${say(heard(last), 2)} of ${N} tokens spoke, ${loudest}.`;
   },
 });
 export default { render };

@@ -191,14 +191,14 @@ export const render = mount({
       colours: () => [
         circle(note.x + 34, note.y + 20, 34, "grey thin").replace("/>", ` style="fill:${mixed(reader)}"/>`),
         text(note.x + 80, note.y + 16, "the reader's", "small"), text(note.x + 80, note.y + 34, "colour", "small"),
-        text(note.x, note.y + 82, heard.count ? `${say(100 * heard.total, 2)} % of its state` : "nothing yet", "bold"),
+        text(note.x, note.y + 82, heard.count ? `${say(100 * heard.total, 2)}% of its state` : "nothing yet", "bold"),
         ...(heard.count ? [
           text(note.x, note.y + 103, `is from ${heard.count} of ${heard.all} colours;`, "small quiet"),
-          text(note.x, note.y + 134, heard.count === 1 ? "all of that" : even(heard) ? "equal parts" : `${say(100 * heard.strongest, 2)} % of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 3)} % each` : heard.count === 1 ? "is one voice's" : "is the strongest's", "small quiet"),
+          text(note.x, note.y + 134, heard.count === 1 ? "all of that" : even(heard) ? "equal parts" : `${say(100 * heard.strongest, 2)}% of that`, "bold"), text(note.x, note.y + 155, even(heard) && heard.count > 1 ? `of ${say(100 * heard.strongest, 3)}% each` : heard.count === 1 ? "is one voice's" : "is the strongest's", "small quiet"),
         ] : []),
       ],
       share: () => [
-        text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)} %`, "big"), text(note.x, note.y + 48, "of the reader's state", "small"), text(note.x, note.y + 67, "is the source's", "small"),
+        text(note.x, note.y + 24, `${say(100 * held[s.target][s.source], 2)}%`, "big"), text(note.x, note.y + 48, "of the reader's state", "small"), text(note.x, note.y + 67, "is the source's", "small"),
         text(note.x, note.y + 98, `${many(hops(matrix(s), s.source, s.target), "hop")} away`.replace("Infinity hops away", "no way leads there"), "small quiet"),
       ],
       current: () => [
@@ -219,13 +219,13 @@ export const render = mount({
       const found = flow(s);
       return found ? `One ampere from source to reader needs ${say(found.resistance, 3)} volts: the resistance is ${say(found.resistance, 3)} ohms. A thick edge carries much, and what all of it must pass is the bottleneck.${opened}` : "No current can flow: no way leads from the source to the reader.";
     }
-    if (s.view === "share") return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)} % of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)} % before.`}`;
+    if (s.view === "share") return `${after} of averaging with the neighbours, ${say(100 * held[s.target][s.source], 2)}% of the reader's state is the source's.${opened}${opened && ` This share was ${say(100 * shares({ ...without(s), hops: t })[s.target][s.source], 2)}% before.`}`;
     const found = voices(s, held);
     if (!found.count) return `${after} no colour has reached the reader.${opened}`;
     const told = found.count === 1 ? `all of it one of the ${found.all}` : even(found)
       ? `${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`} in equal parts${found.count === found.all && found.all > 2 ? ": grey, from which no one can be told" : ""}`
-      : `a mixture of ${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`}, ${say(100 * found.strongest, 2)} % of it the strongest's`;
-    return `${after} of averaging, ${say(100 * found.total, 2)} % of the reader's state is colour: ${told}.${opened}`;
+      : `a mixture of ${found.count === found.all ? `all ${found.all} colours` : `${found.count} of the ${found.all} colours`}, ${say(100 * found.strongest, 2)}% of it the strongest's`;
+    return `${after} of averaging, ${say(100 * found.total, 2)}% of the reader's state is colour: ${told}.${opened}`;
   },
 });
 export default { render };

@@ -169,7 +169,7 @@ export const render = mount({
     if (s.view === "waves") {
       const size = left(s.agreement, s.lambda, s.ratio);
       const need = (s.lambda * s.ratio) / 2;
-      const what = `${Math.abs(size - 1) < 0.005 ? "The noise stays as large as it was" : size < 1 ? `${say(100 * (1 - size), 2)} % of the noise goes` : `The noise grows by ${say(100 * (size - 1), 2)} %`}.`;
+      const what = `${Math.abs(size - 1) < 0.005 ? "The noise stays as large as it was" : size < 1 ? `${say(100 * (1 - size), 2)}% of the noise goes` : `The noise grows by ${say(100 * (size - 1), 2)}%`}.`;
       if (s.lambda < 0.005) return "With λ = 0 nothing is subtracted: the noise stays as it was.";
       const best = s.agreement / s.ratio;
       const beyond = best > MOST ? ` The best λ would be ${best.toFixed(2)}, above what this slider has.` : "";
@@ -185,8 +185,8 @@ export const render = mount({
     const above = ranks.filter((name) => scored(data, s.task, name, s.run) > own).length;
     const on = Math.abs(s.run - Math.round(s.run)) < 1e-6;
     const where = on ? `At ${measured(data, s.run)} tokens` : `On a straight line between the measured lengths, ${measured(data, s.run).replace("to", "and")},`;
-    if (!done) return `${where} ${s.bet} is right in ${say(100 * own, 3)} %; ${above} of ${ranks.length} ${above === 1 ? "is" : "are"} ahead of it.${about}`;
-    return `${where} your ${s.bet} is right in ${say(100 * own, 3)} % (mean of its runs, the dots), ${above ? `behind ${above} of the ${ranks.length}; ${ranks[0]} leads with ${say(100 * lead, 3)} %` : "and nothing is ahead of it"}.${s.bet === "RoPE" ? "" : ` RoPE has ${say(100 * scored(data, s.task, "RoPE", s.run), 3)} %.`}${about}`;
+    if (!done) return `${where} ${s.bet} is right in ${say(100 * own, 3)}%; ${above} of ${ranks.length} ${above === 1 ? "is" : "are"} ahead of it.${about}`;
+    return `${where} your ${s.bet} is right in ${say(100 * own, 3)}% (mean of its runs, the dots), ${above ? `behind ${above} of the ${ranks.length}; ${ranks[0]} leads with ${say(100 * lead, 3)}%` : "and nothing is ahead of it"}.${s.bet === "RoPE" ? "" : ` RoPE has ${say(100 * scored(data, s.task, "RoPE", s.run), 3)}%.`}${about}`;
   },
 });
 export default { render };

@@ -1,7 +1,7 @@
 """Real language models: the embedded default, a hub id or a local folder, all through `load`.
 
 The default is SmolLM2-135M-Instruct, which travels inside a Python package and so arrives wherever pip works.
-Its 4-bit weights are unpacked once to fp32 safetensors (only 43 % of the values survive fp16, 13 % bf16).
+Its 4-bit weights are unpacked once to fp32 safetensors (only 43% of the values survive fp16, 13% bf16).
 """
 
 import functools
