@@ -18,6 +18,7 @@ from helpers import drawing
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
+ALL = [*DECKS, "hour.html"]
 pytestmark = pytest.mark.site
 
 
@@ -284,7 +285,7 @@ def deck(visit):
     return open_deck
 
 
-@pytest.mark.parametrize("name", DECKS)
+@pytest.mark.parametrize("name", ALL)
 def test_every_slide_fits_and_is_finished(deck, name):
     page = deck(name)
     seen = 0
@@ -325,7 +326,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
     assert page.foreign == []
 
 
-@pytest.mark.parametrize("name", DECKS)
+@pytest.mark.parametrize("name", ALL)
 def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     page = deck(name)
     figures = page.locator("figure.explore")
@@ -399,7 +400,7 @@ def test_the_clicker_turns_the_slide_after_a_control_was_touched(deck, name):
     assert page.errors == []
 
 
-@pytest.mark.parametrize("name", DECKS)
+@pytest.mark.parametrize("name", ALL)
 def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
     """Ticks are 14 points in a picture of 120 dots an inch; what counts is their size as the slide shows them: 19.5 px or more.
 
@@ -505,7 +506,7 @@ def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, sit
 
 
 def test_a_deck_keeps_pace_by_the_minutes_of_its_cues():
-    for item in lectures(ROOT):
+    for item in [*lectures(ROOT), {"deck": "hour.html", "minutes": 60}]:
         text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
         seconds = sum(map(float, re.findall(r'<section data-timing="([\d.]+)"', text)))
         assert seconds == 60 * item["minutes"], item["deck"]
@@ -536,7 +537,7 @@ def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
     assert linked.evaluate(size) == walked.evaluate(size)
 
 
-@pytest.mark.parametrize("name", DECKS)
+@pytest.mark.parametrize("name", ALL)
 def test_deck_is_accessible(deck, name):
     page = deck(name)
     page.add_script_tag(path=AXE)
@@ -562,7 +563,7 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     assert gone[-1][2:] == (minutes, minutes)
 
 
-@pytest.mark.parametrize("name", DECKS)
+@pytest.mark.parametrize("name", ALL)
 def test_links_of_a_deck_lead_to_pages_and_their_headings(name):
     text = (ROOT / "_build/html/slides" / name).read_text()
     for target, anchor in re.findall(r'href="(?!https?:|data:)([^"#]+)(?:#([^"]*))?"', text):

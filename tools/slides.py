@@ -28,6 +28,7 @@ from editions import executed as edition  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import CUE, lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
+from teaching import part, plan  # noqa: E402
 
 from course.claims import CLAIMS  # noqa: E402
 from course.scorecard import slug  # noqa: E402
@@ -188,6 +189,38 @@ def live_links(notebook: nbformat.NotebookNode, item: dict, address: str) -> Non
                 output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
 
 
+def sitting(name: str, address: str) -> nbformat.NotebookNode:
+    """The slides that a plan of `chapters/plans` names, one after the other, and what it shows where it names none."""
+    new, made, cells = nbformat.v4.new_markdown_cell, plan(ROOT, name), []
+    can, given = {}, nbformat.v4.new_notebook()
+    for k, row in enumerate(made["rows"]):
+        for place in row.get("slides", []):
+            path, first = part(ROOT, place.partition("#")[0]), place.partition("#")[2]
+            book = executed(path, ROOT)
+            start = next(k for k, cell in enumerate(book.cells) if cell.id == first)
+            rest = [cell for cell in book.cells[start + 1 :] if kind(cell) != "skip"]
+            end = next((k for k, cell in enumerate(rest) if kind(cell) in ("slide", "subslide")), len(rest))
+            given.cells = [book.cells[start], *rest[:end]]
+            given.cells[0].metadata["slideshow"] = {"slide_type": "slide"}
+            live_links(given, {"path": path}, address)
+            for cell in given.cells:
+                cell.id = f"{path.parent.name[0]}-{path.stem}-{cell.id}"[:64]
+                if cell.cell_type == "markdown":  # a link of the notebook, from where the plan lies
+                    local = rf"](../{path.parent.name}/\g<1>\g<2>)"
+                    cell.source = re.sub(r"\]\(#", f"]({path.name}#", cell.source)
+                    cell.source = re.sub(r"\]\(([\w./-]+\.(?:ipynb|md))(#[^)]*)?\)", local, cell.source)
+            cells += given.cells
+            can[place[0]] = row["they"]
+        if not row["links"]:
+            last = k == len(made["rows"]) - 1
+            minutes = row["minutes"] + last * (made["minutes"] - sum(each["minutes"] for each in made["rows"]))
+            shown = row["show"] + last * "".join(f"\n{number}. You can {they}." for number, they in can.items())
+            cue = f"<!-- cue: {minutes:g} min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
+            cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}})]
+            cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}})]
+    return nbformat.v4.new_notebook(cells=cells)
+
+
 def main() -> None:
     only = sys.argv[1] if len(sys.argv) > 1 else ""
     out = ROOT / "_build/html/slides"
@@ -198,23 +231,33 @@ def main() -> None:
     exporter = SlidesExporter(
         template_name="lecture", extra_template_basedirs=[str(ROOT / "slides")], exclude_anchor_links=True
     )
-    found, address = lectures(ROOT), repository()
+    found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
+    found.append({"title": "One hour", "minutes": plan(ROOT, "hour")["minutes"], "path": hour, "chapter": "", "deck": "hour.html", "language": "en", "words": None})  # fmt: skip
     chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
         (out / old).unlink()
     chapter = [item for item in found if item["chapter"]]
     following = {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
     chosen = [item for item in found if only in item["deck"]]
-    execute(list(dict.fromkeys(item["path"] for item in chosen)), ROOT)
+    parts_of = [
+        part(ROOT, place.partition("#")[0]) for row in plan(ROOT, "hour")["rows"] for place in row.get("slides", [])
+    ]
+    paths = [path for item in chosen for path in (parts_of if item["path"] == hour else [item["path"]])]
+    execute(list(dict.fromkeys(paths)), ROOT)
     for item in chosen:
         frame = FRAME | (json.loads(item["words"].read_text())["frame"] if item["words"] else {})
-        notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
+        if item["path"] == hour:
+            frame |= {"length": "One hour · {minutes} minutes", "place": "One hour"}
+            notebook = sitting("hour", address)
+        else:
+            notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
         for cell in notebook.cells:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
         speaker_notes(notebook, item["minutes"], frame)
-        live_links(notebook, item, address)
+        if item["path"] != hour:  # its widgets have theirs
+            live_links(notebook, item, address)
         claim_links(notebook, frame, address)
         last_slide(notebook, item, following.get(item["deck"]), frame)
         if item["chapter"]:
@@ -230,7 +273,9 @@ def main() -> None:
         (out / item["deck"]).write_text(
             OPENING.sub(partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"])))
         )
-        print(f"slides/{item['deck']}: {item['slides']} slides, {len(page) / 1e6:.2f} MB")
+        print(
+            f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
+        )
 
 
 def fonts(stem: str, out: Path) -> str:
