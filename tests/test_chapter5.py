@@ -160,20 +160,6 @@ def test_maps_of_the_decoder_are_those_that_it_uses():
     torch.testing.assert_close(block(x), after + block.mlp(block.norm2(after)))
 
 
-@pytest.mark.parametrize(
-    ("draw", "arguments", "words"),
-    [
-        (figures.decay, ("one favourite distance", 1e4, 1000), "largest score is at distance 500"),
-        (figures.norm_cost, (2, 0), "scale 1,803; all 64 pairs: 2.4"),
-        (figures.scaling, ("yarn", 8), "21 pairs unchanged"),
-        (figures.scaling, ("p-RoPE", 4), "48 pairs unchanged"),
-    ],
-)
-def test_a_finding_says_what_the_figure_shows(draw, arguments, words):
-    _, finding = draw(*arguments)
-    assert words in finding
-
-
 def test_frames_name_the_better_head():
     maps = torch.stack([torch.ones(4, 4).tril(), torch.eye(4)])
     maps = maps / maps.sum(-1, keepdim=True)

@@ -1,12 +1,11 @@
 """Chapter 6: what cancels, what only looks so, gradients at the start, and verdicts that can change."""
 
-import itertools
 import math
 
 import pytest
 import torch
 
-from course.chapter6 import claims, figures, measures
+from course.chapter6 import claims, measures
 from course.claims import CORRECTED, FAILS, HOLDS
 from helpers import data
 
@@ -136,15 +135,6 @@ def test_the_committed_speeds_meet_the_goal():
         assert ours.megabytes < 0.5 * direct.megabytes
         assert direct.error < 1e-5
     assert float(table.error.max()) < 1e-5
-
-
-def test_figures_say_what_they_show():
-    figure, finding = figures.noise_left()
-    assert "0.40" in figure.get_title(loc="left")
-    assert "1.28" in finding
-    assert "0.80" in figures.noise_left(2.0)[0].get_title(loc="left")
-    for content, kind in itertools.product(measures.CONTENTS, measures.KINDS_OF_MAPS):
-        assert figures.panel(content, 16, kind)[1].endswith(".")
 
 
 def test_each_map_is_drawn_once_beside_those_whose_rows_sum_to_one_or_those_whose_rows_need_not():
