@@ -81,7 +81,7 @@ BUDGETS = {
     "course/report": 2_350,
     "course/scorecard": 760,
     "course": 20_600,
-    "tests": 18_240,
+    "tests": 18_250,
 }
 
 
