@@ -10,6 +10,7 @@ import csv
 import html
 import json
 import re
+import tomllib
 import urllib.parse
 from pathlib import Path
 
@@ -221,49 +222,21 @@ def words(text: str) -> str:
     return re.sub(r"\$(.+?)\$", r'<span class="math notranslate nohighlight">\\(\1\\)</span>', marked)
 
 
-def constants(tree: ast.Module) -> dict:
-    """Names of a module that stand for words or lists of words."""
+def value(node: ast.expr):
+    """What an expression of words and numbers stands for, such as `32 * "1"`."""
+    return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}})
+
+
+def known(table: str) -> dict[str, tuple[str, list[str]]]:
+    """Title of each exercise of a chapter's table, and the mistakes that it names: of calls, and of predictions."""
     found = {}
-    for node in tree.body:
-        if isinstance(node, ast.Assign):
-            try:
-                value = ast.literal_eval(node.value)
-            except ValueError:
-                continue
-            for target in node.targets:
-                names = target.elts if isinstance(target, ast.Tuple) else [target]
-                values = value if isinstance(target, ast.Tuple) else [value]
-                found |= {n.id: v for n, v in zip(names, values, strict=True) if isinstance(n, ast.Name)}
-    return found
-
-
-def value(node: ast.expr, names: dict | None = None):
-    """What an expression of words and numbers stands for, such as `32 * "1"` or `LAYERS[0]`."""
-    return eval(compile(ast.Expression(node), "", "eval"), {"__builtins__": {}}, names)
-
-
-def known(source: str) -> dict[str, tuple[str, list[str]]]:
-    """Title of each exercise of a module of checks, and the mistakes that it names: of tables, and of predictions."""
-    tree, found = ast.parse(source), {}
-    names = constants(tree)
-
-    for function in tree.body:
-        if not isinstance(function, ast.FunctionDef):
-            continue
-        made = next(
-            (d for d in function.decorator_list if isinstance(d, ast.Call) and ast.unparse(d.func) == "exercise"), None
-        )
-        if made is None:
-            continue
-        texts = [n.value for n in ast.walk(function) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-        said = [line.partition(" :: ")[2] for text in texts for line in text.splitlines() if " :: " in line]
-        named = {each.arg: each.value for each in made.keywords}
-        if "guesses" in named:
-            right, options = value(named["true"], names), value(named["guesses"], names)
-            said += [f"“{guess}”: {why}" for guess, why in options.items() if guess != right]
-        number, title = (each.value for each in made.args[:2])
-        found[number] = title, list(dict.fromkeys(said))
-    return found
+    for row in tomllib.loads(table).values():
+        if "number" in row:
+            said = []
+            found[row["number"]] = row["title"], said
+        said += [line.partition(" :: ")[2] for line in row.get("mistakes", "").splitlines()]
+        said += [f"“{guess}”: {why}" for guess, why in row.get("guesses", {}).items() if guess != row["true"]]
+    return {number: (title, list(dict.fromkeys(said))) for number, (title, said) in found.items()}
 
 
 def mistakes(root: Path, chapter: str) -> str:
@@ -276,7 +249,7 @@ def mistakes(root: Path, chapter: str) -> str:
     ]
     checks = {
         number: each
-        for number, each in known((root / f"src/course/chapter{chapter}/checks.py").read_text()).items()
+        for number, each in known((root / f"src/course/checks/chapter{chapter}.toml").read_text()).items()
         if each[1]
     }
     rows = "".join(

@@ -75,18 +75,17 @@ def test_every_exercise_is_tried_with_enough_answers(number):
 @functools.cache
 def compared(number):
     """What the check of an exercise compares, each with its mistakes: the book's own answer is given to it."""
-    module, found = MODULES[int(number[0])], []
-    original = module.compare
+    found, original = [], checks.compare
 
     def noted(*arguments, **more):
         found.append((arguments, more))
         return original(*arguments, **more)
 
-    module.compare = noted
+    checks.compare = noted
     try:
         assert verdict(number, TABLES[int(number[0])].RIGHT[number][0])
     finally:
-        module.compare = original
+        checks.compare = original
     return found
 
 
@@ -189,14 +188,15 @@ def begun(tmp_path):
     names = [
         "chapters/2-causal-attention/exercises.ipynb",
         "src/course/chapter2/checks.py",
+        "src/course/checks/chapter2.toml",
         "tests/answers/chapter2.py",
     ]
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    notebook, *paths = begin("2.7", "one_more", "One more", tmp_path)
+    notebook, check, _, answers = begin("2.7", "one_more", "One more", tmp_path)
     modules = []
-    for path in paths:
+    for path in (check, answers):
         spec = importlib.util.spec_from_file_location(f"begun_{path.stem}", path)
         modules.append(importlib.util.module_from_spec(spec))
         sys.modules[spec.name] = modules[-1]

@@ -97,21 +97,22 @@ def test_a_plan_names_what_is_not_there(root):
 
 
 CHECKS = """
-WORDS = "up", "down"
-WHY = "the mean"
-@exercise("9.1", "First")
-def first(answer):
-    mistakes = '''
-        g(x) :: You forgot the root.
-        h(x) :: Twice.
-        k(x) :: Twice.
-    '''
-    return compare(globals(), "first(x)", answer, f, cases, mistakes)
-@exercise("9.2", "Second", guesses={WORDS[0]: f"It falls: {WHY}.", WORDS[1]: "Right."}, true=WORDS[1])
-def second(answer):
-    return Right("Yes.")
-def helper():
-    return "x :: Of no exercise."
+[first]
+number = "9.1"
+title = "First"
+mistakes = '''
+g(x) :: You forgot the root.
+h(x) :: Twice.
+'''
+[its_second_function]
+mistakes = '''
+k(x) :: Twice.
+'''
+[second]
+number = "9.2"
+title = "Second"
+true = "down"
+guesses = { up = "It falls: the mean.", down = "Right." }
 """
 
 
@@ -124,7 +125,7 @@ def test_mistakes_are_those_of_the_checks():
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_chapter_has_its_mistakes_and_something_live(root, chapter):
-    found = teaching.known((root / f"src/course/chapter{chapter}/checks.py").read_text())
+    found = teaching.known((root / f"src/course/checks/chapter{chapter}.toml").read_text())
     assert len(found) == 10
     assert sum(len(said) for _, said in found.values()) >= 30
     assert teaching.mistakes(root, chapter).count("<li>") >= 5

@@ -1,6 +1,6 @@
 """Begin an exercise in the place of another: `make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"`.
 
-Its cells, its check and its answers are those of an exercise that works (return n + 1), so that all tests pass from the
+Its cells, its check with its table, and its answers are those of an exercise that works (return n + 1), so that all tests pass from the
 start; then change what it asks.
 """
 
@@ -57,14 +57,25 @@ FOLDED = {
     "jupyter": {"source_hidden": True},
     "mystnb": {"code_prompt_show": "Show the solution", "code_prompt_hide": "Hide the solution"},
 }
-CHECK = '''@exercise("{number}", "{title}")
+CHECK = '''@exercise
 def {name}(answer: Any) -> Right:
     """The whole number after n."""
-    mistakes = """
-        n :: That is n itself.
-        n - 1 :: That comes before n.
-    """
-    return compare(globals(), "{name}(n)", answer, lambda n: n + 1, checks.cases({{}}, "1", "2", "10"), mistakes)'''
+    return compare("{name}", answer, lambda n: n + 1)'''
+TABLE = """[{name}]
+number = "{number}"
+title = "{title}"
+call = "{name}(n)"
+cases = '''
+1
+2
+10
+'''
+mistakes = '''
+n :: That is n itself.
+n - 1 :: That comes before n.
+'''
+
+"""
 WRONG = """[
         (lambda n: n + 3, "2 more than what is expected"),
         (lambda n: -n - 1, "wrong sign"),
@@ -111,6 +122,7 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     if notebook is None:
         raise ValueError(f"NUMBER must be as 2.7, chapter and exercise, not {number!r}")
     check, answers = root / f"src/course/chapter{chapter}/checks.py", root / f"tests/answers/chapter{chapter}.py"
+    table = root / f"src/course/checks/chapter{chapter}.toml"
     if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
         raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
     if not title.strip() or '"' in title:
@@ -126,14 +138,11 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
         {**kept, "metadata": FOLDED if new.startswith("# @title") else {}, "source": new.splitlines(keepends=True)}
         for kept, new in zip(old, (*parts, SOLUTION.format(**words)), strict=True)
     ]
+    tables = table.read_text()
+    start = re.search(rf'^\[(\w+)\]\nnumber = "{number}"\n.*?(?=^\[\w+\]\nnumber|\Z)', tables, re.M | re.S)
     text = check.read_text()
     function = next(
-        node
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef)
-        and any(
-            isinstance(d, ast.Call) and d.args and getattr(d.args[0], "value", 0) == number for d in node.decorator_list
-        )
+        node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == start[1]
     )
     text = replaced(text, function, CHECK.format(**words), function.decorator_list[0].lineno)
     tried = answers.read_text()
@@ -152,8 +161,9 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
 
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
     check.write_text(text)
+    table.write_text(tables[: start.start()] + TABLE.format(**words) + tables[start.end() :])
     answers.write_text(tried)
-    return [notebook, check, answers]
+    return [notebook, check, table, answers]
 
 
 def main(arguments: list[str]) -> None:

@@ -15,15 +15,13 @@ from torch import Tensor
 
 from course import checks, significance
 from course.chapter4 import figures
-from course.checks import Case, Right, Wrong, compare, drawn, exercise, number, run, shown, tensor
+from course.checks import Right, Wrong, drawn, exercise, number, run, shown, tensor
 from course.experiments import asked
 from helpers import collapse, counting, data, models
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-
-
-def _cases(*texts: str) -> list[Case]:
-    return checks.cases({"checks": checks, "torch": torch}, *texts)
+compare = partial(checks.tabled, globals())
+normal = checks.normal  # the table's cases call it
 
 
 # Softmax and the count -----------------------------------------------------------------------------------
@@ -46,7 +44,7 @@ def _string(name: str, answer: Any) -> str:
 ONES = (6, 9)  # of the two strings
 
 
-@exercise("4.1", "Break softmax with two strings")
+@exercise
 def two_strings(first: Any, second: Any) -> Right:
     """Two strings with 6 and 9 ones that a Transformer without mask and positions takes for one."""
     first, second = _string("first", first), _string("second", second)
@@ -80,28 +78,10 @@ def two_strings(first: Any, second: Any) -> Right:
     )
 
 
-@exercise("4.2", "The weight of all ones")
+@exercise
 def mass(answer: Any) -> Right:
     """The softmax weight of all ones together, where each leads each zero."""
-    given = _cases("2, 2, 1.0", "200, 200, 1.0", "1, 3, 1.0", "5, 2, -0.5", "1, 40, 3.0", "7, 3, 0.0")
-    mistakes = """
-        ones / (zeros + ones) :: The lead is missing: that is the plain share of ones.
-        math.exp(lead) / _sum(zeros, ones, lead) :: That is the weight of a single one: there are several.
-        ones / _sum(ones, zeros, lead) :: The ones lead, not the zeros. Did the sign of the lead get lost?
-        1 + zeros / (ones * math.exp(lead)) :: That is one over the share: a weight is at most 1.
-        zeros / _sum(zeros, ones, lead) :: That is the weight of the zeros.
-        ones * math.exp(lead) / zeros :: That is ones to zeros. A weight is a share of the whole.
-        _sigmoid(lead) :: That is right for as many ones as zeros: where are the counts?
-        ones * lead / (zeros + ones * lead) :: Softmax takes the exponential of a logit, not the logit.
-        _sigmoid(ones * lead - math.log(zeros)) :: Each one has the lead s, not all of them n s together.
-        math.exp(lead) / (zeros + math.exp(lead)) :: How many ones there are is missing, above and below.
-        ones * math.exp(lead) / (zeros + ones) :: The lead is missing below: the weights sum to 1.
-        ones * 2**lead / (zeros + ones * 2**lead) :: Softmax has the base e, not 2.
-        zeros * math.exp(lead) / (ones + zeros * math.exp(lead)) :: Zeros and ones are exchanged.
-        ones * math.exp(lead) / (zeros + ones * math.exp(lead) + 1) :: There is no first token here: the 1 below is too much.
-        math.log(right(zeros, ones, lead)) :: That is the logarithm of the weight.
-    """
-    return compare(globals(), "mass(zeros, ones, lead)", answer, counting.mass_on_ones, given, mistakes)
+    return compare("mass", answer, counting.mass_on_ones)
 
 
 def _sum(zeros: int, ones: int, lead: float) -> float:
@@ -112,37 +92,15 @@ def _sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
-@exercise("4.3", "Always say one number")
+@exercise
 def baseline(answer: Any) -> Right:
     """The number with the smallest mean absolute error, and that error."""
-    given = _cases("[7]", "[3, 100, 4, 5, 3]", "[1, 1, 6, 7, 8]", "[1000, 10, 30]", "list(range(10, 200, 10))")
-    mistakes = """
-        _said(statistics.mean)(counts) :: The mean has the smallest squared error. Absolute errors have another middle.
-        _said(lambda x: x[len(x) // 2])(counts) :: You took the middle of the list as it stands: sort first.
-        _said(lambda x: _place(x, -1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
-        _said(lambda x: _place(x, 1))(counts) :: The list is sorted, but that is not its middle: counting starts at 0.
-        _said(lambda x: max(x, key=x.count))(counts) :: The most frequent count is not the nearest to all of them.
-        _said(lambda x: (min(x) + max(x)) / 2)(counts) :: That is half way between the ends: one long string would decide.
-        _said(lambda x: 100)(counts) :: 100 is good for some lists only: the guess may depend on the counts.
-        _least(counts)[::-1] :: Error first, guess second? It is asked the other way round.
-        _scored(sum)(counts) :: The guess is right. Take the mean of the absolute errors, not their sum.
-        _scored(max)(counts) :: The guess is right. Take the mean of the absolute errors, not the largest.
-        _signed(counts) :: The guess is right. These errors have signs, so they cancel.
-        _scored(_root)(counts) :: The guess is right. You took the root of the squared errors.
-        _scored(lambda errors: _root(errors) ** 2)(counts) :: The guess is right. You squared the errors.
-        (statistics.median(counts), statistics.median(abs(statistics.median(counts) - x) for x in counts)) :: The guess is right. Take the mean of the absolute errors, not their median.
-        _said(lambda x: statistics.median(set(x)))(counts) :: A count that comes twice weighs twice: `set` drops the second.
-        (min(counts), statistics.mean(abs(min(counts) - x) for x in counts)) :: The smallest count is far from the others.
-        (statistics.median(counts), statistics.mean(abs(statistics.mean(counts) - x) for x in counts)) :: The guess is right. The error is that of the mean: take the one of your guess.
-        (statistics.median(counts), statistics.pstdev(counts)) :: The guess is right. That is the standard deviation: take the mean of the absolute errors.
-        (statistics.median(counts), sum(abs(statistics.median(counts) - x) for x in counts) / max(len(counts) - 1, 1)) :: The guess is right. Divide by the number of counts, not by one less.
-    """
 
     def picture() -> HTML:
         guess, _ = answer(list(range(10, 200, 10)))
         return drawn(*figures.always_one_number(round(float(guess))), "With your guess for 10, 20, …, 190. ")
 
-    compare(globals(), "baseline(counts)", answer, _least, given, mistakes, picture=picture)
+    found = compare("baseline", answer, _least)
     asked_ = asked.asked_of()
     whole = [
         rows for _, rows in asked_.groupby(["task", "strategy", "line"]) if rows.answer.notna().all() and len(rows) % 2
@@ -152,7 +110,7 @@ def baseline(answer: Any) -> Right:
         _, least = run("baseline", answer, rows["count"].tolist())
         better += float(rows.error.mean()) < float(least)
     return Right(
-        f"baseline agrees with the solution on {len(given)} cases. {models.DEFAULT} named a number for every length in {len(whole)} "
+        f"{found.sentence} {models.DEFAULT} named a number for every length in {len(whole)} "
         f"ways of asking, and in {better} of them it was nearer than your machine that always says one number.",
         picture,
     )
@@ -174,56 +132,14 @@ def _scored(score: Any) -> Any:
     return lambda x: (statistics.median(x), score([abs(statistics.median(x) - count) for count in x]))
 
 
-def _signed(counts: list[int]) -> tuple[float, float]:
-    return statistics.median(counts), statistics.mean(statistics.median(counts) - count for count in counts)
-
-
-def _root(errors: list[float]) -> float:
-    return math.sqrt(statistics.mean(error**2 for error in errors))
-
-
-LAYERS = ("one layer", "two layers", "no number of layers")
-
-
-@exercise(
-    "4.4",
-    "A causal mask brings it back",
-    guesses={
-        LAYERS[0]: "In the first layer the last token sees each token once, so it gets their mean: the ratio again.",
-        LAYERS[1]: "The first layer gives each token the share of ones up to it. The second averages these shares, and "
-        "they depend on the order and the length.",
-        LAYERS[2]: "That is so for ones alone. Here the tokens in the middle have seen different beginnings.",
-    },
-    true=LAYERS[1],
-)
+@exercise
 def averages(answer: Any) -> Right:
     """The last token after some layers of uniform causal attention."""
-    given = _cases(
-        "torch.tensor([1.0, 0.0]), 1",
-        "torch.tensor([1.0, 0.0]), 2",
-        "torch.tensor([1.0, 1.0, 0.0, 0.0]), 2",
-        "checks.normal(7, seed=1), 3",
-        "torch.tensor([2.0, 5.0]), 0",
-    )
-    mistakes = """
-        _unmasked(values, layers) :: Without the mask: each token sees itself and those before it, no later one.
-        _averaged(values, 1)[-1] :: That is one layer, whatever is asked for.
-        _averaged(values, layers + 1)[-1] :: A layer too many, or the mean of all tokens instead of the last one.
-        _added(values, layers) :: Sums instead of means: attention weights add up to 1.
-        _averaged(values.flip(0), layers)[-1] :: The mask hides the wrong side: yours sees the later tokens.
-        _divided_by_all(values, layers) :: Token i has seen i tokens, not all n: divide by its own number.
-        _averaged(values, layers) :: Return the last token alone.
-        _averaged(values, layers)[0] :: That is the first token: it sees only itself.
-        _averaged(values, max(layers - 1, 0))[-1] :: A layer too few.
-        _before(values, layers) :: A token sees itself, too: yours averages only those before it.
-        values.mean() ** layers :: A second layer averages again, it does not multiply.
-        _averaged(values, layers, 2)[-1] :: Token i, counted from 1, has seen i tokens: yours divides by one more.
-    """
 
     def picture() -> HTML:
         return drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"), "")
 
-    compare(globals(), "averages(values, layers)", answer, lambda x, k: _averaged(x, k)[-1], given, mistakes)
+    compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     ends = [" and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)]
     network = [
@@ -248,10 +164,6 @@ def _before(values: Tensor, layers: int) -> Tensor:
     for _ in range(layers):
         values = torch.stack([values[: max(i, 1)].mean() for i in range(len(values))])
     return values[-1]
-
-
-def _unmasked(values: Tensor, layers: int) -> Tensor:
-    return values.mean() if layers else values[-1]
 
 
 def _divided_by_all(values: Tensor, layers: int) -> Tensor:
@@ -301,7 +213,7 @@ class _Told:
         return (self.answer(text),)
 
 
-@exercise("4.5", "What counts as an answer")
+@exercise
 def parse(answer: Any) -> Right:
     """The whole number on the answer line, or None."""
     for text, rule in TEXTS.items():
@@ -323,32 +235,11 @@ def parse(answer: Any) -> Right:
 _KIND = "Return a number or None. "
 
 
-@exercise("4.6", "What a token hides")
+@exercise
 def letters(answer: Any) -> Right:
     """How many letters each token holds after byte-pair merges."""
-    given = _cases(
-        "'yyyyy', [('y', 'y')]",
-        "'yxyyxyy', [('y', 'y'), ('x', 'yy')]",
-        "'xyy', [('y', 'y'), ('x', 'y')]",
-        "'yyyyyyyyyyyyyyyyyyy', [('y', 'y'), ('yy', 'yy'), ('yyyy', 'yyyy')]",
-        "'xyxyyx', [('x', 'y')]",
-        "'yyx', []",
-        "'xyy', [('x', 'yy'), ('y', 'y')]",
-    )
-    mistakes = """
-        _merges(_overlapping)(text, merges) :: A letter is in one token only: after a merge go on behind it.
-        _merges(_once)(text, merges) :: A merge takes every such pair, not only the first.
-        _merges(_backwards)(text, merges) :: Go from left to right: your odd letter is left over at the wrong end.
-        _merges(_unordered)(text, merges) :: The pair has an order: xy is not yx.
-        _lengths(text, merges[::-1]) :: The first merge comes first.
-        _longest(text, merges) :: That is the longest token that fits, from the left. Merges are made one after another.
-        _until_nothing_changes(text, merges) :: Each merge is made once, in its order: yours goes through the list again.
-        [1] * len(text) :: Nothing is merged.
-        len(_lengths(text, merges)) :: That is how many tokens there are, not what each holds.
-        _lengths(text, merges[-1:]) :: Each merge starts from what the one before has left.
-    """
-    found = compare(globals(), "letters(text, merges)", answer, _lengths, given, mistakes)
-    merges = given[3].arguments[1]
+    found = compare("letters", answer, _lengths)
+    merges = checks.given(globals(), "letters")[3].arguments[1]
     same = [n for n in range(1, 25) if len(run(f"letters('y' * {n}, …)", answer, "y" * n, merges)) == 3]
     return Right(
         f"{found.sentence} With the merges of the fourth case {', '.join(map(str, same[:-1]))} and {same[-1]} letters y "
@@ -403,10 +294,6 @@ def _overlapping(pieces: list[str], pair: tuple[str, str]) -> list[str]:
     return done
 
 
-def _until_nothing_changes(text: str, merges: list[tuple[str, str]]) -> list[int]:
-    return _lengths(text, [pair for _ in text for pair in merges])
-
-
 def _longest(text: str, merges: list[tuple[str, str]]) -> list[int]:
     vocabulary, lengths = {"".join(pair) for pair in merges} | set(text), []
     while text:
@@ -419,30 +306,9 @@ Z = 1.959963984540054  # half of a normal distribution's 5 per cent lies beyond,
 PAIR = (0.5, 0.6)
 
 
-@exercise("4.7", "When is a difference evidence?")
+@exercise
 def interval(answer: Any, strings: Any) -> Right:
     """Wilson's interval of a share, and the strings from which on two shares have intervals apart."""
-    given = _cases("0, 13", "5, 10", "12, 12", "16, 10_000", "300, 1000")
-    mistakes = """
-        _plain(successes, trials) :: That is the plain interval around the share: at 0 of 13 it has no width. Wilson's is asked for.
-        _wilson(successes, trials, 1.6449) :: 1.645 leaves 5 per cent on each side: 95 per cent in the middle need 1.96.
-        _not_squared(successes, trials) :: z is squared in the centre and in the bottom.
-        _not_moved(successes, trials) :: The centre is not the share itself: Wilson's moves it towards one half.
-        _no_root(successes, trials) :: The root is missing.
-        _not_divided(successes, trials) :: Everything is to be divided by 1 + z²/n.
-        _wilson(successes, trials)[::-1] :: The lower end comes first.
-        [100 * end for end in _wilson(successes, trials)] :: Shares, not per cent.
-        [trials * end for end in _wilson(successes, trials)] :: These are numbers of successes: divide by the trials.
-        _wilson(successes, trials, 2.0) :: z is 1.96; you took 2.
-        _wilson(successes, trials, 2.5758) :: 2.576 is for 99 per cent: 95 per cent need 1.96.
-        _wilson(successes, trials, 1.0) :: 1 is for 68 per cent: 95 per cent need 1.96.
-        _exact(successes, trials) :: That is the exact interval of Clopper and Pearson: Wilson's is asked for.
-        _plain(successes + 2, trials + 4) :: That is the interval of Agresti and Coull: Wilson's is asked for.
-        _plain(successes + Z * Z / 2, trials + Z * Z) :: That is the interval of Agresti and Coull: Wilson's is asked for.
-        _wilson(successes, trials, four=1) :: Under the root z² stands over 4 n²; yours lacks the 4.
-        _wilson(successes, trials, two=1) :: The centre moves by z² over 2 n; yours lacks the 2.
-        _not_divided(successes, trials)[::-1] :: Everything is to be divided by 1 + z²/n, and the lower end comes first.
-    """
 
     def picture() -> HTML:
         def ends(right: int, asked: int) -> tuple[float, float]:
@@ -452,9 +318,7 @@ def interval(answer: Any, strings: Any) -> Right:
         runs = data.table("counting_trained")
         return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
 
-    found = compare(
-        globals(), "interval(successes, trials)", answer, significance.share_interval, given, mistakes, tolerance=1e-4
-    )
+    found = compare("interval", answer, significance.share_interval, tolerance=1e-4)
     n = number("strings", strings)
     if n != int(n) or n < 10 or n % 10 or n > 1_000_000:
         raise Wrong(
@@ -530,40 +394,10 @@ def rounded(x: float | Float[Tensor, "..."], bits: int) -> Float[Tensor, "..."]:
     return torch.ldexp((mantissa * 2.0**bits).round(), exponent - bits)
 
 
-FARTHER = ("one more", "about twice as far", "about four times as far")
-
-
-@exercise(
-    "4.8",
-    "One bit more",
-    guesses={
-        FARTHER[0]: "A bit halves the step between stored numbers, it does not add one to what can be told apart.",
-        FARTHER[
-            1
-        ]: "The weights of n and n + 1 differ by a share of 1/n, stored numbers by a share of 2 to the minus bits.",
-        FARTHER[
-            2
-        ]: "The weights differ by 1/n², true. But they are 1/n themselves, and small numbers have finer steps.",
-    },
-    true=FARTHER[1],
-)
+@exercise
 def reach(answer: Any) -> Right:
     """How far the first token's weight counts when it is stored with so many bits."""
-    given = _cases(*map(str, range(3, 15)))
-    mistakes = """
-        _reach(bits) + 1 :: One too many: is it the first wrong count, or 1/n instead of 1/(1 + n)?
-        2 ** bits :: Did you round the count, or take 2 to the bits? It is the weight that is stored.
-        _of_the_ones(bits) :: You stored the weight of the ones, which is near 1. Take the first token's.
-        _equal_weights(bits) :: You looked for two equal weights. One can be misread although no other equals it.
-        _strict(bits) :: What is read off need not be whole: round it to the nearest whole number.
-        _cut(bits) :: What is read off is to be rounded to the nearest whole number, not cut.
-        2 ** (bits - 1) :: That is how far whole numbers go with one bit less: it is the weight that is stored.
-        2**bits - 1 :: That is how far whole numbers go: it is the weight that is stored.
-        _reach(bits, wide=1.0) :: What is read off is to be within a half of the count; yours may be off by one.
-        _reach(bits, wide=0.25) :: What is read off is to be within a half of the count; yours asks for a quarter.
-        _equal_weights(bits) - 1 :: You looked for two equal weights. One can be misread although no other equals it.
-    """
-    compare(globals(), "reach(bits)", answer, _reach, given, mistakes)
+    compare("reach", answer, _reach)
 
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
 
@@ -609,7 +443,7 @@ def _cut(bits: int) -> int:
     return int((read.floor() != n).nonzero()[0]) - 1
 
 
-@exercise("4.9", "One dimension too few")
+@exercise
 def codes(answer: Any) -> Right:
     """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
     for width in (1, 2, 3, 8, 63):
@@ -662,7 +496,7 @@ HEAD = ("embedding", "query", "key", "value")
 FAR = 4000  # how far the reach of a counter is followed
 
 
-@exercise("4.10", "A counter by hand")
+@exercise
 def counter(answer: Any, n: Any) -> Right:
     """Weights of one head and a read-out that count ones among zeros, and how far they count in bf16."""
     call = "counter()"

@@ -3,7 +3,6 @@
 import functools
 import math
 import re
-import sys
 from typing import Any
 
 import torch
@@ -12,46 +11,17 @@ from torch import Tensor
 
 from course import checks
 from course.chapter5 import figures
-from course.checks import Case, Right, Wrong, choice, compare, drawn, exercise, normal, number, run, tensor
+from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from helpers import data, intervention, models, probe, rope
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
+compare = functools.partial(checks.tabled, globals())
 
 
-def _cases(*texts: str) -> list[Case]:
-    return checks.cases({"checks": sys.modules[__name__], "torch": torch, "rope": rope}, *texts)
-
-
-@exercise("5.1", "Rotate one pair")
+@exercise
 def rotate_pair(answer: Any) -> Right:
     """One pair, turned by position times frequency."""
-    given = _cases(
-        "torch.tensor([1.0, 0.0]), 1, 0.5",
-        "torch.tensor([0.3, -2.0]), 7, 0.1",
-        "torch.tensor([1.0, 2.0]), -3, 1.0",
-        "torch.tensor([1.0, 1.0]), 5, 0.0",
-    )
-    mistakes = """
-        _turn(pair, -position * frequency) :: It turns the wrong way: the first entry is x cos - y sin.
-        _turn(pair, math.radians(position * frequency)) :: Angles are in radians, not in degrees.
-        _turn(pair, frequency) :: The position is missing: the angle is position times frequency.
-        _turn(pair, position) :: The frequency is missing: the angle is position times frequency.
-        _turn(pair, math.pi / 2 - position * frequency) :: Sine and cosine are exchanged.
-        _stretched(pair, position, frequency) :: Both sines have a plus: one of them has a minus.
-        _reflected(pair, position, frequency) :: That is a reflection: the minus belongs to the sine in the first entry.
-        _overwritten(pair, position, frequency) :: x was overwritten before y was computed: the old x is needed twice.
-        _turn(pair, math.tau * position * frequency) :: The angle is position times frequency: the frequency is in radians a position, not in turns.
-        _turn(pair, position + frequency) :: The angle is the product of position and frequency, not their sum.
-        _turn(pair, position / frequency if frequency else 0.0) :: The angle is the product of position and frequency, not their quotient.
-        pair * math.cos(position * frequency) :: Only the cosines are there: each entry takes a sine times the other entry, too.
-        torch.stack([pair[0] * math.cos(position * frequency), pair[1] * math.sin(position * frequency)]) :: Each new entry takes both old ones: x cos - y sin, and x sin + y cos.
-        _turn(pair, abs(position * frequency)) :: A negative position turns backwards.
-        _turn(pair, position**frequency) :: The angle is the product of position and frequency, not a power.
-        _turn(pair, position * frequency).flip(0) :: The two new entries are exchanged.
-    """
-    return compare(
-        globals(), "rotate_pair(pair, position, frequency)", answer, lambda p, m, t: _turn(p, m * t), given, mistakes
-    )
+    return compare("rotate_pair", answer, lambda p, m, t: _turn(p, m * t))
 
 
 def _turn(pair: Tensor, angle: float) -> Tensor:
@@ -78,7 +48,7 @@ def _overwritten(pair: Tensor, position: float, frequency: float) -> Tensor:
 FAULTY = 3  # the line of 5.2 that is wrong
 
 
-@exercise("5.2", "A line of RoPE is wrong")
+@exercise
 def rotated(line: Any, answer: Any) -> Right:
     """Which line of a rotation by RoPE is mistaken, and the function without the mistake."""
     named = number("line", line)
@@ -93,25 +63,8 @@ def rotated(line: Any, answer: Any) -> Right:
     if named != FAULTY:
         said = read.get(named, "the lines are numbered from 1 to 7.")
         raise Wrong(f"line {named:g} is right: {said} What does the code give where you know the result?")
-    mistakes = """
-        rope.rotate(x, positions, base ** (-torch.arange(x.shape[-1] // 2).double() / x.shape[-1])) :: That is the code as it stands: at base 10,000 and width 4 the second angle should be 0.01.
-        rope.rotate(x, positions, base ** (-2 * torch.arange(0, x.shape[-1], 2).double() / x.shape[-1])[: x.shape[-1] // 2]) :: The 2 is there twice: `arange(0, d, 2)` steps by 2 already.
-        rope.rotate(x, positions, base ** (2 * torch.arange(x.shape[-1] // 2).double() / x.shape[-1])) :: The sign of the exponent: later pairs are slower.
-        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base).flip(0)) :: Fastest first: yours begin with the slowest.
-        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base) * base ** (-2 / x.shape[-1])) :: The first pair is number 0, with an angle of 1.
-        rope.rotate(x, positions, base ** (-2 * torch.arange(x.shape[-1] // 2).double() / (x.shape[-1] - 2))) :: The exponent is divided by d, not by d - 2.
-        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base) * math.tau) :: The angles are in radians: there was no 2 pi.
-        rope.rotate(x, positions, rope.frequencies(x.shape[-1], 10_000)) :: The base is an argument: yours is always 10,000.
-        rope.rotate(x, -positions, rope.frequencies(x.shape[-1], base)) :: Line 3 is mended, but the signs of line 7 were right.
-        rope.rotate(x, positions, rope.frequencies(x.shape[-1], base), "interleaved") :: Line 3 is mended, but the pairs of line 6 were right.
-        rope.rotate(x, positions + 1, rope.frequencies(x.shape[-1], base)) :: Line 3 is mended, but the positions of line 4 were right.
-    """
-    given = _cases(
-        "torch.ones(2, 4).double(), torch.tensor([0.0, 1.0]), 10_000",
-        "checks.normal(5, 8, seed=1), torch.arange(5.0), 500",
-        "checks.normal(3, 16, seed=2), torch.tensor([2.0, 100.0, -7.0]), 10_000",
-    )
-    found = compare(globals(), "rotated(x, positions, base)", answer, _rotated, given, mistakes)
+
+    found = compare("rotated", answer, _rotated)
     slowest = math.tau / rope.frequencies(128, 10_000)[-1]
     return Right(
         f"{found.sentence} At width 128 and base 10,000 the slowest pair turns once in {slowest:,.0f} tokens; with the mistake "
@@ -123,28 +76,15 @@ def _rotated(x: Tensor, positions: Tensor, base: float) -> Tensor:
     return rope.rotate(x, positions, rope.frequencies(x.shape[-1], base))
 
 
-@exercise("5.3", "How far apart is a pair?")
+@exercise
 def apart(answer: Any) -> Right:
     """The layout, from what a rotation keeps: of made-up queries, and of the embedded model's."""
-    given = _cases(
-        "*checks.turned(6, 8, 'half', seed=1)",
-        "*checks.turned(6, 8, 'interleaved', seed=2)",
-        "*checks.turned(9, 12, 'interleaved', seed=3)",
-        "*checks.turned(9, 16, 'half', seed=4)",
-        "*checks.queries_of_the_model()",
+    compare("apart", answer, _apart)
+    before, after = queries_of_the_model()
+    found = run("apart", answer, before, after)
+    return Right(
+        f"in {models.DEFAULT} your function gives {float(found):g} of {before.shape[-1]}: it has the half layout."
     )
-    mistakes = """
-        before.shape[-1] // 2 :: You give half of the width whatever was turned: compare `before` and `after`.
-        1 :: You give 1 whatever was turned: compare `before` and `after`.
-        1 if right(before, after) > 1 else before.shape[-1] // 2 :: The layouts are exchanged: the half layout keeps the lengths of entries k and k + d/2.
-        right(before, after) - 1 :: You counted the entries between the two: neighbours are 1 apart.
-        before.shape[-1] // 2 if right(before, after) > 1 else 2 :: Neighbours are 1 apart: 2 is how many a pair has.
-        before.shape[-1] if right(before, after) > 1 else 1 :: The second half of a row begins at d/2, not at d.
-    """
-    compare(globals(), "apart(before, after)", answer, _apart, given, mistakes)
-    width = given[-1].arguments[0].shape[-1]
-    found = run("apart", answer, *given[-1].arguments)
-    return Right(f"in {models.DEFAULT} your function gives {float(found):g} of {width}: it has the half layout.")
 
 
 def _apart(before: Tensor, after: Tensor) -> int:
@@ -170,19 +110,7 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
     return before[0, 0], after[0, 0]
 
 
-SAME, SMALLER, LARGER = "about the same", "smaller", "larger"
-
-
-@exercise(
-    "5.4",
-    "Any distance can be the favourite",
-    guesses={
-        SMALLER: "The bound gets smaller; a Gaussian vector of which pairs are rotated is Gaussian still, with the same spread.",
-        LARGER: "A rotation keeps the norm, so nothing can grow with distance.",
-        SAME: "The rotated vector is Gaussian again, so the distance cannot matter.",
-    },
-    true=SAME,
-)
+@exercise
 def favourite_key(answer: Any) -> Right:
     """A key whose largest score is at a given distance, and the spread of random scores near and far."""
     theta, m = rope.frequencies(32, 10_000), torch.arange(2000, dtype=torch.float64)
@@ -220,44 +148,10 @@ def favourite_key(answer: Any) -> Right:
     )
 
 
-FAST, SLOW = "the fastest half", "the slowest half"
-
-
-@exercise(
-    "5.5",
-    "p-RoPE in a model",
-    guesses={
-        FAST: "Fast pairs tell the token before from its neighbours; the slow ones hardly move within 64 tokens.",
-        SLOW: "Slow pairs hardly move within 64 tokens: what they would do on long texts this does not say.",
-        SAME: "The fast pairs tell neighbours apart, and that cannot be replaced.",
-    },
-    true=FAST,
-)
+@exercise
 def partial(answer: Any) -> Right:
     """The fastest share of the pairs keeps its angle, the others get 0; then in the embedded model."""
-    given = _cases(
-        "rope.frequencies(8, 10_000), 0.5",
-        "rope.frequencies(16, 500), 0.75",
-        "rope.frequencies(16, 500), 0.0",
-        "rope.frequencies(16, 500), 1.0",
-    )
-    mistakes = """
-        right(theta.flip(0), fraction).flip(0) :: You kept the slowest pairs: p-RoPE keeps the fastest.
-        right(theta, 1 - fraction) :: You stopped the share p: p is the share that turns.
-        theta[:int(fraction * len(theta))] :: The result keeps its length: stopped pairs have an angle of 0.
-        theta * fraction :: You multiplied all angles by p: that is linear scaling.
-        right(theta, fraction + 1 / len(theta)) :: One pair too many turns.
-        right(theta, fraction - 1 / len(theta)) :: One pair too few turns.
-        theta - right(theta, fraction) :: You stopped the fast pairs and kept the slow ones.
-        theta :: Nothing stopped.
-        torch.where(right(theta, fraction) > 0, theta, 1.0) :: An angle of 1 is the fastest pair's; a pair that stands still has 0.
-        right(theta, fraction / 2) :: You took the share of the width: p is a share of the pairs, of which there are half as many.
-        right(theta, min(1.0, 2 * fraction)) :: Twice the share turns: theta has one entry a pair.
-        torch.where(theta > fraction, theta, 0.0) :: You compared the angle with p: p is a share of the pairs.
-        right(theta.flip(0), fraction) :: You reversed the pairs.
-        (torch.arange(len(theta)) < fraction * len(theta)).double() :: That is the mask: multiply the angles by it.
-    """
-    compare(globals(), "partial(theta, fraction)", answer, _share, given, mistakes)
+    compare("partial", answer, _share)
     theta = probe.rotary_frequencies(models.default()).double()
     fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
     whole, kept, left = (_loss(tuple(each.tolist())) for each in (theta, fast, theta - fast))
@@ -283,66 +177,29 @@ def _share(theta: Tensor, fraction: float) -> Tensor:
     return torch.where(torch.arange(len(theta)) < round(fraction * len(theta)), theta, 0.0)
 
 
-@exercise("5.6", "Similar against random")
+@exercise
 def lead(answer: Any) -> Right:
     """The mean lead of a similar token: 2 sigma^2 times the sum of cosines."""
-    given = _cases("0, 128, 10_000, 1.0", "1000, 128, 10_000, 0.5", "59, 128, 100, 1.0", "5000, 64, 500_000, 2.0")
 
     def exact(m: int, d: int, b: float, sigma: float) -> Tensor:
         return 2 * sigma**2 * rope.cosine_sum(m, d, b)
 
-    mistakes = """
-        2 * sigma * rope.cosine_sum(distance, width, base) :: The variance is sigma squared.
-        2 * rope.cosine_sum(distance, width, base) :: sigma is missing: the lead grows with the variance.
-        sigma ** 2 * rope.cosine_sum(distance, width, base) :: The factor 2 is missing: a pair has two entries.
-        rope.cosine_sum(distance, width, base) :: The sum of cosines alone: the variance of both entries of a pair is missing.
-        right(distance, width, base, sigma).abs() :: The lead can be negative: that is the point.
-        right(distance, width, base, sigma) / (width // 2) :: A mean over the pairs is not their sum.
-        2 * sigma ** 2 * (distance * rope.frequencies(width, base)).sin().sum() :: Sines instead of cosines.
-        right(distance, width, base, sigma) / width ** 0.5 :: The logit's division by the root of d is not asked for.
-        2 * sigma**2 * rope.cosine_sum(distance, 2 * width, base) :: There are half as many pairs as entries.
-        2 * sigma**2 * (distance * rope.frequencies(width, base)).sum() :: The cosine is missing: a rotation by an angle keeps its cosine.
-        width * sigma**2 - right(distance, width, base, sigma) :: That is what is lost since distance 0: asked is the lead that is left.
-        right(distance + 1, width, base, sigma) :: One place too far.
-        right(max(distance - 1, 0), width, base, sigma) :: One place too near.
-        2 * sigma**2 * math.cos(distance) :: That is the first pair alone: add up over all pairs.
-        2 * sigma**2 * (distance / rope.frequencies(width, base)).cos().sum() :: The angle is distance times frequency, not divided by it.
-    """
-
     def picture() -> HTML:
         return drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
 
-    return compare(globals(), "lead(distance, width, base, sigma)", answer, exact, given, mistakes, 1e-3, picture)
+    return compare("lead", answer, exact, tolerance=1e-3, picture=picture)
 
 
-@exercise("5.7", "The first negative sum")
+@exercise
 def first_negative(answer: Any) -> Right:
     """The first distance below the limit with a negative sum of cosines; the limit where there is none."""
-    given = _cases("128, 100, 1000", "64, 10_000, 2000", "128, 500_000, 20_000", "128, 10_000, 500", "2, 10_000, 10")
 
     def exact(d: int, b: float, limit: int) -> int:
         found = rope.first_negative(d, b, limit)
         return limit if found is None else found
 
-    mistakes = """
-        right(width, base, limit) + 1 :: You counted from 1: the first distance is 0.
-        right(width, base, limit) - 1 :: You give the last distance before it.
-        (lambda found: found - 1 if found < limit else found)(right(width, base, limit)) :: One too small: the first entry of a list that begins at distance 1 is distance 1.
-        right(width, base, limit) if right(width, base, limit) < limit else -1 :: Without a negative sum the answer is the limit, not -1.
-        int(_sums(width, base, limit).argmin()) :: That is the distance of the smallest sum, not of the first negative one.
-        _last(width, base, limit) :: That is the last negative one: stop at the first.
-        int((_sums(width, base, limit) < 0).sum()) :: That is how many are negative, not where the first is.
-        right(width, base, limit) % limit :: Without a negative sum the answer is the limit.
-        _first(rope.cosine_sum(torch.arange(limit), width, base).diff() > 0, limit) :: That is the first place where the sum grows again, not where it is negative.
-        _first((torch.arange(limit) * 1.0).cos() < 0, limit) :: That is the first pair alone: add up the cosines of all pairs.
-        _first(rope.cosine_sum(torch.arange(limit), width, base) < width / 4, limit) :: That is where the sum falls below half of its start: it has to be negative.
-        _first((torch.arange(limit)[:, None] * rope.frequencies(width, base)).sin().sum(1) < 0, limit) :: Sines instead of cosines.
-        float(_negative(width, base, limit)) :: That is the sum there, not the distance.
-        right(width, base, limit) if right(width, base, limit) < limit else limit - 1 :: Without a negative sum the answer is the limit itself.
-    """
-
     try:
-        return compare(globals(), "first_negative(width, base, limit)", answer, exact, given, mistakes)
+        return compare("first_negative", answer, exact)
     except Wrong as wrong:
         if "128, 10_000, 500" in str(wrong) and re.search("returned nothing|IndexError", str(wrong)):
             said = "is None" if "nothing" in str(wrong) else "takes an entry of an empty list"
@@ -370,55 +227,17 @@ def _last(d: int, b: float, limit: int) -> int:
     return int(negative[-1]) if len(negative) else limit
 
 
-@exercise("5.8", "NTK-aware scaling")
+@exercise
 def ntk_base(answer: Any) -> Right:
     """The base at which the slowest pair is divided by the factor."""
-    given = _cases("128, 10_000, 8", "64, 500_000, 4", "4, 100, 2", "128, 10_000, 1")
-    mistakes = """
-        base * factor :: That slows the last pair by s^((d-2)/d) only, less than s: the exponent is d/(d-2).
-        base * factor ** ((width - 2) / width) :: The exponent is upside down.
-        base / factor ** (width / (width - 2)) :: The base must grow: a larger base is slower.
-        base * factor ** (width / 2) :: The exponent is d/(d-2): solve for the last pair's angle.
-        base * factor ** (2 / width) :: The exponent is d/(d-2): solve for the last pair's angle.
-        (base * factor) ** (width / (width - 2)) :: Multiply the base; only the factor has the exponent.
-        base * factor ** (width / (width - 1)) :: The last pair is number d/2 - 1, counted from 0.
-        rope.frequencies(width, base)[-1] / factor :: That is the frequency of the slowest pair, not the base.
-        base ** (width / (width - 2)) * factor :: The exponent belongs to the factor, not to the base.
-        base * factor ** (width / (width + 2)) :: The exponent is d/(d-2); yours has a plus.
-        base + factor ** (width / (width - 2)) :: Multiply the base by it, do not add it.
-    """
 
     def picture() -> HTML:
         return drawn(*figures.scaling("ntk", 8))
 
-    return compare(
-        globals(),
-        "ntk_base(width, base, factor)",
-        answer,
-        lambda d, b, s: b * s ** (d / (d - 2)),
-        given,
-        mistakes,
-        picture=picture,
-    )
+    return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), picture=picture)
 
 
-JUMPS = ("hardly at all", "about twice", "about 14 times")
-
-
-@exercise(
-    "5.9",
-    "The price of a diagonal",
-    guesses={
-        JUMPS[
-            0
-        ]: "88 steps of half a radian are 44 radians, nearly seven whole turns: distance 88 looks like distance 0.",
-        JUMPS[1]: "cos(44) is far nearer to cos(0) than any cosine before it: 44 radians are nearly seven whole turns.",
-        JUMPS[
-            2
-        ]: "88 steps of half a radian are 44 radians, nearly seven whole turns: distance 88 looks like distance 0.",
-    },
-    true=JUMPS[2],
-)
+@exercise
 def smallest_scale(answer: Any) -> Right:
     """What one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
     for text, n, weight in (
@@ -476,7 +295,7 @@ REASONS = {
 LEAST_CONTEXT, LEAST_RATIO = 2048, 1.5
 
 
-@exercise("5.10", "A larger base that is worse")
+@exercise
 def worse_base(smaller: Any, larger: Any, context: Any, why: Any) -> Right:
     """Two bases for width 128 and a context, far apart: the smaller passes, the larger fails; and the reason."""
     low, high, length = (number(n, x) for n, x in (("smaller", smaller), ("larger", larger), ("context", context)))

@@ -1,7 +1,6 @@
 """What is behind the exercises of chapter 6."""
 
 import math
-import sys
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -14,7 +13,7 @@ from torch.nn import functional
 
 from course import checks, significance
 from course.chapter6 import figures, measures
-from course.checks import Case, Right, Wrong, compare, drawn, exercise, normal, run, shown
+from course.checks import Right, Wrong, drawn, exercise, normal, run, shown
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
@@ -24,11 +23,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-
-
-def _cases(*texts: str) -> list[Case]:
-    names = {"checks": sys.modules[__name__], "torch": torch, "math": math, "differential": differential}
-    return checks.cases(names, *texts)
+compare = partial(checks.tabled, globals())
 
 
 def _floats(value: Any) -> Tensor:
@@ -38,67 +33,19 @@ def _floats(value: Any) -> Tensor:
 # Two maps ----------------------------------------------------------------------------------------------
 
 
-@exercise("6.1", "Subtract two maps")
+@exercise
 def subtract(answer: Any, largest: Any) -> Right:
     """The signed row, and the largest lambda at which no weight of it is below 0."""
-    given = _cases(
-        "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5",
-        "torch.tensor([1.0, 0.0, -1.0]), torch.tensor([0.0, 2.0, 0.0]), 0.8",
-        "checks.normal(3, 5, seed=1), checks.normal(3, 5, seed=2), 0.2",
-        "torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 0.0",
-    )
 
     def maps(f: Callable) -> Callable:
         return lambda x, y, lam: f(x.softmax(-1), y.softmax(-1), lam)
 
-    mistakes = """
-        (first - lam * second).softmax(-1) :: A softmax of the difference is not the difference of the softmaxes.
-        first.softmax(-1) - (lam * second).softmax(-1) :: λ stands before the second softmax, not inside: it scales weights, not logits.
-        maps(lambda a, b, lam: (1 - lam) * a - lam * b)(first, second, lam) :: The first map keeps its full weight: λ takes nothing of it.
-        maps(lambda a, b, lam: lam * a - b)(first, second, lam) :: λ belongs to the second map.
-        maps(lambda a, b, lam: a - b)(first, second, lam) :: λ is missing.
-        maps(lambda a, b, lam: b - lam * a)(first, second, lam) :: The two maps are exchanged.
-        maps(lambda a, b, lam: a + lam * b)(first, second, lam) :: The second map is subtracted, not added.
-        maps(lambda a, b, lam: (a - lam * b).relu())(first, second, lam) :: You cut off what is below 0: the weights may be negative.
-        maps(lambda a, b, lam: (a - lam * b) / (1 - lam))(first, second, lam) :: You divided by the row's sum: it is not 1 but 1 - λ, and stays so.
-        first.softmax(0) - lam * second.softmax(0) :: softmax is over the last axis, the keys: dim=-1.
-        first - lam * second :: These are logits: take a softmax of each first.
-        first.softmax(-1) - lam * second.softmax(-1) + lam :: You added λ: nothing is added after the subtraction.
-        (1 - lam) * first.softmax(-1) + lam * second.softmax(-1) :: That is a mixture: the second map is subtracted, and the first keeps its weight.
-        lam * (first - second).softmax(-1) :: A softmax of the difference is not the difference of the softmaxes.
-        maps(lambda a, b, lam: lam * (a - b))(first, second, lam) :: λ belongs to the second map alone.
-    """
-    compare(globals(), "difference(first, second, lam)", answer, differential.difference, given, mistakes, maps=maps)
-    rows = _cases(
-        "torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0])",
-        "torch.tensor([1.0, 0.0, -1.0]), torch.tensor([0.0, 2.0, 0.0])",
-        "checks.normal(6, seed=3), checks.normal(6, seed=4)",
-        "torch.tensor([0.0, 1.0, 3.0]), torch.tensor([1.0, 3.0, 0.0])",
-        "torch.tensor([1.0, 2.0, 3.0]), torch.tensor([1.0, 2.0, 3.0])",
-    )
+    compare("difference", answer, differential.difference, maps=maps)
 
     def ratios(f: Callable) -> Callable:
         return lambda x, y: f(x.softmax(-1), y.softmax(-1))
 
-    below = """
-        ratios(lambda a, b: (a / b).max())(first, second) :: That λ leaves one weight alone above 0: take the key that falls first.
-        (first / second).min() :: Divide the weights, not the logits.
-        ratios(lambda a, b: a.min() / b.min())(first, second) :: The two smallest weights need not be at one key: divide key by key.
-        ratios(lambda a, b: a[a.argmin()] / b[a.argmin()])(first, second) :: The key with the smallest weight is not the first to fall: divide key by key.
-        ratios(lambda a, b: a[b.argmax()] / b.max())(first, second) :: The key with the largest second weight is not the first to fall: divide key by key.
-        (first - second).min().exp() :: The sums under the two softmaxes are missing.
-        ratios(lambda a, b: (a / b).argmin())(first, second) :: That is the key, not the λ.
-        ratios(lambda a, b: (b / a).min())(first, second) :: Upside down: first weight over second.
-        ratios(lambda a, b: (a - b).min())(first, second) :: Divide the weights, do not subtract them: λ is a factor.
-        ratios(lambda a, b: (a / b).mean())(first, second) :: That is the mean of the ratios: one weight falls below 0 before.
-        ratios(lambda a, b: (a / b)[-1])(first, second) :: That is the last key alone: take the smallest ratio.
-        ratios(lambda a, b: (a / b)[0])(first, second) :: That is the first key alone: take the smallest ratio.
-        ratios(lambda a, b: (a / b).sum())(first, second) :: Take the smallest ratio, not their sum.
-        ratios(lambda a, b: a.sum() / b.sum())(first, second) :: Both sums are 1: divide key by key.
-    """
-    compare(
-        globals(), "largest(first, second)", largest, ratios(lambda a, b: (a / b).min()), rows, below, ratios=ratios
-    )
+    compare("largest", largest, ratios(lambda a, b: (a / b).min()), ratios=ratios)
 
     def picture() -> HTML:
         first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
@@ -114,38 +61,10 @@ def subtract(answer: Any, largest: Any) -> Right:
     return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
 
 
-@exercise(
-    "6.2",
-    "Do two heads share their noise?",
-    guesses={
-        "nearly 0": "The heads of a layer read the same text, and near tokens get more from all of them.",
-        "about a half": "A difference with λ makes noise smaller where the cosine is above λ / 2.",
-        "nearly 1": "Heads look at different things: a second head is no copy of the first.",
-    },
-    true="about a half",
-)
+@exercise
 def shared(answer: Any) -> Right:
     """The cosine of two rows without one key; then over all pairs of heads of the embedded model."""
-    given = _cases(
-        "torch.tensor([0.5, 0.5, 0.0]), torch.tensor([0.8, 0.1, 0.1]), 0",
-        "checks.rows(6, seed=1), checks.rows(6, seed=2), 0",
-        "checks.rows(9, seed=3), checks.rows(9, seed=4), 5",
-    )
-    mistakes = """
-        _cosine(first, second) :: The key that is left out is still there: a sink makes all heads alike.
-        _cosine(_without(first, left_out), second) :: The key is left out of the first row alone, and still in the length of the second.
-        _without(first, left_out) @ _without(second, left_out) :: That is the product: divide by both lengths.
-        _without(first, left_out) @ _without(second, left_out) / (_without(first, left_out).sum() * _without(second, left_out).sum()) :: You divided by the sums: a length is the root of the sum of squares.
-        _without(first, left_out) @ _without(second, left_out) / _without(first, left_out).norm() ** 2 :: That is the part of the second row along the first: divide by both lengths.
-        _without(first, left_out) @ _without(second, left_out) / (first.norm() * second.norm()) :: The lengths are those of the whole rows: leave the key out of them, too.
-        _cosine(_other(first, left_out) - _other(first, left_out).mean(), _other(second, left_out) - _other(second, left_out).mean()) :: That is the correlation: a cosine takes no mean off.
-        right(first, second, 0) :: You always leave out the first key: the number is an argument.
-        _cosine(first[: left_out + 1], second[: left_out + 1]) :: You kept the keys up to that one: all others stay.
-        _cosine(first[left_out + 1 :], second[left_out + 1 :]) :: You dropped all keys up to that one: it alone is left out.
-        right(first, second, left_out).acos() :: That is the angle: asked is its cosine.
-        right(first, second, left_out).square() :: That is the square of the cosine.
-    """
-    compare(globals(), "shared(first, second, left_out)", answer, _shared, given, mistakes)
+    compare("shared", answer, _shared)
     cosines, name = _of_all_heads()
     one, other, found = cosines
     yours = float(_floats(run("shared", answer, one, other, 0)))
@@ -188,46 +107,10 @@ def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
     return (maps[10, 0, -1], maps[10, 1, -1], cosines[pairs]), model.name
 
 
-SHRINKS, LEAVES, GROWS = "a part of it goes", "it stays the same", "it grows"
-
-
-@exercise(
-    "6.3",
-    "Noise that two maps share",
-    guesses={
-        SHRINKS: "Half of the second pattern lies along the first and takes half of it away; the other part adds as much again.",
-        LEAVES: "Two arrows of one length at 60 degrees: the third side of an equilateral triangle is as long as they are.",
-        GROWS: "At right angles it would. Here the patterns agree in part: two arrows, 60 degrees apart.",
-    },
-    true=LEAVES,
-)
+@exercise
 def noise_left(answer: Any) -> Right:
     """The size of a difference of two patterns."""
-    given = _cases("0.0, 0.8", "1.0, 0.8", "0.9, 0.8", "0.4, 0.8", "0.5, 0.2")
-    mistakes = """
-        1 - lam :: That holds only where both patterns are the same, at a cosine of 1.
-        1 - lam * cosine :: That subtracts the shared part alone: the second pattern brings the rest along.
-        1 + lam ** 2 - 2 * lam * cosine :: That is the square of the size: take the root.
-        math.sqrt(1 + lam ** 2 + 2 * lam * cosine) :: The sign: a difference gets smaller as the patterns agree.
-        math.sqrt(1 - cosine ** 2) :: That is what the best λ leaves, λ = c: here λ is given.
-        math.sqrt(1 + lam ** 2) :: The cosine is missing: that is true of independent patterns.
-        math.sqrt(1 + lam ** 2 - lam * cosine) :: The factor 2 is missing: the mixed product comes twice.
-        math.sqrt(max(0.0, 1 + lam ** 2 - 2 * cosine)) :: λ stands in the mixed product, too.
-        math.sqrt(1 + lam - 2 * lam * cosine) :: λ is squared where it stands alone.
-        math.sqrt(2 - 2 * cosine) :: That is for λ = 1: here λ is given.
-        math.sqrt(max(0.0, 1 - 2 * lam * cosine)) :: λ² is missing: the second pattern has a size of its own.
-        math.sqrt(1 + lam**2 - 2 * lam * math.cos(cosine)) :: It is the cosine already: take no cosine of it.
-        math.sqrt((1 - cosine) * (1 + lam**2)) :: The mixed product has λ once: 2 λ times the cosine.
-        abs(1 - lam * cosine) :: That subtracts the shared part alone: the second pattern brings the rest along.
-    """
-    compare(
-        globals(),
-        "noise_left(cosine, lam)",
-        answer,
-        lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c),
-        given,
-        mistakes,
-    )
+    compare("noise_left", answer, lambda c, lam: math.sqrt(1 + lam**2 - 2 * lam * c))
 
     def picture() -> HTML:
         ax, finding = figures.noise_left()
@@ -243,49 +126,19 @@ def noise_left(answer: Any) -> Right:
 # From logits to weights --------------------------------------------------------------------------------
 
 
-@exercise("6.4", "Off by one")
+@exercise
 def off_by_one(answer: Any) -> Right:
     """Softmax with a 1 in the denominator, at logits of any size."""
-    given = _cases(
-        "torch.tensor([2.0, 1.0, 0.0, -1.0])",
-        "torch.zeros(4)",
-        "checks.normal(2, 3, 6, seed=1)",
-        "torch.tensor([-1000.0, -1000.0])",
-        "torch.tensor([0.0, -math.inf])",
-        "torch.tensor([1000.0, 0.0])",
-        "torch.tensor([1000.0, 999.0]).double()",
-    )
 
     def shifted(x: Tensor, one: Callable[[Tensor], Any]) -> Tensor:
         top = x.max(-1, keepdim=True).values
         e = (x - top).exp()
         return e / (one(top) + e.sum(-1, keepdim=True))
 
-    mistakes = """
-        _naive(logits) :: exp(1000) is infinite: subtract the largest logit first, and think of the 1.
-        _naive(logits.clamp(max=50)) :: A logit that is cut off no longer says by how much it leads: subtract the largest one from all.
-        _naive(logits).nan_to_num(1.0) :: Infinity over infinity is no number, and 1 is a guess: subtract the largest logit first.
-        _naive(logits).nan_to_num(0.0) :: Infinity over infinity is no number, and 0 is a guess: subtract the largest logit first.
-        shifted(logits, lambda top: 1) :: After subtracting the largest logit the 1 has to shrink as well: it is exp(-largest).
-        logits.softmax(-1) :: That is softmax: the 1 in the denominator is missing.
-        logits.exp() / (logits.exp() + 1).sum(-1, keepdim=True) :: One 1 in all, not one for each key.
-        functional.pad(logits, (1, 0)).softmax(-1) :: There is one weight too many: cut off the one of the extra logit.
-        functional.pad(logits, (1, 0)).softmax(-1)[..., :-1] :: You cut off a key and kept the extra logit: it came first.
-        functional.pad(logits, (1, 0), value=1.0).softmax(-1)[..., 1:] :: The extra logit is 0, so that it adds exp(0) = 1; yours is 1.
-        logits.exp() / (1 + logits.exp().sum()) :: The sum is over the last axis, the keys: each row has its own.
-        attention.softpick(logits) :: That is softpick: here nothing is taken off the numerators.
-        logits.sigmoid() :: That is a sigmoid: each key by itself.
-        logits.softmax(-1) / 2 :: Half of softmax is right for one case only: the 1 stands in the denominator.
-        logits.softmax(-1) * logits.shape[-1] / (logits.shape[-1] + 1) :: That is right for logits of 0 only: the 1 stands beside the exponentials.
-        (logits.exp() - 1) / logits.exp().sum(-1, keepdim=True) :: The 1 is added below, not taken off above.
-    """
     return compare(
-        globals(),
-        "off_by_one(logits)",
+        "off_by_one",
         answer,
         attention.softmax_off_by_one,
-        given,
-        mistakes,
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
         shifted=shifted,
     )
@@ -315,33 +168,14 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     return drawn(ax, finding)
 
 
-@exercise("6.5", "A scale that outlives the context")
+@exercise
 def smallest_scale(answer: Any) -> Right:
     """The smallest s of scalable softmax that gives the key that leads a weight."""
-    given = _cases("1.0, 100, 0.5", "2.0, 4096, 0.9", "6.0, 16, 0.99", "0.5, 10, 0.4")
 
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
 
-    mistakes = """
-        right(gap, n, weight) * math.log(n) :: That multiplies the logits of plain softmax: scalable softmax brings ln n along itself.
-        (math.log(n) + _odds(weight)) / (gap * math.log(n)) :: The key that leads has n - 1 rivals, not n.
-        (math.log(n - 1) + _odds(weight)) / (gap * math.log(n - 1)) :: The factor is s ln n, with all n keys; the n - 1 rivals stand in the sum alone.
-        right(gap, n, weight) * gap ** 2 :: A larger gap needs a smaller scale: divide by it.
-        right(gap, n, weight) * gap :: The gap is missing.
-        right(gap, n, 0.5) :: That gives a weight of one half: the odds of the weight are missing.
-        (math.log(n - 1) + math.log(weight)) / (gap * math.log(n)) :: Odds are weight over 1 - weight, not the weight.
-        right(gap, n, 1 - weight) :: Odds are weight over 1 - weight; yours are upside down.
-        1 / gap :: That is the limit for n → ∞; here n is given.
-        right(gap, n, weight) * math.log(2) :: The length enters as a natural logarithm.
-        _odds(weight) / (gap * math.log(n)) :: The rivals are missing: without them any scale would do.
-        weight * (n - 1) / (gap * math.log(n)) :: The logarithm is missing: the weight's odds and the rivals stand under one.
-        (math.log(n - 1) + _odds(weight)) / (gap * n) :: The factor is s ln n, not s n.
-        (math.log(n) + math.log(weight)) / (gap * math.log(n)) :: The key that leads has n - 1 rivals, and odds are weight over 1 - weight.
-    """
-    return compare(
-        globals(), "smallest_scale(gap, n, weight)", answer, scale, given, mistakes, picture=lambda: _scales(answer)
-    )
+    return compare("smallest_scale", answer, scale, picture=lambda: _scales(answer))
 
 
 def _odds(weight: float) -> float:
@@ -362,27 +196,10 @@ def _scales(answer: Callable) -> HTML:
 
 # Counting a row ----------------------------------------------------------------------------------------
 
-HALF, MOST, ABOVE = "less than a half", "from a half to 1", "more than 1"
 
-
-@exercise(
-    "6.6",
-    "Two ways to count a row",
-    guesses={
-        HALF: "The row, added up with its signs, is 0.2, and 0.35 divided by that is 1.75.",
-        MOST: "Of all weight by size it is between a half and 1. But the row is divided by its sum, with signs.",
-        ABOVE: "The row sums to 0.2, so the answer's share is 1.75 and the noise's -0.75: signed shares are no shares.",
-    },
-    true=ABOVE,
-)
+@exercise
 def counted(answer: Any) -> Right:
     """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
-    given = _cases(
-        "torch.tensor([0.35, 0.05, -0.1, -0.1]), 0",
-        "torch.tensor([0.3, 0.5, 0.0, 0.0]), 1",
-        "differential.difference(checks.normal(8, seed=1), checks.normal(8, seed=2), 0.8), 2",
-        "differential.difference(checks.normal(50, seed=3), checks.normal(50, seed=4), 0.5), 49",
-    )
 
     def other(f: Callable[[Tensor, Tensor, Tensor], Any]) -> Callable:
         def trap(row: Tensor, place: int) -> Any:
@@ -391,26 +208,7 @@ def counted(answer: Any) -> Right:
 
         return trap
 
-    mistakes = """
-        other(lambda r, a, n: _five(r, a, n, lam=r.sum()))(row, answer) :: The row sums to 1 - λ, so λ is 1 minus the sum.
-        other(lambda r, a, n: (1 - r.sum(), *2 * (a.abs() / r.abs().sum(), n.abs().sum() / r.abs().sum())))(row, answer) :: The first pair of shares is counted with signs, and divided by the row's sum.
-        other(lambda r, a, n: (1 - r.sum(), *2 * (a / r.sum(), n.sum() / r.sum())))(row, answer) :: The second pair of shares is counted by size, each weight by itself.
-        other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum().abs() / r.abs().sum()))(row, answer) :: By size: take the size of each weight first, then the sum; yours cancel before.
-        other(lambda r, a, n: (*_five(r, a, n)[:4], n.sum() / r.abs().sum()))(row, answer) :: By size the noise has no sign: each weight's size is added.
-        other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs() / r.sum(), n.abs().sum() / r.sum()))(row, answer) :: By size the row is divided by the sum of sizes, not by its signed sum.
-        other(lambda r, a, n: (1 - r.sum(), a, n.sum(), a.abs(), n.abs().sum()))(row, answer) :: Shares are missing: divide by the row's sum, and by the sum of sizes.
-        other(lambda r, a, n: _five(r, a, r))(row, answer) :: The noise is all other weights: yours holds the answer, too.
-        other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 2, 1, 4, 3)))(row, answer) :: The order is λ, then answer and noise with signs, then by size: yours has the noise first.
-        other(lambda r, a, n: (_five(r, a, n)[k] for k in (0, 3, 4, 1, 2)))(row, answer) :: The order is λ, then with signs, then by size.
-        other(lambda r, a, n: (1 - r.sum(), a, n.sum(), *_five(r, a, n)[3:]))(row, answer) :: The shares with signs are not divided: divide by the row's sum.
-        other(lambda r, a, n: (*_five(r, a, n)[:3], a.abs(), n.abs().sum()))(row, answer) :: The shares by size are not divided: divide by the sum of sizes.
-        other(lambda r, a, n: _five(r, r[0], r[1:]))(row, answer) :: You took the first key: the answer stands at `answer`.
-        other(lambda r, a, n: (1 - r.sum(), a / r.abs().sum(), n.sum() / r.abs().sum(), *_five(r, a, n)[3:]))(row, answer) :: With signs the row is divided by its signed sum, not by the sum of sizes.
-        other(lambda r, a, n: (*_five(r, a, n)[:2], n.mean() / r.sum(), _five(r, a, n)[3], n.abs().mean() / r.abs().sum()))(row, answer) :: The noise is the sum of the other weights, not their mean.
-        other(lambda r, a, n: _five(r, a, n, lam=1 - r.abs().sum()))(row, answer) :: λ is 1 minus the signed sum of the row, not minus its sum of sizes.
-        other(lambda r, a, n: (_five(r, a, n)[0], *(100 * x for x in _five(r, a, n)[1:])))(row, answer) :: Shares, not per cent.
-    """
-    compare(globals(), "counted(row, answer)", answer, other(_five), given, mistakes, other=other)
+    compare("counted", answer, other(_five), other=other)
 
     def picture() -> HTML:
         found = {}
@@ -433,7 +231,7 @@ def counted(answer: Any) -> Right:
             f"(correlated) of the row; by size {one[4]:.2f} and {two[4]:.2f}.",
         )
 
-    _, share, noise, *_ = _floats(run("counted", answer, *given[0].arguments)).tolist()
+    _, share, noise, *_ = _floats(run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)).tolist()
     return Right(f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.", picture)
 
 
@@ -442,44 +240,12 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
     return 1 - total if lam is None else lam, a / total, noise.sum() / total, a.abs() / sizes, noise.abs().sum() / sizes
 
 
-@exercise("6.7", "Sparsemax and entmax")
+@exercise
 def entmax(answer: Any) -> Right:
     """Weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
-    given = _cases(
-        "torch.tensor([2.0, 1.0, 0.0, -1.0]), 2.0",
-        "torch.tensor([2.0, 1.0, 0.0, -1.0]), 1.5",
-        "torch.tensor([2.0, 1.5, -1.0]), 2.0",
-        "torch.zeros(4), 1.5",
-        "checks.normal(2, 3, 6, seed=1), 1.25",
-        "checks.normal(5, seed=2), 3.0",
-        "torch.tensor([100.0, 99.5, 0.0]), 1.5",
-    )
-
-    mistakes = """
-        logits.softmax(-1) :: That is softmax, which has no zeros.
-        _entmax((alpha - 1) * logits, 2.0) :: The power 1 / (α - 1) is missing: without it you have sparsemax.
-        _bisected((alpha - 1) * logits, alpha - 1) :: The power is 1 / (α - 1); yours is upside down.
-        _bisected(logits, 1 / (alpha - 1)) :: The factor α - 1 before the logits is missing.
-        _bisected((alpha - 1) * logits, 1 / (alpha - 1), astray=True) :: The bisection goes the wrong way: where the sum is above 1, τ is too low and has to rise.
-        _divided(((alpha - 1) * logits).relu() ** (1 / (alpha - 1))) :: You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.
-        (logits - (logits.sum(-1, keepdim=True) - 1) / logits.shape[-1]).relu() :: τ from all keys is too low where some get nothing: only the keys that keep weight count.
-        _entmax(logits.flatten(), alpha).view_as(logits) :: τ is one number for each row: rows of the last axis, each with a sum of 1.
-        attention.sparsemax(logits) :: That is sparsemax at every α.
-        attention.entmax15(logits) :: That is entmax with α = 1.5 at every α.
-        functional.one_hot(logits.argmax(-1), logits.shape[-1]).double() :: The largest key alone: close keys share the weight.
-        right(logits, alpha) ** (alpha - 1) :: The power 1 / (α - 1) is missing at the end.
-        (alpha * logits).softmax(-1) :: α is no factor before a softmax: the weights have a threshold.
-        right(logits.mT, alpha).mT if logits.ndim > 1 else right(logits, alpha) :: τ belongs to each row of the last axis; yours goes down the columns.
-        right(-logits, alpha) :: The sign: the largest logit gets the most.
-        logits.relu() / logits.relu().sum(-1, keepdim=True) :: You cut at 0 and divided by the sum: τ is subtracted, so that the sum is 1 by itself.
-    """
-    return compare(globals(), "entmax(logits, alpha)", answer, _entmax, given, mistakes, 1e-5, lambda: _maps(
+    return compare("entmax", answer, _entmax, tolerance=1e-5, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
     ))  # fmt: skip
-
-
-def _divided(weights: Tensor) -> Tensor:
-    return weights / weights.sum(-1, keepdim=True)
 
 
 def _bisected(x: Tensor, power: float, astray: bool = False) -> Tensor:
@@ -500,30 +266,10 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 
 # A head, and a table of seeds --------------------------------------------------------------------------
 
-STAYS, HALVES, TURNS = "it stays the same", "it is halved", "it changes its sign"
 
-
-@exercise(
-    "6.8",
-    "A whole head",
-    guesses={
-        STAYS: "Both rows are scaled by 1 - λ, and the norm divides by their size: the scale of λ drops out.",
-        HALVES: "Before the norm it is: 1 - λ falls from 0.8 to 0.4. Then the norm divides by the size.",
-        TURNS: "1 - λ stays above 0, and the norm divides by the size.",
-    },
-    true=STAYS,
-)
+@exercise
 def head(answer: Any) -> Right:
     """Causal difference, values, the norm of a head and its fixed scale."""
-
-    def call(n: int, d: int, seed: int) -> str:
-        queries = ", ".join(f"checks.normal({n}, {d}, seed={seed + k})" for k in range(4))
-        return f"{queries}, checks.normal({n}, {2 * d}, seed={seed + 4})"
-
-    given = _cases(
-        f"{call(1, 2, 0)}, 0.5, 0.2", f"{call(4, 2, 10)}, 0.5, 0.2", f"{call(6, 8, 20)}, 0.8, 0.78",
-        f"{call(5, 4, 30)}, 1.3, 0.35",
-    )  # fmt: skip
     norms = {
         "whole": lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt(),
         "layer": lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:]),
@@ -537,34 +283,8 @@ def head(answer: Any) -> Right:
         "square": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True) + 1e-5),
         "standard": lambda x, s: (1 - s) * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True),
     }
-    mistakes = """
-        (lambda *x: _head(*x[:6], x[5]))(q1, k1, q2, k2, v, lam, start) :: The scale is 1 - lambda_init, fixed; yours is 1 - λ, which is learned.
-        partial(_head, norm=norms['unscaled'])(q1, k1, q2, k2, v, lam, start) :: The factor 1 - lambda_init is missing.
-        (lambda *x: _head(*x[:6], 1 - x[6]))(q1, k1, q2, k2, v, lam, start) :: The factor is 1 - lambda_init, not lambda_init.
-        partial(_head, norm=norms['none'])(q1, k1, q2, k2, v, lam, start) :: The norm is missing.
-        partial(_head, norm=norms['layer'])(q1, k1, q2, k2, v, lam, start) :: RMSNorm takes off no mean: that is LayerNorm.
-        partial(_head, norm=norms['length'])(q1, k1, q2, k2, v, lam, start) :: A root mean square: divide the squares by their number, the width.
-        partial(_head, norm=norms['whole'])(q1, k1, q2, k2, v, lam, start) :: Each token has its own norm: over the last axis, not over the whole head.
-        partial(_head, norm=norms['exact'])(q1, k1, q2, k2, v, lam, start) :: ε = 1e-5 is missing: it stands under the root, beside the mean of the squares.
-        partial(_head, norm=norms['outside'])(q1, k1, q2, k2, v, lam, start) :: ε stands under the root, beside the mean of the squares; yours is added behind the root.
-        partial(_head, norm=norms['tokens'])(q1, k1, q2, k2, v, lam, start) :: A token is normalised over its own entries, the last axis; yours goes over the tokens.
-        partial(_head, causal='after')(q1, k1, q2, k2, v, lam, start) :: The mask belongs before the softmax: a row whose later weights are cut off no longer sums to 1.
-        partial(_head, causal='zero')(q1, k1, q2, k2, v, lam, start) :: A hidden key needs a logit of minus infinity: a logit of 0 is seen.
-        partial(_head, width=lambda d: d * d)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, not by d.
-        partial(_head, causal=False)(q1, k1, q2, k2, v, lam, start) :: A token looks ahead: hide the later keys before the softmax.
-        partial(_head, width=lambda d: 1.0)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, the width of the queries.
-        partial(_head, width=lambda d: 2.0 * d)(q1, k1, q2, k2, v, lam, start) :: Logits are divided by the root of d, the width of the queries, not of the values.
-        (lambda *x: _head(*x[:5], -x[5], x[6]))(q1, k1, q2, k2, v, lam, start) :: The second map is subtracted.
-        (lambda *x: _head(*x[:5], 1.0, x[6]))(q1, k1, q2, k2, v, lam, start) :: λ is missing.
-        _normed_before(q1, k1, q2, k2, v, lam, start) :: The norm comes after the difference, not before it.
-        _head(q2, k2, q1, k1, v, lam, start) :: The two maps are exchanged.
-        _head(q1, k2, q2, k1, v, lam, start) :: The keys are exchanged: each map has its own queries and keys.
-        _head(q1, k1, q1, k1, v, lam, start) :: Both of your maps come from the first queries and keys.
-        _head(q1, k1, q2, k2, v, lam, start, norm=norms["rough"]) :: ε is 1e-5; yours is 1e-3.
-        _head(q1, k1, q2, k2, v, lam, start, norm=norms["standard"]) :: RMSNorm takes off no mean: that divides by a standard deviation.
-        _head(q1, k1, q2, k2, v, lam, start, norm=norms["square"]) :: The root is missing: divide by the root of the mean square.
-    """
-    compare(globals(), "head(q1, k1, q2, k2, v, lam, start)", answer, _head, given, mistakes, norms=norms)
+
+    compare("head", answer, _head, norms=norms)
 
     def picture() -> HTML:
         lams = [k / 20 for k in range(20)]
@@ -606,49 +326,12 @@ def _normed_before(q1, k1, q2, k2, v, lam, start) -> Tensor:
     return (1 - start) * (first - lam * second)
 
 
-@exercise("6.9", "A difference, or none")
+@exercise
 def p_values(answer: Any) -> Right:
     """Paired t tests over seeds, with Holm's correction."""
-    given = _cases(
-        "torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([0.0, 0.0, 1.0])",
-        "checks.normal(3, 5, seed=7) + torch.tensor([[2.0], [0.0], [1.0]]), checks.normal(5, seed=8)",
-        "checks.normal(6, 5, seed=2), checks.normal(5, seed=3)",
-        "torch.arange(3.0)[:, None] + 0.2 * checks.normal(3, 4, seed=9), 0.2 * checks.normal(4, seed=10)",
-    )
-    mistakes = """
-        _corrected([stats.ttest_ind(row, baseline).pvalue for row in scores]) :: The runs are paired by their seeds: test the differences, seed by seed.
-        _corrected([stats.ttest_ind(row, baseline, equal_var=False).pvalue for row in scores]) :: The runs are paired by their seeds: test the differences, seed by seed. Welch's test pairs nothing.
-        _hochberg(_single(scores, baseline)) :: That is Hochberg's correction, which goes from the largest p value down: begin with the smallest.
-        _corrected(_single(scores, baseline), less=1) :: The smallest p value is multiplied by the number of entries m, not by m - 1.
-        torch.tensor(_single(scores, baseline)) :: The correction is missing: with many entries some win by luck.
-        (len(scores) * torch.tensor(_single(scores, baseline))).clamp(max=1) :: That is Bonferroni's correction: Holm's multiplies the second smallest by one less.
-        _corrected(_single(scores, baseline), ordered=False) :: None is below the one before it: Holm's correction keeps the order.
-        _corrected(_single(scores, baseline), most=math.inf) :: A chance is at most 1.
-        _corrected(_single(scores, baseline)).sort().values :: In the order of the entries, not sorted.
-        _corrected(_single(scores, baseline), backwards=True) :: The smallest p value gets the largest factor; yours gets the smallest.
-        _corrected([stats.ttest_rel(row, baseline, alternative='greater').pvalue for row in scores]) :: Two-sided: an entry may be worse as well.
-        _corrected([_t(row - baseline, 0, len(baseline) - 1) for row in scores]) :: The variance divides by seeds - 1.
-        _corrected([_t(row - baseline, 1, 10 ** 9) for row in scores]) :: Student's t has seeds - 1 degrees of freedom; with few seeds the normal curve is too sure.
-        _corrected([_t(row - baseline, 1, len(baseline)) for row in scores]) :: Student's t has seeds - 1 degrees of freedom.
-        stats.false_discovery_control(_single(scores, baseline)) :: That is Benjamini and Hochberg's correction, which counts something else.
-        _corrected([stats.wilcoxon(row, baseline).pvalue for row in scores]) :: That is Wilcoxon's test: with five seeds it cannot go below 0.06.
-        [min(1.0, (len(scores) - k) * p) for k, p in enumerate(_single(scores, baseline))] :: The factor goes by the rank of the p value, not by the place of the entry.
-        _corrected([_t(row - baseline.mean(), 1, len(row) - 1) for row in scores]) :: The runs are paired by their seeds: subtract the baseline seed by seed, not its mean.
-        [min(1.0, len(baseline) * p) for p in _single(scores, baseline)] :: The factor counts the entries, not the seeds.
-        [p < 0.05 for p in right(scores, baseline)] :: Return the p values, not whether they are small.
-        _corrected([p / 2 for p in _single(scores, baseline)]) :: Two-sided: an entry may be worse as well. You halved the p values.
-        _corrected([min(1.0, 2 * p) for p in _single(scores, baseline)]) :: The tests are two-sided already: do not double their p values.
-        [float((row - baseline).mean() / ((row - baseline).std() / math.sqrt(len(row)))) for row in scores] :: Those are t values: look up their p values.
-    """
-    right = compare(
-        globals(), "p_values(scores, baseline)", answer, lambda x, y: _corrected(_single(x, y)), given, mistakes
-    )
-    unchanged = _cases("torch.tensor([[1.0, 2.0, 4.0], [0.0, 0.0, 1.0]]), torch.tensor([0.0, 0.0, 1.0])")
-    undone = """
-        _undone(scores, baseline, 0.0) :: The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1, the largest, not 0, the smallest.
-        _undone(scores, baseline, math.nan) :: The second entry equals the baseline on every seed: 0 divided by 0 says nothing, and its p value is 1.
-    """
-    compare(globals(), "p_values(scores, baseline)", answer, lambda x, y: _corrected(_single(x, y)), unchanged, undone)
+    right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)))
+
+    compare("unchanged_p_values", answer, lambda x, y: _corrected(_single(x, y)))
     sentence, picture = _race_tested(answer)
     return Right(f"{right.sentence} {sentence}", picture)
 
@@ -722,7 +405,7 @@ BETTER, SAME, WORSE = "better", "not told apart", "worse"
 FEW = 3  # seeds: a p value over two depends on the processor
 
 
-@exercise("6.10", "Enter the race", seconds=300.0)
+@exercise
 def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     """Any causal function from logits to weights, trained as all entries are; any honest prediction."""
     _check_weigh(weigh)

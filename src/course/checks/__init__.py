@@ -7,6 +7,7 @@ which is an output and no error, so that "Run all" goes to the end.
 import _thread
 import contextlib
 import copy
+import functools
 import html
 import inspect
 import itertools
@@ -14,8 +15,11 @@ import math
 import numbers
 import signal
 import threading
+import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -163,17 +167,23 @@ class Exercise:
         return guess, tuple(others)
 
 
-def exercise(
-    number: str, title: str, seconds: float = 0.0, guesses: Mapping[str, str] | None = None, true: str = ""
-) -> Callable[[Callable[..., Right]], Exercise]:
-    """Make an exercise of a check, under its number and title.
+def exercise(check: Callable[..., Right]) -> Exercise:
+    """Make an exercise of a check: the chapter's table has its number, title and guesses under the check's name."""
+    row = tables(check.__globals__)[check.__name__]
+    return Exercise(
+        row["number"], row["title"], check, row.get("seconds", 0.0), row.get("guesses"), row.get("true", "")
+    )
 
-    Args:
-        seconds: that it may take, for one that trains and so takes longer.
-        guesses: what can be predicted, each with what the verdict adds to it once the learner's function has answered.
-        true: the guess that comes true.
-    """
-    return lambda check: Exercise(number, title, check, seconds, guesses, true)
+
+def tables(names: Mapping[str, Any]) -> dict[str, dict]:
+    """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes, guesses."""
+    chapter = Path(names["__file__"]).parent
+    return _read(chapter.parent / f"checks/{chapter.name}.toml")
+
+
+@functools.cache
+def _read(path: Path) -> dict[str, dict]:
+    return tomllib.loads(path.read_text())
 
 
 def _many(count: int, what: str) -> str:
@@ -233,6 +243,11 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
     'torch.ones(2), 3'
     """
     return [Case(text, eval(f"({text},)", dict(names))) for text in texts]
+
+
+def given(names: Mapping[str, Any], name: str) -> list[Case]:
+    """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's page."""
+    return cases({**names, "checks": SimpleNamespace(**names)}, *tables(names)[name]["cases"].splitlines())
 
 
 def normal(*shape: int, seed: int) -> Tensor:
@@ -305,6 +320,26 @@ def compare(
     why = _mistake(expressions, tried, first, max(tolerance, 1e-5))
     why = why or _relation(tried, [each.strip() for each in parameters.split(",")], answer, solution)
     raise Wrong(f"{difference} {why}".strip())
+
+
+def tabled(
+    names: Mapping[str, Any],
+    name: str,
+    answer: Any,
+    solution: Callable,
+    tolerance: float = 1e-6,
+    picture: Callable[[], HTML] | None = None,
+    **more: Any,
+) -> Right:
+    """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes.
+
+    Raises:
+        Wrong: as `compare`.
+    """
+    row = tables(names)[name]
+    return compare(
+        names, row["call"], answer, solution, given(names, name), row["mistakes"], tolerance, picture, **more
+    )
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
