@@ -23,9 +23,6 @@ def causal_mask(n: int) -> Bool[Tensor, "n n"]:
 
     >>> causal_mask(3).int().tolist()
     [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-
-    Raises:
-        ValueError: n is below 1.
     """
     require.integer("n", n, 1)
     return torch.ones(n, n, dtype=torch.bool).tril()
@@ -36,9 +33,6 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
 
     >>> window_mask(3, 2).int().tolist()
     [[1, 0, 0], [1, 1, 0], [0, 1, 1]]
-
-    Raises:
-        ValueError: n or width is below 1.
     """
     require.integer("n", n, 1)
     require.integer("width", width, 1)
@@ -52,9 +46,6 @@ def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
 
     >>> prefix_mask(3, 2).int().tolist()
     [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
-
-    Raises:
-        ValueError: n is below 1, or prefix is not between 1 and n.
     """
     mask = causal_mask(n)
     require.integer("prefix", prefix, 1)
@@ -88,9 +79,6 @@ def decay(n: int, rate: float) -> Float[Tensor, "n n"]:
 
     >>> decay(2, 0.0).tolist()
     [[1.0, 0.0], [0.5, 0.5]]
-
-    Raises:
-        ValueError: n is below 1, or rate is negative or not finite.
     """
     mask = causal_mask(n)
     require.number("rate", rate, 0.0)
@@ -104,9 +92,6 @@ def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
 
     >>> sink(2, 0.5).tolist()
     [[1.0, 0.0], [0.75, 0.25]]
-
-    Raises:
-        ValueError: n is below 1, or weight is not in [0, 1].
     """
     require.number("weight", weight, 0.0, 1.0)
     matrix = (1 - weight) * uniform(causal_mask(n))
@@ -212,9 +197,6 @@ def path_count(n: int, layers: int) -> list[int]:
 
     >>> path_count(5, 3)
     [15, 10, 6, 3, 1]
-
-    Raises:
-        ValueError: n or layers is below 1.
     """
     require.integer("n", n, 1)
     require.integer("layers", layers, 1)
@@ -228,9 +210,6 @@ def uniform_influence(j: int, i: int, layers: int) -> Fraction:
 
     >>> uniform_influence(1, 0, 2)
     Fraction(3, 4)
-
-    Raises:
-        ValueError: a position is negative, or layers is below 0.
     """
     for name, value in (("j", j), ("i", i), ("layers", layers)):
         require.integer(name, value, 0)
@@ -245,9 +224,6 @@ def critical_distance(layers: int, rate: float) -> float:
 
     >>> round(critical_distance(12, 0.5), 2)
     18.5
-
-    Raises:
-        ValueError: layers is below 1, or rate is not a finite number above 0.
     """
     require.integer("layers", layers, 1)
     require.number("rate", rate, 0.0)
@@ -263,9 +239,6 @@ def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Flo
 
     >>> round(float(sink_score(uniform(causal_mask(64)))), 6)
     0.074123
-
-    Raises:
-        ValueError: a matrix that is not row-stochastic or not causal, or a position that is not in the sequence.
     """
     matrices = _stochastic("attention", attention, causal=True)
     n = matrices.shape[-1]
@@ -280,9 +253,6 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
 
     >>> float(slash_score(uniform(window_mask(4, 2)), 1))
     0.5
-
-    Raises:
-        ValueError: a matrix that is not row-stochastic or not causal, or an offset that is not in the sequence.
     """
     matrices = _stochastic("attention", attention, causal=True)
     n = matrices.shape[-1]
@@ -336,9 +306,6 @@ def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]
 def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
 
-    Raises:
-        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
-
     >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
     ([0.0, 0.0], True)
     """
@@ -354,9 +321,6 @@ def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
 def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """The nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
 
-    Raises:
-        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
-
     >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
     [0.75, 0.25, 0.0]
     """
@@ -369,9 +333,6 @@ def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
 
     Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is consistent.
-
-    Raises:
-        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
 
     >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -586,9 +547,6 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
 
     Args:
         gates: one a token, above 0 and at most 1.
-
-    Raises:
-        ValueError: a gate outside (0, 1].
 
     >>> forgetting_bias(torch.tensor([0.5, 0.5])).exp().tolist()
     [[1.0, 0.0], [0.5, 1.0]]

@@ -47,9 +47,6 @@ def perturbed_total_variation(
 
     x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
 
-    Raises:
-        ValueError: no lengths, one below 1, fewer than one seed, a negative number of entries or negative noise.
-
     >>> perturbed_total_variation([1000, 2000], seeds=3).shape
     torch.Size([3, 2])
     """
@@ -69,9 +66,6 @@ def perturbed_total_variation(
 
 def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
     """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
-
-    Raises:
-        ValueError: a negative number of disturbed entries, or noise that is not from 0 to 700.
 
     >>> round(perturbation_limit(), 5)
     20.68367
@@ -118,9 +112,6 @@ def repeat_last(
 def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
     """Values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
 
-    Raises:
-        ValueError: the kind is none of these, n is below 1, or the frequency is not finite.
-
     >>> rotating_values("rotation", 4, math.pi).tolist()
     [-1.0, 1.0, -1.0, 1.0]
     """
@@ -146,9 +137,6 @@ def rotating_counterexample(
     Returns:
         |z_n - z*_{n+1}| and the total variation.
 
-    Raises:
-        ValueError: n is below 1, a number is not finite, or `values` is none of `VALUES`.
-
     >>> change, _ = rotating_counterexample(10_000, scale=2.0)
     >>> round(change, 2), round(2 * math.tanh(2.0), 2)
     (1.93, 1.93)
@@ -166,9 +154,6 @@ def rotating_counterexample(
 def alibi_change(n: int, slope: float) -> float:
     """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
 
-    Raises:
-        ValueError: n is below 1, or the slope is not finite.
-
     >>> round(alibi_change(1000, slope=0.5), 6)
     0.477302
     """
@@ -182,9 +167,6 @@ def alibi_change(n: int, slope: float) -> float:
 def alternating_total_variation(n: int) -> float:
     """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n.
 
-    Raises:
-        ValueError: n is below 1.
-
     >>> round(alternating_total_variation(10), 6)
     0.924234
     """
@@ -196,9 +178,6 @@ def alternating_total_variation(n: int) -> float:
 def largest_weight(gap: float, n: int) -> float:
     """The most that one of n tokens can get when no logit leads by more than `gap`: e^gap / (n - 1 + e^gap).
 
-    Raises:
-        ValueError: gap is negative, or n is below 1.
-
     >>> round(largest_weight(gap=math.log(99), n=100), 6)
     0.5
     """
@@ -209,9 +188,6 @@ def largest_weight(gap: float, n: int) -> float:
 
 def length_for_half(gap: float) -> int:
     """The longest sequence in which a token that leads all others by `gap` still gets half of the attention.
-
-    Raises:
-        ValueError: gap is not from 0 to 700.
 
     >>> length_for_half(gap=10)
     22027
@@ -249,10 +225,6 @@ def one_layer_distance(
         encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of queries and keys,
             "APE on q, k, v" also to the values (as when it is added to the embedding).
         window: the query sees the last `window` tokens; None sees all.
-
-    Raises:
-        ValueError: unknown encoding, a length, width or window below 1, an odd width with RoPE or APE, a negative
-            deviation, or a number that is not finite.
 
     >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
     >>> far < near
@@ -302,9 +274,6 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
     """Round float64 numbers once, to nearest even, to the values a number type can hold (still stored as float64).
 
     A cast to bfloat16 may round twice, through float32; this does not. Beyond the largest value there is infinity.
-
-    Raises:
-        ValueError: an unknown type, or numbers that are not finite.
 
     >>> round_to(torch.tensor([257.0, 70_000.0]).double(), "bf16").tolist()
     [256.0, 70144.0]
@@ -359,9 +328,6 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
 
     Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
 
-    Raises:
-        ValueError: logits are empty or not finite.
-
     >>> row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])
     >>> adaptive_temperature(row)[0].item() > row.softmax(0)[0].item()
     True
@@ -372,9 +338,6 @@ def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n
 
 def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
     """The factor that `adaptive_temperature` multiplies the logits with.
-
-    Raises:
-        ValueError: logits are empty or not finite.
 
     >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
     1.0
@@ -444,9 +407,6 @@ def repeated_states(
             equal tokens have equal representations at every length.
         tail: text after it.
         period: tokens that are repeated; with a separator after every digit, 2 keeps the phase ("1,1," against "1,1,1,").
-
-    Raises:
-        ValueError: no lengths, a length below `period`, a period below 1, or an empty sequence.
     """
     require.instance("model", model, LanguageModel, "what models.load returns")
     lengths = require.integers("lengths", lengths, 1)
@@ -490,11 +450,7 @@ PLACES = ("first", "last")
 
 
 def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
-    """The text before the sequence and the text after it, up to where the model has to write the digit.
-
-    Raises:
-        ValueError: unknown prompt or place.
-    """
+    """The text before the sequence and the text after it, up to where the model has to write the digit."""
     require.instance("model", model, LanguageModel, "what models.load returns")
     require.choice("prompt", prompt, PROMPTS)
     require.choice("place", place, PLACES)
@@ -531,9 +487,6 @@ def copying_margins(
     Args:
         lengths: digits in the sequence, each at least 2; each is one token, also where the tokenizer would merge them.
         pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
-
-    Raises:
-        ValueError: unknown pattern or prompt, or a length below 2.
     """
     require.instance("model", model, LanguageModel, "what models.load returns")
     require.choice("pattern", pattern, PATTERNS)

@@ -32,9 +32,6 @@ def device() -> torch.device:
 def dtype(name: str | torch.dtype) -> torch.dtype:
     """The torch number type for a short name ("fp32", "fp16", "bf16", "fp64").
 
-    Raises:
-        ValueError: the name is none of these.
-
     >>> dtype("bf16")
     torch.bfloat16
     """
@@ -45,9 +42,6 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
 
 def seed(value: int) -> torch.Generator:
     """Seed Python, NumPy and torch, and return a CPU generator with the same seed.
-
-    Raises:
-        ValueError: the seed is not an integer in [0, 2**32).
 
     >>> first = torch.rand(2, generator=seed(5))
     >>> torch.equal(first, torch.rand(2, generator=seed(5)))
@@ -64,9 +58,6 @@ def seed(value: int) -> torch.Generator:
 def threads(count: int) -> Iterator[None]:
     """Run a block with `count` CPU threads. One is faster than two for tiny models.
 
-    Raises:
-        ValueError: count is below 1.
-
     >>> with threads(1):
     ...     torch.get_num_threads()
     1
@@ -82,9 +73,6 @@ def threads(count: int) -> Iterator[None]:
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:
     """A progress bar (over `items`, or to be updated by hand); none in a built page, where it would stay as a dead widget.
-
-    Raises:
-        ValueError: items cannot be iterated over.
 
     >>> sum(progress(range(4), "numbers"))
     6

@@ -38,9 +38,6 @@ def make(task: str, length: int, seed: int) -> Sample:
     "word" each of `length` words is "car" with probability 0.7: the paper gives no sentence, this choice is the
     course's; with one length and one seed the answer is that of "zeros and ones".
 
-    Raises:
-        ValueError: an unknown task, a length below 1, or a bad seed.
-
     >>> make("sum", 3, seed=0)
     Sample(sequence='1 + 1 + 1', count=3)
     >>> make("zeros and ones", 8, seed=0)
@@ -130,9 +127,6 @@ def prompt(task: str, strategy: str, sequence: str) -> str:
     reasoning." stands before it, and for "CoT few-shot" two examples too; the paper does not say where it puts them. Its
     examples are for the sum; those of the other tasks follow the same form.
 
-    Raises:
-        ValueError: an unknown task or strategy, or an empty sequence.
-
     >>> prompt("ones", "no CoT", "111")[:65]
     'Please count the number of ones in the following sequence:111. Pl'
     """
@@ -155,9 +149,6 @@ def parse_answer(text: str) -> int | None:
 
     None where that line is missing, or holds no whole number, or more than one (after the last "=" if it has one). Of
     several such lines the last counts. Letter case and Markdown do not matter; thousands may have commas.
-
-    Raises:
-        ValueError: the text is no string.
 
     >>> line = "The final answer to your maths question is: "
     >>> parse_answer(line + "1,204"), parse_answer(line + "**37**."), parse_answer(line + "2 * 5 + 2 = 12")
@@ -189,9 +180,6 @@ def mass_on_ones(zeros: int, ones: int, lead: float = 1.0) -> float:
     """The weight of all ones together where each leads each zero by `lead`: it depends on the ratio of the counts alone.
 
     Barbero et al. (2024), proof of Proposition B.9.
-
-    Raises:
-        ValueError: a negative count, no token at all, or a lead that is not finite.
 
     >>> round(mass_on_ones(2, 2), 6), round(mass_on_ones(200, 200), 6), round(mass_on_ones(1, 3), 6)
     (0.731059, 0.731059, 0.890768)
@@ -284,9 +272,6 @@ def first_token_limit(dtype: str | torch.dtype, lead: float = 0.0, limit: int = 
     A first token that leads n others by `lead` gets alpha = 1 / (1 + n exp(-lead)). The count is read as
     (1/alpha - 1) exp(lead), rounded to the nearest whole number; this gives every n from 0 to the answer.
 
-    Raises:
-        ValueError: an unknown type, a lead not from -700 to 700, or no error up to `limit`, as with fp64.
-
     >>> first_token_limit("bf16"), first_token_limit("fp16")
     (188, 1463)
     """
@@ -315,9 +300,6 @@ def welch_bound(vectors: int, width: int) -> float:
     m is the number of vectors, d their width; 0 where they can be orthogonal. Welch (1974). The same number bounds the
     root mean square of all products from below.
 
-    Raises:
-        ValueError: no vector, or a width below 1.
-
     >>> round(welch_bound(64, 32), 6), welch_bound(32, 64)
     (0.125988, 0.0)
     """
@@ -334,9 +316,6 @@ def codes(vocabulary: int, width: int, kind: str = "tight", seed: int = 0) -> Fl
 
     "tight" ones are orthogonal where they fit (width >= vocabulary); else their mean squared product is the least
     possible: sines and cosines of distinct frequencies; `seed` draws the frequencies and the sign of each code. "random" ones are Gaussian directions.
-
-    Raises:
-        ValueError: an empty vocabulary, a width below 1, or an unknown kind.
 
     >>> vectors = codes(64, 32)
     >>> off = (vectors @ vectors.T)[~torch.eye(64, dtype=torch.bool)]
@@ -383,9 +362,6 @@ def histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> Float[T
     Yehudai et al. (2024): uniform attention gives this sum over n. It is the count itself where the codes are
     orthonormal; else other symbols are added with the products of their codes.
 
-    Raises:
-        ValueError: tokens that are not whole numbers from 0 to m - 1, or codes that are not finite.
-
     >>> histogram(torch.tensor([0, 2, 2]), torch.eye(3)).tolist()
     [1.0, 0.0, 2.0]
     """
@@ -404,9 +380,6 @@ def solved_histogram(tokens: Int[Tensor, " n"], codes: Float[Tensor, "m d"]) -> 
     vectors whose products are all -1/d with d = m - 1, the solution is the affine read-out (<sum, code> + n/d) / (1 + 1/d).
     Where the equations do not fix the counts, the smallest solution is given.
 
-    Raises:
-        ValueError: as `histogram`.
-
     >>> triangle = torch.tensor([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]], dtype=torch.float64)
     >>> solved_histogram(torch.tensor([0, 2, 2]), triangle).round().abs().tolist()
     [1.0, 0.0, 2.0]
@@ -423,9 +396,6 @@ def longest_counted(coherence: float) -> int | None:
     With n - c tokens of another symbol the estimate of c is off by up to (n - c) times the coherence, which must stay
     below one half.
 
-    Raises:
-        ValueError: a coherence outside [0, 1].
-
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)
     """
@@ -440,9 +410,6 @@ def focus_scale(coherence: float, length: int) -> float:
     Let a first token and every token equal to the query have logit s, and a token of another symbol at most s times the
     coherence. Then 1/alpha - 1, alpha being the weight of the first token, is the count plus at most
     n exp(-s (1 - coherence)), which is below one half from s = ln(2 n) / (1 - coherence) on.
-
-    Raises:
-        ValueError: a coherence outside [0, 1), or a length below 1.
 
     >>> round(focus_scale(0.5, 1000), 2)
     15.2

@@ -23,9 +23,6 @@ def lambda_init(layer: int) -> float:
     Args:
         layer: from 1; the code of the paper, which counts from 0, has exp(-0.3 layer).
 
-    Raises:
-        ValueError: layer is not an integer of at least 1.
-
     >>> [round(lambda_init(layer), 4) for layer in (1, 2, 12)]
     [0.2, 0.3555, 0.7779]
     """
@@ -65,9 +62,6 @@ def weights(
 ) -> Float[Tensor, "... n m"]:
     """softmax(q1 k1' / sqrt(d)) - lambda softmax(q2 k2' / sqrt(d)): the signed map of Eq. 1, in full.
 
-    Raises:
-        ValueError: as `attend`.
-
     >>> x = torch.zeros(2, 4)
     >>> weights(x, x, x, x, 0.5).tolist()
     [[0.5, 0.0], [0.25, 0.25]]
@@ -88,9 +82,6 @@ def attend_directly(
     mask: Bool[Tensor, "... n m"] | Float[Tensor, "... n m"] | None = None,
 ) -> Float[Tensor, "... n e"]:
     """Eq. 1 as it is written: both maps in full, their difference, times the values. The reference for `attend`.
-
-    Raises:
-        ValueError: as `attend`.
 
     >>> x = torch.zeros(2, 4)
     >>> attend_directly(x, x, x, x, torch.tensor([[2.0], [4.0]]), 0.5).tolist()

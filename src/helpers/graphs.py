@@ -48,9 +48,6 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
             "expander" (4-regular, random, certified by its spectral gap) or "karate" (always 34 nodes).
         nodes: a barbell takes the even number below, a grid the nearest square, karate none of it.
 
-    Raises:
-        ValueError: unknown name, or nodes below 6.
-
     >>> family("cycle", 8).number_of_edges()
     8
     """

@@ -34,11 +34,7 @@ class Readout(NamedTuple):
 
 
 def encode(model: LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """The tokens of a text, with no special token added.
-
-    Raises:
-        ValueError: model is not what `models.load` returns, or text is no string.
-    """
+    """The tokens of a text, with no special token added."""
     _check_model(model)
     require.text("text", text)
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
@@ -62,9 +58,6 @@ def opening(model: LanguageModel) -> Opening:
     read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
     same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than `CLEAR`
     standard errors over the passages. Measured once a model; for the embedded one the losses are `OPENED`.
-
-    Raises:
-        ValueError: model is not what `models.load` returns.
     """
     _check_model(model)
     tokenizer = model.tokenizer
@@ -111,11 +104,7 @@ def _put_in_front(model: LanguageModel) -> list[int]:
 
 
 def ways(model: LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one.
-
-    Raises:
-        ValueError: model is not what `models.load` returns.
-    """
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
     _check_model(model)
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
@@ -204,9 +193,6 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
     """The last token's final representation for every prefix of `ids`, from one pass.
 
     Row i is what the model would predict the next token from after reading ids[: i + 1].
-
-    Raises:
-        ValueError: `ids` is no sequence of tokens of the model, or empty.
     """
     _check(model, "ids", ids)
     if _recurs(model):
@@ -235,9 +221,6 @@ def after(
     Args:
         ids: the sequence whose prefixes are read.
         continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any order; a tail may be empty.
-
-    Raises:
-        ValueError: no continuations, or a length out of range.
     """
     _check(model, "ids", ids)
     try:
@@ -283,9 +266,6 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     """The last token's attention weights in every head; a row costs n numbers a head, not n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
-
-    Raises:
-        ValueError: `ids` has fewer than two tokens.
     """
     _check(model, "ids", ids, least=2)
     if why := mixed_otherwise(model):
@@ -566,9 +546,6 @@ def sensitivity(
     Args:
         probes: how many random directions, 2 to d; None is the exact norm.
         seed: of the directions.
-
-    Raises:
-        ValueError: no tokens, or probes out of range.
     """
     _check(model, "tokens", tokens)
     network = model.model.base_model
@@ -756,11 +733,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, apart: bool) -> Ca
 
 
 def reads_projections(model: LanguageModel) -> bool:
-    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have.
-
-    Raises:
-        ValueError: model is not what `models.load` returns.
-    """
+    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have."""
     _check_model(model)
     try:
         own = all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
@@ -803,11 +776,7 @@ def queries_and_keys(
 
 @torch.inference_mode()
 def loss(model: LanguageModel, ids: Int[Tensor, " n"]) -> float:
-    """Mean cross-entropy of each token from the second on, in nats, given those before it.
-
-    Raises:
-        ValueError: `ids` has fewer than two tokens.
-    """
+    """Mean cross-entropy of each token from the second on, in nats, given those before it."""
     _check(model, "ids", ids, 2)
     logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1]
     return float(torch.nn.functional.cross_entropy(logits.float(), ids[1:].to(logits.device)))

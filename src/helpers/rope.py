@@ -34,9 +34,6 @@ def frequencies(width: int, base: float) -> Float[Tensor, " half"]:
         width: width of a query or key, even.
         base: above 1; 10 000 in RoFormer.
 
-    Raises:
-        ValueError: an odd width or one below 2, or a base that is not above 1 and finite.
-
     Example:
         >>> frequencies(8, 10_000).tolist()
         [1.0, 0.1, 0.01, 0.001]
@@ -50,9 +47,6 @@ def partial_frequencies(width: int, base: float, fraction: float) -> Float[Tenso
     """p-RoPE of Barbero et al. (2025), section 6.1: the fastest `fraction` of the pairs turn, the others do not.
 
     A fraction of 0 is no position encoding, 1 is RoPE. The number of turning pairs is rounded down.
-
-    Raises:
-        ValueError: as `frequencies`, or a fraction outside [0, 1].
 
     Example:
         >>> partial_frequencies(8, 10_000, 0.5).tolist()
@@ -87,9 +81,6 @@ def scaled_frequencies(
         length: the original context, for all but "linear" and "ntk".
         turns: where these start and stop to mix; their published values when None.
 
-    Raises:
-        ValueError: unknown method, bad width, base, factor or turns, or no length where one is needed.
-
     Example:
         >>> scaled_frequencies("linear", 4, 10_000, 8).tolist()
         [0.125, 0.00125]
@@ -122,9 +113,6 @@ def scaled_frequencies(
 def yarn_scale(factor: float) -> float:
     """What YaRN multiplies queries and keys with: sqrt(1/t) = 0.1 ln(factor) + 1, Peng et al. (2024), Eq. 22.
 
-    Raises:
-        ValueError: a factor below 1 or not finite.
-
     Example:
         >>> round(yarn_scale(8), 6)
         1.207944
@@ -151,9 +139,6 @@ def rotate(
         positions: of any sign; whole or not.
         frequencies: d/2 angles a token, see `frequencies`; 0 leaves a pair as it is.
         layout: "half" pairs entries i and i + d/2 (GPT-NeoX, Llama), "interleaved" 2i and 2i + 1 (RoFormer, GPT-J).
-
-    Raises:
-        ValueError: unknown layout, or shapes that do not fit.
 
     Example:
         >>> quarter = torch.tensor([math.pi / 2])
@@ -183,9 +168,6 @@ def turn(
 def layout_order(width: int) -> Int[Tensor, " {width}"]:
     """The order p of entries with half(x[p]) = interleaved(x)[p]: all even ones, then all odd ones.
 
-    Raises:
-        ValueError: an odd width or one below 2.
-
     Example:
         >>> layout_order(6).tolist()
         [0, 2, 4, 1, 3, 5]
@@ -202,9 +184,6 @@ def cosine_sum(distance: float | Num[Tensor, "..."], width: int, base: float) ->
 
     Men et al. (2024), Eq. 9: the mean lead of a similar token over a random one is 2 sigma^2 B(m).
 
-    Raises:
-        ValueError: as `frequencies`, or a distance that is not finite.
-
     Example:
         >>> cosine_sum(0, 128, 10_000).item()
         64.0
@@ -217,9 +196,6 @@ def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -
     """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
 
     S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
-
-    Raises:
-        ValueError: as `frequencies`, or a distance that is not finite.
 
     Example:
         >>> decay_bound(0, 128, 10_000).item()
@@ -234,9 +210,6 @@ def first_negative(width: int, base: float, limit: int) -> int | None:
 
     Sums of 1024 distances come from one start by cos(M + j) = cos M cos j - sin M sin j, which is a matrix product; a sum
     too near 0 for float64 is decided with 50 digits.
-
-    Raises:
-        ValueError: as `frequencies`, or a limit below 1.
 
     Example:
         >>> first_negative(128, 10_000, 4096)
@@ -353,9 +326,6 @@ def slash_attention(
     Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025), Theorem 5.3, with
     `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a previous-token head.
 
-    Raises:
-        ValueError: a length below 1, an offset outside [0, length), a scale or frequencies that are not finite.
-
     Example:
         >>> slash_attention(torch.tensor([1.0, 0.1]), 3, 1, 20.0).argmax(-1).tolist()
         [0, 0, 1]
@@ -370,9 +340,6 @@ def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float 
     """The smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
 
     Infinite where another distance has the same logit, as without rotation.
-
-    Raises:
-        ValueError: as `slash_attention`, or a weight outside (0, 1).
 
     Example:
         >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)

@@ -96,9 +96,6 @@ def number(value: float, digits: int = 2) -> str:
         value: the number; infinite is "∞", and not a number (no value) is "–".
         digits: how many significant digits, 1 to 9.
 
-    Raises:
-        ValueError: `value` is no number, or `digits` is out of range.
-
     >>> number(0.00173), number(-0.5), number(314), number(12_345.6), number(2.5e7), number(float("nan"))
     ('1.7 × 10⁻³', '−0.50', '314', '12,346', '2.5 × 10⁷', '–')
     """
@@ -123,9 +120,6 @@ def number(value: float, digits: int = 2) -> str:
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
     """Axes with a title that states the finding; `log` is "", "x", "y" or "xy", `height` in inches.
-
-    Raises:
-        ValueError: `log` is none of these, a text is no string, or the height is not from 0.1 to 100 inches.
 
     >>> ax = axes("Distance falls", "n", "L1", log="xy")
     >>> ax.get_xscale(), ax.get_title(loc="left")
@@ -161,9 +155,6 @@ def counted(ax: Axes, x: bool = True, y: bool = False) -> None:
 
 def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None, x: bool = True) -> None:
     """Ticks at these places of the x axis (or the y axis), written as numbers or as `names`; and no minor ones.
-
-    Raises:
-        ValueError: ax is no axes, a place is no number, or there are not as many names as places.
 
     >>> ax = axes("Lengths", "n", "L1", log="x")
     >>> ticks(ax, [1000, 2000])
@@ -342,9 +333,6 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
         rows: who reads, one of `READERS`; what is asked; what is measured, a number (written by `number`) or a text with
             its unit; and what became of that for this reader, one of `FATES`.
         state: whose state it is, the table's caption.
-
-    Raises:
-        ValueError: no rows, one that is not these four, or a text that is empty.
 
     >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear read-out", "n", 3.3, "in part")]
     >>> readers(rows, "1,000 ones in bf16").data.loc["a linear read-out"].tolist()

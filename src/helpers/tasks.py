@@ -95,11 +95,7 @@ class Counting:
         return (PAD, START, ASK, *answers, *pieces, *([SEPARATOR] if self.tokens == "separated" else []))
 
     def split(self, string: str) -> list[str]:
-        """The question about a string, token by token.
-
-        Raises:
-            ValueError: string is empty or has other letters than x and y.
-        """
+        """The question about a string, token by token."""
         k, string = TOKENS[self.tokens], _string(string, "xy")
         pieces = [string[i : i + k] for i in range(0, len(string), k)]
         if self.tokens == "separated":
@@ -107,11 +103,7 @@ class Counting:
         return [START, *pieces, ASK]
 
     def encode(self, strings: Sequence[str]) -> Batch:
-        """Questions about these strings, and their answers.
-
-        Raises:
-            ValueError: a string is empty, has other letters than x and y, or more y than `most`.
-        """
+        """Questions about these strings, and their answers."""
         strings = _texts("strings", strings)
         rows = [self.split(string) for string in strings]
         if (largest := max(string.count("y") for string in strings)) > self.most:
@@ -213,12 +205,7 @@ class Copying:
             require.choice("places", place, PLACES)
 
     def encode(self, strings: Sequence[str], places: Sequence[str]) -> Batch:
-        """The question about each string, and the answer.
-
-        Raises:
-            ValueError: a string is empty or has other digits than 0 and 1, or places are not one of "first" and "last"
-                for each string.
-        """
+        """The question about each string, and the answer."""
         strings, places = _texts("strings", strings), _texts("places", places)
         if len(places) != len(strings):
             raise ValueError(f"places must be one for each of the {len(strings)} strings, not {len(places)}")

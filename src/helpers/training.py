@@ -225,9 +225,6 @@ def accuracy(
 ) -> float:
     """The share of targets that the largest logit names, over `count` batches that `fit` does not draw.
 
-    Raises:
-        ValueError: `count` is below 1, or no target counts.
-
     >>> guess = nn.Embedding.from_pretrained(torch.tensor([[1.0, 0.0], [1.0, 0.0]]))  # always says 0
     >>> accuracy(guess, lambda generator: (torch.tensor([[0, 1]]), torch.tensor([[0, 1]])))
     0.5

@@ -17,9 +17,6 @@ ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
     """The absolute encoding of Vaswani et al. (2017), section 3.5: sines and cosines, interleaved.
 
-    Raises:
-        ValueError: positions that are not one row of finite numbers, or a width that is not positive and even.
-
     >>> sinusoidal(torch.tensor([0]), 4).tolist()
     [[0.0, 1.0, 0.0, 1.0]]
     """
@@ -33,9 +30,6 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
 
 def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
     """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8.
-
-    Raises:
-        ValueError: fewer than one head.
 
     >>> alibi_slopes(8).tolist()[:3]
     [0.5, 0.25, 0.125]

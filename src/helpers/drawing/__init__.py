@@ -175,7 +175,7 @@ def scene(name: str, stop: float, language: str = "en") -> str:
 
 @lru_cache
 def words_of(name: str, language: str) -> dict[str, str]:
-    """What a drawing says in another language, as `helpers.words` takes it, {} for English; a ValueError if there is no table.
+    """What a drawing says in another language, as `helpers.words` takes it, {} for English.
 
     >>> words_of("machine", "zh")["collapse"]
     '坍缩'
@@ -186,9 +186,6 @@ def words_of(name: str, language: str) -> dict[str, str]:
 
 def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") -> str:
     """A still picture without its words; or, on a page that has the drawing too, with them and the sentence below.
-
-    Raises:
-        ValueError: an unknown name, a stop that the machine has not, or a language without a table.
 
     >>> "<svg" in picture("machine", 3)
     True
@@ -227,9 +224,6 @@ def stop_of(folder: str) -> int:
 def numbers(name: str) -> dict[str, Any]:
     """What a drawing shows of a real model, made beforehand by a script that the file names; {} where it needs none.
 
-    Raises:
-        ValueError: an unknown name.
-
     >>> numbers("clocks")
     {}
     """
@@ -238,7 +232,7 @@ def numbers(name: str) -> dict[str, Any]:
 
 
 def module(name: str) -> str:
-    """The drawing as one ES module, with what it imports written into it, less comments: anywidget's `_esm`; else a ValueError.
+    """The drawing as one ES module, with what it imports written into it, less comments: anywidget's `_esm`.
 
     >>> module("clocks").splitlines()[-1]
     'export default { render };'
@@ -255,7 +249,7 @@ def module(name: str) -> str:
 
 
 def script(name: str) -> str:
-    """The drawing as a classic script, which brings the figures of its name to life; a ValueError for an unknown name.
+    """The drawing as a classic script, which brings the figures of its name to life.
 
     >>> script("clocks").startswith("(() => {")
     True
@@ -265,7 +259,7 @@ def script(name: str) -> str:
 
 
 def page(name: str, **data: Any) -> str:
-    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or dark; ValueErrors as of `show`.
+    """A whole page with nothing but the drawing, to be put into a frame elsewhere, in light or dark.
 
     >>> page("clocks").startswith("<!DOCTYPE html>")
     True

@@ -220,9 +220,6 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
 
     The control of Alon & Yahav (2021): the leaves get farther away, their number stays.
 
-    Raises:
-        ValueError: length is negative.
-
     >>> features, edges = on_a_chain(TreeNeighborsMatch(2), 3)
     >>> features.shape, edges.shape
     (torch.Size([96, 10, 2]), torch.Size([2, 19]))

@@ -30,9 +30,6 @@ def orderings(depth: int) -> int:
 
     The left side of Eq. 5 of Alon & Yahav (2021): orders of the leaves, up to swapping siblings.
 
-    Raises:
-        ValueError: depth is not an integer from 1 to 16.
-
     >>> orderings(2)  # 4! / 2^3
     3
     """
@@ -47,9 +44,6 @@ def minimum_width(depth: int, bits: int = 32) -> int:
     Eq. 5 of Alon & Yahav (2021): fewer numbers of `bits` bits cannot hold what one state must hold. It
     counts every order of the leaves; the released training sets hold at most 1000, so it does not bind on
     training accuracy.
-
-    Raises:
-        ValueError: depth is not an integer from 1 to 16, or bits is not a positive integer.
 
     >>> [minimum_width(depth) for depth in (3, 5, 8)]
     [1, 3, 45]
@@ -127,9 +121,6 @@ class TreeNeighborsMatch:
 
         With the key "everywhere" the parts are (number, value, key): all nodes carry the key, inner nodes
         and the root are (0, 0, key).
-
-        Raises:
-            ValueError: `key` is neither "root" nor "everywhere".
         """
         _check_key(key)
         batch = self.batch(examples)

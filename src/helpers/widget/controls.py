@@ -16,11 +16,7 @@ class Control(NamedTuple):
 
 
 def control(name: str, values: Iterable, labels: Mapping[str, str], start: Mapping[str, Any]) -> Control:
-    """Numbers make a slider, strings or a mapping from label to value a choice, `[False, True]` a switch.
-
-    Raises:
-        ValueError: there are no values, or the start is not among them.
-    """
+    """Numbers make a slider, strings or a mapping from label to value a choice, `[False, True]` a switch."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"{name} must be a list of values, not {values!r}")
     names, values = (list(values), list(values.values())) if isinstance(values, Mapping) else (None, list(values))

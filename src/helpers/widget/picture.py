@@ -27,11 +27,7 @@ def dark_is_little(map: AxesImage) -> bool:
 
 
 def body(result: Any, alt: str) -> str:
-    """A figure (or a part of one) as an image, a DataFrame as a table.
-
-    Raises:
-        ValueError: it is neither, or the table has more than `MOST_ROWS` rows.
-    """
+    """A figure (or a part of one) as an image, a DataFrame as a table."""
     if isinstance(result, pd.DataFrame):
         if len(result) > MOST_ROWS:
             raise ValueError(f"draw returned a table of {len(result)} rows; at most {MOST_ROWS} are allowed")
@@ -40,11 +36,7 @@ def body(result: Any, alt: str) -> str:
 
 
 def image(figure: Any, alt: str) -> str:
-    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
-
-    Raises:
-        ValueError: `figure` is not a Matplotlib figure, or a part of one.
-    """
+    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
