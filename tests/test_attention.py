@@ -60,21 +60,10 @@ def test_decay_without_rate_is_uniform_and_with_a_large_one_diagonal():
 # Influence -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("layers", range(7))
+@pytest.mark.parametrize("layers", range(1, 7))
 def test_uniform_influence_in_exact_fractions(layers):
-    power = exact_power(8, layers)
-    found = [[attention.uniform_influence(j, i, layers) for i in range(8)] for j in range(8)]
-    assert found == power
-    if layers:
-        expected = torch.tensor([[float(x) for x in row] for row in power], dtype=torch.float64)
-        torch.testing.assert_close(influence([uniform(causal_mask(8))] * layers), expected, rtol=1e-12, atol=1e-14)
-
-
-def test_two_layers_are_harmonic_numbers():
-    harmonic = [sum(Fraction(1, k) for k in range(1, m + 1)) for m in range(10)]
-    for j, i in itertools.product(range(9), repeat=2):
-        expected = (harmonic[j + 1] - harmonic[i]) / (j + 1) if i <= j else 0
-        assert attention.uniform_influence(j, i, 2) == expected
+    expected = torch.tensor([[float(x) for x in row] for row in exact_power(8, layers)], dtype=torch.float64)
+    torch.testing.assert_close(influence([uniform(causal_mask(8))] * layers), expected, rtol=1e-12, atol=1e-14)
 
 
 def test_the_first_layer_is_applied_first():
@@ -246,15 +235,6 @@ def test_slash_score_follows_its_definition_at_any_offset():
     assert float(attention.slash_score(uniform(causal_mask(64)), 5)) == pytest.approx(0.0417043656)
 
 
-@pytest.mark.parametrize(("n", "score", "lead"), [(64, 0.2, 1.51182), (64, 0.8, 4.75935), (2048, 0.3, 5.69449)])
-def test_the_lead_that_a_sink_needs(n, score, lead):
-    assert attention.sink_logit(n, score) == pytest.approx(lead, abs=1e-5)
-    logits = torch.zeros(n, n, dtype=torch.float64)
-    logits[:, 0] = lead
-    attended = logits.masked_fill(~causal_mask(n), -math.inf).softmax(-1)
-    assert float(attention.sink_score(attended)) == pytest.approx(score, abs=1e-5)
-
-
 # Bad input -----------------------------------------------------------------------------------------
 
 
@@ -315,12 +295,10 @@ def test_what_is_not_causal_is_refused_where_it_must_be():
         (lambda: attention.printed_path_sum([CAUSAL5]), "at least 2 layers"),
         (lambda: attention.path_count(0, 3), "n must be"),
         (lambda: attention.path_count(3, 0), "layers must be"),
-        (lambda: attention.uniform_influence(-1, 0, 2), "j must be"),
         (lambda: attention.critical_distance(12, 0.0), "rate must be above 0"),
         (lambda: attention.sink_score(CAUSAL5, 5), "position must be an integer from 0 to 4, not 5"),
         (lambda: attention.sink_score(CAUSAL5, -1), "position must be"),
         (lambda: attention.slash_score(CAUSAL5, 5), "offset must be an integer from 0 to 4, not 5"),
-        (lambda: attention.sink_logit(64, 0.01), "score must be above 1/n"),
         (lambda: attention.sink_score(torch.ones(3)), "square matrices"),
         (lambda: attention.sink_score(torch.empty(0, 0)), "n at least 1"),
     ],

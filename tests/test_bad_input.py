@@ -112,7 +112,6 @@ EXAMPLES = {
     "differential.lambda_init": {"layer": 2},
     "probe.head_scores": {"offsets": [0, 1]},
     "rope.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
-    "rope.yarn_scale": {"factor": 2},
     "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
     "rope.layout_order": {"width": 4},
     "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},

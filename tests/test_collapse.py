@@ -92,15 +92,6 @@ def test_proposition_b4_holds_at_every_even_length(n):
     assert collapse.alternating_total_variation(n) == pytest.approx(0.9242343145200196, abs=1e-12)
 
 
-def test_dispersion_bound_is_reached_and_never_passed():
-    row = torch.zeros(100, dtype=torch.float64)
-    row[0] = 2.0
-    assert collapse.largest_weight(2.0, 100) == pytest.approx(float(row.softmax(0)[0]), rel=1e-12)
-    rows = 2 * torch.rand(500, 100, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    assert rows.softmax(-1).max() <= collapse.largest_weight(2.0, 100)
-    assert collapse.length_for_half(10) == 22027
-
-
 def test_one_layer_distance_agrees_with_full_attention():
     """The last row alone gives what torch's attention over all rows gives."""
     n, width = 40, 64

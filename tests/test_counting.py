@@ -104,7 +104,6 @@ def test_a_sequence_stands_in_the_prompt_as_it_is():
         (lambda: counting.last_state("12"), "sequence"),
         (lambda: counting.first_token_limit("fp64", limit=10**5), "limit"),
         (lambda: counting.welch_bound(0, 3), "vectors"),
-        (lambda: counting.focus_scale(1.0, 3), "coherence"),
         (lambda: counting.histogram(torch.tensor([3]), torch.eye(3)), "tokens"),
     ],
 )
@@ -328,16 +327,3 @@ def test_narrow_codes_count_up_to_their_length_and_not_beyond():
         for n, right in ((longest, True), (longest + 1, False)):
             estimate = counting.histogram(torch.full((n,), other), vectors) if n else torch.zeros(64)
             assert (abs(float(estimate[symbol])) < 0.5) == right, (width, n)
-
-
-def test_a_focused_head_counts_in_less_width_at_the_price_of_its_scale():
-    """The weight of the first token, at the stated scale, gives every symbol's count to within one half."""
-    vectors, n = counting.codes(64, 16), 500
-    products = vectors @ vectors.T
-    scale = counting.focus_scale(counting.coherence(vectors), n)
-    for seed in range(20):
-        tokens = torch.randint(64, (n,), generator=torch.Generator().manual_seed(seed))
-        logits = scale * products[tokens]  # of every token, for every query
-        alpha = 1 / (1 + (logits - scale).exp().sum(0))
-        torch.testing.assert_close((1 / alpha - 1).round(), torch.bincount(tokens, minlength=64).double())
-    assert counting.histogram(tokens, vectors).round().ne(torch.bincount(tokens, minlength=64)).any()

@@ -40,7 +40,6 @@ FUNCTIONS = [
     graphs.spectral_gap,
     graphs.cheeger_cut,
     graphs.sweep_cut,
-    graphs.with_virtual_node,
     graphs.fully_adjacent,
     graphs.far_pair,
     graphs.adjacency,
@@ -299,16 +298,6 @@ def test_propagate_is_bounded_in_the_entrywise_norm_of_theorem_3_2():
     rate = weights.abs().max().item() * width
     bound = torch.linalg.matrix_power(torch.eye(len(graph)) + matrix, layers) * rate**layers
     assert (jacobian.abs().sum(dim=3).amax(dim=1) <= bound + 1e-9).all()
-
-
-def test_virtual_node_shortens_the_path_and_takes_a_free_name():
-    path = nx.path_graph(20)
-    wired = graphs.with_virtual_node(path)
-    assert graphs.effective_resistance(path)[0, 19].item() == pytest.approx(19)
-    assert graphs.effective_resistance(wired)[0, 19].item() == pytest.approx(1.2360680, abs=1e-7)
-    assert list(wired) == [*path, "virtual"]
-    assert "virtual'" in graphs.with_virtual_node(wired)
-    assert len(path) == 20
 
 
 def test_fully_adjacent_is_the_complete_graph_with_the_old_edges_unmarked():

@@ -132,11 +132,9 @@ def config(kind, base, factor, length, **more):
 @pytest.mark.parametrize("method", ["linear", "yarn", "llama3"])
 def test_scaling_is_what_transformers_computes(method, base, length, factor):
     more = {"low_freq_factor": 1.0, "high_freq_factor": 4.0} if method == "llama3" else {}
-    expected, scale = ROPE_INIT_FUNCTIONS[method](config(method, base, factor, length, **more), "cpu")
+    expected, _ = ROPE_INIT_FUNCTIONS[method](config(method, base, factor, length, **more), "cpu")
     found = rope.scaled_frequencies(method, 128, base, factor, length)
     torch.testing.assert_close(found.float(), expected.float(), rtol=2e-5, atol=1e-12)
-    if method == "yarn":
-        assert rope.yarn_scale(factor) == pytest.approx(scale)
 
 
 def test_ntk_by_its_formula_and_by_transformers_dynamic_form():
@@ -161,7 +159,6 @@ def test_scaling_by_the_numbers_that_the_papers_formulas_give():
     for found in (paper, rope.scaled_frequencies("yarn", 128, 1e4, 8, 4096)):
         kept, divided = found == theta, (found - theta / 8).abs() < 1e-15
         assert (int(kept.sum()), int((~kept & ~divided).sum()), int(divided.sum())) == (21, 25, 18)
-    assert rope.yarn_scale(8) == pytest.approx(1.2079441542)
     llama = rope.scaled_frequencies("llama3", 128, 5e5, 8, 8192)
     assert llama[[29, 34, 63]].tolist() == pytest.approx([0.0021665708, 0.0001785078, 3.068926e-7])
     assert llama.sum().item() == pytest.approx(5.3860582007)
@@ -337,7 +334,6 @@ BAD = [
     (rope.scaled_frequencies, ("yarn", 8, 1e4, 2.0), "length"),
     (rope.scaled_frequencies, ("llama3", 8, 1e4, 2.0, -5), "length"),
     (rope.scaled_frequencies, ("llama3", 8, 1e4, 2.0, 64, (4.0, 1.0)), "turns"),
-    (rope.yarn_scale, (0.5,), "factor"),
     (rope.rotate, (X, torch.arange(3), THETA, "spiral"), "layout"),
     (rope.rotate, (X, torch.arange(4), THETA), "positions"),
     (rope.rotate, (X, torch.arange(3), torch.ones(3)), "frequencies"),

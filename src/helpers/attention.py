@@ -7,7 +7,6 @@ results are float64.
 
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 
 import torch
 from jaxtyping import Bool, Float
@@ -203,20 +202,6 @@ def path_count(n: int, layers: int) -> list[int]:
     return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
 
 
-def uniform_influence(j: int, i: int, layers: int) -> Fraction:
-    """Token i's influence on token j through layers of uniform causal attention, exactly; tokens from 0.
-
-    C(j, i) sum_k (-1)^k C(j - i, k) / (i + k + 1)^layers; 0 for i > j.
-
-    >>> uniform_influence(1, 0, 2)
-    Fraction(3, 4)
-    """
-    for name, value in (("j", j), ("i", i), ("layers", layers)):
-        require.integer(name, value, 0)
-    terms = (Fraction((-1) ** k * math.comb(j - i, k), (i + k + 1) ** layers) for k in range(j - i + 1))
-    return math.comb(j, i) * sum(terms, Fraction(0))
-
-
 def critical_distance(layers: int, rate: float) -> float:
     """The distance x at which C(layers + x, x) exp(-rate x) is largest, for a network of `layers` + 1: layers / (exp(rate) - 1).
 
@@ -258,31 +243,6 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     n = matrices.shape[-1]
     require.integer("offset", offset, 0, n - 1)
     return matrices.diagonal(-offset, -2, -1).mean(-1)
-
-
-def sink_logit(n: int, score: float) -> float:
-    """By how much token 0's logit must lead, all others equal, for this `sink_score` in a sequence of n tokens.
-
-    >>> round(sink_logit(64, 0.3), 5)
-    2.18926
-
-    Raises:
-        ValueError: n is below 2, or the score is not above 1/n (its limit as the lead falls) and below 1.
-    """
-    require.integer("n", n, 2)
-    require.number("score", score, 0.0, 1.0)
-    if not 1 / n < score < 1:
-        raise ValueError(f"score must be above 1/n = {1 / n:.4g} and below 1, not {score}")
-    others = torch.arange(n, dtype=torch.float64)
-
-    def reached(lead: float) -> float:
-        return float((1 / (1 + others * math.exp(-lead))).mean())
-
-    low, high = -100.0, 100.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (middle, high) if reached(middle) < score else (low, middle)
-    return (low + high) / 2
 
 
 # Other ways from logits to weights: -inf in the logits hides a key ----------------------------------------

@@ -175,27 +175,6 @@ def alternating_total_variation(n: int) -> float:
     return float(total_variation(x.softmax(0), (1 - x).softmax(0)))
 
 
-def largest_weight(gap: float, n: int) -> float:
-    """The most that one of n tokens can get when no logit leads by more than `gap`: e^gap / (n - 1 + e^gap).
-
-    >>> round(largest_weight(gap=math.log(99), n=100), 6)
-    0.5
-    """
-    require.number("gap", gap, 0)
-    require.integer("n", n, 1)
-    return 1 / (1 + (n - 1) * math.exp(-gap))
-
-
-def length_for_half(gap: float) -> int:
-    """The longest sequence in which a token that leads all others by `gap` still gets half of the attention.
-
-    >>> length_for_half(gap=10)
-    22027
-    """
-    require.number("gap", gap, 0, 700)
-    return math.floor(math.exp(gap)) + 1
-
-
 # Figures 8 and 10: one layer with random queries, keys and values -----------------------------------
 
 

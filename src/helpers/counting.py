@@ -402,18 +402,3 @@ def longest_counted(coherence: float) -> int | None:
     if require.number("coherence", coherence, 0, 1) == 0:
         return None
     return require.integer("coherence", math.ceil(require.finite("coherence", 0.5 / coherence)) - 1)
-
-
-def focus_scale(coherence: float, length: int) -> float:
-    """The logit scale from which a head that looks for one symbol counts it, whatever the other tokens are.
-
-    Let a first token and every token equal to the query have logit s, and a token of another symbol at most s times the
-    coherence. Then 1/alpha - 1, alpha being the weight of the first token, is the count plus at most
-    n exp(-s (1 - coherence)), which is below one half from s = ln(2 n) / (1 - coherence) on.
-
-    >>> round(focus_scale(0.5, 1000), 2)
-    15.2
-    """
-    if require.number("coherence", coherence, 0) >= 1:
-        raise ValueError(f"coherence must be below 1, not {coherence}")
-    return math.log(2 * require.integer("length", length, 1)) / (1 - coherence)

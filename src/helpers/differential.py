@@ -72,25 +72,6 @@ def weights(
     return require.finite("q1, k1, q2, k2 or lam", maps[0] - lam[..., None] * maps[1])
 
 
-def attend_directly(
-    q1: Float[Tensor, "... n d"],
-    k1: Float[Tensor, "... m d"],
-    q2: Float[Tensor, "... n d"],
-    k2: Float[Tensor, "... m d"],
-    v: Float[Tensor, "... m e"],
-    lam: float | Float[Tensor, "..."],
-    mask: Bool[Tensor, "... n m"] | Float[Tensor, "... n m"] | None = None,
-) -> Float[Tensor, "... n e"]:
-    """Eq. 1 as it is written: both maps in full, their difference, times the values. The reference for `attend`.
-
-    >>> x = torch.zeros(2, 4)
-    >>> attend_directly(x, x, x, x, torch.tensor([[2.0], [4.0]]), 0.5).tolist()
-    [[1.0], [1.5]]
-    """
-    _values(v, k1)
-    return require.finite("v", weights(q1, k1, q2, k2, lam, mask) @ v)
-
-
 def attend(
     q1: Float[Tensor, "... n d"],
     k1: Float[Tensor, "... m d"],

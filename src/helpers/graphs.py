@@ -418,20 +418,6 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
     return curvature
 
 
-def with_virtual_node(graph: nx.Graph) -> nx.Graph:
-    """A copy with one more node, the last, joined to all: "virtual", with primes if that name is taken.
-
-    >>> list(with_virtual_node(nx.path_graph(2)))
-    [0, 1, 'virtual']
-    """
-    _check(graph)
-    copy, name = graph.copy(), "virtual"
-    while name in copy:
-        name += "'"
-    copy.add_edges_from(((node, name) for node in graph), added="virtual")
-    return copy
-
-
 def fully_adjacent(graph: nx.Graph) -> nx.Graph:
     """A copy with an edge between any two nodes: a fully adjacent layer (Alon & Yahav, 2021).
 

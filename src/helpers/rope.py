@@ -110,17 +110,6 @@ def scaled_frequencies(
     return theta * kept + theta / factor * (1 - kept)
 
 
-def yarn_scale(factor: float) -> float:
-    """What YaRN multiplies queries and keys with: sqrt(1/t) = 0.1 ln(factor) + 1, Peng et al. (2024), Eq. 22.
-
-    Example:
-        >>> round(yarn_scale(8), 6)
-        1.207944
-    """
-    require.number("factor", factor, 1)
-    return 0.1 * math.log(factor) + 1
-
-
 # The rotation ------------------------------------------------------------------------------------------
 
 
