@@ -24,12 +24,13 @@ import psutil
 import torch
 from playwright.sync_api import sync_playwright
 
-from helpers import export, intervention, models
+from helpers import intervention, models
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import browser  # noqa: E402
+import export  # noqa: E402
 
 LENGTHS = (16, 64, 128, 256)
 TIMES = 3

@@ -3,13 +3,14 @@
 import os
 import random
 
+import export
 import numpy as np
 import onnxruntime
 import pytest
 import torch
 from conftest import ROOT
 
-from helpers import attention, export, intervention, models, probe, rope
+from helpers import attention, intervention, models, probe, rope
 from helpers.transformer import Block, Decoder
 
 LAYERS, HEADS = 30, 9

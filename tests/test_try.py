@@ -8,12 +8,13 @@ import re
 import urllib.parse
 
 import browser
+import export
 import live
 import pytest
 import torch
 from conftest import AXE, ROOT, SERIOUS, javascript
 
-from helpers import attention, checkpoints, export, intervention, models, probe
+from helpers import attention, checkpoints, intervention, models, probe
 from helpers.transformer import Decoder
 
 LIVE = ROOT / "frontend/live"

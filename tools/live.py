@@ -27,8 +27,10 @@ def key() -> str:
     """A hash of what the files are made of: the exporter, the model, the runtime, this script."""
     pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
+    exporter = (ROOT / "tools/export.py").read_text()
     return closure.key(
-        "from helpers import checkpoints, export, intervention, models, probe",
+        f"{exporter}\nfrom helpers import checkpoints, intervention, models, probe",
+        exporter,
         *pins,
         json.dumps(lock),
         Path(__file__).read_text(),
@@ -37,7 +39,9 @@ def key() -> str:
 
 def made() -> None:
     """Write the parts and `model.json`, which names them."""
-    from helpers import export, models
+    import export
+
+    from helpers import models
 
     source, folder = models.blocks(), models.embedded()
     graph = export.language_model(source)
@@ -90,7 +94,9 @@ SMALL = {
 
 def small() -> dict:
     """The course's own decoders as they are now, for the page that runs them."""
-    from helpers import checkpoints, export
+    import export
+
+    from helpers import checkpoints
 
     found = {}
     for name, what in SMALL.items():

@@ -1,6 +1,6 @@
 """What the drawing `barcodes` shows of the embedded model: its last states for n tokens and for n + 1, in few characters.
 
-`python -m helpers.drawing.barcodes` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
+`python -m course.experiments.barcodes` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
 """
 
 import json
@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import models, probe
+from helpers import drawing, models, probe
 from helpers.models import LanguageModel
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
@@ -48,7 +48,7 @@ def shades(state: Float[Tensor, " d"], largest: float) -> str:
     return "".join(SHADES[int(step)] for step in steps.round())
 
 
-def main(out: Path = Path(__file__).parent / "numbers/barcodes.json") -> None:
+def main(out: Path = Path(drawing.__file__).parent / "numbers/barcodes.json") -> None:
     start, pairs = time.monotonic(), {}
     for kind in TYPES:
         model = models.load(dtype=kind)
@@ -69,7 +69,7 @@ def main(out: Path = Path(__file__).parent / "numbers/barcodes.json") -> None:
             "distance": float(f"{(one.double() - other.double()).abs().sum():.4g}"),
         }
     about = (
-        f"{models.DEFAULT} (4-bit file, unpacked); python -m helpers.drawing.barcodes, {time.strftime('%Y-%m-%d')}, one CPU "
+        f"{models.DEFAULT} (4-bit file, unpacked); python -m course.experiments.barcodes, {time.strftime('%Y-%m-%d')}, one CPU "
         f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch {torch.__version__}"
     )
     out.write_text(json.dumps({"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}) + "\n")

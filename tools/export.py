@@ -65,7 +65,7 @@ class _Graph:
         )
         sets = [helper.make_opsetid("", OPSET), helper.make_opsetid(MICROSOFT, 1)]
         return helper.make_model(
-            graph, opset_imports=sets, ir_version=IR, producer_name="helpers.export", doc_string=about
+            graph, opset_imports=sets, ir_version=IR, producer_name="connection-bottlenecks", doc_string=about
         )
 
 
