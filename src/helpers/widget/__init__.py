@@ -75,25 +75,13 @@ def explore(
             `caption`, `labels` or `start`.
 
     Raises:
-        ValueError: no controls or more than three, one without values, more than `MOST_FRAMES`
-            states, a start that is not among the values, a `draw` that does not take the controls
-            or returns something else.
+        ValueError: no controls or more than three, more than `MOST_FRAMES` states together, a `labels` or `start` of
+            no control, or a `draw` that does not take the controls.
     """
-    taken = "; a control cannot be called"
-    if "draw" in controls:
-        raise ValueError("draw is the function, given first, without its name; a control cannot be called draw")
-    if not callable(draw):
-        raise ValueError(f"draw must be a function, not {draw!r}")
-    if not isinstance(caption, str) or not caption.strip():
-        raise ValueError(f"caption must be a sentence, not {caption!r}{taken} caption")
-    for given, name in ((labels, "labels"), (start, "start")):
-        if not isinstance(given, Mapping | None):
-            raise ValueError(f"{name} must be a mapping from controls, not {given!r}{taken} {name}")
-        if unknown := set(given or ()) - set(controls):
-            named = ", ".join(sorted(map(str, unknown)))
-            raise ValueError(f"{name} names {named}, but the controls are {', '.join(controls)}")
     if not 1 <= len(controls) <= 3:
         raise ValueError(f"explore takes one to three controls, not {len(controls)}")
+    if unknown := {*(labels or ()), *(start or ())} - set(controls):
+        raise ValueError(f"labels and start name {', '.join(unknown)}, but the controls are {', '.join(controls)}")
     try:
         inspect.signature(draw).bind(**controls)
     except TypeError as error:
