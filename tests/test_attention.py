@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from course.chapter2 import measures
 from helpers import attention
 from helpers.attention import causal_mask, influence, influence_bound, uniform, window_mask
 
@@ -125,7 +126,7 @@ def test_the_printed_path_sum_overcounts():
         for i in range(5)
     ]
     assert literal == pytest.approx([15.6516, 7.4283, 4.4166, 2.7755, 1.728], abs=5e-5)
-    assert attention.printed_path_sum([CAUSAL5] * 3).tolist() == pytest.approx(literal)
+    assert measures.printed_path_sum(torch.stack([CAUSAL5] * 3)).tolist() == pytest.approx(literal)
     product = influence_bound([CAUSAL5] * 3, slope=0.0)[-1].tolist()
     assert product == pytest.approx([2.6377, 1.5811, 1.1527, 0.9005, 1.728], abs=5e-5)
 
@@ -250,7 +251,6 @@ def test_what_is_not_row_stochastic_is_refused(matrix):
     for call in (
         lambda: influence([matrix]),
         lambda: influence_bound([matrix]),
-        lambda: attention.printed_path_sum([matrix, matrix]),
         lambda: attention.sink_score(matrix),
         lambda: attention.slash_score(matrix, 0),
     ):
@@ -292,7 +292,6 @@ def test_what_is_not_causal_is_refused_where_it_must_be():
         (lambda: influence_bound([CAUSAL5], norm1=0.0), "norm1 must be a finite number above 0"),
         (lambda: influence_bound([CAUSAL5], norm2=[1.0, 1.0]), "norm2 must be one number or 1"),
         (lambda: influence_bound([CAUSAL5], slope=-1.0), "slope must be"),
-        (lambda: attention.printed_path_sum([CAUSAL5]), "at least 2 layers"),
         (lambda: attention.path_count(0, 3), "n must be"),
         (lambda: attention.path_count(3, 0), "layers must be"),
         (lambda: attention.critical_distance(12, 0.0), "rate must be above 0"),

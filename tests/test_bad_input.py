@@ -97,7 +97,6 @@ EXAMPLES = {
     "attention.uniform": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "attention.influence": {"attentions": [ATTENTION] * 2},
     "attention.influence_bound": {"attentions": [ATTENTION] * 2},
-    "attention.printed_path_sum": {"attentions": [ATTENTION] * 2},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
     "attention.forgetting_bias": {"gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)},

@@ -52,7 +52,7 @@ def test_all_jacobians_are_those_of_every_target(name):
 
 def test_the_last_layer_can_have_a_graph_of_its_own():
     path = nx.path_graph(5)
-    everywhere = graphs.fully_adjacent(path)
+    everywhere = nx.complete_graph(len(path))
     assert measures.far_jacobian(path, (0, 4), 2, seeds=1) == 0
     assert measures.far_jacobian(path, (0, 4), 2, seeds=1, last=everywhere) > 0
     same = measures.far_jacobian(path, (0, 4), 4, seeds=1, last=path)

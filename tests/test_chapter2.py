@@ -73,7 +73,7 @@ def test_the_printed_sum_is_never_below_the_product():
     for seed in range(30):
         logits = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         maps = logits.masked_fill(~attention.causal_mask(7), -torch.inf).softmax(-1)
-        printed, product = attention.printed_path_sum(maps), attention.influence_bound(maps, slope=0)[-1]
+        printed, product = measures.printed_path_sum(maps), attention.influence_bound(maps, slope=0)[-1]
         assert (printed >= product - 1e-12).all()
 
 

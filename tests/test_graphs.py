@@ -40,7 +40,6 @@ FUNCTIONS = [
     graphs.spectral_gap,
     graphs.cheeger_cut,
     graphs.sweep_cut,
-    graphs.fully_adjacent,
     graphs.far_pair,
     graphs.adjacency,
     lambda graph: graphs.rewire(graph, "gtr", 1),
@@ -299,11 +298,6 @@ def test_propagate_is_bounded_in_the_entrywise_norm_of_theorem_3_2():
     bound = torch.linalg.matrix_power(torch.eye(len(graph)) + matrix, layers) * rate**layers
     assert (jacobian.abs().sum(dim=3).amax(dim=1) <= bound + 1e-9).all()
 
-
-def test_fully_adjacent_is_the_complete_graph_with_the_old_edges_unmarked():
-    graph = graphs.fully_adjacent(nx.path_graph(6))
-    assert graph.number_of_edges() == 15
-    assert sum("added" in data for _, _, data in graph.edges(data=True)) == 10
 
 
 @pytest.mark.parametrize("method", graphs.METHODS)

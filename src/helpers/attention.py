@@ -163,32 +163,6 @@ def influence_bound(
     return require.finite("slope, norm1, norm2 or norm3", constant * product)
 
 
-def printed_path_sum(
-    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"],
-) -> Float[Tensor, " n"]:
-    """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
-
-    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
-    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
-    never below the product of the A + I, which the proof uses: `influence_bound` with `slope=0`.
-
-    >>> [round(x, 4) for x in printed_path_sum([uniform(causal_mask(5))] * 3).tolist()]
-    [15.6516, 7.4283, 4.4166, 2.7755, 1.728]
-
-    Raises:
-        ValueError: fewer than two layers, or a matrix that is not row-stochastic or not causal.
-    """
-    matrices = _layers(attentions, causal=True)
-    if len(matrices) < 2:
-        raise ValueError(f"attentions must hold at least 2 layers, not {len(matrices)}")
-    weights = matrices + torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
-    product = weights[0]
-    for matrix in weights[1:-1]:
-        product = matrix @ product
-    free = weights[-1, -1].flip(0).cumsum(0).flip(0)  # over all k_L from k_(L-1) on
-    return free @ product
-
-
 def path_count(n: int, layers: int) -> list[int]:
     """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
 

@@ -418,18 +418,6 @@ def balanced_forman_as_copied(graph: nx.Graph) -> dict[tuple, float]:
     return curvature
 
 
-def fully_adjacent(graph: nx.Graph) -> nx.Graph:
-    """A copy with an edge between any two nodes: a fully adjacent layer (Alon & Yahav, 2021).
-
-    >>> fully_adjacent(nx.path_graph(6)).number_of_edges()
-    15
-    """
-    _check(graph)
-    copy = graph.copy()
-    copy.add_edges_from(nx.non_edges(graph), added="fully adjacent")
-    return copy
-
-
 def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     """A copy with `edges` more edges, marked `added=method`, each chosen in the graph the last one made.
 

@@ -228,11 +228,26 @@ def printed_constant(n: int = 5, layers: int = 3) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Jacobian": jacobian.abs().numpy(),
-            "as printed": attention.printed_path_sum(maps).numpy(),
+            "as printed": printed_path_sum(torch.stack(maps)).numpy(),
             "as proved": attention.influence_bound(maps)[-1].numpy(),
         },
         index=range(1, n + 1),
     ).rename_axis("token")
+
+
+def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
+    """The path sum into the last token as Barbero et al. (2024) print it (Eqs. 1 and 4), without its constant.
+
+    It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
+    last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
+    never below the product of the A + I, which the proof uses: `attention.influence_bound` with `slope=0`.
+    """
+    weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
+    product = weights[0]
+    for matrix in weights[1:-1]:
+        product = matrix @ product
+    free = weights[-1, -1].flip(0).cumsum(0).flip(0)  # over all k_L from k_(L-1) on
+    return free @ product
 
 
 # A real model ----------------------------------------------------------------------------------------------
