@@ -149,8 +149,8 @@ def test_what_is_left_of_the_waves_is_as_in_python():
 
 
 def test_the_bets_are_on_the_table_of_the_race():
-    """If not: `python -m course.experiments.waves`."""
-    from course.experiments import waves
+    """If not: `python tools/waves.py`."""
+    import waves
 
     assert json.loads(waves.FILE.read_text()) == waves.scores()
 

@@ -75,12 +75,12 @@ def test_imports_make_no_circle():
 
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "helpers": 9_300,
-    "course/chapter": 2_560,  # each
+    "helpers": 8_490,
+    "course/chapter": 2_070,  # each
     "course/experiments": 3_070,
     "course/report": 2_350,
-    "course/scorecard": 760,
-    "course": 20_600,
+    "course/scorecard": 745,
+    "course": 19_340,
     "tests": 18_250,
 }
 

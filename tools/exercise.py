@@ -146,11 +146,11 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     )
     text = replaced(text, function, CHECK.format(**words), function.decorator_list[0].lineno)
     tried = answers.read_text()
-    for table, rows in (("WRONG", WRONG), ("RIGHT", RIGHT)):
+    for kind, rows in (("WRONG", WRONG), ("RIGHT", RIGHT)):
         held = next(
             node.value
             for node in ast.parse(tried).body
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == table
+            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == kind
         )
         value = next((value for key, value in zip(held.keys, held.values, strict=True) if key.value == number), None)
         if value:

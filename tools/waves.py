@@ -1,12 +1,16 @@
 """What the drawing `waves` shows of chapter 6's race: scores of some entries, from `data/race.csv`.
 
-`python -m course.experiments.waves` writes `numbers/waves.json`; a test holds the two equal.
+`python tools/waves.py` writes `numbers/waves.json`; a test holds the two equal.
 """
 
 import json
+import sys
 from pathlib import Path
 
-from helpers import data, drawing
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+from helpers import data  # noqa: E402
 
 LENGTHS = (16, 32, 64, 128)
 TASKS = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
@@ -15,7 +19,7 @@ SHOWN = (
     "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
 )  # fmt: skip
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
-FILE = Path(drawing.__file__).parent / "numbers/waves.json"
+FILE = ROOT / "src/helpers/drawing/numbers/waves.json"
 
 
 def scores() -> dict:

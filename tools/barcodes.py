@@ -1,6 +1,6 @@
 """What the drawing `barcodes` shows of the embedded model: its last states for n tokens and for n + 1, in few characters.
 
-`python -m course.experiments.barcodes` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
+`python tools/barcodes.py` writes `numbers/barcodes.json`: two or three minutes on one CPU core.
 """
 
 import json
@@ -12,8 +12,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import drawing, models, probe
-from helpers.models import LanguageModel
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "src"))
+
+from helpers import models, probe  # noqa: E402
+from helpers.models import LanguageModel  # noqa: E402
 
 LENGTHS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256, 384, 512)
 TOKENS = ("ones", "digits")
@@ -48,7 +51,7 @@ def shades(state: Float[Tensor, " d"], largest: float) -> str:
     return "".join(SHADES[int(step)] for step in steps.round())
 
 
-def main(out: Path = Path(drawing.__file__).parent / "numbers/barcodes.json") -> None:
+def main(out: Path = ROOT / "src/helpers/drawing/numbers/barcodes.json") -> None:
     start, pairs = time.monotonic(), {}
     for kind in TYPES:
         model = models.load(dtype=kind)
@@ -69,7 +72,7 @@ def main(out: Path = Path(drawing.__file__).parent / "numbers/barcodes.json") ->
             "distance": float(f"{(one.double() - other.double()).abs().sum():.4g}"),
         }
     about = (
-        f"{models.DEFAULT} (4-bit file, unpacked); python -m course.experiments.barcodes, {time.strftime('%Y-%m-%d')}, one CPU "
+        f"{models.DEFAULT} (4-bit file, unpacked); python tools/barcodes.py, {time.strftime('%Y-%m-%d')}, one CPU "
         f"core, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, torch {torch.__version__}"
     )
     out.write_text(json.dumps({"about": about, "lengths": LENGTHS, "largest": round(largest, 4), "pairs": held}) + "\n")
