@@ -299,7 +299,6 @@ def test_propagate_is_bounded_in_the_entrywise_norm_of_theorem_3_2():
     assert (jacobian.abs().sum(dim=3).amax(dim=1) <= bound + 1e-9).all()
 
 
-
 @pytest.mark.parametrize("method", graphs.METHODS)
 @pytest.mark.parametrize("name", graphs.FAMILIES)
 def test_rewiring_adds_the_edges_one_by_one_and_leaves_the_graph_alone(method, name):

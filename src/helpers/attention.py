@@ -219,16 +219,13 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     return matrices.diagonal(-offset, -2, -1).mean(-1)
 
 
-# Other ways from logits to weights: -inf in the logits hides a key ----------------------------------------
+# Other ways from logits to weights: -inf in the logits hides a key, and every row keeps one ----------------
 
 
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
 
     Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low.
-
-    Raises:
-        ValueError: logits that hold NaN or +inf, or a row that hides all keys.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
@@ -284,9 +281,6 @@ def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Floa
 
     With scale x gap above 1 the largest logit keeps its weight however long the context gets.
 
-    Raises:
-        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a scale that is not finite.
-
     >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
     [0.5714, 0.1429, 0.1429, 0.1429]
     """
@@ -304,9 +298,6 @@ def adaptive_entmax(
     """entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
 
     Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that broadcast.
-
-    Raises:
-        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a beta, gamma or delta that is not finite.
 
     >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0]), beta=0.0).tolist()]
     [0.8307, 0.1693, 0.0, 0.0]
@@ -337,9 +328,6 @@ def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
 
     All keys that are as large as the k-th are kept.
 
-    Raises:
-        ValueError: logits that hold NaN or +inf, a row that hides all keys, or k below 1.
-
     >>> [round(w, 4) for w in top_k(torch.tensor([2.0, 1.0, 0.0, -1.0]), 2).tolist()]
     [0.7311, 0.2689, 0.0, 0.0]
     """
@@ -354,9 +342,6 @@ def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]
 
     A token takes from a stick what its logit says, the next one further back from what is left. It does not look at
     itself, so the first row is 0, and a row may sum to less than 1. No position encoding is needed.
-
-    Raises:
-        ValueError: logits that are not square, or hold NaN or +inf.
 
     >>> stick_breaking(torch.zeros(3, 3)).tolist()
     [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
@@ -375,9 +360,6 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
     not mark itself, and the first one is never marked.
 
-    Raises:
-        ValueError: logits that are not square, hold NaN or +inf, or a row that hides all keys.
-
     >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~causal_mask(3), -math.inf)
     >>> selective(logits).equal(logits.softmax(-1))
     True
@@ -395,9 +377,6 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
 def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -> Float[Tensor, "... n"]:
     """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
 
-    Raises:
-        ValueError: logits that hold NaN or +inf, a row that hides all keys, or a bias that is not finite.
-
     >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
     [0.5, 0.5, 0.5]
     """
@@ -411,9 +390,6 @@ def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
 
     Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
-
-    Raises:
-        ValueError: logits that hold NaN or +inf, or a square beyond their type's numbers, or a row that hides all keys.
 
     >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
     [4.0, 0.0, 1.0]

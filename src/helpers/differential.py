@@ -38,9 +38,6 @@ def difference(
         first, second: logits of the same shape.
         lam: one number, or one a row.
 
-    Raises:
-        ValueError: logits of different shapes or not finite, or a lambda that does not fit them.
-
     >>> [round(w, 4) for w in difference(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 0.0]), 0.5).tolist()]
     [0.6308, -0.1308]
     """

@@ -181,9 +181,6 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
 
     `gap` is the least distance of two labels, in fractions of the axes' height.
 
-    Raises:
-        ValueError: ax is no axes, lines are none, a line has no point to write beside, or the gap is negative.
-
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
     >>> label(ax)
@@ -241,9 +238,6 @@ def lines(
         colours: one a column; by default those of the style, in turn.
         form: dots joined by a line, `"o-"`, or one of them, `"o"` or `"-"`.
 
-    Raises:
-        ValueError: the frame is none or has no numbers to draw, or there is not one colour a column; another form.
-
     >>> frame = pd.DataFrame({"mean": [0.5, 0.1]}, index=pd.Index([1, 2], name="n ones"))
     >>> ax = lines(frame, "change", numbers=True)
     >>> ax.get_xlabel(), ax.texts[0].get_text()
@@ -275,9 +269,6 @@ def dots(
         height: in inches; by default what the rows need.
         numbers: write each value at its dot.
         colours: one a column; by default those of the style, in turn.
-
-    Raises:
-        ValueError: the frame is none or has no numbers to draw, or there is not one colour a column.
 
     >>> frame = pd.DataFrame({"hops": [0.4, 0.9]}, index=["path", "tree"])
     >>> ax = dots(frame, "rank correlation", numbers=True)
