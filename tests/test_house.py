@@ -80,7 +80,7 @@ BUDGETS = {
     "course/experiments": 3_070,
     "course/report": 2_350,
     "course/scorecard": 745,
-    "course": 19_340,
+    "course": 19_215,
     "tests": 18_250,
 }
 

@@ -31,9 +31,6 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
 def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float, float]:
     """Mean, and the ends of Student's interval for it; the ends are nan where there is one value.
 
-    Raises:
-        ValueError: values are no finite numbers, or the level is not between 0 and 1.
-
     >>> [round(x, 3) for x in interval([1.0, 2.0, 3.0])]
     [2.0, -0.484, 4.484]
     """
@@ -50,9 +47,6 @@ def interval(values: Sequence[float], level: float = 0.95) -> tuple[float, float
 def standard_error(values: Sequence[float]) -> float:
     """Of the mean; nan where there is one value.
 
-    Raises:
-        ValueError: values are no finite numbers.
-
     >>> round(standard_error([1.0, 2.0, 3.0]), 4)
     0.5774
     """
@@ -62,9 +56,6 @@ def standard_error(values: Sequence[float]) -> float:
 
 def share_interval(successes: int, trials: int, confidence: float = 0.95) -> tuple[float, float]:
     """Wilson's interval for a share: what shares are compatible with `successes` out of `trials`.
-
-    Raises:
-        ValueError: no trials, more successes than trials, or a confidence outside (0, 1).
 
     >>> low, high = share_interval(0, 13)
     >>> round(low, 3), round(high, 3)
@@ -84,9 +75,6 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 
     Where all differences are equal a t test would be sure of anything, and the sign test is asked: 2^(1 - pairs).
 
-    Raises:
-        ValueError: no finite numbers, or not as many of theirs as of ours.
-
     >>> paired([1.0, 1.0], [1.0, 1.0]), round(paired([1.0, 2.0, 4.0], [0.0, 1.5, 2.0]), 3)
     (1.0, 0.118)
     """
@@ -104,9 +92,6 @@ def paired(ours: Sequence[float], theirs: Sequence[float]) -> float:
 def sign_test(better: int, worse: int) -> float:
     """The p value of a sign test; what is neither better nor worse is left out, and with nothing left it is 1.
 
-    Raises:
-        ValueError: no whole numbers from 0 on.
-
     >>> sign_test(6, 0), sign_test(0, 0)
     (0.03125, 1.0)
     """
@@ -116,9 +101,6 @@ def sign_test(better: int, worse: int) -> float:
 
 def holm(p: Sequence[float]) -> list[float]:
     """Holm's correction (1979): the chance of one false alarm or more among all comparisons stays below the level.
-
-    Raises:
-        ValueError: p are no numbers from 0 to 1.
 
     >>> [round(x, 3) for x in holm([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
@@ -139,9 +121,6 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
     Values that agree in nine significant digits count as equal: what differs in rounding alone ties. The p value takes
     the pairs for independent.
 
-    Raises:
-        ValueError: no finite numbers, or not as many of y as of x.
-
     >>> rank_correlation([1, 2, 3, 4], [1, 8, 27, 64])[0], rank_correlation([1, 2, 3], [5, 5, 5])
     (1.0, (0.0, 1.0))
     """
@@ -157,9 +136,6 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
 
 def rank_interval(rho: float, pairs: int) -> tuple[float, float]:
     """95% interval of a rank correlation by Fisher's transformation, with the normal's 1.96; it takes the pairs for independent.
-
-    Raises:
-        ValueError: rho is not from -1 to 1, or there are fewer than 4 pairs.
 
     >>> [round(end, 2) for end in rank_interval(0.5, 28)]
     [0.16, 0.74]

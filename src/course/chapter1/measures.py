@@ -330,9 +330,6 @@ def fit_few(
         permuted: give each example the label of another one, so that no leaf has to be read: the control that
             says whether the fit is by heart.
 
-    Raises:
-        ValueError: an unknown graph, a length where there is no chain, or too many examples.
-
     >>> fit_few("tree", 2, 4)["best_train_accuracy"]
     1.0
     """

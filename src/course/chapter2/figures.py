@@ -110,11 +110,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
 
 
 def mask(name: str, n: int) -> Float[Tensor, "n n"]:
-    """Attention that knows one of the `MASKS` and nothing else.
-
-    Raises:
-        ValueError: another name.
-    """
+    """Attention that knows one of the `MASKS` and nothing else."""
     return _MASKS[require.choice("name", name, MASKS)](n)
 
 

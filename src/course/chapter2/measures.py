@@ -257,9 +257,6 @@ def sequence(model: LanguageModel, kind: str, n: int, first: bool = True, seed: 
     """n tokens of natural text, drawn at random, or one repeated; opened as the model's texts are, or not.
 
     Where these are opened by nothing (`probe.opening`), a repeated token still has a first token in front.
-
-    Raises:
-        ValueError: another kind, or more tokens than the text has.
     """
     require.choice("kind", kind, TEXTS)
     front = torch.empty(0, dtype=torch.long)
@@ -286,9 +283,6 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
     """Seven texts of n tokens, what opens them included: the lab's own and six stretches of the course's prose.
 
     The stretches begin `APART` tokens from each other, or less where a tokenizer makes few of the prose.
-
-    Raises:
-        ValueError: more tokens than the prose has.
     """
     prose, front = probe.encode(model, data.prose()), probe.opening(model).tokens
     apart = min(APART, (len(prose) - n + len(front)) // (STRETCHES - 1))

@@ -55,9 +55,6 @@ def window_distance(
     Args:
         sequence: one of `SEQUENCES`: nine random tokens, or one token n times, after a first token of its own.
         window: each layer sees this many tokens; None sees all.
-
-    Raises:
-        ValueError: the sequence is none of these.
     """
     require.choice("sequence", sequence, SEQUENCES)
     runs = []
@@ -225,9 +222,6 @@ def replaced(
             "isotropic" (a random direction for each prompt); "with signs flipped" (of half of the coordinates, the same
             for all prompts); "its constant part" (the mean error over all prompts alone, so shorter) and "without its
             constant part".
-
-    Raises:
-        ValueError: errors is none of these.
     """
     require.choice("errors", errors, ERRORS + PARTS)
     exact = exact.double().cpu()

@@ -359,11 +359,7 @@ def at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "lay
 
 
 def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "layers heads"]:
-    """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control").
-
-    Raises:
-        ValueError: `where` is none of these.
-    """
+    """Heads with a slash score above `threshold` ("inside"), the others ("outside"), or as many random others ("control")."""
     inside = found.slashes.max(-1).values > threshold
     if require.choice("where", where, PLACES) == "inside":
         return inside
@@ -506,11 +502,7 @@ def copying(
 
 
 def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
-    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`.
-
-    Raises:
-        ValueError: the spectrum is none of these.
-    """
+    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`."""
     require.choice("spectrum", spectrum, SPECTRA)
     torch.manual_seed(seed)
     share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0

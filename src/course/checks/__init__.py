@@ -331,11 +331,7 @@ def tabled(
     picture: Callable[[], HTML] | None = None,
     **more: Any,
 ) -> Right:
-    """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes.
-
-    Raises:
-        Wrong: as `compare`.
-    """
+    """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
     row = tables(names)[name]
     return compare(
         names, row["call"], answer, solution, given(names, name), row["mistakes"], tolerance, picture, **more
@@ -343,11 +339,7 @@ def tabled(
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
-    """Nothing, where an answer was filled in.
-
-    Raises:
-        Empty: it was not.
-    """
+    """Nothing, where an answer was filled in."""
     if answer is ...:
         raise Empty(f"{name} is still empty: {todo}.")
 
@@ -382,11 +374,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
 
 
 def number(name: str, answer: Any) -> float:
-    """The answer as a finite number.
-
-    Raises:
-        Wrong: it is empty or no number.
-    """
+    """The answer as a finite number."""
     filled(name, answer)
     try:
         if isinstance(answer, str):
@@ -414,11 +402,7 @@ def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Ri
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
-    """The answer as `count` pairs of nodes, from whatever container it comes in.
-
-    Raises:
-        Wrong: it is empty or not so many pairs.
-    """
+    """The answer as `count` pairs of nodes, from whatever container it comes in."""
     filled(name, answer)
     what = "a pair of nodes" if count == 1 else f"{count} pairs of nodes"
     try:
@@ -434,11 +418,7 @@ def edges(name: str, answer: Any, count: int) -> list[tuple]:
 
 
 def edge(name: str, answer: Any) -> tuple:
-    """The answer as one pair of nodes, from whatever container it comes in.
-
-    Raises:
-        Wrong: it is empty or no pair.
-    """
+    """The answer as one pair of nodes, from whatever container it comes in."""
     return edges(name, answer if answer is ... else [answer], 1)[0]
 
 

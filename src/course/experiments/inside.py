@@ -241,9 +241,6 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
 
     "longest" takes every length of training, "width" every width; any other column every width.
     Encodings that were run at one width only are left out where widths are compared.
-
-    Raises:
-        ValueError: the table has no such column.
     """
     require.choice("across", across, list(table.columns))
     held = "width" if across == "longest" else "longest"

@@ -321,9 +321,6 @@ def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
     """Read the states of a shipped copier on random strings: its answers, and a probe of the digit asked for.
 
     `seed` and `steps` are those of its training, which its card states.
-
-    Raises:
-        ValueError: they are others.
     """
     model, _, card = checkpoints.load({"RoPE": "copying", "NoPE": "copying_nope"}[encoding])
     if (card["trained"]["seed"], card["trained"]["steps"]) != (seed, steps):

@@ -95,11 +95,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _distinct(models: Sequence[str]) -> None:
-    """Nothing, where no two models write the same files.
-
-    Raises:
-        ValueError: two folders or ids have one last name.
-    """
+    """Nothing, where no two models write the same files."""
     files: dict[str, str] = {}
     for model in dict.fromkeys(models):
         file = store.slug(Path(model).name)

@@ -35,9 +35,6 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     Args:
         reports: as `store.read` gives them, at most `MOST`.
         book: address of the course's site, for links to its chapters; the one in the package's metadata when None.
-
-    Raises:
-        ValueError: no reports, or too many.
     """
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")

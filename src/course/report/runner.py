@@ -37,9 +37,6 @@ class Files(NamedTuple):
 def seconds(text: str) -> float:
     """A budget in words as seconds.
 
-    Raises:
-        ValueError: it is no number of seconds, minutes or hours.
-
     >>> seconds("10m"), seconds("90s"), seconds("1.5h")
     (600.0, 90.0, 5400.0)
     """

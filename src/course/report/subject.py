@@ -132,11 +132,7 @@ class Subject:
         return "; ".join(f"{count} × {said}" if len(counts) > 1 else said for said, count in counts.items())
 
     def _finite(self) -> None:
-        """Nothing, where weights and logits are finite; notes where a reading of its attention gives other logits.
-
-        Raises:
-            ValueError: they are not.
-        """
+        """Nothing, where weights and logits are finite; notes where a reading of its attention gives other logits."""
         for name, weight in self.model.model.named_parameters():
             if not weight.is_meta and not bool(torch.isfinite(weight).all()):
                 raise ValueError(f"the weights of {self.short} are not finite ({name}): choose another model")
@@ -154,20 +150,12 @@ class Subject:
             self.unread = f"read head by head, {self.short} gives logits that are {off:.1g} of their spread off its own"
 
     def needs(self, tokens: int) -> None:
-        """Nothing, where a text of so many tokens can be read.
-
-        Raises:
-            ValueError: it is longer than the context.
-        """
+        """Nothing, where a text of so many tokens can be read."""
         if tokens > self.readable:
             raise ValueError(f"this takes a text of {tokens:,} tokens, and the context is {self.context:,}")
 
     def within(self, lengths: tuple[int, ...], around: int = 0) -> list[int]:
-        """Those lengths that fit the context together with so many tokens around them.
-
-        Raises:
-            ValueError: none does.
-        """
+        """Those lengths that fit the context together with so many tokens around them."""
         fit = [n for n in lengths if n + around <= self.readable]
         if not fit:
             self.needs(lengths[0] + around)
@@ -175,11 +163,7 @@ class Subject:
 
     @contextlib.contextmanager
     def copy(self, dtype: str) -> Iterator[LanguageModel]:
-        """The same model in another number type, loaded for the block alone.
-
-        Raises:
-            ValueError: there is no memory for it.
-        """
+        """The same model in another number type, loaded for the block alone."""
         if dtype == self.dtype:
             yield self.model
             return

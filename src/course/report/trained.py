@@ -24,9 +24,6 @@ STRINGS = 20  # asked at each length
 def found(name: str) -> Trained | None:
     """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands for another model.
 
-    Raises:
-        ValueError: as `checkpoints.load`.
-
     >>> found("copying").task.lengths, found("org/copying")
     ((1, 16), None)
     """

@@ -69,11 +69,7 @@ class Badge(NamedTuple):
 
 
 def claims(chapter: int | None = None) -> list[Claim]:
-    """The claims that are measured, of a chapter or all: rows without parts, and parts of rows.
-
-    Raises:
-        ValueError: no claim belongs to the chapter.
-    """
+    """The claims that are measured, of a chapter or all: rows without parts, and parts of rows."""
     chosen = [each for each in CLAIMS.values() if not each.parts and chapter in (None, each.chapter)]
     if not chosen:
         raise ValueError(
@@ -117,9 +113,6 @@ def found(claim: Claim) -> Found:
 
 def badge(name: str) -> Badge:
     """What stands beside a claim on other pages: its verdict, sign and colour, and the address of its row.
-
-    Raises:
-        ValueError: there is no claim of this name.
 
     >>> badge("width_bound").address.endswith("#width_bound")
     True

@@ -178,11 +178,7 @@ FINDINGS = (
 
 
 def table() -> HTML:
-    """The six places, a row each: what is lost, what helps, what it costs, and the claims that show it.
-
-    Raises:
-        ValueError: a claim is named that there is not.
-    """
+    """The six places, a row each: what is lost, what helps, what it costs, and the claims that show it."""
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
     head = "".join(f'<th scope="col">{name}</th>' for name in names)
     rows = "".join(
@@ -195,11 +191,7 @@ def table() -> HTML:
 
 
 def findings() -> HTML:
-    """The findings one after the other: headline, sentence, verdict with its link, and what was measured.
-
-    Raises:
-        ValueError: a claim is named that there is not.
-    """
+    """The findings one after the other: headline, sentence, verdict with its link, and what was measured."""
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 

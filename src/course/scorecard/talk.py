@@ -41,9 +41,6 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         rows: by the name of a claim its words, or a pair of its words and a remark: where the claim fails, or holds
             in part, the remark is marked as the correction.
         sources: what the slide rests on, for its foot.
-
-    Raises:
-        ValueError: a claim is named that there is not.
     """
     lines = []
     for name, row in rows.items():
