@@ -191,6 +191,9 @@ def critical_distance(layers: int, rate: float) -> float:
     return layers * math.exp(-rate) / -math.expm1(-rate)
 
 
+STRONG = 0.3  # a head with a larger sink or slash score is called a sink or a slash head
+
+
 def sink_score(attention: Float[Tensor, "*heads n n"], position: int = 0) -> Float[Tensor, "*heads"]:
     """The mean attention that a position receives from itself and all later tokens.
 

@@ -122,7 +122,7 @@ def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
         "sink of 0.3": lambda n: attention.sink(n, 0.3),
     }
     scores = [float(attention.sink_score(maps["uniform"](n))) for n in lengths]
-    last = max(n for n, score in zip(lengths, scores, strict=True) if score > 0.3)
+    last = max(n for n, score in zip(lengths, scores, strict=True) if score > attention.STRONG)
     ax = style.axes(
         f"Uniform attention is a “sink” up to {last} tokens",
         "n (tokens)",
@@ -138,7 +138,7 @@ def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
             label=f"yours, {name}",
             color=BLUE if name == "uniform" else GREEN,
         )
-    ax.axhline(0.3, color=RED, lw=1.5, ls="--")
+    ax.axhline(attention.STRONG, color=RED, lw=1.5, ls="--")
     if own:
         style.label(ax)
     else:

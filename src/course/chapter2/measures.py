@@ -295,7 +295,7 @@ def texts(model: LanguageModel, n: int) -> dict[str, Int[Tensor, " n"]]:
 
 
 def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20, 40)) -> pd.DataFrame:
-    """Share of heads with a score above 0.3, by text, with and without a first token, and uniform attention's scores.
+    """Share of heads with a score above `STRONG`, by text, with and without a first token, and uniform attention's scores.
 
     "sink heads" is Gu et al.'s metric; "diagonal" and "previous" count heads that look at themselves or one back.
     """
@@ -307,7 +307,7 @@ def sink_table(model: LanguageModel, n: int = 64, seeds: Sequence[int] = (0, 20,
             shares = {"sink heads": sink, "diagonal heads": slash[..., 0], "previous-token heads": slash[..., 1]}
             rows.append(
                 {"text": kind, "first token": "yes" if first else "no"}
-                | {name: float((score > 0.3).double().mean()) for name, score in shares.items()}
+                | {name: float((score > attention.STRONG).double().mean()) for name, score in shares.items()}
                 | {"mean sink score": float(sink.mean())}
             )
     return pd.DataFrame(rows)

@@ -7,7 +7,7 @@ import torch
 
 from course.chapter5 import measures
 from course.claims import Found, called, verdict, weigh
-from helpers import data, models, rope
+from helpers import attention, data, models, rope
 from helpers.models import LanguageModel
 
 RANDOM = ["random_1", "random_2", "random_3"]
@@ -264,7 +264,7 @@ def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
 
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
     found = _heads(model)
-    previous, sinks = found.slashes[..., 1] > measures.SLASH, found.sinks > 0.3
+    previous, sinks = found.slashes[..., 1] > attention.STRONG, found.sinks > attention.STRONG
     if not bool(previous.any()):
         raise ValueError(_none(model))
     both, chance = int((previous & sinks).sum()), float(previous.sum() * sinks.double().mean())
@@ -306,7 +306,7 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Found:
         shares = {}
         for offset, kind in ((1, "previous-token"), (0, "diagonal")):
             places = measures.slash_heads(natural, offset)
-            shares[kind] = (sum(float(other.slashes[place]) > measures.SLASH for place in places), len(places))
+            shares[kind] = (sum(float(other.slashes[place]) > attention.STRONG for place in places), len(places))
         listed.append(f"on {name} " + ", ".join(f"{kept} of {count} {kind}" for kind, (kept, count) in shares.items()))
         total = [sum(pair[k] for pair in shares.values()) for k in (0, 1)]
     kept, count = total

@@ -19,15 +19,14 @@ from torch import Tensor
 
 from course.experiments import sweep
 from helpers import compute, data, models, probe, require, rope, training
-from helpers.attention import slash_score
+from helpers.attention import STRONG, slash_score
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
 
 BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
 BANDS = len(BAND_NAMES)
 PLACES = ("inside", "outside", "control")  # of heads that look at a place
-SLASH = 0.3  # a head with a larger slash score looks at a place
-THRESHOLDS = (0.1, 0.15, 0.2, SLASH)
+THRESHOLDS = (0.1, 0.15, 0.2, STRONG)
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
 CHANCE = {"last": 0.75, "retrieval": 0.25}  # of two tasks of `data/race.csv`
@@ -186,7 +185,7 @@ def ablations(model: LanguageModel, ids: Int[Tensor, " n"], controls: int = 3) -
 
 def rank_table(found: Heads) -> pd.DataFrame:
     """Share of the largest squared singular value, and how many hold 95%: slash heads and others, queries and keys."""
-    chosen = found.slashes.max(-1).values > SLASH
+    chosen = found.slashes.max(-1).values > STRONG
     rows = {}
     for name, mask in (("slash heads", chosen), ("other heads", ~chosen)):
         if not mask.any():
@@ -347,9 +346,9 @@ def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tupl
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
-    """(layer, head, offset) of the heads whose best score is above `SLASH`, strongest first; of one offset, if given."""
+    """(layer, head, offset) of the heads whose best score is above `STRONG`, strongest first; of one offset, if given."""
     best, where = found.slashes.max(-1)
-    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > SLASH).nonzero()]
+    chosen = [(float(best[i, j]), int(i), int(j), int(where[i, j])) for i, j in (best > STRONG).nonzero()]
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 

@@ -212,7 +212,7 @@ def _sinks_by_opening(model: LanguageModel) -> Numbers:
     for way, ids in probe.ways(model).items():
         if ids != front.tolist():
             tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
-            others[way] = float((probe.head_scores(model, tokens).sink > measures5.SLASH).double().mean())
+            others[way] = float((probe.head_scores(model, tokens).sink > attention.STRONG).double().mean())
     return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
 
 
@@ -647,11 +647,11 @@ def _heads():
         heads = {text: measures5.Heads(slashes=torch.tensor(slashes)) for text, slashes in numbers["slashes"].items()}
         found, drawn = heads["prose"], heads["random tokens"]
         ax, alt = figures5.special_heads(found)
-        ax.axhline(measures5.SLASH, color=figures5.GREY, lw=1, ls="--")
-        counts = {k: int((found.slashes[..., k] > measures5.SLASH).sum()) for k in (0, 1)}
+        ax.axhline(attention.STRONG, color=figures5.GREY, lw=1, ls="--")
+        counts = {k: int((found.slashes[..., k] > attention.STRONG).sum()) for k in (0, 1)}
         best, where = found.slashes.max(-1)
-        chosen = best > measures5.SLASH
-        kept = chosen & (measures5.at(where, drawn) > measures5.SLASH)
+        chosen = best > attention.STRONG
+        kept = chosen & (measures5.at(where, drawn) > attention.STRONG)
         total, stay = int(chosen.sum()), int(kept.sum())
         said = (
             f"On {numbers['tokens']} tokens of prose {counts[1]} of {chosen.numel()} heads{_of_layers(numbers)} look at the token before (mean weight above "
@@ -685,7 +685,7 @@ def _frequencies():
         seen = probe.head_scores(model, ids, offsets=tuple(range(measures5.OFFSETS))).slash
         # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
         found = found._replace(slashes=seen)
-        ranks = measures5.rank_table(found) if bool((seen.max(-1).values > measures5.SLASH).any()) else None
+        ranks = measures5.rank_table(found) if bool((seen.max(-1).values > attention.STRONG).any()) else None
         return plain({
             "queries": found.queries.mean(1), "keys": found.keys.mean(1), "fastest": theta[0], "slowest": theta[-1],
             "rank": None if ranks is None else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
