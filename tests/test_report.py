@@ -263,6 +263,42 @@ def test_a_section_that_must_fail_does():
 # Budget, stopping, memory ---------------------------------------------------------------------------------
 
 
+def control_hurts(numbers):
+    for row in numbers["rows"]:
+        row["loss"] += 5 * (row["token"] == measures2.CONTROL)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "level", "words"),
+    [
+        (
+            "sinks",
+            lambda n: n["giant"].update(times=60),
+            "note",
+            "60 times the median at half depth: a massive activation",
+        ),
+        ("sinks", lambda n: n["giant"].update(times=40), "fine", "a sink in"),
+        ("hiding", lambda n: None, "note", "a cache that drops old tokens must keep it"),
+        ("hiding", control_hurts, "fine", "changes the loss by"),
+        ("precision", lambda n: n["types"]["fp16"].update(first_wrong=20), "trouble", "first at n = 20"),
+        ("precision", lambda n: n["types"]["fp16"].update(first_wrong=80), "trouble", "first at n = 51"),
+    ],
+)
+def test_a_judgement_turns_with_its_numbers(root, name, change, level, words):
+    """Those of the embedded model, and changed ones."""
+    found = json.loads((root / "data/reports/smollm2-135m-instruct.json").read_text())["sections"][name]["numbers"]
+    change(found)
+    told = SECTIONS[name].tell(found, "x")
+    assert told.level == level
+    assert words in told.short
+
+
+def test_what_needs_a_look_stands_first():
+    levels = {"a": "fine", "b": None, "c": "trouble", "d": "note"}
+    found = {k: {"level": v, "short": "", "title": k, "numbers": {}} for k, v in levels.items()}
+    assert [row.split('"')[0] for row in page._lines({"sections": found}).split('href="#')[1:]] == ["c", "d", "a", "b"]
+
+
 def test_a_budget_chooses_lengths(folders):
     subject = Subject(str(folders("llama")), device="cpu")
     assert runner.choose(subject, None)[0] is PLANS[-1]
