@@ -54,7 +54,9 @@ class Places(Directive):
         head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS.values())
         rows = "".join(
             f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(row.place)}</th>'
-            + "".join(f"<td>{html.escape(getattr(row, name))}</td>" for name in list(COLUMNS)[1:])
+            + "".join(
+                f'<td data-name="{COLUMNS[name]}">{html.escape(getattr(row, name))}</td>' for name in list(COLUMNS)[1:]
+            )
             + "</tr>"
             for row in answer.BOTTLENECKS
         )

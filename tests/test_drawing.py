@@ -1,6 +1,5 @@
 """The drawings: their mathematics against Python's, their text, and the drawings themselves in Chromium."""
 
-import html
 import json
 import math
 import re
@@ -8,7 +7,7 @@ import re
 import pytest
 import torch
 from conftest import AXE, javascript
-from stills import drawn, measured, still, stills
+from stills import drawn, measured, stills
 
 from course.experiments import comparison
 from helpers import attention, collapse, counting, drawing, graphs, rope, words
@@ -58,26 +57,60 @@ def test_the_machine_attends_and_rounds_as_in_python():
     for first, end in ((0, 4), (4, 8)):
         wanted = torch.cos(107 * rope.frequencies(16, 1e4)[first:end]).sum().item()
         assert_equal([("cosineSum", (107, 16, 1e4, first, end))], [wanted])
+    sharp = 9 * states - 4
+    maps = {"softmaxOffByOne": attention.softmax_off_by_one, "scalableSoftmax": attention.scalable_softmax,
+            "topK": attention.top_k, "entmax15": attention.entmax15, "adaptiveEntmax": attention.adaptive_entmax,
+            "stickBreaking": lambda row: attention.stick_breaking(row.expand(30, 30))[-1]}  # fmt: skip
+    assert_equal([(name, (sharp.tolist(),)) for name in maps], [weigh(sharp).tolist() for weigh in maps.values()])
     numbers = [0.0, 1.0, -1.0, 257.0, 1 - 1 / 511, 1 - 1 / 512, *(1 / n for n in range(1, 400)), 3.1e-4, -0.7]
     calls = [("roundTo", (x, kind)) for x in numbers for kind in ("fp32", "fp16", "bf16")]
     assert_equal(calls, [collapse.round_to(torch.tensor([x]).double(), kind).item() for _, (x, kind) in calls])
 
 
-def said(**state):
-    """The sentence of the machine in a state."""
-    return html.unescape(re.search(r'<p class="drawing-says">(.+)</p>', still("machine", **state))[1])
+def two(x):
+    return f"{x:,.0f}" if x >= 1000 else f"{float(f'{x:.2g}'):g}"
+
+
+def told_of_collapse(n, kind):
+    k = torch.arange(16).double()
+    one, odd = torch.cos(2 * k), torch.cos(3 * k + 1)
+    shares = [attention.influence([attention.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)]
+    a, b = (collapse.round_to(one + share * (odd - one), kind) for share in shares)
+    count = int((a == b).sum())
+    return f"ones {'all 16' if count == 16 else f'{count} of 16'} numbers are the same in {kind}"
+
+
+def told_of_positions(n, p):
+    theta, far = rope.frequencies(16, 1e4), n - p
+    near = (6 * torch.cos((torch.arange(n + 1)[:, None] - 1) * theta[:4]).sum(1)).softmax(0)[1]
+    found = (6 * torch.cos(far * theta[4:]).sum() * torch.eye(n + 1).double()[p]).softmax(0)[p]
+    return f"{two(100 * near)}% of its attention, head 2 gives the orange token, {far} back, {two(100 * found)}%"
+
+
+def told_of_noise(n, p, lam=0.8, agree=0.9):
+    k, answer = torch.arange(1, n + 2).double(), 4 * torch.eye(n + 1).double()[p]
+    noise = [math.sqrt(2) * torch.cos(2 * math.pi * k * step) for step in (0.6180339887, 0.4142135624)]
+    one = (noise[0] + answer).softmax(0)
+    rest = one - lam * (agree * noise[0] + math.sqrt(1 - agree**2) * noise[1]).softmax(0)
+    others = k != p + 1
+    left = rest[others].norm() / one[others].norm()
+    return f"Of the noise {two(100 * left)}% is left, of the answer's weight {two(100 * rest[p] / one[p])}%"
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 40, 188, 189])
 def test_the_machine_says_what_the_package_gives(n):
-    """The numbers of two stops, computed once more by the package from the definition of the machine."""
+    """The numbers of five stops, computed once more by the package from the definition of the machine."""
+    p = min(max(1, 1 + math.floor(0.6 * n + 0.5)), max(1, n - 1))
+    expected = {kind: ({"at": 3, "type": kind}, told_of_collapse(n, kind)) for kind in ("bf16", "fp16", "fp32")}
+    expected |= {5: ({"at": 5}, told_of_positions(n, p)), 6: ({"at": 6}, told_of_noise(n, p))}
     for kept, weight in ((0.0, 0.0), (0.5, 0.4)):
         row = attention.influence([attention.sink(n + 1, weight / 2)] * 2, kept)[-1]
-        told = f"holds {float(f'{100 * row[0]:.2g}'):g}% of the first token"
-        assert told in said(at=2, n=n, kept=kept, sink=weight)
+        expected[kept] = ({"at": 2, "kept": kept, "sink": weight}, f"holds {two(100 * row[0])}% of the first token")
     limit = counting.first_token_limit("bf16")
-    assert ("cannot tell" in said(at=4, n=n)) == (n == limit + 1)
-    assert f"first fails at {limit + 1}" in said(at=4, n=n)
+    expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
+    said = [told for _, _, told in drawn("machine", [{"n": n} | state for state, _ in expected.values()])[0]]
+    assert all(wanted in told for (_, wanted), told in zip(expected.values(), said, strict=True)), said
+    assert ("cannot tell" in said[-1]) == (n == limit + 1)
 
 
 def test_the_machine_draws_every_length():
@@ -107,10 +140,12 @@ def test_the_machine_quotes_what_was_measured():
 def test_the_lights_are_the_race():
     """What the last stop lights is what the table of the race calls kept, and for no place that no task asks."""
     won = comparison.successes(comparison.table()).set_index(["entry", "task"])
-    places = {"first": (2, "kept"), "counting": (4, "kept"), "last": (5, "success"), "retrieval": (6, "success")}
-    for entry in drawing.numbers("machine")["race"]:
-        lit = [str(place) for task, (place, column) in places.items() if won.loc[(entry, task), column]]
-        assert f"lit at {', '.join(lit) or 'none'}, dark" in said(at=7, part=entry)
+    places = {"who is heard (2)": ("first", "kept"), "the count (4)": ("counting", "kept"),
+              "positions (5)": ("last", "success"), "the noise of the others (6)": ("retrieval", "success")}  # fmt: skip
+    states = [{"at": 7, "part": part} for part in drawing.numbers("machine")["race"]]
+    for state, (_, _, told) in zip(states, drawn("machine", states)[0], strict=True):
+        lit = [place for place, (task, column) in places.items() if won.loc[(state["part"], task), column]]
+        assert f"Lit in the race: {', '.join(lit) or 'none'}. Dark" in told
 
 
 def test_the_river_flows_as_in_python():
@@ -170,7 +205,7 @@ def test_graphs_average_and_conduct_as_in_python():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body
-    assert len(drawing.script(name)) < 60_000
+    assert len(drawing.script(name)) < 66_000
     assert "document.currentScript" not in body
     assert "import" not in drawing.module(name).replace("important", "")
     assert "http" not in body.replace("http://www.w3.org/2000/svg", "")
@@ -442,10 +477,6 @@ def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     assert page.errors == []
 
 
-def press(page, name):
-    page.get_by_role("button", name=name).click()
-
-
 def middle(page, item):
     box = page.locator(f'.item[data-id="{item}"]').bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
@@ -458,36 +489,27 @@ def drag(page, start, end):
     page.mouse.up()
 
 
-def tune_the_clocks(page):
-    page.locator("input[type=range]").first.press("PageUp")
-    press(page, "Tune the peak")
-
-
 def stop(number):
-    def go(page):
-        page.locator(".drawing-steps button").nth(number).click()
-
-    go.__name__ = f"stop_{number}"
-    return go
+    return lambda page: page.locator(".drawing-steps button").nth(number).click()
 
 
-def exchange_a_part(page):
-    stop(7)(page)
-    page.get_by_label("part exchanged").select_option("local RoPE, global NoPE")
+def choose(name, option):
+    return lambda page: page.get_by_role("combobox", name=name).first.select_option(option)
 
 
-def leave_out_the_first_token(page):
-    stop(4)(page)
-    page.get_by_label("a first token").uncheck()
+def tick(name, on=True):
+    return lambda page: page.get_by_label(name).set_checked(on)
 
 
-def open_the_graph(page):
-    page.get_by_label("look at").select_option("current")
-    press(page, "The edge that lowers the total resistance most")
+def slide(key, *names):
+    return lambda page: [page.locator(".drawing-controls").get_by_role("slider", name=name, exact=True).press(key) for name in names]  # fmt: skip
+
+
+def press(name):
+    return lambda page: page.get_by_role("button", name=name).click()
 
 
 def cut_an_edge(page):
-    page.get_by_label("look at").select_option("current")
     for item in ("node0", "node1"):
         page.mouse.click(*middle(page, item))
 
@@ -498,67 +520,39 @@ def paint_the_mask(page):
     drag(page, (x - 90, y + 102), (x + 60, y + 102))
 
 
-def leave_out_the_odd_token(page):
-    page.get_by_label("one odd token").uncheck()
-
-
 def agree(page):
     x, y = middle(page, "tip")
     drag(page, (x, y), (x + 70, y + 40))
 
 
-def bet(page):
-    page.get_by_label("show").select_option("race")
-    page.get_by_label("your bet").select_option("NoPE")
-    page.get_by_role("slider", name="length").press("End")
-
-
-def hop_once_on_a_path(page):
-    page.locator("select").first.select_option("path")
-    slider = page.get_by_role("slider", name="hops")
-    slider.press("Home")
-    slider.press("ArrowRight")
-
-
-def subtract_too_much(page):
-    for name in ("size of the second", "λ"):
-        page.locator(".drawing-controls").get_by_role("slider", name=name, exact=True).press("End")
-
-
-def subtract_nothing(page):
-    page.locator(".drawing-controls").get_by_role("slider", name="λ", exact=True).press("Home")
-
-
-def see_little(page):
-    page.locator("input[type=range]").press("End")
-    page.get_by_label("window of 32").check()
-
-
 DONE = [
-    ("clocks", tune_the_clocks, "No other distance up to 128 scores higher"),
-    ("machine", stop(2), "an equal share is 0.32%"),
-    ("machine", stop(3), "one vector for two inputs"),
-    ("machine", leave_out_the_first_token, "the last vector is the same for 1, 314 or any number"),
-    ("machine", exchange_a_part, "lit at 2, 5, 6, dark at 4"),
-    ("squash", open_the_graph, "lowers the total resistance of all pairs: 368 → 272 ohms"),
-    ("squash", hop_once_on_a_path, "50% of the reader's state is colour: all of it one of the 8"),
-    ("squash", cut_an_edge, "No current can flow"),
-    ("river", paint_the_mask, "tokens spoke"),
-    ("needle", leave_out_the_odd_token, "the same needle, 0.5: softmax hears the ratio"),
-    ("waves", agree, "of the noise goes"),
-    ("waves", bet, "(mean of"),
-    ("waves", subtract_too_much, "no agreement is enough for a gain"),
-    ("waves", subtract_nothing, "nothing is subtracted: the noise stays as it was"),
-    ("barcodes", see_little, "all 576 numbers of the last state are the same bits"),
-]
+    ("clocks", [lambda page: page.locator("input[type=range]").first.press("PageUp"), press("Tune the peak")], "No other distance up to 128 scores higher"),
+    ("machine", [stop(2)], "an equal share is 0.32%"),
+    ("machine", [stop(3)], told_of_collapse(314, "bf16")),
+    ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number"),
+    ("machine", [stop(5)], told_of_positions(314, 189)),
+    ("machine", [stop(6)], told_of_noise(314, 189)),
+    ("machine", [stop(7), choose("part exchanged", "local RoPE, global NoPE")], "Lit in the race: who is heard (2), positions (5), the noise of the others (6). Dark"),
+    ("squash", [choose("look at", "current"), press("The edge that lowers the total resistance most")], "lowers the total resistance of all pairs: 368 → 272 ohms"),
+    ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
+    ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),
+    ("river", [paint_the_mask], "tokens spoke"),
+    ("needle", [tick("one odd token", False)], "the same needle, 0.5: softmax hears the ratio"),
+    ("waves", [agree], "of the noise goes"),
+    ("waves", [choose("show", "race"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),
+    ("waves", [slide("End", "size of the second", "λ")], "no agreement is enough for a gain"),
+    ("waves", [slide("Home", "λ")], "nothing is subtracted: the noise stays as it was"),
+    ("barcodes", [lambda page: page.locator("input[type=range]").press("End"), tick("window of 32")], "all 576 numbers of the last state are the same bits"),
+]  # fmt: skip
 
 
 @pytest.mark.site
-@pytest.mark.parametrize(("name", "do", "told"), DONE, ids=[do.__name__ for _, do, _ in DONE])
-def test_what_the_hand_does_the_sentence_says(stand, name, do, told):
+@pytest.mark.parametrize(("name", "steps", "told"), DONE, ids=[told[:40] for _, _, told in DONE])
+def test_what_the_hand_does_the_sentence_says(stand, name, steps, told):
     page = stand(name, reduced_motion="reduce")
     before = page.locator(".drawing-says").inner_text()
-    do(page)
+    for step in steps:
+        step(page)
     seen(page)
     says = page.locator(".drawing-says").inner_text()
     assert says != before

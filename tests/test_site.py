@@ -610,6 +610,12 @@ def machine_at(page, stop):
 
 
 def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
+    page = visit("chapters/welcome.html")
+    number = page.get_by_label("ones n")
+    assert not number.is_visible(), "the answer waits for the guess"
+    page.locator(".guess input").fill("250")
+    page.wait_for_function("document.querySelector('.drawing-says').textContent.includes('you were 64 short')")
+    assert number.is_visible()
     page = visit("chapters/welcome.html#stop-4")
     settle(page)
     machine_at(page, 4)

@@ -41,6 +41,8 @@ def measured() -> dict:
         lit = row.success if row.task in comparison.LOOKED else row.kept
         right = None if row.verdict == "not learned" or math.isnan(row.right) else round(row.right, 3)
         race.setdefault(row.entry, {})[row.task] = [right, int(lit)]
+    trees = data.table("tree_neighbors_match_measured").query("depth == 4 and not fully_adjacent")
+    direct = trees.kind == "attention"
     sections = json.loads((data.folder() / REPORT).read_text())["sections"]
     head = {name: section["headline"] for name, section in sections.items()}
     return {
@@ -51,6 +53,10 @@ def measured() -> dict:
         "misread": head["precision"]["first n that bf16 takes for another"],
         "counted": head["counting"]["longest row counted right"],
         "previous": head["heads"]["previous-token heads"],
+        "tree": {
+            "graph": round(trees[~direct].best_train_accuracy.max(), 3),
+            "direct": round(trees[direct].best_train_accuracy.min(), 3),
+        },
         "race": {name: runs for name, runs in race.items() if len(runs) == len(TASKS)},
     }
 

@@ -159,6 +159,13 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
         const input = holder.querySelector("input");
         const [to, from] = [control.to ?? ((x) => x), control.from ?? ((x) => x)];
         on(input, "input", () => hand.set({ [control.key]: to(Number(input.value)) }));
+        if (control.whole) // a key goes to the next whole number, however coarse the range is there
+          on(input, "keydown", (event) => {
+            const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[event.key];
+            if (!way) return;
+            event.preventDefault();
+            hand.set({ [control.key]: Math.round(state[control.key]) + way });
+          });
         return () => {
           const shown = said(control.show ? control.show(state[control.key], state) : say(state[control.key]));
           if (document.activeElement !== input || Math.abs(to(Number(input.value)) - state[control.key]) > 1e-9) input.value = from(state[control.key]);

@@ -1,5 +1,5 @@
 import { box, circle, clamp, line, many, mount, path, place, said, say, scale, tell, text } from "./kit.js";
-import { averaged, cosineSum, floats, frequencies, left, roundTo, softmax, spread, uniformInfluence } from "./mathematics.js";
+import { adaptiveEntmax, averaged, cosineSum, entmax15, floats, frequencies, left, roundTo, scalableSoftmax, softmax, softmaxOffByOne, spread, stickBreaking, topK, uniformInfluence } from "./mathematics.js";
 
 // Two layers of two heads, states of 16 numbers, a first token and n ones.
 const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
@@ -71,14 +71,57 @@ const maps = (s) => {
   return { one, two, rest, cosine, left: left(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
 };
 
+/** What a part of the race changes here: what is said of it, the pairs that stand still, the base, a slope, of each layer a window and
+ * whether it is without positions, what makes weights of logits, and the share of an equal map that is subtracted. */
+const SCALED = (logits) => scalableSoftmax(logits, 1 / Math.log(16));
+const MIXED = { window: [8, 0], free: [0, 1] };
+const PARTS = {
+  RoPE: { tells: "With RoPE head 1 looks near by place, head 2 far by content." },
+  "p-RoPE": { tells: "The two slowest pairs stand still.", still: 2 },
+  "larger base": { tells: "All pairs but the fastest turn more slowly.", base: 5e5 },
+  ALiBi: { tells: "No turns: each logit loses by its distance, more in head 1.", slopes: [1 / 16, 1 / 256] },
+  NoPE: { tells: "No positions: head 1 can no longer tell the token before.", free: [1, 1] },
+  "sliding window": { tells: "The lower layer sees 8 tokens.", window: [8, 0] },
+  "local RoPE, global NoPE": { tells: "The lower layer turns and sees 8 tokens; the upper one sees all, without positions.", ...MIXED },
+  "top 8 keys": { tells: "The 8 largest logits share all attention.", weigh: topK },
+  "scalable softmax": { tells: "Logits grow with the logarithm of n.", weigh: SCALED },
+  "sparse (entmax 1.5)": { tells: "Small weights become 0.", weigh: entmax15 },
+  "NoPE, scalable softmax": { tells: "No positions, and logits grow with the logarithm of n.", free: [1, 1], weigh: SCALED },
+  "NoPE, adaptive entmax": { tells: "No positions, and small weights become 0.", free: [1, 1], weigh: (logits) => adaptiveEntmax(logits, 0.1) },
+  "NoPE, stick-breaking": { tells: "No positions: the nearest key takes first, the others what it leaves.", free: [1, 1], weigh: stickBreaking },
+  "local RoPE, global NoPE + scalable softmax": { tells: "A window below, no positions above, and logits grow with the logarithm of n.", ...MIXED, weigh: SCALED },
+  differential: { tells: "0.8 of an equal map is subtracted: grey is below 0.", minus: 0.8 },
+  "NoPE, differential": { tells: "No positions; 0.8 of an equal map is subtracted: grey is below 0.", free: [1, 1], minus: 0.8 },
+  "off-by-one softmax": { tells: "A logit of 0 takes weight and gives nothing.", weigh: softmaxOffByOne },
+};
+const UNDRAWN = "Its change is not drawn: the arcs are RoPE's.";
+/** The last token's weights with a part exchanged: of each layer those of head 1, for the token before, and of head 2, for the orange token's content. */
+let [exchangedFor, exchangedMaps] = ["", []];
+export const exchanged = (s) => {
+  const [n, p] = [size(s), at(s)];
+  const key = [s.part, n, p].join();
+  if (key === exchangedFor) return exchangedMaps;
+  const { base = BASE, still = 0, slopes, window = [], free = [], weigh = softmax, minus = 0 } = PARTS[s.part] ?? {};
+  exchangedMaps = Array.from({ length: LAYERS }, (_, k) => {
+    const from = window[k] ? Math.max(0, n - window[k]) : 0;
+    const far = Array.from({ length: n - from }, (__, j) => n - 1 - from - j);
+    const turns = !free[k] && !slopes;
+    const near = far.map((d) => (turns ? GAIN * (cosineSum(d - 1, WIDTH, base, 0, 4) - 4) : slopes ? -slopes[0] * d : 0));
+    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, 4, 8 - still) + still : 4) : 0) - (slopes ? slopes[1] * d : 0));
+    return [near, found].map((logits) => [...Array(from).fill(0), ...weigh(logits).map((x) => x - minus / (n - from))]);
+  });
+  exchangedFor = key;
+  return exchangedMaps;
+};
+
 // The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
 const ROOM = 8;
 const camera = (stop, w, h) => {
   const [m, wide] = [ROOM + 14, w >= 520];
-  const low = wide ? 92 : 62;
+  const [low, tall] = wide ? [92, 132] : [62, 78];
   const whole = [m, 104, w - 2 * m, h - 104 - 52];
   const under = [m, h - low - 52, w - 2 * m, low];
-  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], [m - (w - 2 * m), h - low - 52, 2 * (w - 2 * m), low], under, under, under, under][stop];
+  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], [m - (w - 2 * m), h - low - 52, 2 * (w - 2 * m), low], under, under, under, [m, h - tall - 52, w - 2 * m, tall]][stop];
 };
 const view = (s, w, h) => {
   const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
@@ -104,7 +147,6 @@ const strokes = (list, colour, lit) => {
 };
 const bars = (list, colour, lit) => path(list.map(([x, base, w, tall]) => `M${place(x)} ${place(base)}v${place(-tall)}h${place(w)}v${place(tall)}z`).join(""), colour, lit);
 const shown = (s, stop) => clamp(1.5 - 2 * Math.abs(s.at - stop), 0, 1);
-const stored = (x) => x.toFixed(3).replace("-", "−");
 
 const machine = (s, w, h) => {
   const v = view(s, w, h);
@@ -127,6 +169,14 @@ const machine = (s, w, h) => {
         if (s.edges === "edge") parts.push(wide(arc(v.of(p).x, y0, last.x, y1), 4, "orange", "arcs"));
         continue;
       }
+      if (Math.round(s.at) === 7) {
+        exchanged(s)[k].forEach((map, head) => {
+          const sums = v.columns.map((c) => [arc(c.x, y0, last.x, y1, [0.35, 0.8][head]), v.sum(map, c) * ink]);
+          parts.push(strokes(sums.filter(([, x]) => x > 0.02), ["blue", "purple"][head], `head${head + 1}`), strokes(sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])), "grey", `head${head + 1}`));
+        });
+        parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1, "ink", "streams"));
+        continue;
+      }
       const own = (c) => (c.to - c.from) / n; // equal attention of the last token
       const heard = (weight, bend) => v.columns.map((c) => [arc(c.x, y0, last.x, y1, bend), weight(c) * ink * (1 - s.kept)]);
       parts.push(strokes(heard(own, 0.35), "blue", "head1"), strokes(heard((c) => (1 - s.sink) * own(c) + s.sink * Number(c === first), 0.8), "purple", "head2"));
@@ -140,7 +190,7 @@ const machine = (s, w, h) => {
       const top = Math.max(...way);
       if (top > 0 && !k) parts.push(strokes(v.columns.flatMap((c, j) => (way[j] > 0.02 * top ? [[arc(v.of(p).x, y0, c.x, y1), 3.5 * (way[j] / top)]] : [])), "orange", "followed"));
     }
-    const discs = held.flatMap((states, k) => v.columns.map((c) => [`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)]));
+    const discs = (Math.round(s.at) === 7 ? held.slice(0, 1) : held).flatMap((states, k) => v.columns.map((c) => [`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)]));
     parts.push(strokes(discs.flatMap(([d, share]) => (share > 0 ? [[d, 18 * Math.sqrt(share)]] : [])), "orange round", "followed"));
   }
   return { v, p, n, first, last, held, row: row[1], drawn: parts.join("") };
@@ -153,7 +203,8 @@ const tokens = (s, m, w) => {
   const room = gap >= 10;
   const signs = s.at < 0.98 ? "" : v.columns.map((c) => (c === first ? text(c.x, y, "•", "mid bold") : room ? text(c.x, y, "1", `mid ${c === v.of(p) ? "bold" : "small"}`) : line(c.x, y - 9, c.x, y - 1, c === v.of(p) ? "orange" : "ink thin"))).join("");
   const each = Math.max(...v.columns.map((c) => c.to - c.from));
-  const label = `${each > 1 ? `a line: up to ${each} tokens; ` : ""}${many(Math.round(s.n), "one")}`;
+  const ones = many(Math.round(s.n), "one");
+  const label = secret(s) ? "" : each === 1 ? ones : w >= 520 ? `${ones}, a line for up to ${each} of them` : `${ones}, up to ${each} a line`;
   return `<g data-part="tokens">${signs}${s.at < 0.98 ? "" : text(clamp(first.x - 6, 4, w), y + 20, Math.round(s.at) === 3 ? "" : "first token", "small quiet")}${text(Math.min(last.x + 6, w - 4), y + 20, label, "small end quiet")}</g>`;
 };
 
@@ -161,13 +212,17 @@ const tokens = (s, m, w) => {
 const falling = (s, m, w, h) => {
   if (s.at >= 0.98) return "";
   const { v, n } = m;
-  const [across, share] = [Math.floor((w - 2 * ROOM) / 11), clamp(s.at, 0, 1)];
-  const count = Math.min(n - 1, across * Math.floor((h - 110) / 19));
+  const share = clamp(s.at, 0, 1);
+  // as large as the stage has room for all of them
+  const high = clamp(Math.sqrt(((w - 2 * ROOM) * (h - 120)) / (0.7 * n)), 16, 34);
+  const across = Math.floor((w - 2 * ROOM) / (0.68 * high));
+  const count = Math.min(n - 1, across * Math.floor((h - 110) / high));
+  const look = high > 25 ? "big mid" : "mid";
   const ones = Array.from({ length: count }, (_, k) => {
     const token = 1 + Math.floor((k * (n - 1)) / count);
     const c = v.of(token);
-    const [x, y] = [ROOM + 6 + (k % across) * 11, 24 + Math.floor(k / across) * 19];
-    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", token === m.p ? "mid bold" : "mid", token === m.p ? "followed" : "");
+    const [x, y] = [ROOM + 6 + (k % across) * 0.68 * high, 24 + Math.floor(k / across) * high];
+    return text(x + (c.x - x) * share, y + (v.bottom + 18 - y) * share ** 2, "1", share > 0.5 ? "mid" : look, token === m.p ? "followed" : "");
   });
   return ones.join("") + text(v.columns[0].x, v.bottom + 18, "•", "mid bold");
 };
@@ -178,9 +233,13 @@ const barcode = (state, x, y, w, h, same) =>
     const each = w / WIDTH;
     return box(x + k * each, y, each - 1, h, same?.[k] ? "fink" : value > 0 ? "fblue" : "forange", same?.[k] ? "same" : "vector", same?.[k] ? "" : `style="opacity:${Math.round(20 + 80 * Math.min(1, Math.abs(value))) / 100}"`);
   }).join("");
-const numbers = (state, x, y, w) => {
-  const room = Math.min(WIDTH, Math.floor(w / 56));
-  return Array.from({ length: room }, (_, k) => text(x + 52 + k * 56, y, stored(state[k]), "small end")).join("") + (room < WIDTH && w > room * 56 + 14 ? text(x + room * 56 + 2, y, "…", "small") : "");
+const DIGITS = { bf16: 4, fp16: 5, fp32: 9 };
+/** Numbers below their stripes, as many as there is room for, with the digits that tell two numbers of the type apart. */
+const numbers = (state, x, y, w, type) => {
+  const [each, digits] = [w / WIDTH, DIGITS[type]];
+  const [half, step] = [4 * (digits + 1), Math.ceil((8.2 * (digits + 3)) / each)];
+  const first = Math.ceil(half / each - 0.5);
+  return state.map((value, k) => ((k - first) % step || (k + 0.5) * each + half > w + 8 || k < first ? "" : text(x + (k + 0.5) * each, y, value.toPrecision(digits).replace("-", "−"), "small mid"))).join("");
 };
 const words = (chances, x, y, w) =>
   Object.keys(WORDS).map((word, k) => box(x + k * (w / 4), y - 34 * chances[k], w / 4 - 8, 34 * chances[k], "fgreen", "next") + text(x + k * (w / 4) + w / 8 - 4, y + 15, word, "small mid", "next")).join("");
@@ -188,7 +247,7 @@ const crown = (s, m, w) => {
   const { states: [state] } = pair(s);
   const [across, x] = [w >= 520 ? 230 : 150, Math.min(w - ROOM, m.last.x + 8)];
   return [
-    text(x, 17, `last vector, in ${s.type}`, "small end"), barcode(state, x - across, 25, across, 26), numbers(state, x - across - 4, 68, across),
+    text(x, 17, `last vector, in ${s.type}`, "small end"), barcode(state, x - across, 25, across, 26), numbers(state, x - across, 68, across, s.type),
     line(m.last.x, 78, m.last.x, m.v.y, "ink thin"), text(ROOM, 17, "next token", "small"), words(next(state), ROOM, 60, w >= 520 ? 150 : 110),
   ].join("");
 };
@@ -222,7 +281,7 @@ const SCENES = [
     let y = 24;
     const lines = [];
     states.forEach((state, k) => {
-      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy || k === 0 ? numbers(state, x - 6, y + high + 24, across) : "");
+      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy || k === 0 ? numbers(state, x, y + high + 24, across, s.type) : "");
       y += high + (roomy || k === 0 ? 47 : 30);
     });
     const readers = [
@@ -303,20 +362,36 @@ const SCENES = [
   },
 ];
 
-/** What a real model does at a stop, measured beforehand, and the lab that measures it. */
-const measured = (data, stop) => ({
-  2: ["2-causal-attention", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
-  3: ["3-representational-collapse", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
-  4: ["4-counting", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
-  5: ["5-rope-frequencies", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
-})[stop];
+const percent = (x) => Math.round(100 * x);
+/** What a real model or a trained one does at a stop, measured beforehand, and the page that measures it. */
+const measured = (data, stop) => {
+  const race = Object.values(data.race ?? {});
+  const [plain, differed] = [data.race?.RoPE?.retrieval?.[0], data.race?.differential?.retrieval?.[0]];
+  return {
+    1: ["1-over-squashing/lab", data.tree && `Measured: on trees of 16 leaves, trained for a minute at most, graph networks fit up to ${percent(data.tree.graph)}% of the examples; where the root hears each leaf itself, ${percent(data.tree.direct)}%.`],
+    2: ["2-causal-attention/lab", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
+    3: ["3-representational-collapse/lab", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
+    4: ["4-counting/lab", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
+    5: ["5-rope-frequencies/lab", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
+    6: ["7-the-race/lesson", differed && `Measured: trained to 16 tokens and asked at 128, a small decoder finds the key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`],
+    7: ["7-the-race/lesson", `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.first[1] && runs.last[1] && runs.retrieval[1]).length} light who is heard, positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`],
+  }[stop];
+};
+const named = (page) => (page.endsWith("lab") ? `Lab ${page[0]}` : "The race");
 const into = (stop) => `Into the drawing of chapter ${stop} →`;
 const BACK = "← Back to the machine";
+/** What the reader guessed of the row of ones on the page: null where nobody asks, 0 as long as there is no guess. */
+const guess = () => {
+  const field = typeof document === "undefined" ? { value: 0 } : document.querySelector(".guess input");
+  return field && Number(field.value);
+};
+const secret = (s) => s.at < 0.98 && guess() === 0;
 const only = (...stops) => (s) => !stops.includes(Math.round(s.at));
 const asShare = (x) => x.toFixed(2);
 const guessed = () => {
-  const told = Number(typeof document === "undefined" ? 0 : document.querySelector(".guess input")?.value);
-  return told ? ` You said ${told}.` : "";
+  if (!guess() || typeof document === "undefined") return "";
+  const [told, right] = [guess(), document.querySelector(".guess .ones").textContent.length];
+  return ` You said ${told}: ${told === right ? "right" : `the row has ${right}, you were ${Math.abs(right - told)} ${told < right ? "short" : "over"}`}.`;
 };
 export const render = mount({
   name: "machine",
@@ -328,7 +403,7 @@ export const render = mount({
   }),
   controls: (data) => [
     { kind: "steps", key: "at", options: STOPS },
-    { key: "n", label: "ones n", min: 0, max: Math.log2(MOST), step: 0.01, to: (x) => Math.round(2 ** x), from: Math.log2, show: (x) => say(Math.round(x), 4) },
+    { key: "n", label: "ones n", min: 0, max: Math.log2(MOST), step: 0.001, whole: true, to: (x) => Math.round(2 ** x), from: Math.log2, show: (x) => say(Math.round(x), 4), hidden: secret },
     { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
@@ -350,7 +425,7 @@ export const render = mount({
     return [
       { id: "row", area: [0, v.bottom - 4, w, 28], flat: true, drag: nearest },
       {
-        id: "token", x, y: v.bottom, r: 20, knob: 6, look: "orange", flat: true, part: "followed", label: "token that is followed", range: [p, 1, n - 2], value: `token ${p}`,
+        id: "token", x, y: v.bottom, r: 20, knob: 6, look: "orange", flat: true, label: "token that is followed", range: [p, 1, n - 2], value: `token ${p}`,
         drag: nearest, key: (step, now) => ({ token: clamp((clamp(at(now) + step, 1, n - 2) - 1) / (n - 1), 0, 1) }),
       },
     ];
@@ -365,7 +440,7 @@ export const render = mount({
     const p = at(s);
     const all = size(s);
     const stop = Math.round(s.at);
-    if (stop === 0) return `${many(n, "one")} become ${many(n, "token")} behind a first token. How many are they?${guessed()}`;
+    if (stop === 0) return secret(s) ? "The row becomes tokens behind a first token. How many are they? Guess above." : `${many(n, "one")} become ${many(n, "token")} behind a first token.${guessed()}`;
     if (stop === 1) {
       const share = levels(s, p, all)[LAYERS].at(-1);
       const back = many(all - 1 - p, "token");
@@ -396,10 +471,10 @@ export const render = mount({
       return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}; ${say(s.lam / 2, 2)} is needed if they are equally large.`;
     }
     const runs = data.race?.[s.part] ?? {};
-    const named = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [k + 1] : [])).join(", ");
-    return `${s.part}: lit at ${named(true) || "none"}, dark at ${named(false) || "none"}. The race asks nothing of 1 and 3.${guessed()}`;
+    const those = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [])).join(", ");
+    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race: ${those(true) || "none"}. Dark: ${those(false) || "none"}.${guessed()}`;
   },
-  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)?.[1] ?? "", `Lab ${stop}`, into(stop), BACK]),
+  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
@@ -407,7 +482,7 @@ export const render = mount({
     // what was measured, and the chapter's own drawing one click away, with the way back
     const note = (stop) => {
       const [lab, words] = measured(hand.data, stop) ?? [];
-      return lab ? `${tell(words)}${home ? ` <a href="${home}chapters/${lab}/lab.html">${said(`Lab ${lab[0]}`)}</a>` : ""}` : "";
+      return words ? `${tell(words)}${home ? ` <a href="${home}chapters/${lab}.html">${said(named(lab))}</a>` : ""}` : "";
     };
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
@@ -420,10 +495,13 @@ export const render = mount({
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
       const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
+      let waits = null; // for the drawing to be as high as it is at the stop: above the text it hides what it is too high for
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 44}px`;
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 48}px`;
         told[stop].scrollIntoView({ behavior });
+        waits = !beside && hand.state.at !== stop ? stop : null;
       };
+      on(figure, "painted", () => { if (waits !== null && hand.state.at === waits) go(waits, "auto"); });
       told.forEach((section, stop) => {
         seen.observe(section);
         const more = `${note(stop)} ${hangs(stop) ? `<a href="${hangs(stop)}">${said(into(stop))}</a>` : ""}`.trim();
@@ -435,7 +513,7 @@ export const render = mount({
         go(event.detail, matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
         show(event.detail);
       });
-      if (linked()) requestAnimationFrame(() => go(Number(linked()[1]), "auto"));
+      if (linked()) requestAnimationFrame(() => { const stop = Number(linked()[1]); go(stop, "auto"); show(stop); });
       on(document.querySelector(".guess input") ?? figure, "input", () => hand.set({}));
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
     const link = figure.querySelector(".machine-into");

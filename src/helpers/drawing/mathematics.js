@@ -40,6 +40,49 @@ export const softmax = (logits) => {
   return grown.map((x) => x / sum);
 };
 
+/** attention.softmax_off_by_one. */
+export const softmaxOffByOne = (logits) => softmax([...logits, 0]).slice(0, -1);
+
+/** attention.scalable_softmax. */
+export const scalableSoftmax = (logits, factor = 1) => softmax(logits.map((x) => factor * Math.log(logits.length) * x));
+
+/** attention.top_k. */
+export const topK = (logits, k = 8) => {
+  const least = [...logits].sort((a, b) => b - a)[Math.min(k, logits.length) - 1];
+  return softmax(logits.map((x) => (x < least ? -Infinity : x)));
+};
+
+/** attention.entmax15. */
+export const entmax15 = (logits) => {
+  const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
+  const x = logits.map((logit) => (logit - most) / 2);
+  let [sum, squares, tau] = [0, 0, 0];
+  [...x].sort((a, b) => b - a).every((one, k) => {
+    [sum, squares] = [sum + one, squares + one * one];
+    const mean = sum / (k + 1);
+    const next = mean - Math.sqrt(Math.max(0, (1 - (squares - (k + 1) * mean * mean)) / (k + 1)));
+    if (next > one) return false;
+    tau = next;
+    return true;
+  });
+  return x.map((one) => Math.max(0, one - tau) ** 2);
+};
+
+/** attention.adaptive_entmax, with delta 1 and gamma 1. */
+export const adaptiveEntmax = (logits, beta = 1) => entmax15(logits.map((x) => (1 + beta * Math.log(logits.length)) * x));
+
+/** attention.stick_breaking, the row of the last token, from the nearest key on. */
+export const stickBreaking = (logits) => {
+  let stick = 1;
+  return logits.map((_, k) => {
+    const j = logits.length - 2 - k;
+    if (j < 0) return 0;
+    const taken = stick / (1 + Math.exp(-logits[j]));
+    stick -= taken;
+    return taken;
+  }).slice(0, -1).reverse().concat(0);
+};
+
 const BITS = { fp32: 24, fp16: 11, bf16: 8 };
 /** collapse.round_to, for numbers that are neither very large nor very small: to the nearest, ties to even. */
 export const roundTo = (x, type) => {
