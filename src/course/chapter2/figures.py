@@ -192,7 +192,9 @@ def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Te
     n = len(norms)
     share = float(truth[0] / truth.sum())
     place = 1 + int((truth > truth[0]).sum())
-    ax = style.axes(f"The first token has {share:.0%} of the sensitivity", "token", "norm of the Jacobian", height=4.4)
+    ax = style.axes(
+        f"In this text the first token has {share:.0%} of the sensitivity", "token", "norm of the Jacobian", height=4.4
+    )
     ax.errorbar(range(1, n + 1), norms, 2 * errors, fmt="o", ms=5, color=BLUE, label="randomised")
     if exact is not None:
         ax.plot(range(1, n + 1), exact, "_", ms=11, mew=3, color="black", label="exact")
@@ -415,7 +417,7 @@ def answer(table: pd.DataFrame, ranks: Mapping[float, pd.DataFrame], hidden: pd.
         f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
         f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and ever less falls on later ones' if falls else ''}. "
         f"{'After it, no' if next(iter(means.values()))['untrained'] < 0.5 else 'After it, still'}: the first token gets "
-        f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (an equal share: "
+        f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (mean of the texts; an equal share: "
         f"{1 / measures.TOKENS:.0%}). How well rollout ranks the tokens depends on the share of a state that it takes for kept: "
         f"{said}. Hidden from token 25 on, the first token costs {_nats((late - plain).mean())} nats; hidden from the start, {_nats((early - plain).mean())}."
     )

@@ -252,7 +252,7 @@ def figure5(
 
 
 def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setting: str) -> tuple[Axes, str]:
-    """The effect of the one 0 when its place is asked for, beside the same 0 when the other place is."""
+    """The effect of a 0 in logits, as dots: where it is against what is asked for. A model that copies lights the diagonal."""
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
     able = {place: measures.right(found, place) for place in collapse.PLACES}
@@ -262,20 +262,21 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    ax = style.axes(title, "digits in the sequence", "effect on the margin (logits)", log="x", height=3.7)
+    ax = style.axes(title, "where the 0 is", "asked for", height=3.7)
     ax.title.set_size(15)
+    ax.grid(False)
+    largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values())
     for (place, asked), effect in effects.items():
-        right = place == asked
-        colour = style.COLOURS["blue" if place == "first" else "vermillion"]
-        text = f"{place} 0,\n{place if right else asked} asked" + ("" if right else " (control)")
-        fill = {} if right else {"mfc": "white", "mew": 2}
-        ax.plot(digits, effect, "o", ms=11, color=colour, label=text, **fill)
-    ax.axhline(0, color=style.COLOURS["black"], lw=1)
-    every = torch.cat([zero - one for pairs in margins.values() for zero, one in pairs.values()])
-    room = 0.1 * float(every.max() - every.min())
-    ax.set_ylim(float(every.min()) - room, float(every.max()) + room)
-    style.ticks(ax, digits)
-    style.label(ax, gap=0.135)
+        row, column = -collapse.PLACES.index(asked), collapse.PLACES.index(place)
+        for k, (n, value) in enumerate(zip(digits, effect.tolist(), strict=True), 1):
+            at = column - 0.5 + k / (len(digits) + 1), row
+            colour = style.COLOURS["blue" if place == asked else "grey"]
+            ax.scatter(*at, s=2_000 * abs(value) / largest, color=colour)
+            text = f"{n} digits\n{style.number(value)}"
+            ax.annotate(text, at, (0, -40), textcoords="offset points", ha="center", va="center", size=14)
+    ax.set(xlim=(-0.5, 1.5), ylim=(-1.6, 0.4), xticks=(0, 1), yticks=(0, -1))
+    ax.set_xticklabels(collapse.PLACES)
+    ax.set_yticklabels(collapse.PLACES)
     at = {places: float(effect[-1]) for places, effect in effects.items()}
     return ax, (
         f"{name}, {digits[-1]} digits. A first 0 moves the answer by {at['first', 'first']:+.2f} when the first digit is "

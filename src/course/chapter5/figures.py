@@ -14,7 +14,6 @@ from helpers import attention, data, probe, rope, style
 from helpers.models import LanguageModel
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
-BAND_COLOURS = (RED, PURPLE, GREEN, BLUE)  # fastest to slowest quarter
 PLACES = {  # of the names of shipped models beside their marks: points, and what lies there
     "Llama-7B": ((-9, 9), "right"),
     "Llama2-7B": ((0, -17), "center"),
@@ -376,8 +375,11 @@ def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
     ax = style.axes(
         f"Silencing the {worst} quarter costs most", "quarter of the pairs", "added loss (nats)", height=4.1
     )
-    ax.set_axisbelow(True)
-    ax.bar(list(bands), list(bands.values()), color=BAND_COLOURS, width=0.6)
+    ax.plot(range(len(bands)), list(bands.values()), "o", ms=13, color=BLUE)
+    ax.set_xticks(range(len(bands)), list(bands))
+    for k, value in enumerate(bands.values()):
+        ax.annotate(f"{value:+.2f}", (k, value), (12, 0), textcoords="offset points", va="center", size=15)
+    ax.set_xlim(-0.5, len(bands) - 0.5)
     ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
     ax.text(-0.45, max(control), f"grey: {len(control)} random quarters", size=13, color=BLACK, va="bottom")
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
