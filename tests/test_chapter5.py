@@ -283,3 +283,10 @@ def test_chance_is_that_of_the_race():
     from course.experiments import protocol
 
     assert measures.CHANCE == {task: protocol.CHANCE[task] for task in measures.CHANCE}
+
+
+def test_what_silencing_costs_is_read_alike_from_the_table_and_from_a_model(monkeypatch):
+    rows = data.table("silenced_pairs")
+    monkeypatch.setattr(claims, "_heads", lambda model: None)
+    monkeypatch.setattr(measures, "silenced_table", lambda model, found: rows.drop(columns="seconds"))
+    assert claims._silenced("inside", "a model").equals(claims._silenced("inside", None))

@@ -259,7 +259,10 @@ def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
     rows = rows[(rows["where"] == where) & (rows.threshold > 0) & (rows.heads > 0)]
     if rows.empty:
         raise ValueError(_none(model))
-    return rows.drop(columns=["start", "where", "heads", "plain", "seconds"]).groupby("threshold").mean()
+    added = rows.drop(columns=["start", "where", "heads", "plain"]).drop(
+        columns="seconds", errors="ignore"
+    )  # of a table
+    return added.groupby("threshold").mean()
 
 
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
