@@ -404,6 +404,11 @@ def test_a_word_lights_what_it_names(stand, name):
 
 
 @pytest.mark.site
+def test_the_machine_in_a_lesson_says_what_it_is_and_leads_to_the_front_page(stand):
+    assert stand("machine").locator(".machine-whole a").get_attribute("href").endswith("chapters/welcome.html")
+
+
+@pytest.mark.site
 def test_a_drawing_plays_stops_and_starts_over(stand):
     page = stand("squash")
     hops = page.get_by_role("slider", name="hops")

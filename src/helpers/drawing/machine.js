@@ -107,7 +107,7 @@ export const exchanged = (s) => {
     const far = Array.from({ length: n - from }, (__, j) => n - 1 - from - j);
     const turns = !free[k] && !slopes;
     const near = far.map((d) => (turns ? GAIN * (cosineSum(d - 1, WIDTH, base, 0, 4) - 4) : slopes ? -slopes[0] * d : 0));
-    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, 4, 8 - still) + still : 4) : 0) - (slopes ? slopes[1] * d : 0));
+    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, 4, 8 - still) + still : 4) : 0) - 2 * GAIN - (slopes ? slopes[1] * d : 0));
     return [near, found].map((logits) => [...Array(from).fill(0), ...weigh(logits).map((x) => x - minus / (n - from))]);
   });
   exchangedFor = key;
@@ -380,6 +380,7 @@ const measured = (data, stop) => {
 const named = (page) => (page.endsWith("lab") ? `Lab ${page[0]}` : "The race");
 const into = (stop) => `Into the drawing of chapter ${stop} →`;
 const BACK = "← Back to the machine";
+const [WHOLE, START] = ["One small decoder reads a first token and n ones; each chapter looks at a place where it loses something.", "All eight stops, from the guess on"];
 /** What the reader guessed of the row of ones on the page: null where nobody asks, 0 as long as there is no guess. */
 const guess = () => {
   const field = typeof document === "undefined" ? { value: 0 } : document.querySelector(".guess input");
@@ -474,7 +475,7 @@ export const render = mount({
     const those = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [])).join(", ");
     return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race: ${those(true) || "none"}. Dark: ${those(false) || "none"}.${guessed()}`;
   },
-  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK]),
+  notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK, WHOLE, START]),
   live: (hand, figure, on, home) => {
     const stops = [...document.querySelectorAll(".machine-stops > section")];
     const told = figure.closest(".machine-page") ? stops : [];
@@ -491,6 +492,7 @@ export const render = mount({
       if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`);
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
+    if (!told.length && !figure.closest(".reveal")) figure.insertAdjacentHTML("afterbegin", `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}chapters/welcome.html">${said(START)}</a>` : ""}</p>`);
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
