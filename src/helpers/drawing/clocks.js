@@ -16,7 +16,7 @@ const layout = (w) => {
   const top = 26;
   const row = 2 * r + 52;
   const clocks = Array.from({ length: PAIRS }, (_, k) => [cell * ((k % columns) + 0.5), top + r + row * Math.floor(k / columns)]);
-  const under = top + row * (PAIRS / columns) + 26;
+  const under = top + row * (PAIRS / columns) + 44;
   const wide = columns === 8;
   const chain = { x: 0, y: under, w: wide ? 0.36 * w : w, h: 190 };
   const plot = wide ? { x: 0.36 * w + 44, y: under, w: 0.64 * w - 54, h: 190 } : { x: 34, y: under + 226, w: w - 44, h: 170 };
@@ -108,7 +108,7 @@ export const render = mount({
       text(ox, floor + 26, `score ${say(total, 2)}`, "mid bold", "score"),
       `<g data-part="chain">${curve(points, "blue thick round")}${points.map(([x, y]) => circle(x, y, 2.6, "fink")).join("")}</g>`,
       text(chain.x, chain.y - 4, "the hands, tip to tail", "small quiet"),
-      text(0, chain.y - 26, "below each clock: tokens per turn; ticked: it counts", "small quiet"),
+      text(0, chain.y - 44, "below each clock: tokens per turn; ticked: it counts", "small quiet"),
     ];
     // the score against the distance
     const [x, y] = [scale([0, FARTHEST], [plot.x, plot.x + plot.w]), scale([PAIRS, -PAIRS], [plot.y, plot.y + plot.h])];

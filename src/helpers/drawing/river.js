@@ -119,7 +119,7 @@ export const render = mount({
       return box(grid.x + j * size + 0.5, grid.y + i * size + 0.5, size - 1, size - 1, `${on ? (j === j0 ? "fblue" : j === 0 && s.sink > 0 ? "forange half" : "fgrey half") : "faint"}`, "mask");
     });
     const [row, column] = CELLS[Math.max(0, s.cell)];
-    const numbers = Array.from({ length: N }, (_, k) => text(grid.x + (k + 0.5) * size, grid.y - 4, k + 1, "tiny mid quiet") + text(grid.x - 6, grid.y + (k + 0.5) * size + 4, k + 1, k === N - 1 ? "tiny end bold" : "tiny end quiet", k === N - 1 ? "last" : ""));
+    const numbers = Array.from({ length: N }, (_, k) => text(grid.x + (k + 0.5) * size, grid.y - 4, k % 2 ? k + 1 : "", "tiny mid quiet") + text(grid.x - 6, grid.y + (k + 0.5) * size + 4, k + 1, k === N - 1 ? "tiny end bold" : "tiny end quiet", k === N - 1 ? "last" : ""));
     return [
       path(dry, "faint thin low"), ...wet, ...nodes,
       ...Array.from({ length: N }, (_, k) => text(x(k), river.y - 20, k + 1, "small mid")),
