@@ -544,7 +544,7 @@ DONE = [
     ("river", [paint_the_mask], "tokens spoke"),
     ("needle", [tick("one odd token", False)], "the same needle, 0.5: softmax hears the ratio"),
     ("waves", [agree], "of the noise goes"),
-    ("waves", [choose("show", "race"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),
+    ("waves", [lambda page: page.evaluate("location.hash = 'drawing=waves&view=race'"), choose("your bet", "NoPE"), slide("End", "length")], "(mean of"),
     ("waves", [slide("End", "size of the second", "λ")], "no agreement is enough for a gain"),
     ("waves", [slide("Home", "λ")], "nothing is subtracted: the noise stays as it was"),
     ("barcodes", [lambda page: page.locator("input[type=range]").press("End"), tick("window of 32")], "all 576 numbers of the last state are the same bits"),

@@ -703,7 +703,7 @@ def test_titles_and_answers_follow_the_table(instead):
     said = (maps.agree > 0.5) & (maps.answer < maps.left) & (maps.high < 1) & (maps.layer == 1)
     assert said.all(), "what the lab's answer says, and where it looks"
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
-    assert "**ALiBi** (" in figures.answer(won)
+    assert "**ALiBi**." in figures.answer(won)
     assert "One design stayed right" in figures.opens(won)[0].get_suptitle()
     assert [comparison.judge(won)["H1"][task] for task in figures.BOTH] == ["holds: ALiBi"] * 2
     assert [comparison.judge(won)["H2"][task] for task in figures.BOTH] == ["does not hold here"] * 2

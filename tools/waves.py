@@ -15,8 +15,8 @@ from helpers import data  # noqa: E402
 LENGTHS = (16, 32, 64, 128)
 TASKS = {"retrieval": "retrieval", "last": "last copy", "first": "first copy", "counting": "counting"}
 SHOWN = (
-    "RoPE", "RoPE, half the heads", "larger base", "ALiBi", "NoPE", "sliding window", "local RoPE, global NoPE", "separators",
-    "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
+    "RoPE", "ALiBi", "NoPE", "NoPE, stick-breaking", "sliding window", "local RoPE, global NoPE",
+    "local RoPE, global NoPE + scalable softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
 )  # fmt: skip
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
 FILE = ROOT / "src/helpers/drawing/numbers/waves.json"

@@ -13,7 +13,6 @@ from course.chapter6 import measures
 from course.experiments import comparison
 from course.experiments.entries import (
     BASELINE,
-    CONTROLS,
     HYPOTHESES,
     MIXED,
     MIXED_SCALED,
@@ -22,7 +21,6 @@ from course.experiments.entries import (
     REMEDIES,
     SCALED,
     STICK,
-    UNWINDOWED,
 )  # fmt: skip
 from course.experiments.protocol import (
     BUDGET,
@@ -139,17 +137,6 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
     return [task for task in TASKS if task in set(rows.task)]
 
 
-def unseen(rows: pd.DataFrame) -> str:
-    """How much of what RoPE loses at the longest length is left when its positions are seen, in two ways."""
-    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
-    seen_all = comparison.seen(rows).loc[BASELINE, f"right, trained to {LONG}"]
-    return (
-        f"RoPE is wrong in {1 - right[BASELINE]:.2f} at {LONG} pairs. With random positions it is wrong in {1 - right[RANDOM]:.2f}, "
-        f"trained to {LONG} in {1 - seen_all:.2f}: that much can be dispersion, the rest is for want of positions. Without any "
-        f"positions NoPE is wrong in {1 - right['NoPE']:.2f}, and with scalable softmax in {1 - right[SCALED]:.2f}."
-    )
-
-
 def _run(rows: pd.DataFrame) -> list[str]:
     """The remedies that the table has."""
     return [name for name in REMEDIES if name in set(rows.entry)]
@@ -165,12 +152,15 @@ SLOPES = """<style>
 .slopes { width: 100%; height: auto; font: 26px sans-serif; fill: currentColor; }
 .slopes path { fill: none; stroke: #999; stroke-width: 1.5; }
 .slopes .hit { stroke: transparent; stroke-width: 13; }
-.slopes .named path:not(.hit) { stroke: var(--tone); stroke-width: 4; }
+.slopes .named path:not(.hit) { stroke: var(--tone); stroke-width: 3; }
+.slopes .bold path:not(.hit) { stroke-width: 6; }
+.slopes text { paint-order: stroke; stroke: var(--pst-color-background, #fff); stroke-width: 5px; }
+.slopes .end { font-size: 21px; }
 .slopes .said { visibility: hidden; font-weight: bold; }
 .slopes .thread:hover path:not(.hit) { stroke: #c2500a; stroke-width: 6; }
 .slopes .thread:hover .said { visibility: visible; }
 .slopes .grid { stroke: #999; stroke-width: .7; }
-@media (max-width: 600px) { .slopes { font-size: 30px; } .slopes .end { font-size: 26px; } }
+@media (max-width: 600px) { .slopes { font-size: 30px; } .slopes .end { font-size: 22px; } }
 </style>"""
 
 
@@ -193,20 +183,21 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     top = order[order > order.iloc[0] - 0.005].index
     named = {order.index[-1]: PURPLE, "NoPE": GREEN, top[0]: RED} | dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
     named = {name: colour for name, colour in named.items() if name in means.index}
-    x, y = dict(zip(LENGTHS, (70, 250, 430, 610), strict=True)), lambda share: 400 - 330 * share
+    x, y = dict(zip(LENGTHS, (70, 220, 370, 520), strict=True)), lambda share: 400 - 330 * share
     places, ends = {}, sorted(named, key=lambda name: -order[name])
     for place, name in enumerate(ends):  # labels keep their distance
-        places[name] = max(y(order[name]) + 7, places[ends[place - 1]] + 31 if place else 0)
-    parts = [f'<path class="grid" d="M70 {y(v):.0f}H610"/><text x="60" y="{y(v) + 8:.0f}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1)]  # fmt: skip
+        places[name] = max(y(order[name]) + 7, places[ends[place - 1]] + 26 if place else 0)
+    parts = [f'<path class="grid" d="M70 {y(v):.0f}H520"/><text x="60" y="{y(v) + 8:.0f}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1)]  # fmt: skip
     parts += [f'<text x="{place}" y="440" text-anchor="middle">{n}</text>' for n, place in x.items()]
-    parts += [f'<path class="grid" stroke-dasharray="6 6" d="M70 {y(CHANCE[task]):.0f}H610"/><text x="80" y="{y(CHANCE[task]) - 6:.0f}">guessing</text>']  # fmt: skip
+    parts += [f'<path class="grid" stroke-dasharray="6 6" d="M70 {y(CHANCE[task]):.0f}H520"/><text x="80" y="{y(CHANCE[task]) - 6:.0f}">guessing</text>']  # fmt: skip
     for name in sorted(means.index, key=lambda name: name in named):
         line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
         said = f"{html.escape(name)}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
         tone = f' style="--tone: {named[name]}"' if name in named else ""
         more = f" and {len(top) - 1} more" if name == top[0] and len(top) > 1 else ""
-        end = f'<text class="end" x="622" y="{places[name]:.0f}">{html.escape(name)}{more} {order[name]:.2f}</text>' if tone else ""  # fmt: skip
-        parts.append(f'<g class="thread{" named" if tone else ""}"{tone}><title>{said}</title><path d="{line}"/><path class="hit" d="{line}"/><text class="said" x="70" y="30">{said}</text>{end}</g>')  # fmt: skip
+        end = f'<text class="end" x="532" y="{places[name]:.0f}">{html.escape(name)}{more} {order[name]:.2f}</text>' if tone else ""  # fmt: skip
+        kind = f"thread{' named' if tone else ''}{' bold' if name == BASELINE else ''}"
+        parts.append(f'<g class="{kind}"{tone}><title>{said}</title><path d="{line}"/><path class="hit" d="{line}"/><text class="said" x="70" y="30">{said}</text>{end}</g>')  # fmt: skip
     missing = every[every.task == task].entry.nunique() - len(means)
     finding = (
         f"{NAMES[task].capitalize()}, share right at {', '.join(map(str, LENGTHS))}, mean of the runs that learned: "
@@ -214,7 +205,8 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         + f". {len(means)} entries; not learned, or a control: {missing}."
     )
     picture = f'<svg class="slopes" viewBox="0 0 1180 452" role="img" aria-label="{html.escape(finding)}">{"".join(parts)}</svg>'
-    return HTML(f"<figure>{SLOPES}{picture}</figure>"), finding
+    said = f"Share right by length. A thread an entry, RoPE bold; dotted: guessing. {missing} entries have not learned it, or are controls."
+    return HTML(f"<figure>{SLOPES}{picture}<figcaption>{said}</figcaption></figure>"), finding
 
 
 def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, str]:
@@ -228,15 +220,19 @@ def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, st
     x0, y0 = points.loc[BASELINE]
     ax.axvline(x0, color=BLUE, lw=1, ls=":")
     ax.axhline(y0, color=BLUE, lw=1, ls=":")
-    both = [name for name in comparison.all_kept(rows, BOTH) if name in points.index]
+    both = [
+        name
+        for name in points.sort_values(["last", "retrieval"], ascending=False).index
+        if name in comparison.all_kept(rows, BOTH)
+    ]
     mine = [] if own is None else [name for name in own.entry.unique() if name in points.index]
     rest = points.drop([BASELINE, *both, *mine])
     ax.plot(rest.retrieval, rest["last"], "o", ms=8, color=GREY)
     ax.plot(x0, y0, "o", ms=13, color=BLUE)
     ax.annotate(BASELINE, (x0, y0), (8, -20), textcoords="offset points", color=BLUE, size=17)
-    for name in ("NoPE", "sliding window", RANDOM):
+    for name, place in (("NoPE", (-30, -16)), ("sliding window", (0, -16)), (RANDOM, (-90, -16))):
         if name in rest.index:
-            ax.annotate(name, rest.loc[name], (-9, 0), textcoords="offset points", ha="right", va="center", size=15, color=GREY)  # fmt: skip
+            ax.annotate(name, rest.loc[name], place, textcoords="offset points", ha="center", va="center", size=15, color=GREY)  # fmt: skip
     for place, name in enumerate([*both, *mine]):
         ax.plot(*points.loc[name], "o", ms=11, color=GREEN if name in both else PURPLE)
         arrow = {"arrowstyle": "-", "color": GREY, "lw": 1, "shrinkB": 6}
@@ -248,7 +244,8 @@ def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, st
     return ax, f"At {LONG}, retrieval and last copy: RoPE ({x0:.2f}, {y0:.2f}). Right in {KEPT} of both, by attention on the answer: {listed}."  # fmt: skip
 
 
-SORT = """<script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
+SORT = """<style>.board { font-size: .78rem; } .board th, .board td { padding: .2rem .3rem !important; }</style>
+<script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
   const body = head.closest('table').tBodies[0], at = head.cellIndex, up = head.dataset.up !== '1';
   const key = row => row.cells[at].dataset.value ?? row.cells[at].textContent, sign = up ? 1 : -1;
   const less = (a, b) => sign * (isNaN(key(a)) || isNaN(key(b)) ? key(a).localeCompare(key(b)) : key(a) - key(b));
@@ -279,22 +276,13 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     heads = "".join(f'<th scope="col" style="cursor: pointer" title="Sort by this">{head}</th>' for head in ("entry", f"right at {LONG}", *table))  # fmt: skip
     body = []
     for name, row in table.iterrows():
-        dots = "".join(f'<circle cx="{8 + 124 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
-        strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="140" height="18" aria-hidden="true"><path d="M8 9H132" stroke="#bbb"/>{dots}</svg></td>'
+        dots = "".join(f'<circle cx="{8 + 74 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
+        strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="90" height="18" aria-hidden="true"><path d="M8 9H82" stroke="#bbb"/>{dots}</svg></td>'
         cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
         body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
     return HTML(
-        f'<table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>{SORT}'
+        f'<div style="overflow-x: auto"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
     )
-
-
-def controls(rows: pd.DataFrame) -> pd.DataFrame:
-    """The decoder that sees 2 back: share right at the trained and at longer lengths, with what guessing gives."""
-    means = rows[rows.entry.isin(CONTROLS)].groupby("task", sort=False)[["score_16", "longer"]].mean()
-    tasks = [task for task in _tasks(rows) if task in means.index]
-    means = means.set_axis(["at 16", "beyond 16"], axis=1).loc[tasks].rename(index=NAMES).T
-    means.loc["guessing"] = [CHANCE[task] for task in tasks]
-    return means.rename_axis(index="sees 2 back", columns=None)
 
 
 def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
@@ -485,50 +473,22 @@ def hypotheses(rows: pd.DataFrame) -> str:
     )
 
 
-def window(rows: pd.DataFrame) -> str:
-    """What the window does in the entry that also drops positions: against the same layers without it, and against NoPE."""
-    without = comparison.beside(rows, MIXED, UNWINDOWED, "retrieval")
-    plain = comparison.beside(rows, MIXED, "NoPE", "retrieval")
-    right = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
-    cells = rows[(rows.task == "retrieval") & (rows.entry == UNWINDOWED)].learned
-    return (
-        f"At retrieval {_plain(MIXED)} is right in {right[MIXED]:.2f} at {LONG}. The same layers without the window "
-        f"({_plain(UNWINDOWED)}): {right.get(UNWINDOWED, float('nan')):.2f}, learned by {cells.sum()} of {len(cells)}; the window is "
-        f"{without.verdict} against them. Against NoPE in both layers ({right['NoPE']:.2f}) it is {plain.verdict}. So the window "
-        "takes RoPE out of the way of the layer that searches; it finds no far needle itself."
-    )
-
-
 def _plain(name: str) -> str:
     """The name of an entry for a list: without a comma."""
     return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
 
 
 def answer(rows: pd.DataFrame) -> str:
-    """The answer to the course's question: what stays right, how far, at what price, where it fails."""
-    every = comparison.all_kept(rows, BOTH)
+    """The answer to the course's question: what stays right, at what price, and where it fails."""
+    every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
-    steps, words = prices(rows).iloc[:, 0], []
-    for name in every:
-        said = [f"{NAMES[task]} kept to {won.to[name, task]:,}" for task in BOTH]
-        if (name, "recall") in won.index:
-            cell = won.loc[name, "recall"]
-            said += [
-                f"recall to {cell.to:,}" if cell.success else f"recall learned by {cell.learned} of {cell.seeds} runs"
-            ]
-        said += [f"{steps[name]:.0f} steps at retrieval, NoPE {steps['NoPE']:.0f}"] if name in steps else []
-        said += [f"counting {won.right[name, 'counting']:.2f} at {LONG}"] if (name, "counting") in won.index else []
-        words.append(f"**{_plain(name)}** ({'; '.join(said)})")
-    only = {
-        task: [_plain(n) for n in REMEDIES if (n, task) in won.index and won.success[n, task] and n not in every]
-        for task in BOTH
-    }
+    taken = [steps[name] for name in every if name in steps]
+    price = f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}." if taken else ""  # fmt: skip
     return (
-        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} tokens by attention on the answer, at retrieval and last copy: "
-        + ("; ".join(words) or "**none**") + ". "
-        + " ".join(f"{NAMES[task].capitalize()} alone: {'; '.join(names) or 'none'}." for task, names in only.items())
-        + f" Counting at {LONG}: **{_kept(won, 'counting')}**. More than {LONG} tokens: tested where `race_far.csv` has the entry."
-    )  # fmt: skip
+        f"Trained up to {TRAINED}, right in {KEPT} at {LONG} by attention on the answer, at retrieval and last copy: "
+        + ("; ".join(f"**{_plain(name)}**" for name in every) or "**none**")
+        + f".{price} Counting at {LONG}: **{_kept(won, 'counting')}**."
+    )
 
 
 # A language model ----------------------------------------------------------------------------------------

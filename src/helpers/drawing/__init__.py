@@ -108,8 +108,8 @@ DRAWINGS = {
         '<span data-when="waves">Take λ times the <span data-light="second">second map\'s noise</span> from the '
         '<span data-light="first">first\'s</span>: <span data-light="rest">what is left</span> is the line between the '
         'tips. Drag the orange tip: only inside the <span data-light="circle">circle</span> is there less noise than '
-        'before.</span><span data-when="race" hidden>Small decoders, each with one remedy, trained up to length 16 in this '
-        "chapter's race, those that have learned the task. Bet on a remedy, by its name in the "
+        'before.</span><span data-when="race" hidden>Small decoders, each with one remedy, trained up to length 16 in the '
+        "course's race, those that have learned the task. Bet on a remedy, by its name in the "
         '<span data-light="board">list</span>, and let the length grow: its curve is orange, RoPE\'s blue, a dot is one run.</span>',
         "chapters/6-differential-transformer/lesson.html",
     ),

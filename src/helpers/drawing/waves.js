@@ -17,6 +17,8 @@ const REMEDY = {
   ALiBi: "no rotation, but a logit that falls with the distance",
   NoPE: "no position encoding at all, only the causal mask",
   "sliding window": "a window of 8 tokens in every second layer",
+  "local RoPE, global NoPE + scalable softmax": "the same, and scalable softmax in the layers without positions",
+  "NoPE, stick-breaking": "no positions: each key gets a share of what the nearer ones have left",
   "local RoPE, global NoPE": "RoPE in a window of 8 tokens in every second layer, no positions in the others",
   separators: "a token that says nothing is put in after every four",
   "top 8 keys": "each token hears only the 8 keys of the largest logits",
@@ -29,6 +31,7 @@ const REMEDY = {
   "gated attention": "a gate behind each head, which can shut it",
 };
 
+const short = (name) => name.replace("local RoPE, global NoPE", "local / global").replace(" + scalable softmax", ", scaled");
 const mean = (list) => list.reduce((sum, x) => sum + x, 0) / list.length;
 /** Who has learned a task; without one, all. */
 const entries = (data, task) => Object.keys(task ? data.scores[task] : Object.assign({}, ...Object.values(data.scores ?? {})));
@@ -114,7 +117,7 @@ const drawRace = (s, data, w) => {
   const rows = names.map((name) => {
     const top = board.y + ranks.indexOf(name) * board.step;
     const own = name === s.bet;
-    return `${box(board.x + 178, top - 10, (board.w - 178) * now[name], 12, own ? "forange" : name === "RoPE" ? "fblue" : "ffaint", own ? "bet" : "board")}${text(board.x + 170, top, name, `small end ${own ? "bold" : ""}`, own ? "bet" : "board")}`;
+    return `${box(board.x + 178, top - 10, (board.w - 178) * now[name], 12, own ? "forange" : name === "RoPE" ? "fblue" : "ffaint", own ? "bet" : "board")}${text(board.x + 170, top, short(name), `small end ${own ? "bold" : ""}`, own ? "bet" : "board")}`;
   });
   return [
     ...back, ...lengths, text(plot.x, plot.y - 12, "share of right answers", "small quiet"), text(plot.x + plot.w, plot.y + plot.h + 38, "length (trained up to 16)", "small end quiet"),
@@ -133,7 +136,7 @@ export const render = mount({
     task: s.task in data.tasks ? s.task : "retrieval", bet: entries(data, s.task in data.tasks ? s.task : "retrieval").includes(s.bet) ? s.bet : "", run: clamp(s.run, 0, data.lengths.length - 1),
   }),
   controls: (data) => [
-    { kind: "choice", key: "view", label: "show", options: [["waves", "two noises"], ["race", "the race"]] },
+    { kind: "choice", key: "view", label: "show", options: [["waves", "two noises"], ["race", "the race"]], hidden: (s) => s.view !== "race" },
     { key: "agreement", label: "agreement (cosine)", min: 0, max: 1, step: 0.01, show: (x) => x.toFixed(2), hidden: (s) => s.view === "race" },
     { key: "ratio", label: "size of the second", min: 0.2, max: 2, step: 0.05, show: (x) => x.toFixed(2), hidden: (s) => s.view === "race" },
     { key: "lambda", label: "λ", min: 0, max: MOST, step: 0.01, show: (x) => x.toFixed(2), hidden: (s) => s.view === "race" },
