@@ -8,6 +8,7 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
+from course import counters
 from course.chapter4 import claims, figures
 from course.claims import FAILS, HOLDS, UNABLE
 from course.experiments import asked, inside, trained
@@ -70,6 +71,9 @@ def test_naming_one_number_is_right_as_often_as_a_count_is_drawn():
     assert drawn == trained._questions(trained.replace(trained.COUNTING, tokens="separated"), 32, 128, 0)[0]
 
 
+UNWRITTEN = data.table("counting_written").query("asked == 'every letter'")  # the cheapest; the others take a minute
+
+
 def again(run, table, *names):
     """The first row of a committed table, run again: columns that differ by more than seeds do.
 
@@ -80,7 +84,7 @@ def again(run, table, *names):
     seeds = table[(table[[name for name in names if name != "seed"]] == row[[*names]].drop("seed")).all(axis=1)]
     found = run(**table[[*names]].iloc[:1].to_dict("records")[0])
     loose = {name: max(0.02, 4 * seeds[name].std()) if len(seeds) > 2 else 0.02 for name in found}
-    return {name: (row[name], value) for name, value in found.items() if abs(row[name] - value) > loose[name]}
+    return {name: (row[name], v) for name, v in found.items() if v is not None and abs(row[name] - v) > loose[name]}
 
 
 CELLS = {
@@ -91,6 +95,7 @@ CELLS = {
     "within the training": (inside.run, WITHIN, ("encoding", "width", "longest", "steps", "seed")),
     "the edge": (inside.edge_run, data.table("counting_edge"), ("encoding", "longest", "steps", "seed")),
     "two supervisions": (inside.asked_run, data.table("counting_asked"), ("encoding", "asked", "steps", "seed")),
+    "a written count": (inside.written_run, UNWRITTEN, ("encoding", "window", "asked", "steps", "seed")),
     "many symbols": (inside.symbols_run, data.table("counting_symbols"), ("symbols", "width", "steps", "seed")),
 }
 
@@ -100,6 +105,11 @@ CELLS = {
 def test_one_cell_of_each_table_comes_again(table):
     """The shortest run of each."""
     assert not again(*CELLS[table][:2], *CELLS[table][2])
+
+
+def test_a_counter_that_writes_reads_the_count_behind_each_letter():
+    text, asked = inside.written(*trained.COUNTING.rows(torch.tensor([[1, 0, 1]])))
+    assert [*map(trained.COUNTING.text, (text[0], asked[0][[1, 3, 5]]))] == ["<s> y 1 x 1 y", "1 1 2"]
 
 
 def test_a_probe_reads_what_is_there_and_nothing_else():
@@ -186,28 +196,21 @@ def test_right_and_margin_are_those_of_the_logits():
     assert not asked_[:, -1].all(), "strings with more than 16 y are not asked about"
 
 
-def test_the_grid_has_no_cell_twice_and_the_shortest_first():
-    cells = inside.settings()
-    for grid in (cells, inside.edge_settings(), inside.asked_settings(), inside.symbols_settings()):
-        assert len({tuple(cell.values()) for cell in grid}) == len(grid)
-    assert (cells[0]["longest"], cells[0]["steps"]) == (16, 640)
-
-
 def test_decoders_are_compared_with_all_else_equal():
     cells = [("NoPE", 64, 16), ("NoPE", 64, 64), ("RoPE", 16, 64), ("RoPE", 64, 64), ("APE", 64, 32)]
     table = pd.DataFrame(cells, columns=["encoding", "width", "longest"]).assign(gap=0.5)
-    assert inside.chosen(table).index.tolist() == [0, 1, 3, 4]
-    assert inside.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
-    assert inside.chosen(table, "gap").index.tolist() == [1, 2, 3]
+    assert counters.chosen(table).index.tolist() == [0, 1, 3, 4]
+    assert counters.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
+    assert counters.chosen(table, "gap").index.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="across must be one of"):
-        inside.chosen(table, "height")
+        counters.chosen(table, "height")
 
 
 @pytest.mark.parametrize("what", figures.INSIDE)
 def test_the_picture_within_the_training_has_a_point_a_decoder(what):
     ax, finding = figures.within_training(WITHIN, what)
     points = [line for line in ax.get_lines() if line.get_marker() == "o" and line.get_markerfacecolor() != "none"]
-    assert sum(len(line.get_xdata()) for line in points) == len(inside.chosen(WITHIN, figures.INSIDE[what][0]))
+    assert sum(len(line.get_xdata()) for line in points) == len(counters.chosen(WITHIN, figures.INSIDE[what][0]))
     assert any(digit.isdigit() for digit in finding)
 
 
@@ -246,7 +249,7 @@ def test_first_against_last_by_hand():
     for digit in "01":
         row |= {f"short_{place}_{digit}": True for place in trained.PLACES}
         row |= {f"turn_first_{digit}": trained.NEVER, f"turn_last_{digit}": 40}
-    found = trained.first_against_last(pd.DataFrame([row])).set_index("encoding").loc["APE"]
+    found = counters.first_against_last(pd.DataFrame([row])).set_index("encoding").loc["APE"]
     assert (found["first earlier"], found["last earlier"]) == (0, 2)
     assert (found["first, median"], found["last, median"]) == (float("inf"), 40)
 
@@ -329,12 +332,3 @@ def test_verdicts_on_copying_follow_the_table(monkeypatch):
     assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=no_control) == UNABLE
     leaky.loc[leaky.window == 8, ["turn_last_0", "turn_last_1"]] = 40
     assert measured(monkeypatch, claims.window_keeps_the_last, copying_trained=leaky) == FAILS
-
-
-def test_the_committed_tables_say_how_they_were_made():
-    names = ("counting_trained", "copying_trained", "counting_smollm2", "counting_commas", "counting_inside")
-    names += ("counting_edge", "counting_asked", "counting_symbols")
-    for name in (*names, "counting_probed", "copying_probed"):
-        head = [line for line in (data.folder() / f"{name}.csv").read_text().splitlines() if line.startswith("#")]
-        assert any("command: python -m course." in line for line in head)
-        assert any("seed 0" in line and "torch" in line for line in head)

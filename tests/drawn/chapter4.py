@@ -2,6 +2,7 @@
 
 from unittest import mock
 
+from course import counters
 from course.chapter4 import figures, measures
 from course.experiments import asked, trained
 from helpers import checkpoints, data
@@ -61,6 +62,6 @@ CALLS = {
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),
-    "trained.first_against_last": lambda: trained.first_against_last(data.table("copying_trained")),
+    "counters.first_against_last": lambda: counters.first_against_last(data.table("copying_trained")),
 }
 WITHOUT: set[str] = set()

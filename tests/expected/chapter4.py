@@ -75,7 +75,7 @@ def _chunks(plain: float, twos: float, fours: float, short: float = 1.0) -> dict
 
 def _lost(*earlier: tuple[int, int], pairs: int = 6) -> dict:
     rows = [{"encoding": "RoPE", "pairs": pairs, "first earlier": a, "last earlier": b, "p": 0.5} for a, b in earlier]
-    return {"trained.first_against_last": lambda table: pd.DataFrame(rows)}
+    return {"counters.first_against_last": lambda table: pd.DataFrame(rows)}
 
 
 def _copiers(right: float, probe: float, shuffled: float = 0.5) -> dict:

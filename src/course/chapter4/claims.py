@@ -8,7 +8,7 @@ from itertools import pairwise
 import pandas as pd
 import torch
 
-from course import significance
+from course import counters, significance
 from course.chapter4 import measures
 from course.claims import Found, called, verdict, weigh
 from course.experiments import asked, inside, trained
@@ -301,7 +301,7 @@ def _turns(rows: pd.DataFrame, place: str) -> list[float]:
 
 def last_token_is_lost_first() -> Found:
     table = data.table("copying_trained")
-    found = trained.first_against_last(table)
+    found = counters.first_against_last(table)
     listed = "; ".join(
         f"{row['encoding']} first earlier {row['first earlier']}, last earlier {row['last earlier']} of {row['pairs']} "
         f"(p = {row['p']:.3f})"
@@ -358,7 +358,7 @@ def _seeds(table: pd.DataFrame) -> str:
 
 
 def counting_is_hard_to_learn() -> Found:
-    table, asked_ = inside.chosen(data.table("counting_inside")), data.table("counting_asked")
+    table, asked_ = counters.chosen(data.table("counting_inside")), data.table("counting_asked")
     means = table.groupby(["longest", "encoding"]).right_4.mean().unstack()
     listed = "; ".join(
         f"N = {n}: " + ", ".join(f"{name} {x:.3f}" for name, x in means.loc[n].dropna().items()) for n in means.index
@@ -379,7 +379,7 @@ def _span(shares: pd.Series) -> str:
 
 
 def counting_holds_within_training() -> Found:
-    table, edge = inside.chosen(data.table("counting_inside")), data.table("counting_edge")
+    table, edge = counters.chosen(data.table("counting_inside")), data.table("counting_edge")
     means = table.groupby(["encoding", "longest"])[["right_3", "right_4"]].mean()
     names = list(dict.fromkeys(table.encoding))
     listed = "; ".join(
@@ -402,7 +402,7 @@ def counting_holds_within_training() -> Found:
 
 
 def neighbours_come_nearer() -> Found:
-    table = inside.chosen(data.table("counting_inside"))
+    table = counters.chosen(data.table("counting_inside"))
     means = table.groupby(["encoding", "longest"]).gap.mean()
     names = list(dict.fromkeys(table.encoding))
     ends = {name: means.loc[name].iloc[[0, -1]] for name in names}
@@ -416,7 +416,7 @@ def neighbours_come_nearer() -> Found:
 
 
 def scatter_decides() -> Found:
-    table = inside.chosen(data.table("counting_inside"), "gap")
+    table = counters.chosen(data.table("counting_inside"), "gap")
     ranks = {name: significance.rank_correlation(table[name], table.right_4)[0] for name in ("spread", "gap")}
     ends = {name: significance.rank_interval(rho, len(table)) for name, rho in ranks.items()}
     listed = ", ".join(
@@ -437,7 +437,7 @@ def scatter_decides() -> Found:
 
 
 def few_dimensions_tell_many_counts() -> Found:
-    table = inside.chosen(data.table("counting_inside"), "width")
+    table = counters.chosen(data.table("counting_inside"), "width")
     listed = "; ".join(
         f"{name}, width {width} {rows.right_4.min():.3f} ({rows.bf16_right_4.min():.3f} in bf16)"
         for (name, width), rows in table.groupby(["encoding", "width"])

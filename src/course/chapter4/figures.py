@@ -8,7 +8,7 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import significance
+from course import counters, significance
 from course.chapter4 import measures
 from course.experiments import asked, inside, trained
 from helpers import checkpoints, collapse, counting, data, style
@@ -405,7 +405,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
     points = {}
-    for name, rows in trained.copiers(table).items():
+    for name, rows in counters.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
         points[name] = [at for digit in "01" for at in able[digit][f"turn_{place}_{digit}"]]
     ax = _turns(points)
@@ -422,10 +422,10 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
 def copying_ends(table: pd.DataFrame, names: Sequence[str] = ("RoPE", "APE")) -> tuple[Axes, str]:
     """The lengths at which the first and the last digit turn, by encoding: a point a decoder and digit."""
     points, said = {}, []
-    found = trained.first_against_last(table).set_index("encoding")
+    found = counters.first_against_last(table).set_index("encoding")
     for name in names:
         for place in PLACES:
-            points[f"{name}, {place} digit"] = trained.turns(table, name)[place]
+            points[f"{name}, {place} digit"] = counters.turns(table, name)[place]
         row = found.loc[name]
         place = "first" if row["first earlier"] > row["last earlier"] else "last"
         said.append(f"{name} {place} ({int(row[f'{place} earlier'])} of {int(row.pairs)})")
@@ -560,7 +560,7 @@ def counters_moved(table: pd.DataFrame) -> tuple[Axes, str]:
 
 def edges(table: pd.DataFrame) -> tuple[Axes, str]:
     """How often decoders are right within the lengths of training, a quarter after the other, for each N."""
-    rows = inside.chosen(table)
+    rows = counters.chosen(table)
     ax = style.axes("", "letters n / longest string of training N", "wrong counts, per 1,000", height=4.0)
     quarters, marks = [1, 2, 3, 4], {16: "o", 32: "s", 64: "^", 128: "D"}
     wrong = {}
@@ -629,7 +629,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     Where right answers are drawn, an open point is the same decoder in bf16.
     """
     across, up, x, y = INSIDE[what]
-    rows = inside.chosen(table, across)
+    rows = counters.chosen(table, across)
     lines = across in ("longest", "width")
     ax = style.axes("", x, y, log="x" if lines else "", height=4.0)
     means = {}

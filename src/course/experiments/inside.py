@@ -1,18 +1,17 @@
 """Counting within the lengths of training: what fails where nothing is new? The runs behind `data/counting_inside.csv`,
-`counting_edge.csv`, `counting_asked.csv` and `counting_symbols.csv`.
+`counting_edge.csv`, `counting_asked.csv`, `counting_written.csv` and `counting_symbols.csv`.
 """
 
 import argparse
 import copy
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from course.experiments import sweep, trained
-from helpers import require, training
+from helpers import training
 from helpers.tasks import Counting, RunningCount
 from helpers.training import Batch
 from helpers.transformer import Decoder
@@ -184,6 +183,61 @@ def asked_settings() -> list[sweep.Setting]:
     ]
 
 
+FAR = (16, 32, 64, 128)  # letters, at which a counter that writes is tested
+WRITES = "every letter, and reads its answers"
+
+
+def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
+    """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`, asked at the letters."""
+    read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
+    asked = torch.stack([targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2).flatten(1)[:, :-1]
+    return torch.cat([ids[:, :1], read], 1), torch.cat([targets[:, :1], asked], 1)
+
+
+@torch.no_grad()
+def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
+    """The token for the last letter, where the decoder is given the letters and reads its own answers behind them."""
+    text = ids[:, :1]
+    for letter in ids[:, 1:].T:
+        text = torch.cat([text, letter[:, None]], 1)
+        answer = model(text)[:, -1].argmax(-1)
+        text = torch.cat([text, answer[:, None]], 1)
+    return answer
+
+
+def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one counter that is asked at the end, after every letter, or writes its running count; test it far beyond."""
+    ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
+    ways = {"the end": ends, "every letter": trained.COUNTING, WRITES: lambda drawn: written(*trained.COUNTING(drawn))}
+    model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, window, seed)
+    losses = trained.train(model, ways[asked], steps, seed, trained.COUNTING.weights)
+    found, hit = {"loss": sum(losses[-20:]) / 20}, lambda right: round(float(right.double().mean()), 5)
+    for n in FAR:
+        strings, _ = trained._questions(trained.COUNTING, n, 102, 1_000)
+        ids, targets = trained.COUNTING.rows(torch.tensor([[letter == "y" for letter in s] for s in strings]).long())
+        zero, last = trained.COUNTING.vocabulary.index("0"), targets[:, -1]
+        low = last <= zero + trained.LONGEST // 2
+        answers = writes(model, ids) if asked == WRITES else trained.answers(model, ways[asked], strings) + zero
+        found |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
+        found |= {f"given_{n}": None, f"follows_{n}": None}
+        if asked == WRITES:  # what it says where all that it reads is right, or one too large
+            said = [model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)]
+            found |= {f"given_{n}": hit(said[0] == last[low]), f"follows_{n}": hit(said[1] == last[low])}
+    return found | {"loss": round(found["loss"], 5)}
+
+
+def written_settings() -> list[sweep.Setting]:
+    """Two encodings, and RoPE with a window of eight; who is asked at the end alone gets four times the steps."""
+    few = trained.STEPS["counting"]
+    return [
+        {"encoding": name, "window": window, "asked": asked, "steps": steps, "seed": seed}
+        for seed in range(3)
+        for asked, steps in ((WRITES, few), ("every letter", few), ("the end", 4 * few))
+        for name, window in (("RoPE", 0), ("NoPE", 0), ("RoPE", 8))
+        if asked != "the end" or not window  # two windows hear 15 tokens
+    ]
+
+
 LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
 
 
@@ -233,21 +287,6 @@ def symbols_settings() -> list[sweep.Setting]:
     ]
 
 
-FIXED = {"width": 64, "longest": 64}
-
-
-def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
-    """The decoders to compare across a column: width 64, up to 64 letters, but for that column.
-
-    "longest" takes every length of training, "width" every width; any other column every width.
-    Encodings that were run at one width only are left out where widths are compared.
-    """
-    require.choice("across", across, list(table.columns))
-    held = "width" if across == "longest" else "longest"
-    found = table[table[held] == FIXED[held]]
-    return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
-
-
 NOTES = {
     "inside": [
         "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
@@ -269,6 +308,13 @@ NOTES = {
         "or at the end alone, of strings of 1 to 16 letters; 16 strings a step; in both every count is equally likely at each",
         "length and weighs the same in the loss. right_n: 512 strings of n letters, each count equally often",
     ],
+    "written": [
+        "Decoders trained to count the y in strings of up to 16 letters, as in counting_asked.csv, or to write the running",
+        "count behind each letter, which they then read; window: tokens that a layer sees, 0: all. right_n: 102 strings of n",
+        "letters, each count up to 16 equally often; who writes reads his own counts. low_n: those with counts up to 8, which",
+        "more letters follow in the training, too; of these given_n: reads the right counts, follows_n: reads counts that are",
+        "all one too large, and says one too many",
+    ],
     "symbols": [
         "Decoders without positions trained to say, after every symbol of a string of 32, how often it has come so far, up to",
         "8; symbols: the vocabulary, whose shares in a string are exp(2 z), z normal; two layers, four heads, 16 strings a",
@@ -283,6 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "inside": (run, settings),
         "edge": (edge_run, edge_settings),
         "asked": (asked_run, asked_settings),
+        "written": (written_run, written_settings),
         "symbols": (symbols_run, symbols_settings),
     }
     parser = argparse.ArgumentParser(prog="python -m course.experiments.inside", description=__doc__.splitlines()[0])
