@@ -12,7 +12,7 @@ import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from helpers import drawing
+from helpers import drawing, words
 
 
 def listed(root: Path) -> list[Path]:
@@ -58,11 +58,13 @@ class Chapters(Directive):
         env = self.state.document.settings.env
         env.note_reread()
         root = Path(env.srcdir)
-        cards = "".join(self.card(path, root) for path in listed(root))
+        up = "../" * Path(env.docname).parent.name.startswith("zh")
+        cards = "".join(self.card(path, up) for path in listed(root))
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
-    def card(self, path: Path, root: Path) -> str:
+    def card(self, path: Path, up: str) -> str:
         text, folder = markdown(path), path.parent.name
+        there = f"{up}{folder}"
         title = re.search(r"^# (.+)$", text, re.M)[1]
         parts = [
             (name, path.parent / f"{name}.ipynb")
@@ -70,11 +72,12 @@ class Chapters(Directive):
             if (path.parent / f"{name}.ipynb").exists()
         ]
         links = " · ".join(
-            f'<a href="{folder}/{name}.html">{SAID.get(name, name)}</a> {minutes(part)} min' for name, part in parts
+            f'<a href="{there}/{name}.html">{words.said(SAID.get(name, name))}</a> {words.said(f"{minutes(part)} min")}'
+            for name, part in parts
         )
         return (
-            f'<article class="chapter-card"><h3><a href="{folder}/lesson.html">{folder[0]}. {html.escape(title)}</a></h3>'
-            f'<p class="chapter-question">{question(path)}</p>{drawing.emblem(folder)}'
+            f'<article class="chapter-card"><h3><a href="{there}/lesson.html">{folder[0]}. {html.escape(words.said(title))}</a></h3>'
+            f'<p class="chapter-question">{words.said(question(path))}</p>{drawing.emblem(folder)}'
             f"<p><small>{links}</small></p></article>"
         )
 

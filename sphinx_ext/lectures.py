@@ -2,7 +2,7 @@
 
 A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says `"spoken": true` the page has the
 words of its cues under each picture. A page of `chapters/zh` is written from the table of words beside its English page
-(`tools/editions.py`), and each of the two leads to the other.
+(`tools/editions.py`); what directives say there is looked up in it. Each page leads to the other language in its head.
 """
 
 import json
@@ -13,9 +13,12 @@ from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
+
+from helpers import words
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 
@@ -51,10 +54,10 @@ def lectures(root: Path) -> list[dict]:
             "words": None,
         }
         found.append(item)
-        for words in sorted(path.parent.glob(f"{path.stem}.*.json")):
-            own = json.loads(words.read_text())["frame"]
-            edition = {"title": own["title"], "deck": f"{words.stem}.html", "language": own["language"], "words": words}
-            found.append(item | edition)
+        for table in editions.tables(path):
+            if own := json.loads(table.read_text()).get("frame"):
+                edition = {"title": own["title"], "deck": f"{table.stem}.html", "language": own["language"]}
+                found.append(item | edition | {"words": table})
     return found
 
 
@@ -71,56 +74,72 @@ class Lectures(Directive):
         return [nodes.raw("", table, format="html")]
 
 
-def switch(source: str, address: str, language: str, words: str) -> str:
-    """The page with a link to the same page in the other language below its title."""
-    link = f'<p class="edition"><a href="{address}" lang="{language}" hreflang="{language}">{words}</a></p>'
-    return re.sub(r"^(# .+)$", lambda title: f"{title[1]}\n\n{link}", source, count=1, flags=re.M)
+def laid(app, stem: str) -> None:
+    """The fonts of an edition beside the site."""
+    folder = Path(app.outdir) / "fonts"
+    folder.mkdir(parents=True, exist_ok=True)
+    for weight in editions.WEIGHTS:
+        shutil.copy(editions.folder() / f"{stem}-{weight}.woff", folder)
+
+
+def everywhere(app):
+    """The characters that any page may show: names of the Chinese pages, and what leads to them."""
+    home = Path(app.srcdir) / "chapters"
+    if app.builder.format == "html" and (home / "zh").exists():
+        used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.glob("zh/*.md")))
+        editions.cut(set(used), "everywhere", editions.folder(), editions.digest(used))
+        laid(app, "everywhere")
 
 
 def in_two_languages(app, name, source):
-    """Write a page of `chapters/zh`, put what is said on the page of a spoken lecture, and link the two languages."""
-    root = Path(app.srcdir)
-    path = root / name
+    """Write a page of `chapters/zh`, and put what is said on the page of a spoken lecture."""
+    path = Path(app.srcdir) / name
+    words.use(None)
     if path.parent.name == "zh":
         table = path.parents[1] / f"{path.name}.zh.json"
-        text = switch(editions.page(table), f"../{path.name}.html", "en", "English")
-        fonts = Path(app.outdir) / "fonts"
-        fonts.mkdir(parents=True, exist_ok=True)
-        for weight in editions.WEIGHTS:
-            shutil.copy(root / f"_build/editions/{table.stem}-{weight}.woff", fonts)
-        faces = "".join(
-            f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("../../fonts/{table.stem}-{weight}.woff")}}'
-            for weight in editions.WEIGHTS
-        )
-        base = "--pst-font-family-base-system"
-        style = (
-            f'<style>{faces}:root:root{{{base}:-apple-system,"Segoe UI","Helvetica Neue",Arial,"Edition",sans-serif}}'
-            f"body,main figcaption,main :is(.talk-claim,.talk-foot){{font-family:var({base})!important}}</style>"
-        )
-        source[0] = f"{text}\n```{{raw}} html\n{style}\n```\n"
-        return
-    translated = path.with_name(f"{path.name}.zh.json").exists()
-    if Path(app.env.doc2path(name)).suffix == ".md":
-        source[0] = switch(source[0], f"zh/{path.name}.html", "zh-CN", "中文") if translated else source[0]
-        return
-    notebook = json.loads(source[0])
-    spoken = notebook["metadata"].get("lecture", {}).get("spoken")
-    if not (spoken or translated):
-        return
-    for cell in notebook["cells"]:
-        text = "".join(cell["source"])
-        if spoken and "cue" in cell["metadata"].get("tags", []):
-            cell["metadata"]["tags"] = []
-            cell["source"] = editions.spoken(text)
-        elif translated and cell["cell_type"] == "markdown" and text.startswith("# "):
-            cell["source"] = switch(text, f"zh/{path.name}.html", "zh-CN", "中文")
-    source[0] = json.dumps(notebook)
+        source[0] = editions.page(table)
+        words.use(editions.words(table))
+        laid(app, table.stem)
+    elif Path(app.env.doc2path(name)).suffix == ".ipynb":
+        notebook = json.loads(source[0])
+        if notebook["metadata"].get("lecture", {}).get("spoken"):
+            for cell in notebook["cells"]:
+                if "cue" in cell["metadata"].get("tags", []):
+                    cell["metadata"]["tags"] = []
+                    cell["source"] = editions.spoken("".join(cell["source"]))
+            source[0] = json.dumps(notebook)
+
+
+def with_editions(app, config):
+    """The head of a page has room for the link to its edition."""
+    config.html_theme_options["article_header_end"] = ["edition.html", "article-header-buttons.html"]
+
+
+def all_said(app, doctree):
+    """What a Chinese page was to say and its table has no words for; a warning ends the build."""
+    for text in words.missing:
+        logging.getLogger(__name__).warning("%s has no words for %r", app.env.docname, text)
+    words.use(None)
 
 
 def language(app, name, template, context, doctree):
-    """A page of `chapters/zh` says that it is in Chinese, to readers' programs and to the search."""
-    if "/zh/" in name:
-        context["language"] = "zh-CN"
+    """A Chinese page says that it is one; each page leads to its edition, or to the talk, in its head."""
+    folder, _, page = name.rpartition("/")
+    here = folder.endswith("/zh")
+    other = f"chapters/{page}" if here else f"{folder}/zh/{page}"
+    other = other if other in app.env.found_docs else "chapters/zh/talk"
+    if here:
+        faces = "".join(
+            f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("../../fonts/{page}.zh-{weight[-3:]}.woff")}}'
+            for weight in ("100 400", "500 700")
+        )
+        own = (
+            "body,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}"
+        )
+        context |= {"language": "zh-CN", "metatags": f"{context['metatags']}<style>{faces}{own}</style>"}
+    if other in app.env.found_docs:
+        there = ("en", "English") if here else ("zh-CN", "中文")
+        context["edition"] = (app.builder.get_relative_uri(name, other), *there)
 
 
 def outdated(app, env, added, changed, removed):
@@ -137,5 +156,8 @@ def setup(app):
     app.connect("env-get-outdated", note_reread)
     app.connect("env-get-outdated", outdated)
     app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook
+    app.connect("config-inited", with_editions)
+    app.connect("builder-inited", everywhere)
+    app.connect("doctree-read", all_said)
     app.connect("html-page-context", language)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -6,7 +6,7 @@ import html
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from helpers import drawing
+from helpers import drawing, words
 
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 
@@ -51,11 +51,12 @@ class Places(Directive):
     def run(self):
         from course.scorecard import answer
 
-        head = "".join(f'<th scope="col">{name}</th>' for name in COLUMNS.values())
+        head = "".join(f'<th scope="col">{words.said(name)}</th>' for name in COLUMNS.values())
         rows = "".join(
-            f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(row.place)}</th>'
+            f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.said(row.place))}</th>'
             + "".join(
-                f'<td data-name="{COLUMNS[name]}">{html.escape(getattr(row, name))}</td>' for name in list(COLUMNS)[1:]
+                f'<td data-name="{words.said(title)}">{html.escape(words.said(getattr(row, name)))}</td>'
+                for name, title in list(COLUMNS.items())[1:]
             )
             + "</tr>"
             for row in answer.BOTTLENECKS

@@ -5,6 +5,12 @@ var Scorer = {
   score: ([page, , , , score]) =>
     /\/(teaching|plans|lectures|making|functions|talk)/.test(page) ? 0.3 * score : /\/(lesson|glossary)$/.test(page) ? 1.5 * score : score,
 };
+// Chinese has no spaces: a run is looked for by its pairs of characters, as `searching.py` lists them.
+var splitQuery = (query) =>
+  query.split(/[^\p{Letter}\p{Number}_]+/gu).flatMap((word) => {
+    const pairs = [...word].map((c, k, all) => c + (all[k + 1] ?? "")).filter((pair) => /^[一-鿿]{2}$/.test(pair));
+    return pairs.length ? pairs : [word];
+  }).filter((word) => word);
 // A quotation is text: no contents, no code, and no sentence for where scripts are off.
 document.addEventListener("DOMContentLoaded", () => {
   const read = Search.htmlToText;

@@ -1,8 +1,10 @@
-"""The search: its index without listings, lessons before pages for teachers, and quotations from the text alone."""
+"""The search: its index without listings and with Chinese, lessons before pages for teachers, quotations from the text alone."""
 
+import re
 from pathlib import Path
 
 from docutils import nodes
+from sphinx.search.en import SearchEnglish
 
 
 def without_listings(app):
@@ -19,11 +21,19 @@ def without_listings(app):
     app.builder.index_page = index_page
 
 
+class WithChinese(SearchEnglish):
+    """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is found by its own."""
+
+    def split(self, input):
+        return [*super().split(input), *re.findall(r"(?=([一-鿿]{2}))", input)]
+
+
 def rank(app, config):
     config.html_search_scorer = str(Path(__file__).with_suffix(".js"))
 
 
 def setup(app):
+    app.add_search_language(WithChinese)
     app.connect("config-inited", rank)
     app.connect("builder-inited", without_listings)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -38,6 +38,7 @@ def clone(tmp_path):
     sources = {
         "helpers/__init__.py": "",
         "helpers/drawing.py": "DRAWINGS = ()\n",
+        "helpers/words.py": "missing = []\ndef use(table): pass\n",
         "helpers/tool.py": "x = 1\n",
         "helpers/base.py": "x = 2\n",
         "helpers/data.py": "def table(name): return name\n",

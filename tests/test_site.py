@@ -188,12 +188,26 @@ def test_widgets_move_by_touch(visit):
     page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
 
 
-def test_search_finds_a_word_of_a_lesson(visit):
-    page = visit("search.html?q=ALiBi")
-    page.wait_for_selector("#search-results li a")
-    links = [a.get_attribute("href") for a in page.locator("#search-results li a").all()]
-    assert any("3-representational-collapse/lesson" in link for link in links)
+FOUND = {
+    "ALiBi": "3-representational-collapse/lesson",
+    "表示坍缩": "zh/glossary",
+    "注意力汇": "zh/welcome",
+    "压缩": "zh/talk",
+}
+
+
+@pytest.mark.parametrize("asked", FOUND)
+def test_search_finds_a_word_of_a_page_and_a_chinese_one_within_its_sentence(visit, asked):
+    page = visit(f"search.html?q={asked}")
+    page.wait_for_selector(f'#search-results li a[href*="{FOUND[asked]}"]')
     assert page.foreign == []
+
+
+@pytest.mark.parametrize(
+    ("name", "there"), [("answer", "zh/answer"), ("zh/glossary", "../glossary"), ("try", "zh/talk")]
+)
+def test_a_page_leads_to_its_edition_in_its_head(visit, name, there):
+    assert visit(f"chapters/{name}.html").locator("a.edition").first.get_attribute("href") == f"{there}.html"
 
 
 def test_search_quotes_the_text_and_finds_the_lesson_before_the_teachers_page(visit):

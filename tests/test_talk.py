@@ -6,13 +6,16 @@ import json
 import re
 from collections import Counter
 
+import chapters
 import editions
+import guess
+import machine
 import nbformat
 import pytest
 import slides
 from conftest import ROOT
 from fontTools.ttLib import TTFont
-from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from course import scorecard
 from course import sources as course_sources
@@ -53,18 +56,14 @@ def minutes(name):
 def test_each_slide_of_the_first_talk_has_its_place():
     covers = LECTURE["covers"]
     assert [row["slide"] for row in covers] == [*range(1, 24)], "the talk of May 2025 has 23 slides"
-    for row in covers:
-        assert row["by"], f"slide {row['slide']} has no place"
-        assert set(row["by"]) <= set(SLIDES), f"slide {row['slide']} is covered by what is no slide"
+    assert [row["slide"] for row in covers if not row["by"] or set(row["by"]) - set(SLIDES)] == [], "have no slide"
 
 
 def test_the_minutes_add_up_and_there_are_places_to_stop():
     assert list(CUES) == SLIDES, "every slide has one cue"
     assert sum(map(minutes, SLIDES)) == LECTURE["minutes"] == 45
     sofar = dict(zip(SLIDES, itertools.accumulate(map(minutes, SLIDES)), strict=True))
-    assert sorted(LECTURE["stops"].values()) == [10, 20, 30]
-    for name, minute in LECTURE["stops"].items():
-        assert sofar[name] == minute, f"after {name} {sofar[name]} minutes have gone, not {minute}"
+    assert {name: sofar[name] for name in LECTURE["stops"]} == LECTURE["stops"], "so many minutes have gone"
 
 
 @pytest.mark.parametrize("language", SPOKEN)
@@ -107,7 +106,6 @@ def test_every_slide_with_a_figure_names_what_it_rests_on():
 
 def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
     rows = named()
-    assert len(rows) > 10
     known = {claim.name for claim in scorecard.claims()}
     assert {name for _, name, _ in rows} <= known, "a chip leads to a row that exists"
     for _, name, remark in rows:
@@ -142,52 +140,37 @@ def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
     assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.json")
 
 
-def test_a_changed_cell_is_noticed(tmp_path):
-    for path in (PATH, TABLE):
-        (tmp_path / path.name).write_text(path.read_text())
-    changed = json.loads(PATH.read_text())
-    cell = next(c for c in changed["cells"] if c["id"] == "talk-thanks")
-    cell["source"] = ["## What else is open\n"]
-    (tmp_path / PATH.name).write_text(json.dumps(changed))
-    assert editions.stale(tmp_path / PATH.name, tmp_path / TABLE.name) == ["talk-thanks"]
+def test_a_changed_cell_is_noticed(monkeypatch):
+    changed = editions.cells(PATH) | {"talk-thanks": "## What else is open"}
+    monkeypatch.setattr(editions, "cells", lambda page: changed)
+    assert editions.stale(PATH, TABLE) == ["talk-thanks"]
 
 
-@pytest.mark.parametrize("table", [t for t in TABLES if t != TABLE], ids=lambda table: table.name)
-def test_formulas_and_numbers_of_a_page_are_the_same_in_both_languages(table):
-    given = json.loads(table.read_text())["cells"]
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+def test_formulas_and_numbers_are_the_same_in_both_languages(table):
+    given = json.loads(table.read_text())
     for name, here in editions.cells(editions.english(table)).items():
-        there = given[name]["text"]
+        there = given["cells"][name]["text"]
         assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
         plain = [re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (here.split("<span")[0], there)]
-        assert set(numbers(plain[0], "")) <= set(numbers(plain[1], "")), f"{name}: a number is missing"
-
-
-def test_formulas_and_numbers_are_the_same_in_both_languages():
-    for name, entry in OTHER["cells"].items():
-        here, there = CELLS[name], entry["text"]
-        assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
         if name.endswith("-cue"):
             assert CUE.fullmatch(here)[1] == CUE.fullmatch(there)[1], f"{name}: the minutes differ"
-            continue
-        here, there = (numbers(MATH.sub("", text), here) for text in (here, there))
-        if name != "talk-page":
-            assert here == there, f"{name}: the numbers differ"
-    for english, other in OTHER["words"].items():
+        elif name != "talk-page":
+            assert set(numbers(plain[0], here)) <= set(numbers(plain[1], here)), f"{name}: a number is missing"
+    for english, other in given.get("words", {}).items():
         plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
         assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
-    words.use(editions.words(TABLE))
-    words.use(None)
+    with words.given(editions.words(table)):
+        assert words.missing == []
 
 
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
-    every = [item for table in TABLES for item in json.loads(table.read_text())["cells"].items()]
-    for name, entry in every:
-        text = MATH.sub("x", entry["text"])
-        assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"{name}: half-width punctuation after a character"
-        assert not re.search(r"\s[，。；：！？]", text), f"{name}: a space before punctuation"
-    for text in [*OTHER["words"].values(), *OTHER["frame"]["speaker"].values()]:
+    every = [MATH.sub("x", e["text"]) for table in TABLES for e in json.loads(table.read_text())["cells"].values()]
+    drawn = [text for table in TABLES for text in editions.words(table).values()]
+    for text in [*every, *drawn, *OTHER["frame"]["speaker"].values()]:
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
+        assert not re.search(r"\s[，。；：！？]", text), f"a space before punctuation: {text!r}"
 
 
 ENTRY = re.compile(r"^## (.+)\n\n.*中文：(.+?)。</span>", re.M)
@@ -209,15 +192,18 @@ def says(text, term):
     return re.search(rf"(?<![\w-])(?i:{many})(?:s|es)?(?![\w-])", MATH.sub("", text))
 
 
-def test_the_glossary_is_the_law_in_both_languages():
-    """A term of the glossary is said in its Chinese, with the English in brackets on the slide that says it first."""
-    slides = {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES}
+@pytest.mark.parametrize("name", ["talk", "welcome", "answer"])
+def test_the_glossary_is_the_law_in_both_languages(name):
+    """A term of the glossary is said in its Chinese, with the English in brackets on the slide or page that says it first."""
+    table = ROOT / f"chapters/{name}.zh.json"
+    here, there = editions.cells(editions.english(table)), json.loads(table.read_text())
+    slides = {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES} if table == TABLE else {name: [*here]}
     for term, chinese in terms().items():
         first = True
         for name, parts in slides.items():
-            parts = [part for part in parts if part in CELLS]
+            parts = [part for part in parts if part in here]
             english, other = (
-                "\n".join(words) for words in zip(*((CELLS[p], OTHER["cells"][p]["text"]) for p in parts), strict=True)
+                "\n".join(words) for words in zip(*((here[p], there["cells"][p]["text"]) for p in parts), strict=True)
             )
             english = re.sub(r"\]\([^)]*\)|\*[^*]+\*|\[[^]]*\]", "", english)  # titles of papers stay as they are
             if says(english, term):
@@ -226,14 +212,22 @@ def test_the_glossary_is_the_law_in_both_languages():
                     bracket = f"{chinese}（{term}".lower()
                     assert bracket in other.lower(), f"{name}: the first {chinese} needs （{term}）"
                 first = False
-        for english, other in OTHER["words"].items():
+        for english, other in there["words"].items():
             if says(english, term):
                 assert chinese.lower() in other.lower(), f"{english!r}: {term} is {chinese} in the glossary"
 
 
+def test_the_front_page_says_all_of_itself_in_chinese():
+    with words.given(editions.words(ROOT / "chapters/welcome.zh.json")):
+        _ = guess.Guess.run(None), machine.Places.run(None)
+        _ = [chapters.Chapters.card(None, path, "../") for path in chapters.listed(ROOT)]
+        assert words.missing == []
+
+
 def test_words_keep_numbers_and_look_up_names():
-    table = {"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}
-    with words.given(table):
+    with words.given(
+        {"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}
+    ):
         assert words.said("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
         assert words.said("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
         assert words.said("12") == "12"
@@ -250,14 +244,11 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     ax.plot([1, 2], [1, 2], label="a line")
     ax.set_xticks([1, 2], ["first place", "second"])
     ax.legend()
-    with words.given(
-        {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
-    ):
+    there = {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
+    with words.given(there):
         widget.show(ax, alt="Two points")
         assert words.missing == ["second"]
-    drawn = {text.get_text() for text in ax.figure.findobj(lambda artist: hasattr(artist, "get_text"))}
-    assert {"TWO POINTS", "N (TOKENS)", "DISTANCE", "A LINE", "FIRST PLACE"} <= drawn
-    assert isinstance(ax.figure, Figure)
+    assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}
 
 
 def test_codes_are_drawn_only_where_the_book_has_an_address():
@@ -269,27 +260,19 @@ def test_codes_are_drawn_only_where_the_book_has_an_address():
     with_one, without = notebook(), notebook()
     slides.claim_links(with_one, slides.FRAME, "https://github.com/some/book")
     slides.claim_links(without, slides.FRAME, "")
-    assert '<a class="code" href="../chapters/1-over-squashing/lesson.html#' in str(with_one)
-    assert "<svg" in str(with_one)
+    assert re.search('<a class="code" href="../chapters/1-over-squashing/lesson.html#.*?<svg', str(with_one), re.S)
     assert 'class="code"' not in str(without)
 
 
 @pytest.mark.site
 def test_the_built_decks_say_the_same_in_two_languages():
     decks = {language: path.read_text() for language, path in DECKS.items()}
-    assert '<html lang="en">' in decks["English"]
-    assert '<html lang="zh-CN">' in decks["Chinese"]
+    assert [re.search('<html lang="(.+?)"', text)[1] for text in decks.values()] == ["en", "zh-CN"]
     scores = (ROOT / "_build/html/chapters/scorecard.html").read_text()
-    chips = {}
-    for language, text in decks.items():
-        chips[language] = re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text)
-        for name, verdict in chips[language]:
-            row = re.search(rf'id="{name}" data-verdict="([^"]+)"', scores)
-            assert row, f"{name} has no row on the scorecard"
-            assert row[1] == verdict, f"{name}: {verdict} in the talk, {row[1]} on the scorecard"
-    assert chips["English"] == chips["Chinese"]
+    rows = dict(re.findall(r'id="(\w+)" data-verdict="([^"]+)"', scores))
+    chips = [re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text) for text in decks.values()]
+    assert chips[0] == chips[1] == [(name, rows.get(name)) for name, _ in chips[0]], "the scorecard says otherwise"
     alts = {language: re.findall(r'<img[^>]* alt="([^"]*)"', text) for language, text in decks.items()}
-    assert len(alts["English"]) == len(alts["Chinese"]) > 15
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
         assert numbers(here, here) == numbers(there, here), (here, there)
         assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"
@@ -297,7 +280,9 @@ def test_the_built_decks_say_the_same_in_two_languages():
 
 @pytest.mark.site
 def test_nothing_of_the_other_edition_is_left_in_english_and_no_character_is_missing():
-    assert editions.missing(editions.executed(TABLE)) == [], "add these to `words` of chapters/talk.zh.json"
+    for table in TABLES:
+        if editions.english(table).suffix == ".ipynb":
+            assert editions.missing(editions.executed(table)) == [], f"add these to `words` of {table.name}"
     text = re.sub(r'src="data:[^"]*"', "", DECKS["Chinese"].read_text())
     used = {character for character in text if "⺀" <= character <= "￯"}
     for weight in editions.WEIGHTS:

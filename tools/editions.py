@@ -13,6 +13,7 @@ import json
 import posixpath
 import re
 import sys
+from functools import partial
 from pathlib import Path
 
 import nbformat
@@ -40,6 +41,7 @@ END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
 
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
+SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
@@ -78,7 +80,7 @@ def stale(page: Path, table: Path) -> list[str]:
 def words(table: Path) -> dict[str, str]:
     """English to the other language, for all that code cells draw and say."""
     content = json.loads(table.read_text())
-    return content["words"] | {text: text for text in content["same"]}
+    return content.get("words", {}) | {text: text for text in content.get("same", [])}
 
 
 def folder() -> Path:
@@ -95,12 +97,14 @@ def written(table: Path) -> Path:
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.id in content["cells"]:
             cell.source = content["cells"][cell.id]["text"]
+        elif cell.cell_type == "code":
+            cell.source = SHOWN.sub(partial(speaking, table), cell.source)
     said = json.dumps(words(table), ensure_ascii=False)
     (home / f"{stem}.words.json").write_text(said)
     used = (
-        set(said)
+        set(said + drawn())
         | {c for cell in notebook.cells for c in cell.source}
-        | set(json.dumps(content["frame"], ensure_ascii=False))
+        | set(json.dumps(content.get("frame", ""), ensure_ascii=False))
     )
     key = digest(said + "".join(sorted(used)))
     cut(used, stem, home, key)
@@ -110,6 +114,13 @@ def written(table: Path) -> Path:
     path = home / f"{stem}.ipynb"
     nbformat.write(notebook, path)
     return path
+
+
+def speaking(table: Path, shown: re.Match) -> str:
+    """A drawing in the language of a table, where it has words for it."""
+    language = table.stem.rpartition(".")[2]
+    has = (ROOT / f"src/helpers/drawing/words/{shown[1]}.{language}.json").exists()
+    return f'{shown[0]}, "{language}"' if has else shown[0]
 
 
 def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
@@ -127,6 +138,12 @@ def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
         font.flavor = "woff"
         font.save(home / f"{stem}-{weight}.woff")
     note.write_text(key)
+
+
+def drawn() -> str:
+    """The characters of other languages in the drawings' own scripts and tables."""
+    files = (path for kind in ("js", "json", "py") for path in (ROOT / "src/helpers/drawing").rglob(f"*.{kind}"))
+    return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join(path.read_text() for path in files)))))
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
@@ -154,16 +171,19 @@ def page(table: Path) -> str:
     source, content = english(table), json.loads(table.read_text())
     if source.suffix == ".md":
         parts = [content["cells"][name]["text"] for name in cells(source)]
-        around = "中文" + "".join(stub.read_text().splitlines()[0] for stub in source.parent.glob("zh/*.md"))
-        cut(set("".join([*parts, around])), table.stem, folder(), digest("".join([*parts, around])))
+        used = "".join([*parts, *words(table).values(), drawn()])
+        cut(set(used), table.stem, folder(), digest(used))
     else:
         parts = []
         for cell in executed(table).cells[:-1]:
             if cell.cell_type == "markdown":
                 parts.append(spoken(cell.source))
             else:
-                shown = [o.data["text/html"] for o in cell.outputs if "text/html" in o.get("data", {})]
-                parts += [f"````{{raw}} html\n{text}\n````" for text in shown]
+                for shown in (output.get("data", {}) for output in cell.outputs):
+                    if "text/html" in shown:
+                        parts.append(f"````{{raw}} html\n{shown['text/html']}\n````")
+                    elif "text/markdown" in shown:
+                        parts.append(shown["text/markdown"])
 
     def there(match: re.Match) -> str:
         """A link to a page: to its edition where there is one."""

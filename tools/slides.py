@@ -41,7 +41,6 @@ FRAME = {
     "place": "The talk",
     "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
     "row": "The page of this claim",
-    "picture": "",  # what the machine shows, where it is not said in English
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
     "speaker": {},  # the words of the speaker's window, where they are not English
     "kinds": {},  # the first word of a box, where it is not English
@@ -67,9 +66,7 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
     """Name the course, the chapter and the length on the first slide, with the machine at the chapter's stop."""
     first = next(cell for cell in notebook.cells if kind(cell) == "slide")
     stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
-    picture = drawing.picture("machine", stop)
-    if frame["picture"]:
-        picture = re.sub(r'aria-label="[^"]*"', f'aria-label="{frame["picture"]}"', picture, count=1)
+    picture = drawing.picture("machine", stop, language=item["language"][:2])
     if item["chapter"]:
         what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
     else:
@@ -77,6 +74,15 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
     first.source = (
         f'<p class="course">{frame["course"]}</p>\n\n{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
     )
+
+
+def acts(notebook: nbformat.NotebookNode, language: str) -> None:
+    """The machine at the stop of an act, small beside the heading of its first slide; at its last stop where the talk ends."""
+    slides = [cell for cell in notebook.cells if kind(cell) == "slide"]
+    places = [(int(act[1]), cell) for cell in slides if (act := re.match(r"## (\d)\. ", cell.source))]
+    for stop, cell in [*places, (drawing.STOPS - 1, slides[-2])]:
+        picture = re.sub(r"<style>.*?</style>", "", drawing.picture("machine", stop, language=language), flags=re.S)
+        cell.source += f"\n\n{picture.replace('figure', 'div').replace('emblem', 'act', 1)}"
 
 
 def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | None, frame: dict) -> None:
@@ -255,6 +261,8 @@ def main() -> None:
             if cell.cell_type == "code":
                 cell.outputs = [o for o in cell.outputs if o.get("name") != "stderr"]
         title_slide(notebook, item, len(chapters), frame)
+        if not item["chapter"]:
+            acts(notebook, item["language"][:2])
         speaker_notes(notebook, item["minutes"], frame)
         if item["path"] != hour:  # its widgets have theirs
             live_links(notebook, item, address)

@@ -7,7 +7,7 @@ from IPython.display import HTML
 
 from course import scorecard
 from course.claims import CLAIMS, CORRECTED, FAILS, HOLDS
-from helpers import compute
+from helpers import compute, words
 
 
 class Bottleneck(NamedTuple):
@@ -180,10 +180,10 @@ FINDINGS = (
 def table() -> HTML:
     """The six places, a row each: what is lost, what helps, what it costs, and the claims that show it."""
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
-    head = "".join(f'<th scope="col">{name}</th>' for name in names)
+    head = "".join(f'<th scope="col">{words.said(name)}</th>' for name in names)
     rows = "".join(
-        f'<tr><th scope="row">{each.chapter}. {html.escape(each.place)}</th>'
-        + "".join(f"<td>{html.escape(text)}</td>" for text in each[2:7])
+        f'<tr><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
+        + "".join(f"<td>{html.escape(words.said(text))}</td>" for text in each[2:7])
         + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
         for each in BOTTLENECKS
     )
@@ -206,13 +206,14 @@ def _item(finding: Finding) -> str:
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
-        f"<li><p><b>{html.escape(headline)}.</b> {html.escape(sentence)} "
-        f'(<a href="{where}">Chapter {claim.chapter}</a>, {_link(finding.claim, verdict=True)}.)</p>'
-        f"<details><summary>What was measured</summary><p>{html.escape(measured.measured)}</p></details></li>"
+        f"<li><p><b>{html.escape(words.said(f'{headline}.'))}</b> {html.escape(words.said(sentence))} "
+        f'(<a href="{where}">{words.said(f"Chapter {claim.chapter}")}</a>, {_link(finding.claim, verdict=True)}.)</p>'
+        f"<details><summary>{words.said('What was measured')}</summary>"
+        f"<p>{html.escape(words.said(measured.measured))}</p></details></li>"
     )
 
 
 def _link(name: str, verdict: bool = False) -> str:
     found, sign, colour, address = scorecard.badge(name)
-    words = found if verdict else CLAIMS[name].statement
-    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {html.escape(words)}</a>'
+    says = words.said(found if verdict else CLAIMS[name].statement)
+    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {html.escape(says)}</a>'
