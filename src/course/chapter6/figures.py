@@ -282,7 +282,7 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
         cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
         body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
     return HTML(
-        f'<div style="overflow-x: auto"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
+        f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="Every entry"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
     )
 
 
