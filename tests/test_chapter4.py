@@ -57,16 +57,16 @@ def test_a_misread_state_is_nearer_to_a_neighbour():
 
 
 def test_codes_count_all_at_the_vocabulary_and_fewer_below():
-    assert measures.counted(32, 32, "tight", 4096) == 1
-    assert measures.counted(32, 24, "tight", 4096) < 0.1 < measures.counted(32, 24, "tight", 8)
-    assert measures.counted(32, 32, "random", 4096) < 0.1
+    assert measures.read_right(32, 32, "tight", 4096) == 1
+    assert measures.read_right(32, 24, "tight", 4096) < 0.1 < measures.read_right(32, 24, "tight", 8)
+    assert measures.read_right(32, 32, "random", 4096) < 0.1
 
 
 @pytest.mark.parametrize("kind", ["random", "tight"])
 def test_with_n_known_one_dimension_fewer_than_symbols_is_enough(kind):
-    assert measures.counted(32, 31, "random", 4096, readout="solved") == 1
-    assert measures.counted(32, 30, kind, 4096, readout="solved") < 0.9
-    assert measures.counted(32, 31, kind, 4096) < 0.5, "the plain product needs all"
+    assert measures.read_right(32, 31, "random", 4096, readout="solved") == 1
+    assert measures.read_right(32, 30, kind, 4096, readout="solved") < 0.9
+    assert measures.read_right(32, 31, kind, 4096) < 0.5, "the plain product needs all"
 
 
 def test_pieces_put_together_are_the_text():

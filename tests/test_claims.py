@@ -39,7 +39,7 @@ def test_claim_measures_and_has_a_verdict_that_is_expected_whatever_it_needs(nam
 def measured_as_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"
     allowed, why = EXPECTED[name]
-    found = scorecard.found(CLAIMS[name])
+    found = scorecard.measure(CLAIMS[name])
     assert re.search(r"\d", found.measured), f"what {name} has measured must hold a number, not {found.measured!r}"
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
     for reported, measured in found.numbers.values():
@@ -74,7 +74,7 @@ def _made_up(claim):
 
 
 def test_every_claim_stands_once_in_a_row_of_its_paper_and_what_does_not_hold_comes_first(monkeypatch):
-    monkeypatch.setattr(scorecard, "found", _made_up)
+    monkeypatch.setattr(scorecard, "measure", _made_up)
     page = scorecard.papers().data
     assert sorted(re.findall(r'<details id="(\w+)"', page)) == sorted(scorecard.CLAIMS)
     assert sorted(re.findall(r'<details id="(\w+)"[^>]*class="card-row"', page)) == sorted(ROWS)
@@ -265,10 +265,10 @@ def test_a_claim_is_measured_once_until_what_it_depends_on_changes(tmp_path, mon
 
     claim = next(iter(CLAIMS.values()))._replace(measure=measure)
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/x.json")
-    assert scorecard.found(claim) == scorecard.found(claim) == measure()
+    assert scorecard.measure(claim) == scorecard.measure(claim) == measure()
     assert len(calls) == 2
     monkeypatch.setattr(scorecard, "_kept", lambda claim: tmp_path / "claims/y.json")
-    scorecard.found(claim)
+    scorecard.measure(claim)
     assert len(calls) == 3
     assert [p.name for p in (tmp_path / "claims").glob("*.json")] == ["y.json"]
 
@@ -337,7 +337,7 @@ def test_the_findings_are_written_for_what_is_measured():
     from course.scorecard import answer
 
     for each in answer.FINDINGS:
-        assert scorecard.found(CLAIMS[each.claim]).verdict == each.verdict, f"write the finding of {each.claim} anew"
+        assert scorecard.measure(CLAIMS[each.claim]).verdict == each.verdict, f"write the finding of {each.claim} anew"
 
 
 def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatch):
@@ -347,7 +347,7 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
         assert each.verdict in EXPECTED[each.claim][0], each.claim
         assert not re.search(r"\d\.\d", each.sentence), f"{each.claim}: a measured number is not typed"
     measured = {"first": (None, 12.0), "second": (None, 1234.0), "third": (None, 5.0)}
-    monkeypatch.setattr(scorecard, "found", lambda claim: claims.Found("seen", "holds", measured))
+    monkeypatch.setattr(scorecard, "measure", lambda claim: claims.Found("seen", "holds", measured))
     counts = next(each for each in answer.FINDINGS if each.claim == "first_token_reach")
     monkeypatch.setattr(answer, "FINDINGS", (counts,))
     assert "in bf16 it counts to 12, in fp16 to 1,234" in answer.findings().data

@@ -128,7 +128,7 @@ def test_the_machine_has_chinese_for_all_it_says():
     assert missing == []
     with words.given(table):
         for (_, _, said), (_, _, told) in zip(english, pictures, strict=True):
-            assert told == "".join(words.said(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said))
+            assert told == "".join(words.translated(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said))
         assert words.missing == []
 
 

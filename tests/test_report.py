@@ -557,7 +557,7 @@ def test_the_embedded_model_with_a_small_budget(tmp_path):
 
 @pytest.mark.parametrize("name", checkpoints.names())
 def test_a_checkpoint_is_the_same_decoder_as_a_report_reads_it(name):
-    found = trained.found(name)
+    found = trained.checkpoint(name)
     model = trained.language_model(found, name, device="cpu")
     ids = torch.randint(len(found.task.vocabulary), (3, 40), generator=torch.Generator().manual_seed(0))
     torch.testing.assert_close(model.model(ids).logits, found.model(ids), rtol=1e-4, atol=1e-4)

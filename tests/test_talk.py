@@ -109,12 +109,12 @@ def test_claims_are_rows_of_the_scorecard_and_corrections_are_marked():
     known = {claim.name for claim in scorecard.claims()}
     assert {name for _, name, _ in rows} <= known, "a chip leads to a row that exists"
     for _, name, remark in rows:
-        if scorecard.found(CLAIMS[name]).verdict in (FAILS, CORRECTED):
-            assert remark, f"{name} needs a correction: its verdict is {scorecard.found(CLAIMS[name]).verdict!r}"
+        if scorecard.measure(CLAIMS[name]).verdict in (FAILS, CORRECTED):
+            assert remark, f"{name} needs a correction: its verdict is {scorecard.measure(CLAIMS[name]).verdict!r}"
 
 
 def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
-    verdict = scorecard.found(CLAIMS["tree_closed_form"]).verdict
+    verdict = scorecard.measure(CLAIMS["tree_closed_form"]).verdict
     shown = talk.says({"tree_closed_form": ("As the talk has it.", "as it is.")}).data
     assert f'data-verdict="{verdict}"' in shown
     assert "#tree_closed_form" in shown
@@ -228,13 +228,13 @@ def test_words_keep_numbers_and_look_up_names():
     with words.given(
         {"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}
     ):
-        assert words.said("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
-        assert words.said("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
-        assert words.said("12") == "12"
+        assert words.translated("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
+        assert words.translated("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
+        assert words.translated("12") == "12"
         assert words.missing == []
-        assert words.said("At no time") == "At no time"
+        assert words.translated("At no time") == "At no time"
         assert words.missing == ["At no time"]
-    assert words.said("the first") == "the first"
+    assert words.translated("the first") == "the first"
     with pytest.raises(ValueError, match="numbers"):
         words.use({"{} tokens": "token"})
 

@@ -23,7 +23,7 @@ def _numbers(name: str, values: object, least: int = 1) -> np.ndarray:
     bad = found.ndim != 1 or len(found) < least or not np.isfinite(found).all()
     if bad or np.abs(found).max(initial=0) > LARGEST:
         raise ValueError(
-            f"{name} must be at least {least} finite numbers, one after another, not {require.said(values)}"
+            f"{name} must be at least {least} finite numbers, one after another, not {require.brief(values)}"
         )
     return found
 
@@ -107,7 +107,7 @@ def holm(p: Sequence[float]) -> list[float]:
     """
     values = _numbers("p", p, 0)
     if ((values < 0) | (values > 1)).any():
-        raise ValueError(f"p must be numbers from 0 to 1, not {require.said(p)}")
+        raise ValueError(f"p must be numbers from 0 to 1, not {require.brief(p)}")
     order, found, worst = np.argsort(values), [1.0] * len(values), 0.0
     for rank, place in enumerate(order):
         worst = max(worst, min(1.0, (len(values) - rank) * float(values[place])))

@@ -318,7 +318,7 @@ def adaptive_entmax(
         except RuntimeError:
             fits = False
         if not fits:
-            raise ValueError(f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.said(value)}")
+            raise ValueError(f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.brief(value)}")
     hidden = torch.isneginf(logits)
     seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
     factor = delta + beta * torch.where(seen > 0, seen, 1) ** gamma  # ln(1) = 0: a lone key gets all by any factor
@@ -369,7 +369,7 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     """
     _check_logits(logits)
     if logits.ndim < 3:
-        raise ValueError(f"logits must be a tensor of shape (..., h, n, n), not {require.said(logits)}")
+        raise ValueError(f"logits must be a tensor of shape (..., h, n, n), not {require.brief(logits)}")
     later = _square_logits(logits).tril(-1)
     later[:, 0] = False
     marks = logits[..., :1, :, :].where(later, 0).relu().masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
@@ -499,7 +499,7 @@ def _support(
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
     """Ones of the size of square logits, which may hide all keys of a row."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.said(logits)}")
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
     if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2] or logits.numel() == 0:
         raise ValueError(f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}")
     require.tensor("logits", logits.detach().masked_fill(torch.isneginf(logits), 0), "... n m")
@@ -509,7 +509,7 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
 def _check_logits(logits: Tensor) -> None:
     """Real numbers, -inf where a key is hidden, and one key at least in every row."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.said(logits)}")
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
     if logits.ndim == 0 or logits.numel() == 0:
         raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
     hidden = torch.isneginf(logits)

@@ -56,7 +56,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
         raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
     require.instance("model", model, Decoder, "a Decoder")
     if type(task).__name__ not in TASKS:
-        raise ValueError(f"task must be one of {', '.join(TASKS)}, not {require.said(task)}")
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, not {require.brief(task)}")
     problem = _misfit(_decoder(decoder, task, "decoder"), model.state_dict())
     if problem:
         raise ValueError(f"decoder must be the arguments that the model was made with, but {problem}")
@@ -170,7 +170,7 @@ def _decoder(arguments: object, task: Any, name: str) -> Decoder:
         try:
             return Decoder(len(task.vocabulary), **arguments)
         except TypeError:
-            raise ValueError(f"{name} must hold arguments of Decoder, not {require.said(arguments)}") from None
+            raise ValueError(f"{name} must hold arguments of Decoder, not {require.brief(arguments)}") from None
 
 
 def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:

@@ -81,7 +81,7 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     if items is not None:
         require.instance("items", items, Iterable, "something to iterate over")
         if getattr(items, "ndim", 1) == 0:
-            raise ValueError(f"items must be something to iterate over, not {require.said(items)}")
+            raise ValueError(f"items must be something to iterate over, not {require.brief(items)}")
     return tqdm(items, desc=label, leave=False, disable=building() or bool(os.environ.get("TQDM_DISABLE")), **options)
 
 

@@ -228,7 +228,7 @@ def last_state(
     True
     """
     if set(require.text("sequence", sequence, empty=False)) - {"0", "1"}:
-        raise ValueError(f"sequence must hold the signs 0 and 1 only, not {require.said(sequence)}")
+        raise ValueError(f"sequence must hold the signs 0 and 1 only, not {require.brief(sequence)}")
     require.flag("causal", causal)
     require.choice("encoding", encoding, ENCODINGS)
     require.flag("first", first)

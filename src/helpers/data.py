@@ -55,7 +55,7 @@ def table(name: str) -> pd.DataFrame:
     known = sorted(path.relative_to(folder()).with_suffix("").as_posix() for path in folder().rglob("*.csv"))
     if not (isinstance(name, str) and name in known):
         near = ", ".join(difflib.get_close_matches(str(name), known, 3, cutoff=0))
-        raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.said(name)}")
+        raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.brief(name)}")
     return pd.read_csv(folder() / f"{name}.csv", comment="#")
 
 

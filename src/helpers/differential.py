@@ -309,7 +309,7 @@ def _bias(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
     if mask is None:
         mask = torch.ones(n, m, dtype=torch.bool, device=q.device).tril()
     elif not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
-        raise ValueError(f"mask must be a tensor of true and false, or of numbers to add, not {require.said(mask)}")
+        raise ValueError(f"mask must be a tensor of true and false, or of numbers to add, not {require.brief(mask)}")
     shape = (*q.shape[:-2], n, m)
     try:
         fits = torch.broadcast_shapes(mask.shape, shape) == shape and mask.ndim >= 2

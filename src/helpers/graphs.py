@@ -37,7 +37,7 @@ def _check(graph: nx.Graph, name: str = "graph") -> None:
 def _check_node(graph: nx.Graph, name: str, node: Hashable) -> None:
     _check(graph)
     if not isinstance(node, Hashable) or node not in graph:
-        raise ValueError(f"{name} must be a node of the graph, not {require.said(node)}")
+        raise ValueError(f"{name} must be a node of the graph, not {require.brief(node)}")
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
@@ -180,7 +180,7 @@ def _propagate(
         new = activation(self_weight * x @ own + matrix @ x @ heard)
         if not isinstance(new, Tensor) or new.shape != (len(matrix), weights.shape[-1]) or new.dtype != matrix.dtype:
             raise ValueError(
-                f"activation must return a tensor of the shape and type it is given, not {require.said(new)}"
+                f"activation must return a tensor of the shape and type it is given, not {require.brief(new)}"
             )
         x = x + new if skip else new
     return x

@@ -59,7 +59,7 @@ def turns(
     try:
         places = torch.as_tensor(list(positions), dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError):
-        raise ValueError(f"positions must hold numbers, not {require.said(positions)}") from None
+        raise ValueError(f"positions must hold numbers, not {require.brief(positions)}") from None
     require.tensor("positions", places, "n")
     half = len(frequencies)
     if base is not None:
@@ -95,14 +95,16 @@ def read(
     """
     require.instance("model", model, LanguageModel, "what models.load returns")
     if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= MOST:
-        raise ValueError(f"ids must be one sequence of 1 to {MOST} tokens, of type torch.long, not {require.said(ids)}")
+        raise ValueError(
+            f"ids must be one sequence of 1 to {MOST} tokens, of type torch.long, not {require.brief(ids)}"
+        )
     config = model.model.config.get_text_config()
     if not 0 <= int(ids.min()) <= int(ids.max()) < config.vocab_size:
         raise ValueError(f"ids must be tokens of the model, from 0 to {config.vocab_size - 1}")
     n, device = len(ids), model.model.device
     if mask is not None:
         if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != (n, n):
-            raise ValueError(f"mask must be a bool tensor of shape ({n}, {n}), not {require.said(mask)}")
+            raise ValueError(f"mask must be a bool tensor of shape ({n}, {n}), not {require.brief(mask)}")
         if mask.triu(1).any() or not mask.any(-1).all():
             raise ValueError("mask must show each token itself or an earlier one, and no later one")
     if heads is not None:
@@ -182,7 +184,7 @@ def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None
         return
     pairs = len(probe.rotary_frequencies(model))
     if not isinstance(rope, Tensor) or not rope.is_complex() or rope.shape != (n, pairs):
-        raise ValueError(f"rope must be a complex tensor of shape ({n}, {pairs}), not {require.said(rope)}")
+        raise ValueError(f"rope must be a complex tensor of shape ({n}, {pairs}), not {require.brief(rope)}")
     if not torch.isfinite(torch.view_as_real(rope)).all():
         raise ValueError("rope must hold finite numbers")
 

@@ -327,7 +327,7 @@ def _check(model: LanguageModel, name: str, ids: Tensor, least: int = 1) -> None
     _check_model(model)
     allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
     if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
-        raise ValueError(f"{allowed}, of type torch.long, not {require.said(ids)}")
+        raise ValueError(f"{allowed}, of type torch.long, not {require.brief(ids)}")
     size = model.model.config.get_text_config().vocab_size
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")

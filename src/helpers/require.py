@@ -17,10 +17,10 @@ from torch import Tensor
 Result = TypeVar("Result")
 
 
-def said(value: Any) -> str:
+def brief(value: Any) -> str:
     """A value in a few words, on one line.
 
-    >>> said("x"), said(torch.zeros(2, 3)), said(list(range(100)))
+    >>> brief("x"), brief(torch.zeros(2, 3)), brief(list(range(100)))
     ("'x'", 'a tensor of shape (2, 3)', '[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 1 …')
     """
     if isinstance(value, Tensor) and value.ndim:
@@ -45,7 +45,7 @@ def integer(name: str, value: object, least: int | None = None, most: int | None
     huge = number is not None and not -(2**63) <= number < 2**63
     if number is None or huge or (least is not None and number < least) or (most is not None and number > most):
         limit = " below 2**63" if huge and most is None else ""
-        raise ValueError(f"{name} must be an integer{_range(least, most)}{limit}, not {said(value)}")
+        raise ValueError(f"{name} must be an integer{_range(least, most)}{limit}, not {brief(value)}")
     return number
 
 
@@ -70,7 +70,7 @@ def number(
     low, high = least is not None and found < least, most is not None and found > most
     if not math.isfinite(found) or low or high or (above is not None and found <= above):
         bounds = _range(least, most) if above is None else f" above {above}"
-        raise ValueError(f"{name} must be a finite number{bounds}, not {said(value)}")
+        raise ValueError(f"{name} must be a finite number{bounds}, not {brief(value)}")
     return found
 
 
@@ -88,7 +88,7 @@ def flag(name: str, value: object) -> bool:
     ValueError: loops must be True or False, not 'no'
     """
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name} must be True or False, not {said(value)}")
+        raise ValueError(f"{name} must be True or False, not {brief(value)}")
     return bool(value)
 
 
@@ -106,7 +106,7 @@ def integers(name: str, values: object, least: int | None = None, most: int | No
     except (TypeError, ValueError):
         found = []
     if not found:
-        raise ValueError(f"{name} must hold integers{_range(least, most)}, one or more, not {said(values)}")
+        raise ValueError(f"{name} must hold integers{_range(least, most)}, one or more, not {brief(values)}")
     return found
 
 
@@ -120,7 +120,7 @@ def seed(value: object, name: str = "seed") -> int:
     try:
         return integer(name, value, 0, 2**32 - 1)
     except ValueError:
-        raise ValueError(f"{name} must be an integer in [0, 2**32), not {said(value)}") from None
+        raise ValueError(f"{name} must be an integer in [0, 2**32), not {brief(value)}") from None
 
 
 def choice(name: str, value: object, choices: Collection[str]) -> str:
@@ -131,7 +131,7 @@ def choice(name: str, value: object, choices: Collection[str]) -> str:
     ValueError: encoding must be one of NoPE, RoPE, not 'rope'
     """
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {said(value)}")
+        raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}, not {brief(value)}")
     return value
 
 
@@ -143,7 +143,7 @@ def text(name: str, value: object, empty: bool = True) -> str:
     ValueError: sequence must be a string that is not empty, not ''
     """
     if not isinstance(value, str) or not (empty or value):
-        raise ValueError(f"{name} must be a string{'' if empty else ' that is not empty'}, not {said(value)}")
+        raise ValueError(f"{name} must be a string{'' if empty else ' that is not empty'}, not {brief(value)}")
     return value
 
 
@@ -155,7 +155,7 @@ def instance(name: str, value: object, kind: type | tuple[type, ...] | types.Uni
     ValueError: model must be what models.load returns, not 'gpt2'
     """
     if not isinstance(value, kind):
-        raise ValueError(f"{name} must be {what}, not {said(value)}")
+        raise ValueError(f"{name} must be {what}, not {brief(value)}")
     return value
 
 
@@ -167,7 +167,7 @@ def function(name: str, value: object) -> Callable:
     ValueError: kernel must be a function, not 3
     """
     if not callable(value):
-        raise ValueError(f"{name} must be a function, not {said(value)}")
+        raise ValueError(f"{name} must be a function, not {brief(value)}")
     return value
 
 
@@ -194,7 +194,7 @@ def tensor(name: str, value: object, axes: str, kind: str = "floating-point", **
     what = ", ".join(f"{axis} = {sizes[axis]}" if axis in sizes and not axis.isdigit() else axis for axis in names)
     shape = f"({what},)" if len(names) == 1 else f"({what})"
     if not isinstance(value, Tensor):
-        raise ValueError(f"{name} must be a tensor of shape {shape}, not {said(value)}")
+        raise ValueError(f"{name} must be a tensor of shape {shape}, not {brief(value)}")
     fits = value.ndim >= len(known) if "..." in names else value.ndim == len(known)
     last = tuple(value.shape)[value.ndim - len(known) :] if fits else ()
     wrong = any(size != sizes.get(axis, size) for axis, size in zip(known, last, strict=fits))

@@ -382,7 +382,7 @@ def _turns(turns: tuple[float, float]) -> tuple[float, float]:
     except (TypeError, ValueError):
         few = many = 0.0
     if not few < many:
-        raise ValueError(f"turns must be two numbers with 0 < first < second, not {require.said(turns)}")
+        raise ValueError(f"turns must be two numbers with 0 < first < second, not {require.brief(turns)}")
     return few, many
 
 

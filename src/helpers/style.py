@@ -101,7 +101,7 @@ def number(value: float, digits: int = 2) -> str:
     """
     require.integer("digits", digits, 1, 9)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ValueError(f"value must be a number, not {require.said(value)}")
+        raise ValueError(f"value must be a number, not {require.brief(value)}")
     if isinstance(value, numbers.Integral):
         return f"{int(value):,}".replace("-", "−")
     value = float(value)
@@ -139,11 +139,11 @@ def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes
     return ax
 
 
-def counted(ax: Axes, x: bool = True, y: bool = False) -> None:
+def whole_ticks(ax: Axes, x: bool = True, y: bool = False) -> None:
     """Ticks at whole numbers only, where a linear axis counts things.
 
     >>> ax = axes("Whole numbers", "n", "L1")
-    >>> counted(ax)
+    >>> whole_ticks(ax)
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
     require.flag("x", x)
@@ -165,7 +165,7 @@ def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None,
     require.flag("x", x)
     for name, given in (("places", places), ("names", [] if names is None else names)):
         if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
-            raise ValueError(f"{name} must be a list, not {require.said(given)}")
+            raise ValueError(f"{name} must be a list, not {require.brief(given)}")
     places = list(places)
     for place in places:
         require.number("places", place)
@@ -190,7 +190,7 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
     require.instance("ax", ax, Axes, "Matplotlib axes")
     gap = float(require.number("gap", gap, 0))
     if lines is not None and not (isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)):
-        raise ValueError(f"lines must be a list of lines of the axes, not {require.said(lines)}")
+        raise ValueError(f"lines must be a list of lines of the axes, not {require.brief(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
     ax.get_ylim()  # settles the limits, which the label's height depends on
     ends = []
@@ -313,7 +313,7 @@ def _drawn(
     if colours is not None and not (
         isinstance(colours, list | tuple) and len(colours) == frame.shape[1] and all(map(is_color_like, colours))
     ):
-        raise ValueError(f"colours must be a list of one a column, {frame.shape[1]}, not {require.said(colours)}")
+        raise ValueError(f"colours must be a list of one a column, {frame.shape[1]}, not {require.brief(colours)}")
     return axes("", f"{frame.index.name or ''}" if x is None else x, y, log, height)
 
 
@@ -337,7 +337,7 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
         or {*map(len, rows)} != {4}
     ):
         raise ValueError(
-            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not {require.said(rows)}"
+            f"rows must be a list of tuples (reader, asked, number, fate), one or more, not {require.brief(rows)}"
         )
     table = {"asked": [], "measured": [], "what was asked is": []}
     for reader, asked, found, fate in rows:
@@ -345,6 +345,6 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
         found = require.text("number in rows", found, empty=False) if isinstance(found, str) else number(found)
         texts = require.text("asked in rows", asked, empty=False), found, require.choice("fate in rows", fate, FATES)
         for column, text in zip(table.values(), texts, strict=True):
-            column.append(words.said(text))
-    frame = pd.DataFrame(table, index=[words.said(row[0]) for row in rows]).rename(columns=words.said)
-    return frame.rename_axis(words.said("reader"), axis=1).style.set_caption(words.said(state))
+            column.append(words.translated(text))
+    frame = pd.DataFrame(table, index=[words.translated(row[0]) for row in rows]).rename(columns=words.translated)
+    return frame.rename_axis(words.translated("reader"), axis=1).style.set_caption(words.translated(state))

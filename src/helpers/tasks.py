@@ -38,10 +38,10 @@ def batch(vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Seq
     if len(answers) != len(rows):
         raise ValueError(f"answers must be one for each of the {len(rows)} rows, not {len(answers)}")
     if not all(answer in number for answer in answers):
-        raise ValueError(f"answers must be tokens of the vocabulary, not {require.said(answers)}")
+        raise ValueError(f"answers must be tokens of the vocabulary, not {require.brief(answers)}")
     for row in rows:
         if set(_texts("rows", row)) - set(number):
-            raise ValueError(f"rows must hold tokens of the vocabulary alone, not {require.said(row)}")
+            raise ValueError(f"rows must hold tokens of the vocabulary alone, not {require.brief(row)}")
     longest = max(map(len, rows))
     tokens = torch.tensor([[number[text] for text in row] + [0] * (longest - len(row)) for row in rows])
     targets = torch.full_like(tokens, UNASKED)
@@ -410,26 +410,26 @@ def _at_the_end(tokens: Int[Tensor, "b n"], answers: Int[Tensor, "b k"]) -> Int[
 def _check(lengths: object, size: object) -> None:
     found = require.integers("lengths", lengths, 1, 100_000)
     if len(found) != 2 or found[0] > found[1] or not isinstance(lengths, Sequence):
-        raise ValueError(f"lengths must be the least and the largest length, not {require.said(lengths)}")
+        raise ValueError(f"lengths must be the least and the largest length, not {require.brief(lengths)}")
     require.integer("size", size, 1, 100_000)
 
 
 def _listed(name: str, values: object) -> list:
     """A list, not empty: a string is none, though it can be iterated over."""
     if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not values:
-        raise ValueError(f"{name} must be a list, one or more, not {require.said(values)}")
+        raise ValueError(f"{name} must be a list, one or more, not {require.brief(values)}")
     return list(values)
 
 
 def _texts(name: str, values: object) -> list[str]:
     if not all(isinstance(value, str) for value in _listed(name, values)):
-        raise ValueError(f"{name} must hold strings alone, not {require.said(values)}")
+        raise ValueError(f"{name} must hold strings alone, not {require.brief(values)}")
     return list(values)
 
 
 def _string(string: object, letters: str) -> str:
     if not isinstance(string, str) or not string or set(string) - set(letters):
-        raise ValueError(f"strings must be of the letters {' and '.join(letters)}, not {require.said(string)}")
+        raise ValueError(f"strings must be of the letters {' and '.join(letters)}, not {require.brief(string)}")
     return string
 
 

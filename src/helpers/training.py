@@ -248,7 +248,7 @@ def accuracy(
 def _drawn(batches: Callable[[torch.Generator], Batch], seed: int) -> Batch:
     drawn = batches(torch.Generator().manual_seed(seed))
     if not (isinstance(drawn, tuple) and len(drawn) == 2 and all(isinstance(x, Tensor) and x.ndim == 2 for x in drawn)):
-        raise ValueError(f"batches must return tokens and targets, two tensors (b, n), not {require.said(drawn)}")
+        raise ValueError(f"batches must return tokens and targets, two tensors (b, n), not {require.brief(drawn)}")
     if drawn[0].shape != drawn[1].shape:
         raise ValueError(f"batches must return as many targets as tokens, not {[tuple(x.shape) for x in drawn]}")
     return drawn

@@ -52,7 +52,7 @@ def given(table: Mapping[str, str], fonts: Sequence[Path | str] = ()) -> Iterato
     """`use` for the length of a block.
 
     >>> with given({"{} tokens": "{} 个 token"}):
-    ...     said("1,000 tokens")
+    ...     translated("1,000 tokens")
     '1,000 个 token'
     """
     use(table, fonts)
@@ -62,10 +62,10 @@ def given(table: Mapping[str, str], fonts: Sequence[Path | str] = ()) -> Iterato
         use(None)
 
 
-def said(text: str) -> str:
+def translated(text: str) -> str:
     """The text in the words of the table; unchanged where there is none, and noted in `missing` where it has no entry.
 
-    >>> said("as it is")
+    >>> translated("as it is")
     'as it is'
     """
     require.text("text", text)
@@ -74,7 +74,7 @@ def said(text: str) -> str:
     for pattern, other in _entries:
         if found := pattern.fullmatch(text):
             numbers = [value for name, value in zip(pattern.groupindex, found.groups(), strict=True) if name[0] == "n"]
-            words = {name[1:]: said(value) for name, value in found.groupdict().items() if name[0] == "w"}
+            words = {name[1:]: translated(value) for name, value in found.groupdict().items() if name[0] == "w"}
             order = iter(numbers)
             return HOLE.sub(
                 lambda hole, order=order, numbers=numbers, words=words: (
@@ -93,14 +93,14 @@ def reword(figure: Figure) -> None:
     for axis in figure.findobj(Axis):
         for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
             if isinstance(formatter, FixedFormatter):
-                formatter.seq = [said(str(text)) for text in formatter.seq]
+                formatter.seq = [translated(str(text)) for text in formatter.seq]
             elif isinstance(getattr(formatter, "func", None), functools.partial):  # of Axis.set_ticks with labels
                 labels = formatter.func.args[0]
-                labels.update({place: said(str(text)) for place, text in labels.items()})
+                labels.update({place: translated(str(text)) for place, text in labels.items()})
     ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
     for text in figure.findobj(Text):
         if text not in ticks:
-            text.set_text(said(text.get_text()))
+            text.set_text(translated(text.get_text()))
 
 
 def _pattern(english: str) -> re.Pattern:

@@ -29,7 +29,7 @@ CALLS = {
     "figures.same_word": figures.same_word,
     "figures.example": lambda: figures.example(gnn.TreeNeighborsMatch(2)),
     "figures.sizes": figures.sizes,
-    "figures.ended": lambda: figures.ended(LOG),
+    "figures.end_of_run": lambda: figures.end_of_run(LOG),
     "figures.fits": lambda: figures.fits({"gcn": LOG, "gin": SOLVED}, first="network"),
     "figures.fits, control": lambda: figures.fits({3: SOLVED, 4: LOG}, first="r", control={3: FADED}),
     "figures.stars": figures.stars,

@@ -56,7 +56,7 @@ CALLS = {
         for what in figures.INSIDE
     },
     "measures.writings": lambda: measures.writings(20),
-    "measures.hidden": lambda: measures.hidden(strings=20)._asdict(),
+    "measures.hidden_letters": lambda: measures.hidden_letters(strings=20)._asdict(),
     "measures.answers": measures.answers,
     "measures.against_ones": lambda: measures.against_ones("comma_separated")._asdict(),
     "measures.base_intervals": lambda: measures.base_intervals(1000),

@@ -65,14 +65,14 @@ EVIDENCE = {
     "gtr_beats_random": _beats(),
     "sdrf_beats_random": _beats(),
     "few_examples_are_fitted": {
-        HOLDS: {"measures.few": _few(100, 100)},
-        FAILS: {"measures.few": _few(400, 100)},
-        UNFIT: {"measures.few": _few(100, 100, drawn=1)},
+        HOLDS: {"measures.few_examples": _few(100, 100)},
+        FAILS: {"measures.few_examples": _few(400, 100)},
+        UNFIT: {"measures.few_examples": _few(100, 100, drawn=1)},
     },
     "two_hops_are_no_easier": {
-        HOLDS: {"measures.few": _few(100, 100)},
-        FAILS: {"measures.few": _few(100, 50)},
-        UNFIT: {"measures.few": _few(100, 100, drawn=1)},
+        HOLDS: {"measures.few_examples": _few(100, 100)},
+        FAILS: {"measures.few_examples": _few(100, 50)},
+        UNFIT: {"measures.few_examples": _few(100, 100, drawn=1)},
     },
     "two_hops_are_faster_where_leaves_are_read": {
         HOLDS: _stars([100, 120], [300, 400]),

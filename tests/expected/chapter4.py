@@ -27,7 +27,7 @@ def _codes(below: float, solved: float):
 def _hidden(merged: float, ones: int) -> dict:
     table = pd.DataFrame({"writing": ["1111"], "tokens": [ones]})
     found = Named(merged=merged, merged_separated=0.0, strings=9)
-    return {"measures.hidden": lambda: found, "measures.writings": lambda items: table}
+    return {"measures.hidden_letters": lambda: found, "measures.writings": lambda items: table}
 
 
 def _against(better: int, worse: int, p: float) -> dict:
@@ -154,14 +154,14 @@ EVIDENCE = {
         FAILS: {"counting.first_token_limit": lambda name: 256, "measures.misread": lambda name: "16"},
     },
     "wide_enough_counts": {
-        HOLDS: {"measures.counted": lambda *_, **kw: 1.0, "counting.mass_on_ones": lambda zeros, ones: zeros},
-        CORRECTED: {"measures.counted": lambda *_, **kw: 1.0},
-        FAILS: {"measures.counted": lambda *_, **kw: 0.9},
+        HOLDS: {"measures.read_right": lambda *_, **kw: 1.0, "counting.mass_on_ones": lambda zeros, ones: zeros},
+        CORRECTED: {"measures.read_right": lambda *_, **kw: 1.0},
+        FAILS: {"measures.read_right": lambda *_, **kw: 0.9},
     },
     "transition_at_the_vocabulary": {
-        HOLDS: {"measures.counted": _codes(0.2, 0.2)},
-        CORRECTED: {"measures.counted": _codes(0.2, 1.0)},
-        FAILS: {"measures.counted": _codes(0.9, 0.5)},
+        HOLDS: {"measures.read_right": _codes(0.2, 0.2)},
+        CORRECTED: {"measures.read_right": _codes(0.2, 1.0)},
+        FAILS: {"measures.read_right": _codes(0.9, 0.5)},
     },
     "merged_tokens_hide_items": {HOLDS: _hidden(0.9, 50), CORRECTED: _hidden(0.9, 100), FAILS: _hidden(0.1, 50)},
     "answers_are_round": {

@@ -123,7 +123,7 @@ def chains_are_fitted() -> Found:
 
 def _steps(control: str, permuted: bool = False, **where: int) -> tuple[int, int]:
     """Fastest and slowest run of a control with the chain's number of examples."""
-    runs = measures.few()
+    runs = measures.few_examples()
     runs = runs[(runs["control"] == control) & (runs["permuted"] == permuted)]
     for column, value in where.items():
         runs = runs[runs[column] == value]
@@ -132,7 +132,7 @@ def _steps(control: str, permuted: bool = False, **where: int) -> tuple[int, int
 
 def _longer_at_random(control: str) -> list[float]:
     """How many times as long labels at random take, by depth and distance: twice or more where a leaf has to be read."""
-    runs = measures.few()
+    runs = measures.few_examples()
     mean = runs[runs["control"] == control].groupby(["permuted", "depth", "distance"])["steps"].mean()
     return (mean[True] / mean[False]).dropna().tolist()
 
@@ -159,7 +159,7 @@ def few_examples_are_fitted() -> Found:
 
 def two_hops_are_no_easier() -> Found:
     """As easy where no run on the star is faster than all those in the tree."""
-    said, same, controls = [], [], {*measures.few()["control"]}
+    said, same, controls = [], [], {*measures.few_examples()["control"]}
     for kind in ("", ", all questions") if "star, all questions" in controls else ("",):
         for r in (3, 4, 5):
             star, drawn = (_steps(f"star{kind}", permuted, depth=r) for permuted in (False, True))

@@ -83,7 +83,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     right.axvline(layers, color=style.COLOURS["grey"], lw=1)
     right.set(xlabel="layers", ylim=(0.7, 1e8))
     right.set_title(f"{walks[layers]:,} walks from {nodes[layers]} nodes", size=16)
-    style.counted(right)
+    style.whole_ticks(right)
     style.label(right)
     return left, f"After {layers} layers: {nodes[layers]} of {len(graph)} nodes, {walks[layers]:,} walks, one vector."
 
@@ -100,7 +100,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
         ax.plot(
             paper.index, mine[bits], "o-", color=style.COLOURS[colour], label=f"{bits} bits" if bits > 1 else "1 bit"
         )
-    style.counted(ax)
+    style.whole_ticks(ax)
     style.label(ax)
     return ax, "Least width by r: " + "; ".join(
         f"{bits} bit{'s' * (bits > 1)} per number {', '.join(map(str, line))}" for bits, line in mine.items()
@@ -178,7 +178,7 @@ def sizes() -> Styler:
     return table(rows, chance="{:.1%}", train="{:,}", test="{:,}")
 
 
-def ended(log: pd.DataFrame) -> dict[str, float]:
+def end_of_run(log: pd.DataFrame) -> dict[str, float]:
     """How a training run ended: epochs, seconds, best training accuracy, last test accuracy."""
     last = log.iloc[-1]
     best = log["train_accuracy"].max()
@@ -192,7 +192,7 @@ def fits(
 
     Epochs to one digit and shares to a hundredth: one training says no more, and another processor changes the rest.
     """
-    rows = {str(name).upper(): ended(log) for name, log in logs.items()}
+    rows = {str(name).upper(): end_of_run(log) for name, log in logs.items()}
     for row in rows.values():
         row["epochs"] = int(float(f"{row['epochs']:.0e}"))
     for r in logs if control is not None else ():
@@ -269,7 +269,7 @@ def whole_grid() -> tuple[Axes, str]:
     ax.plot([], [], "^", mfc="none", color=style.COLOURS["grey"], label="stopped early:\na lower bound")
     ax.plot(depths, [0.5**r for r in depths], ":", color=style.COLOURS["grey"], label="chance")
     ax.set_ylim(-0.02, 1.05)
-    style.counted(ax)
+    style.whole_ticks(ax)
     ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     return ax, "Best training accuracy against r. Measured here: " + "; ".join(
         f"{kind} {', '.join(f'{x:.2f} at r = {r}' for r, x in line.items())}" for kind, line in best.items()
@@ -315,7 +315,7 @@ def at_equal_epochs(changed: str, **other: bool | str) -> tuple[Axes, str]:
         rest = [row.network for row in here.itertuples() if not measures.better(row)]
         worse = f"\nworse: {measures.names(rest)}" if rest else ""
         ax.set_title(f"r = {depth}, with {changed}\nbetter: {measures.names(helped)}{worse}", size=15)
-        style.counted(ax)
+        style.whole_ticks(ax)
         ax.legend(loc="lower right", bbox_to_anchor=(1, 0.14))
     panels[0].set_ylabel("training accuracy")
     return panels[0], measures.sentence(pairs, changed)
@@ -362,7 +362,7 @@ def attention_seeds() -> str:
 
 def few_table() -> Styler:
     """Epochs until no error on few examples, with their labels and with labels at random, and accuracy on unseen examples."""
-    runs, rows = measures.few(), []
+    runs, rows = measures.few_examples(), []
     for (control, depth, distance), part in runs.groupby(["control", "depth", "distance"]):
         own, drawn = (part[part["permuted"] == permuted] for permuted in (False, True))
         rows.append(
@@ -381,7 +381,7 @@ def _epochs(part: pd.DataFrame) -> str:
 
 def by_heart() -> str:
     """What labels at random say about the runs with few examples."""
-    runs = measures.few()
+    runs = measures.few_examples()
     own, drawn = (
         runs[runs["permuted"] == permuted].groupby(["control", "depth", "distance"]) for permuted in (False, True)
     )

@@ -477,7 +477,7 @@ def chains() -> pd.DataFrame:
 
 
 @cache
-def few() -> pd.DataFrame:
+def few_examples() -> pd.DataFrame:
     """Steps until no error with few examples, all in one step, and accuracy on examples never seen: a row for each run.
 
     "control": "chain" (all questions about 24 orders), "tree" and "star" (questions at random), "tree, all questions" and

@@ -321,7 +321,7 @@ def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str
     ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
     ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
     ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
-    style.counted(ax)
+    style.whole_ticks(ax)
     ax.set_ylim(0, 1.02)
     style.label(ax)
     level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]

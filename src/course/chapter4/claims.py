@@ -69,7 +69,7 @@ def first_token_reach() -> Found:
 
 
 def wide_enough_counts() -> Found:
-    right = [measures.counted(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)]
+    right = [measures.read_right(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)]
     ratio = counting.mass_on_ones(1, 1) == counting.mass_on_ones(1000, 1000)
     measured = (
         f"sum of orthogonal codes, vocabularies 8 to 128, up to 4,096 tokens: {min(right):.0%} of the counts right, if n is "
@@ -79,8 +79,8 @@ def wide_enough_counts() -> Found:
 
 
 def transition_at_the_vocabulary() -> Found:
-    share = {n: [measures.counted(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
-    solved = [measures.counted(64, d, "random", 4096, readout="solved") for d in (62, 63)]
+    share = {n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
+    solved = [measures.read_right(64, d, "random", 4096, readout="solved") for d in (62, 63)]
     measured = (
         f"64 symbols, widths 48, 63, 64, counts right from the product with a code: {_percent(share[16])} with 16 tokens, "
         f"{_percent(share[4096])} with 4,096; always answering 0 gives {measures.absent(64, 16):.0%} and "
@@ -96,7 +96,7 @@ def _percent(shares: list[float]) -> str:
 
 
 def merged_tokens_hide_items() -> Found:
-    found = measures.hidden()
+    found = measures.hidden_letters()
     table = measures.writings(100).set_index("writing")
     measured = (
         f"embedded tokenizer, {found.strings} strings of 19 letters x and y: {found.merged:.0%} of the letters share a "

@@ -242,7 +242,7 @@ def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
     ax.barh([_short(number) for number in shown], counts, color=[RED if x == asked.GUESS else BLUE for x in shown])
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    style.counted(ax)
+    style.whole_ticks(ax)
     tens = int((given % 10 == 0).sum())
     low, high = significance.share_interval(tens, len(given))
     copied, shown_examples = asked.from_examples(answers)

@@ -76,7 +76,9 @@ def misread(dtype: str, seeds: int = 4, most: int = 200) -> str:
 # Width ---------------------------------------------------------------------------------------------------
 
 
-def counted(vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product") -> float:
+def read_right(
+    vocabulary: int, width: int, kind: str, length: int, trials: int = 10, readout: str = "product"
+) -> float:
     """The share of symbols whose count in a random sequence is read right from the sum of the codes.
 
     `readout` is "product" (with the symbol's code) or "solved" (all counts together, n known).
@@ -145,7 +147,7 @@ class Hidden(NamedTuple):
 
 
 @cache
-def hidden(length: int = 19, strings: int = 200) -> Hidden:
+def hidden_letters(length: int = 19, strings: int = 200) -> Hidden:
     """Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I."""
     plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
     cut = [pieces(text) for text in plain]

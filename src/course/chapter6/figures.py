@@ -508,7 +508,7 @@ def state_outliers(states: torch.Tensor, without_first: torch.Tensor) -> tuple[A
     )
     for found, colour, name in ((states, RED, "all tokens"), (without_first, BLUE, "without the\nfirst token")):
         ax.plot(range(len(found)), found, "o-", ms=5, color=colour, label=name)
-    style.counted(ax)
+    style.whole_ticks(ax)
     style.label(ax, gap=0.1)
     return ax, (
         f"Largest entry over the median: {style.number(most)} after layer {layer}; without the first token at most "

@@ -167,7 +167,7 @@ def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting
         model, drawn, steps, seed, trained.COUNTING.weights
     )  # each count equally often at each length
     found = {"loss": sum(losses[-20:]) / 20}
-    found |= {f"right_{n}": trained.right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
+    found |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
     return {name: round(value, 5) for name, value in found.items()}
 
 

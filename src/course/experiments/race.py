@@ -127,7 +127,7 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         raise ValueError(f"weigh must take logits (b, h, n, n), but: {error}") from error
     if not isinstance(found, Tensor) or found.shape != logits.shape:
         raise ValueError(
-            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.said(found)}"
+            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.brief(found)}"
         )
     if not torch.isfinite(found).all():
         raise ValueError("weigh must return finite weights, also where the logits are minus infinity")

@@ -142,7 +142,7 @@ def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tens
     return (answers(model, task, drawn).clamp(min=0) - right).abs()
 
 
-def right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
+def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
     """Share of right counts on strings of n letters."""
     return float((errors(model, task, n, count) == 0).double().mean())
 
@@ -265,8 +265,8 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
     model = decoder("counting", task, encoding, base, window, seed)
     losses, found = train(model, task, steps, seed), {}
     found["loss"] = sum(losses[-20:]) / 20
-    found["inside"] = sum(right(model, task, n, 64) for n in range(1, 17)) / 16
-    found["least"] = min(right(model, task, n) for n in (12, 13, 14, 15, 16))
+    found["inside"] = sum(share_right(model, task, n, 64) for n in range(1, 17)) / 16
+    found["least"] = min(share_right(model, task, n) for n in (12, 13, 14, 15, 16))
     for n in LENGTHS:
         wrong = errors(model, task, n, STRINGS)
         found[f"right_{n}"] = float((wrong == 0).double().mean())
@@ -284,7 +284,7 @@ def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
     """Train one decoder to count; how often it is right, what its states hold beyond the training, and what it uses."""
     untrained, model = (decoder("counting", COUNTING, encoding, 1e4, 0, seed) for _ in range(2))
     train(model, COUNTING, steps, seed)
-    found = {f"right_{n}": right(model, COUNTING, n) for n in PROBED}
+    found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED}
     found |= probed(model, untrained, COUNTING) | moved(model, COUNTING)
     return {name: round(value, 4) for name, value in found.items()}
 
@@ -295,9 +295,9 @@ def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Settin
     model = decoder("counting", task, encoding, 1e4, 0, seed)
     train(model, task, steps, seed)
     found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
-    by_length = [right(model, task, n, 128) for n in range(1, LONGEST + 1)]
+    by_length = [share_right(model, task, n, 128) for n in range(1, LONGEST + 1)]
     found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
-    return found | {f"right_{n}": right(model, task, n) for n in (18, 20, 24)}
+    return found | {f"right_{n}": share_right(model, task, n) for n in (18, 20, 24)}
 
 
 COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
@@ -480,7 +480,7 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             losses = train(model, task, steps, seed)
             rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
             lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
-            found = {n: right(model, task, n) for n in lengths}
+            found = {n: share_right(model, task, n) for n in lengths}
             results = {"accuracy at the worst length of training": min(found[n] for n in range(1, LONGEST + 1))}
             results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
         else:

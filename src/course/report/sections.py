@@ -155,7 +155,7 @@ def _sinks():
         text = layers["text"]
         layers["uniform"] = torch.full_like(text, uniform)
         ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
-        style.counted(ax)
+        style.whole_ticks(ax)
         ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
         row = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "yes")
         bare = next(r for r in numbers["table"] if r["text"] == "natural" and r["first token"] == "no")

@@ -66,7 +66,7 @@ class Subject:
             raise ValueError(
                 f"the name of a model must have at most {LONGEST} letters, and {Path(name).name[:20]!r}… has more"
             )
-        self.trained = trained.found(name)
+        self.trained = trained.checkpoint(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
         self.unread: str | None = None  # why its attention cannot be read part by part, if it cannot

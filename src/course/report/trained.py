@@ -21,10 +21,10 @@ from helpers.models import LanguageModel
 STRINGS = 20  # asked at each length
 
 
-def found(name: str) -> Trained | None:
+def checkpoint(name: str) -> Trained | None:
     """The checkpoint that a name or the path of a .safetensors file stands for; None if it stands for another model.
 
-    >>> found("copying").task.lengths, found("org/copying")
+    >>> checkpoint("copying").task.lengths, checkpoint("org/copying")
     ((1, 16), None)
     """
     here = Path(name).expanduser()

@@ -84,13 +84,13 @@ def rows() -> list[Claim]:
     return [each for name, each in CLAIMS.items() if name not in inside]
 
 
-def found(claim: Claim) -> Found:
+def measure(claim: Claim) -> Found:
     """What the claim's function gives; in the source tree measured once, and again when what it depends on changes.
 
     A row of parts has the verdict that follows from theirs.
     """
     if claim.parts:
-        verdicts = {part: found(CLAIMS[part]).verdict for part in claim.parts}
+        verdicts = {part: measure(CLAIMS[part]).verdict for part in claim.parts}
         counts = Counter(verdicts.values())
         said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
         return Found(f"{len(verdicts)} parts: {said}", together(verdicts.values()))
@@ -119,7 +119,7 @@ def badge(name: str) -> Badge:
     """
     if name not in CLAIMS:
         raise ValueError(f"name must be one of the {len(CLAIMS)} claims, not {name!r}")
-    verdict = found(CLAIMS[name]).verdict
+    verdict = measure(CLAIMS[name]).verdict
     page = "scorecard.html" if compute.building() else "scorecard.ipynb"
     return Badge(verdict, *LOOKS[verdict], f"{page}#{name}")
 
@@ -156,7 +156,7 @@ def _key(chapter: str, pins: str) -> str:
 
 def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
-    listed = [(each, found(each).verdict) for each in rows()]
+    listed = [(each, measure(each).verdict) for each in rows()]
     all_kinds = Counter(verdict for _, verdict in listed)
     bars = "".join(
         _bar(name, Counter(verdict for each, verdict in listed if kind(each) == key)) for key, name in KINDS.items()
@@ -210,7 +210,7 @@ def papers() -> HTML:
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
-        here = sorted(((each, found(each)) for each in group), key=lambda row: order.index(row[1].verdict))
+        here = sorted(((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict))
         counts = Counter(measured.verdict for _, measured in here)
         told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
         title = html.escape(name)
@@ -230,7 +230,7 @@ def records() -> list[dict]:
     """All rows and their parts as plain data, what `claims.json` of the built site holds."""
     listed = []
     for each in CLAIMS.values():
-        measured = found(each)
+        measured = measure(each)
         row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
         row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
         row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
@@ -278,7 +278,7 @@ def correction(claim: Claim, measured: Found) -> str:
     """What must be added to a claim that holds with a correction; "" for the others."""
     if measured.verdict != CORRECTED:
         return ""
-    held = [CLAIMS[part].statement for part in claim.parts if found(CLAIMS[part]).verdict != HOLDS]
+    held = [CLAIMS[part].statement for part in claim.parts if measure(CLAIMS[part]).verdict != HOLDS]
     return claim.correction or "not whole: " + "; ".join(held)
 
 
@@ -307,7 +307,7 @@ PARTS = "holds if each part does; with a correction if most do, in whole or in p
 def _row(claim: Claim, measured: Found) -> str:
     """A row on one line, with what was measured folded; its parts stand in it, each with a line of its own."""
     text, (sign, colour) = html.escape, LOOKS[measured.verdict]
-    inner = "".join(_row(CLAIMS[part], found(CLAIMS[part])) for part in claim.parts)
+    inner = "".join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in _facts(claim, measured).items() if said)
     place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
     return (

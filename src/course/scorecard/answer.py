@@ -199,7 +199,7 @@ def _item(finding: Finding) -> str:
     """One finding; where the verdict has become another than the one it was written for, the claim's own statement."""
     verdict = scorecard.badge(finding.claim).verdict
     claim = CLAIMS[finding.claim]
-    measured = scorecard.found(claim)
+    measured = scorecard.measure(claim)
     headline, sentence = claim.statement, ""
     if verdict == finding.verdict:
         headline = finding.headline

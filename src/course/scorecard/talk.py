@@ -49,16 +49,16 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         corrects = verdict in (FAILS, CORRECTED)
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
-            f'href="{address}">{sign} {html.escape(words.said(verdict))}</a>'
+            f'href="{address}">{sign} {html.escape(words.translated(verdict))}</a>'
         )
         if remark:
-            label = words.said("Correction: " if corrects else "Note: ")
+            label = words.translated("Correction: " if corrects else "Note: ")
             mark = "talk-remark talk-correction" if corrects else "talk-remark"
-            remark = f'<br><span class="{mark}">{html.escape(label + words.said(remark))}</span>'
-        lines.append(f'<p class="talk-claim">{html.escape(words.said(text))} {chip}{remark}</p>')
+            remark = f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
+        lines.append(f'<p class="talk-claim">{html.escape(words.translated(text))} {chip}{remark}</p>')
     claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
     named = " · ".join(
-        f'<a href="{html.escape(each.url)}">{html.escape(words.said(each.name))}</a>' for each in sources
+        f'<a href="{html.escape(each.url)}">{html.escape(words.translated(each.name))}</a>' for each in sources
     )
     feet = f'<div class="talk-foot">{named}</div>' if named else ""
     return HTML(f"<style>{STYLE}</style>{claims}{feet}")
@@ -76,10 +76,10 @@ def foot(*sources: Source) -> HTML:
 
 def places() -> HTML:
     """The six places where something is lost, with what helps: on a slide one after the other."""
-    head = "".join(f'<th scope="col">{html.escape(words.said(text))}</th>' for text in ("Where", "What helps"))
+    head = "".join(f'<th scope="col">{html.escape(words.translated(text))}</th>' for text in ("Where", "What helps"))
     rows = "".join(
-        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
-        f"<td>{html.escape(words.said(each.helps))}</td></tr>"
+        f'<tr class="{"fragment" if k else "at-once"}"><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
+        f"<td>{html.escape(words.translated(each.helps))}</td></tr>"
         for k, each in enumerate(BOTTLENECKS)
     )
     return HTML(

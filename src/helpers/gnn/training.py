@@ -131,7 +131,7 @@ def fit(
     try:
         torch.empty(0, device=require.text("device", device))
     except (RuntimeError, ValueError, AssertionError):
-        raise ValueError(f"device must be one that is here, as 'cpu', not {require.said(device)}") from None
+        raise ValueError(f"device must be one that is here, as 'cpu', not {require.brief(device)}") from None
     compute.seed(require.seed(seed))
     task = TreeNeighborsMatch(depth)
     network = build(kind, depth, width, fully_adjacent, key).to(device)

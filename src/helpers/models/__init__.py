@@ -169,7 +169,7 @@ def _check_config(name: str | Path, path: Path) -> None:
     except (OSError, ValueError):
         return  # which transformers says well
     if not isinstance(found, dict):
-        raise ValueError(f"the config.json of {name} must hold an object, not {require.said(found)}")
+        raise ValueError(f"the config.json of {name} must hold an object, not {require.brief(found)}")
     if found.get("is_encoder_decoder"):
         raise ValueError(f"{name} {BOTH}")
 

@@ -43,10 +43,10 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, not be empty")
-    caption = f"<figcaption>{html.escape(words.said(caption))}</figcaption>" if caption else ""
+    caption = f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
     style = f"<style>{picture.STYLE}</style>"
     return HTML(
-        f'<figure class="still" style="margin:1em 0">{style}{picture.image(figure, words.said(alt))}{caption}</figure>'
+        f'<figure class="still" style="margin:1em 0">{style}{picture.image(figure, words.translated(alt))}{caption}</figure>'
     )
 
 
