@@ -92,9 +92,6 @@ def repeat_last(
     Returns:
         |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's two quantities).
 
-    Raises:
-        ValueError: values that are no row of finite numbers, or a kernel that does not give one a distance.
-
     >>> change, _ = repeat_last(torch.zeros_like, torch.tensor([1.0, 0.0]))  # 1/2 becomes 1/3
     >>> round(change.item(), 6)
     0.166667

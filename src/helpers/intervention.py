@@ -232,9 +232,6 @@ def link(words: str, page: str = "index", **state: str | int | float | bool) -> 
         page: "index" (the language model) or "small" (the course's own decoders).
         **state: the prompt and the settings, as the page's own links have them: `prompt="…", view="heads", window=8`.
 
-    Raises:
-        ValueError: no words, or no such page.
-
     >>> link("A window of 8", prompt="a b", window=8)
     A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)
     """

@@ -278,11 +278,7 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
 
 
 def margin(model: LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str) -> Float[Tensor, "..."]:
-    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer.
-
-    Raises:
-        ValueError: one of the two is not a single token, or logits are not one for each token of the model.
-    """
+    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer."""
     _check_model(model)
     require.tensor("logits", logits, "... v")
     tokens = []

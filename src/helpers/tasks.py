@@ -26,9 +26,6 @@ PLACES = ("first", "last")
 def batch(vocabulary: Sequence[str], rows: Sequence[Sequence[str]], answers: Sequence[str]) -> Batch:
     """Tokens, padded on the right, and targets: each row's answer at its last place, nothing asked elsewhere.
 
-    Raises:
-        ValueError: no rows, an empty one, as many answers as there are not rows, or a token that is not in the vocabulary.
-
     >>> tokens, targets = batch(["<pad>", "a", "b"], [["a"], ["b", "a"]], ["b", "a"])
     >>> tokens.tolist(), targets.tolist()
     ([[1, 0], [2, 1]], [[2, -100], [-100, 1]])

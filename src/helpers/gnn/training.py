@@ -57,9 +57,6 @@ def train(
     after an epoch without an error and at the first epoch past `seconds` or `epochs`. Effective batches of
     2048 are taken whole, where the released scripts accumulate gradients over parts: the same but for GIN's
     batch statistics.
-
-    Raises:
-        ValueError: epochs or seconds is not positive, or the network was built for another depth.
     """
     _check_network(network, task)
     if not (isinstance(seconds, float) and seconds == math.inf):
