@@ -72,12 +72,12 @@ class Chapters(Directive):
             if (path.parent / f"{name}.ipynb").exists()
         ]
         links = " · ".join(
-            f'<a href="{there}/{name}.html">{words.said(SAID.get(name, name))}</a> {words.said(f"{minutes(part)} min")}'
+            f'<a href="{there}/{name}.html">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{minutes(part)} min")}'
             for name, part in parts
         )
         return (
-            f'<article class="chapter-card"><h3><a href="{there}/lesson.html">{folder[0]}. {html.escape(words.said(title))}</a></h3>'
-            f'<p class="chapter-question">{words.said(question(path))}</p>{drawing.emblem(folder)}'
+            f'<article class="chapter-card"><h3><a href="{there}/lesson.html">{folder[0]}. {html.escape(words.translated(title))}</a></h3>'
+            f'<p class="chapter-question">{words.translated(question(path))}</p>{drawing.emblem(folder)}'
             f"<p><small>{links}</small></p></article>"
         )
 

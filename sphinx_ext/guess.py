@@ -50,17 +50,17 @@ def picture(table) -> str:
         given = table[(table.model == model) & table.answer.notna()]
         said.append(f"{model}: {', '.join(str(int(answer)) for answer in given.answer)}")
         for way, answer in zip(given.writing, given.answer, strict=True):
-            told = html.escape(f"{model}, {words.said(measures.WRITINGS[way])}: {int(answer)}")
+            told = html.escape(f"{model}, {words.translated(measures.WRITINGS[way])}: {int(answer)}")
             above = ROW * figures.WRITTEN[way][2] * 1.4
             marks.append(f"{mark(way, place(answer), y - above)}<title>{told}</title></path>")
     ticks = "".join(
         f'<text x="{place(x):.0f}" y="{high + 20}" text-anchor="middle">{x}</text>' for x in range(LEAST, MOST, 100)
     )
-    label = html.escape(f"{words.said(f'Answers of five models; {ONES} is right:')} {'; '.join(said)}.")
+    label = html.escape(f"{words.translated(f'Answers of five models; {ONES} is right:')} {'; '.join(said)}.")
     return (
         f'<svg viewBox="0 0 {LEFT + WIDTH + 20} {high + 44}" role="img" aria-label="{label}">'
         f'<line class="right" x1="{place(ONES):.0f}" x2="{place(ONES):.0f}" y1="{TOP - 12}" y2="{high}"/>'
-        f'<text class="right" x="{place(ONES):.0f}" y="16" text-anchor="middle">{words.said(f"right: {ONES}")}</text>{"".join(marks)}{ticks}'
+        f'<text class="right" x="{place(ONES):.0f}" y="16" text-anchor="middle">{words.translated(f"right: {ONES}")}</text>{"".join(marks)}{ticks}'
         f'<g class="yours" hidden><line y1="{TOP - 12}" y2="{high}"/><text y="{high + 40}" text-anchor="middle"></text></g></svg>'
     )
 
@@ -73,19 +73,19 @@ class Guess(Directive):
         answers = table.answer.dropna()
         right = int((answers == ONES).sum())
         legend = ", ".join(
-            f'<svg class="key" viewBox="-8 -8 16 16" aria-hidden="true">{mark(way, 0, 0)}</path></svg> {words.said(text)}'
+            f'<svg class="key" viewBox="-8 -8 16 16" aria-hidden="true">{mark(way, 0, 0)}</path></svg> {words.translated(text)}'
             for way, text in measures.WRITINGS.items()
         )
         text = (
             f'<div class="guess"><p class="ones">{"1" * ONES}</p>'
-            f"<p><label>{words.said('How many ones are these? Your guess, without counting:')} "
+            f"<p><label>{words.translated('How many ones are these? Your guess, without counting:')} "
             '<input type="number" min="1" max="999"></label></p>'
-            f"<details><summary>{words.said('What five language models answered')}</summary>{picture(table)}<p>"
-            f"{words.said(f'{right} of {len(answers)} answers are right. The ones were written in three ways:')} {legend}"
-            f"{words.said('. One answer each, as reported in the talk from which this course grew: an anecdote, and a question.')}"
+            f"<details><summary>{words.translated('What five language models answered')}</summary>{picture(table)}<p>"
+            f"{words.translated(f'{right} of {len(answers)} answers are right. The ones were written in three ways:')} {legend}"
+            f"{words.translated('. One answer each, as reported in the talk from which this course grew: an anecdote, and a question.')}"
             "</p></details></div>"
         )
-        return [nodes.raw("", text + SCRIPT.replace("you: ", words.said("you: ")), format="html")]
+        return [nodes.raw("", text + SCRIPT.replace("you: ", words.translated("you: ")), format="html")]
 
 
 def setup(app):

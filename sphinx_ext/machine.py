@@ -51,11 +51,11 @@ class Places(Directive):
     def run(self):
         from course.scorecard import answer
 
-        head = "".join(f'<th scope="col">{words.said(name)}</th>' for name in COLUMNS.values())
+        head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in COLUMNS.values())
         rows = "".join(
-            f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.said(row.place))}</th>'
+            f'<tr><th scope="row"><a href="#stop-{row.chapter}">{row.chapter}</a> {html.escape(words.translated(row.place))}</th>'
             + "".join(
-                f'<td data-name="{words.said(title)}">{html.escape(words.said(getattr(row, name)))}</td>'
+                f'<td data-name="{words.translated(title)}">{html.escape(words.translated(getattr(row, name)))}</td>'
                 for name, title in list(COLUMNS.items())[1:]
             )
             + "</tr>"

@@ -180,10 +180,10 @@ FINDINGS = (
 def table() -> HTML:
     """The six places, a row each: what is lost, what helps, what it costs, and the claims that show it."""
     names = ("Where", "Lost to whom", "What it limits", "It gets worse", "What helps", "Price")
-    head = "".join(f'<th scope="col">{words.said(name)}</th>' for name in names)
+    head = "".join(f'<th scope="col">{words.translated(name)}</th>' for name in names)
     rows = "".join(
-        f'<tr><th scope="row">{each.chapter}. {html.escape(words.said(each.place))}</th>'
-        + "".join(f"<td>{html.escape(words.said(text))}</td>" for text in each[2:7])
+        f'<tr><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
+        + "".join(f"<td>{html.escape(words.translated(text))}</td>" for text in each[2:7])
         + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
         for each in BOTTLENECKS
     )
@@ -206,14 +206,14 @@ def _item(finding: Finding) -> str:
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
-        f"<li><p><b>{html.escape(words.said(f'{headline}.'))}</b> {html.escape(words.said(sentence))} "
-        f'(<a href="{where}">{words.said(f"Chapter {claim.chapter}")}</a>, {_link(finding.claim, verdict=True)}.)</p>'
-        f"<details><summary>{words.said('What was measured')}</summary>"
-        f"<p>{html.escape(words.said(measured.measured))}</p></details></li>"
+        f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))} "
+        f'(<a href="{where}">{words.translated(f"Chapter {claim.chapter}")}</a>, {_link(finding.claim, verdict=True)}.)</p>'
+        f"<details><summary>{words.translated('What was measured')}</summary>"
+        f"<p>{html.escape(words.translated(measured.measured))}</p></details></li>"
     )
 
 
 def _link(name: str, verdict: bool = False) -> str:
     found, sign, colour, address = scorecard.badge(name)
-    says = words.said(found if verdict else CLAIMS[name].statement)
+    says = words.translated(found if verdict else CLAIMS[name].statement)
     return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {html.escape(says)}</a>'
