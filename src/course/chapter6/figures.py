@@ -41,7 +41,7 @@ from course.experiments.protocol import (
     vocabulary,
 )
 from helpers import data, style
-from helpers.words import said
+from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -378,7 +378,7 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
         "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
         f"counting at {LONG}": count,
     })  # fmt: skip
-    return table.reindex(names).rename(index=said, columns=said).rename_axis(said("entry"))
+    return table.reindex(names).rename(index=translated, columns=translated).rename_axis(translated("entry"))
 
 
 def further(task: str) -> tuple[Axes, str]:
@@ -483,14 +483,14 @@ def answer(rows: pd.DataFrame) -> str:
     """The answer to the course's question: what stays right, at what price, and where it fails."""
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
-    taken = [steps[said(name)] for name in every if said(name) in steps]
-    price = said(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
+    taken = [steps[translated(name)] for name in every if translated(name) in steps]
+    price = translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
     return (
-        said(
+        translated(
             f"Trained up to {TRAINED}, right in {KEPT} at {LONG} by attention on the answer, at retrieval and last copy: "
         )
-        + ("; ".join(f"**{said(_plain(name))}**" for name in every) or "**none**")
-        + f".{price}{said(f' Counting at {LONG}:')} **{said(_kept(won, 'counting'))}**."
+        + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**")
+        + f".{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
     )
 
 
