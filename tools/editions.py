@@ -189,7 +189,7 @@ def page(table: Path) -> str:
         """A link to a page: to its edition where there is one."""
         target = match[2].replace(".html", "").replace(".ipynb", "").replace(".md", "")
         has = tables(source.parent / f"{target}.md")
-        return match[0] if has else f"{match[1]}{posixpath.join('..', match[2])}"
+        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{posixpath.join('..', match[2])}"
 
     return LINK.sub(there, "\n\n".join(parts)) + "\n"
 
