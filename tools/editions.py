@@ -42,6 +42,7 @@ END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
+WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
 LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
@@ -161,9 +162,13 @@ def missing(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def spoken(source: str) -> str:
-    """A cue as the page has it: what is said, without the minutes."""
+    """A cue as the page has it: what is said, without the minutes, and waits as stage directions.
+
+    >>> spoken("<!-- cue: 1 min\\nWhy? (Wait.) So.\\n-->")
+    'Why? <em>(Wait.)</em> So.'
+    """
     found = CUE.fullmatch(source.strip())
-    return found[2].strip() if found else source
+    return WAIT.sub(r"<em>\g<0></em>", found[2].strip()) if found else source
 
 
 def page(table: Path) -> str:

@@ -40,7 +40,7 @@ BOTTLENECKS = (
         "to an average, in the limit; not to the Jacobian of the model measured",
         "who is heard by the last token",
         "with layers: averages of averages end at the first token",
-        "residual connections and a sink slow it",
+        "residual connections and a sink slow the averaging",
         "a sink takes attention that then carries nothing",
         ("causal_mask_ends_at_the_first_token", "untrained_network_has_a_u", "sinks_slow_mixing"),
     ),
