@@ -262,7 +262,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    ax = style.axes(title, "where the 0 is", "asked for", height=3.7)
+    ax = style.axes(title, "where the 0 is", "asked for", height=3.4)
     ax.title.set_size(15)
     ax.grid(False)
     largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values())
