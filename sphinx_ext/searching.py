@@ -25,7 +25,13 @@ class WithChinese(SearchEnglish):
     """Words, and of Chinese, which has no spaces, the pairs of neighbouring characters: any word is found by its own."""
 
     def split(self, input):
-        return [*super().split(input), *re.findall(r"(?=([一-鿿]{2}))", input)]
+        return [*super().split(re.sub("[一-鿿]", " ", input)), *re.findall(r"(?=([一-鿿]{2}))", input)]
+
+
+def where_it_is_used(app, name, template, context, doctree):
+    """The theme loads the index on every page, for results that come while one types, which are off: the search's page has it."""
+    tools = r'<script src="[^"]*(searchtools|language_data|searchindex)\.js"></script>\s*'
+    context["without_search"] = lambda head: re.sub(tools, "", head)
 
 
 def rank(app, config):
@@ -36,4 +42,5 @@ def setup(app):
     app.add_search_language(WithChinese)
     app.connect("config-inited", rank)
     app.connect("builder-inited", without_listings)
+    app.connect("html-page-context", where_it_is_used)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
