@@ -265,7 +265,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     ax = style.axes(title, "where the 0 is", "asked for", height=3.4)
     ax.title.set_size(15)
     ax.grid(False)
-    largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values())
+    largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values()) or 1.0
     for (place, asked), effect in effects.items():
         row, column = -collapse.PLACES.index(asked), collapse.PLACES.index(place)
         for k, (n, value) in enumerate(zip(digits, effect.tolist(), strict=True), 1):
