@@ -80,7 +80,7 @@ SUBMISSIONS = {
     "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 2.2, "case 2"),
     "loop": (HEAD + "while True: pass", 0.0, "longer than 2 s"),
     "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "is not for a submission"),
-    "asks": ("from course.chapter6 import checks\noff_by_one = checks.off_by_one", 0.0, "no function"),
+    "asks": ("from course.chapter6 import checks\noff_by_one = checks.off_by_one", 0.0, "is not defined"),
     "prints": (HEAD + "print('points: 10')", 0.0, "another value"),
     "leaves": ("import os\nos._exit(0)\n" + HEAD + RIGHT, 0.0, "nothing came back"),
     "pretends": ("class Any(float):\n    __eq__ = lambda self, other: True\n" + HEAD + "return Any(3)", 0.0, "another value"),
