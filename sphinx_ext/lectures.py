@@ -20,6 +20,7 @@ import editions
 
 from helpers import words
 
+CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 
 
@@ -83,12 +84,14 @@ def laid(app, stem: str) -> None:
 
 
 def everywhere(app):
-    """The characters that any page may show: names of the Chinese pages, and what leads to them."""
+    """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
         used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.glob("zh/*.md")))
-        editions.cut(set(used), "everywhere", editions.folder(), editions.digest(used))
-        laid(app, "everywhere")
+        tables = "".join(path.read_text() for path in sorted(home.glob("*.zh.json"))) + editions.drawn()
+        for stem, text in (("everywhere", used), ("search", tables)):
+            editions.cut(set(text), stem, editions.folder(), editions.digest(text))
+            laid(app, stem)
 
 
 def in_two_languages(app, name, source):
@@ -127,16 +130,18 @@ def language(app, name, template, context, doctree):
     folder, _, page = name.rpartition("/")
     here = folder.endswith("/zh")
     other = f"chapters/{page}" if here else f"{folder}/zh/{page}"
-    other = other if other in app.env.found_docs else "chapters/zh/talk"
-    if here:
+    if other not in app.env.found_docs:
+        other = "chapters/zh/welcome" if name == "search" else "chapters/zh/talk"
+    if here or name == "search":
+        font = f"../../fonts/{page}.zh" if here else "fonts/search"
         faces = "".join(
-            f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("../../fonts/{page}.zh-{weight[-3:]}.woff")}}'
+            f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
         )
-        own = (
-            "body,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}"
-        )
-        context |= {"language": "zh-CN", "metatags": f"{context['metatags']}<style>{faces}{own}</style>"}
+        own = "body,input,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}"
+        context["metatags"] = f"{context['metatags']}<style>{faces}{own}</style>"
+    if here:
+        context["language"] = "zh-CN"
     if other in app.env.found_docs:
         there = ("en", "English") if here else ("zh-CN", "中文")
         context["edition"] = (app.builder.get_relative_uri(name, other), *there)

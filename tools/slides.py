@@ -71,9 +71,9 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
         what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
     else:
         what = frame["length"].format(minutes=item["minutes"])
-    first.source = (
-        f'<p class="course">{frame["course"]}</p>\n\n{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
-    )
+    named = frame["course"].partition("（")[0].lower() in first.source.lower()  # the talk's own title says it
+    course = "" if named else f'<p class="course">{frame["course"]}</p>\n\n'
+    first.source = f'{course}{first.source}\n\n<p class="length">{what}</p>\n\n{picture}'
 
 
 def acts(notebook: nbformat.NotebookNode, language: str) -> None:

@@ -13,6 +13,7 @@ from course.chapter2 import measures  # noqa: E402
 from course.experiments import comparison  # noqa: E402
 from helpers import data, drawing  # noqa: E402
 
+SHOWN = "local RoPE, global NoPE"  # at the last stop: the part that keeps what plain RoPE loses
 TASKS = ("retrieval", "last", "first", "counting")
 REPORT = "reports/smollm2-135m-instruct.json"
 DRAW = """
@@ -86,7 +87,9 @@ def stills() -> dict[str, str]:
     """Every still picture by its name."""
     found = {name: still(name) for name in drawing.DRAWINGS if name != "machine"}
     return found | {
-        drawing.scene("machine", stop, language): still("machine", language, at=stop)
+        drawing.scene("machine", stop, language): still(
+            "machine", language, at=stop, part=SHOWN if stop == 7 else "RoPE"
+        )
         for stop in range(drawing.STOPS)
         for language in ("en", "zh")
     }

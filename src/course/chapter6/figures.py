@@ -70,7 +70,8 @@ def noise_left(ratio: float = 1.0) -> tuple[Axes, str]:
     ax.legend(loc="lower left")
     needed = 0.8 / 2 * ratio
     size = {0.5: "half as large", 1.0: "equally large", 2.0: "twice as large"}[ratio]
-    ax.set_title(f"b {size}: λ = 0.8 needs a cosine above {needed:.2f}")
+    whose = "Equally large noises" if ratio == 1 else f"b {size}"
+    ax.set_title(f"{whose}: λ = 0.8 needs a cosine above {needed:.2f}")
     independent, near = (float(measures.left(c, 0.8, ratio)) for c in (0.0, 0.9))
     return ax, (
         f"b {size} as a: with λ = 0.8 unrelated noise grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
