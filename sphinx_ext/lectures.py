@@ -139,7 +139,7 @@ def language(app, name, template, context, doctree):
             for weight in ("100 400", "500 700")
         )
         own = "body,input,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}"
-        context["metatags"] = f"{context['metatags']}<style>{faces}{own}</style>"
+        context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
     if here:
         context["language"] = "zh-CN"
     if other in app.env.found_docs:
