@@ -12,7 +12,7 @@ LEAST, MOST = 100, 540
 SHAPES = {"o": "M-6 0a6 6 0 1 0 12 0a6 6 0 1 0 -12 0", "s": "M-5.5 -5.5h11v11h-11z", "^": "M0 -7l7 12h-14z"}
 SCRIPT = """<script>{
 const field = document.querySelector(".guess input"), mark = document.querySelector(".guess .yours");
-field.addEventListener("input", () => {
+field.addEventListener("change", () => {
   const at = Math.max(LEAST, Math.min(MOST, Number(field.value)));
   mark.toggleAttribute("hidden", !field.value);
   mark.setAttribute("transform", `translate(${LEFT + (at - LEAST) / (MOST - LEAST) * WIDTH} 0)`);
@@ -72,7 +72,7 @@ class Guess(Directive):
         table = measures.answers()
         answers = table.answer.dropna()
         right = int((answers == ONES).sum())
-        legend = ", ".join(
+        legend = "; ".join(
             f'<svg class="key" viewBox="-8 -8 16 16" aria-hidden="true">{mark(way, 0, 0)}</path></svg> {words.translated(text)}'
             for way, text in measures.WRITINGS.items()
         )

@@ -77,7 +77,10 @@ def told_of_collapse(n, kind):
     shares = [attention.influence([attention.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)]
     a, b = (collapse.round_to(one + share * (odd - one), kind) for share in shares)
     count = int((a == b).sum())
-    return f"ones {'all 16' if count == 16 else f'{count} of 16'} numbers are the same in {kind}"
+    told = {0: "all 16 numbers differ", 16: "all 16 numbers are the same"}.get(
+        count, f"{count} of 16 numbers are the same"
+    )
+    return f"ones {told} in {kind}"
 
 
 def told_of_positions(n, p):

@@ -628,6 +628,7 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     number = page.get_by_label("ones n")
     assert not number.is_visible(), "the answer waits for the guess"
     page.locator(".guess input").fill("250")
+    page.locator(".guess input").press("Enter")
     page.wait_for_function("document.querySelector('.drawing-says').textContent.includes('you were 64 short')")
     assert number.is_visible()
     page = visit("chapters/welcome.html#stop-4")
@@ -693,6 +694,7 @@ def test_welcome_lets_the_reader_guess_before_it_tells(visit):
         f"{way}: " in told and way in page.locator(".guess").text_content() for way in measures.WRITINGS.values()
     )
     page.locator(".guess input").fill("280")
+    page.locator(".guess input").press("Enter")
     assert page.locator(".guess svg[role=img]").is_visible()
     assert page.locator(".guess .yours text").text_content() == "you: 280"
     right, yours = (page.locator(f".guess {part}").first.bounding_box()["x"] for part in ("line.right", ".yours line"))

@@ -27,7 +27,7 @@ BOTTLENECKS = (
     Bottleneck(
         1,
         "a narrow graph",
-        "to averages and Jacobians of untrained networks; a trained one reads it, later",
+        "to averages, and to networks before training; a trained one reads it, after more steps",
         "how much far nodes hear of each other",
         "with hops and with every node on the way; with how many cases must be told apart",
         "an edge in the right place, or one that attention chooses by content",
@@ -77,7 +77,7 @@ BOTTLENECKS = (
     Bottleneck(
         6,
         "the noise of the others",
-        "to a sum of weights by size; a sum with signs hides it",
+        "where many small weights add up; in a sum with signs they cancel, and it does not show",
         "how much of one answer is left among n tokens",
         "with n: a fixed lead is worn down",
         "maps that can pick a few tokens or none, a lead that grows with ln n, two kinds of layers",

@@ -29,7 +29,7 @@ const levels = (s, token, n) => {
 const vector = (share, type) => WORDS[1].map((one, k) => roundTo(one + share * (WORDS["•"][k] - one), type));
 const next = (state) => softmax(Object.values(WORDS).map((word) => 0.5 * word.reduce((sum, x, k) => sum + x * state[k], 0)));
 const pair = (s) => {
-  const share = levels({ ...s, edges: "all" }, 0, size(s) + 1)[LAYERS];
+  const share = levels(s, 0, size(s) + 1)[LAYERS];
   const states = [share[size(s) - 1], share[size(s)]].map((x) => vector(x, s.type));
   return { share, states, same: states[0].map((x, k) => x === states[1][k]) };
 };
@@ -121,7 +121,7 @@ const camera = (stop, w, h) => {
   const [low, tall] = wide ? [92, 132] : [62, 78];
   const whole = [m, 104, w - 2 * m, h - 104 - 52];
   const under = [m, h - low - 52, w - 2 * m, low];
-  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], [m - (w - 2 * m), h - low - 52, 2 * (w - 2 * m), low], under, under, under, [m, h - tall - 52, w - 2 * m, tall]][stop];
+  return [[m, h - 60, w - 2 * m, 2], whole, [m, 104, w - 2 * m, h - 104 - 52 - 84], under, under, under, under, [m, h - tall - 52, w - 2 * m, tall]][stop];
 };
 const view = (s, w, h) => {
   const [a, b] = [Math.floor(s.at), Math.ceil(s.at)].map((stop) => camera(stop, w, h));
@@ -285,7 +285,7 @@ const SCENES = [
       y += high + (roomy || k === 0 ? 47 : 30);
     });
     const readers = [
-      ["who has every digit", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
+      ["who reads them in full precision", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
       ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`],
     ];
     readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * (roomy ? 22 : 20), mark, name, note, w)));
@@ -373,7 +373,7 @@ const measured = (data, stop) => {
     3: ["3-representational-collapse/lab", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
     4: ["4-counting/lab", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
     5: ["5-rope-frequencies/lab", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
-    6: ["7-the-race/lesson", differed && `Measured: trained to 16 tokens and asked at 128, a small decoder finds the key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`],
+    6: ["7-the-race/lesson", differed && `Measured: trained to 16 tokens and asked at 128, a small decoder names the value of a key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`],
     7: ["7-the-race/lesson", `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.first[1] && runs.last[1] && runs.retrieval[1]).length} light who is heard, positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`],
   }[stop];
 };
@@ -399,7 +399,7 @@ export const render = mount({
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
   start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
   tidy: (s, data) => ({
-    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: s.edges in EDGES ? s.edges : "all", kept: clamp(s.kept, 0, 0.95), sink: clamp(s.sink, 0, 0.95),
+    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: s.edges in EDGES ? s.edges : "all", kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
     type: ["bf16", "fp16", "fp32"].includes(s.type) ? s.type : "bf16", lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: s.part in (data.race ?? {}) ? s.part : "RoPE",
   }),
   controls: (data) => [
@@ -412,7 +412,7 @@ export const render = mount({
     { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
     { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
     { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
-    { key: "agree", label: "common noise", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
+    { key: "agree", label: "shared part of the logits", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
     { kind: "switch", key: "both", label: "both see the answer", hidden: only(6) },
     { kind: "choice", key: "part", label: "part exchanged", options: Object.keys(data.race ?? { RoPE: 0 }).map((name) => [name, name]), hidden: only(7) },
   ],
@@ -455,13 +455,13 @@ export const render = mount({
     if (stop === 3) {
       const { same } = pair(s);
       const count = same.filter(Boolean).length;
-      return count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: whoever reads them has one vector for two inputs.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`;
+      return count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.` : count === 0 ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`;
     }
     if (stop === 4) {
       if (!s.first) return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;
       const end = reach(s.type);
       const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
-      return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}` : ""}.${guessed()}`;
+      return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}, then at some lengths, not at all of them` : ""}.${guessed()}`;
     }
     if (stop === 5) {
       const f = turned(s);
@@ -469,11 +469,11 @@ export const render = mount({
     }
     if (stop === 6) {
       const f = maps(s);
-      return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}; ${say(s.lam / 2, 2)} is needed if they are equally large.`;
+      return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${Math.abs(f.left - f.answer) < 1e-9 ? "the answer neither gains nor loses" : f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}${s.lam ? `; equally large ones need more than ${say(s.lam / 2, 2)}` : ""}.`;
     }
     const runs = data.race?.[s.part] ?? {};
     const those = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [])).join(", ");
-    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race: ${those(true) || "none"}. Dark: ${those(false) || "none"}.${guessed()}`;
+    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
   },
   notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK, WHOLE, START]),
   live: (hand, figure, on, home) => {
@@ -496,27 +496,30 @@ export const render = mount({
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
-      const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : "-76% 0px -18%" });
-      let waits = null; // for the drawing to be as high as it is at the stop: above the text it hides what it is too high for
+      const under = () => figure.parentNode.offsetHeight + 60; // where the text begins below the drawing
+      let chosen = 0; // until when a button's stop holds, while the text scrolls past the others
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${figure.parentNode.offsetHeight + 48}px`;
+        told[stop].style.scrollMarginTop = beside ? "4rem" : `${under()}px`;
         told[stop].scrollIntoView({ behavior });
-        waits = !beside && hand.state.at !== stop ? stop : null;
       };
-      on(figure, "painted", () => { if (waits !== null && hand.state.at === waits) go(waits, "auto"); });
+      requestAnimationFrame(() => {
+        const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
+        const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : `-${at}px 0px -${innerHeight - at - 8}px` });
+        told.forEach((section) => seen.observe(section));
+      });
       told.forEach((section, stop) => {
-        seen.observe(section);
-        const more = `${note(stop)} ${hangs(stop) ? `<a href="${hangs(stop)}">${said(into(stop))}</a>` : ""}`.trim();
+        const more = [note(stop), hangs(stop) && `<a href="${hangs(stop)}">${said(into(stop))}</a>`].filter(Boolean).join(" · ");
         if (more) section.insertAdjacentHTML("beforeend", `<p class="machine-more">${more}</p>`);
       });
       on(figure, "step", (event) => {
         event.preventDefault();
         history.replaceState(null, "", `#stop-${event.detail}`);
+        chosen = performance.now() + 1500;
         go(event.detail, matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth");
         show(event.detail);
       });
       if (linked()) requestAnimationFrame(() => { const stop = Number(linked()[1]); go(stop, "auto"); show(stop); });
-      on(document.querySelector(".guess input") ?? figure, "input", () => hand.set({}));
+      on(document.querySelector(".guess input") ?? figure, "change", () => hand.set({}));
     } else if (linked()) hand.set({ at: Number(linked()[1]) });
     const link = figure.querySelector(".machine-into");
     on(figure, "painted", () => {
