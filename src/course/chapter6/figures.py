@@ -207,7 +207,7 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
         + f". {len(means)} entries; not learned, or a control: {missing}."
     )
     picture = f'<svg class="slopes" viewBox="0 0 1180 452" role="img" aria-label="{html.escape(finding)}">{"".join(parts)}</svg>'
-    said = f"Share right by length. A thread an entry, RoPE bold; dotted: guessing. {missing} entries have not learned it, or are controls."
+    said = f"Share right by length. A thread an entry, RoPE bold; dotted: guessing. Entries not learned, or controls: {missing}."
     return HTML(f"<figure>{SLOPES}{picture}<figcaption>{said}</figcaption></figure>"), finding
 
 
@@ -231,13 +231,13 @@ def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, st
     rest = points.drop([BASELINE, *both, *mine])
     ax.plot(rest.retrieval, rest["last"], "o", ms=8, color=GREY)
     ax.plot(x0, y0, "o", ms=13, color=BLUE)
-    ax.annotate(BASELINE, (x0, y0), (8, -20), textcoords="offset points", color=BLUE, size=17)
-    for name, place in (("NoPE", (-30, -16)), ("sliding window", (0, -16)), (RANDOM, (-90, -16))):
+    ax.annotate(BASELINE, (x0, y0), (12, -34), textcoords="offset points", color=BLUE, size=17)
+    for name, place in (("NoPE", (0, 15)), ("sliding window", (0, -16)), (RANDOM, (-90, -16))):
         if name in rest.index:
             ax.annotate(name, rest.loc[name], place, textcoords="offset points", ha="center", va="center", size=15, color=GREY)  # fmt: skip
     for place, name in enumerate([*both, *mine]):
         ax.plot(*points.loc[name], "o", ms=11, color=GREEN if name in both else PURPLE)
-        arrow = {"arrowstyle": "-", "color": GREY, "lw": 1, "shrinkB": 6}
+        arrow = {"arrowstyle": "-", "color": GREY, "lw": 1, "shrinkB": 6, "relpos": (0, 0.5)}
         ax.annotate(name, points.loc[name], (1.1, 0.93 - 0.14 * place), textcoords="axes fraction", va="center", size=15, arrowprops=arrow)  # fmt: skip
     ax.set(xlim=(0.35, 1.03), ylim=(0.5, 1.03))
     listed = (
@@ -276,11 +276,12 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
     heads = "".join(f'<th scope="col" style="cursor: pointer" title="Sort by this">{head}</th>' for head in ("entry", f"right at {LONG}", *table))  # fmt: skip
-    body = []
+    body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
     for name, row in table.iterrows():
+        untested = {f"{NAMES[t]} kept to" for t in BOTH if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far}
         dots = "".join(f'<circle cx="{8 + 74 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
         strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="90" height="18" aria-hidden="true"><path d="M8 9H82" stroke="#bbb"/>{dots}</svg></td>'
-        cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
+        cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else "≥ " * (k in untested) + f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
         body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
     return HTML(
         f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="Every entry"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
@@ -389,15 +390,16 @@ def further(task: str) -> tuple[Axes, str]:
     means = table.groupby("entry", sort=False)[[f"score_{n}" for n in lengths]].mean()
     order = means.iloc[:, -1].sort_values(ascending=False)
     ax = style.axes("", "tokens (trained on up to 16 pairs or digits)", "share right", log="x", height=4.0)
-    colours = dict(zip(order.index, (GREEN, BLUE, PURPLE, RED, BLACK), strict=False))
+    entries = data.table("race_far").entry.unique()  # one colour an entry, at every task
+    colours = dict(zip(entries, (GREEN, BLUE, PURPLE, RED, BLACK), strict=True))
     for name, row in means.iterrows():
         ax.plot(lengths, row, "o-", color=colours[name], label=name)
     ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
-    ax.set_ylim(0, 1.05)
+    ax.set_ylim(0, 1.15)
     style.ticks(ax, lengths)
     style.label(ax)
     kept = [name for name in order.index if order[name] >= KEPT]
-    ax.set_title(f"{NAMES[task]}: {len(kept)} of {len(order)} are right in {KEPT} at {FAR[-1]:,} tokens")
+    ax.set_title(f"{NAMES[task]}: {len(kept)} of {len(order)} right in {KEPT} at {FAR[-1]:,}")
     listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
     return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
 
@@ -484,6 +486,9 @@ def answer(rows: pd.DataFrame) -> str:
     """The answer to the course's question: what stays right, at what price, and where it fails."""
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
+    far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
+    further = "; ".join(f"{translated(_plain(name))} {far.get_group(name).mean():.2f}" for name in every if name in far.groups)  # fmt: skip
+    further = translated(f" Retrieval at {FAR[-1]:,}, mean of {far.count().min()} runs:") + f" {further}." if further else ""  # fmt: skip
     taken = [steps[translated(name)] for name in every if translated(name) in steps]
     price = translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
     return (
@@ -491,7 +496,7 @@ def answer(rows: pd.DataFrame) -> str:
             f"Trained up to {TRAINED}, right in {KEPT} at {LONG} by attention on the answer, at retrieval and last copy: "
         )
         + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**")
-        + f".{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
+        + f".{further}{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
     )
 
 

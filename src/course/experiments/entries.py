@@ -343,7 +343,7 @@ HYPOTHESES = {
         ],
     ),
     "H4": ("a difference of two maps is enough", ["differential", "differential, version 2", "NoPE, differential"]),
-    "H5": ("saying nothing is enough", ["off-by-one softmax", "gated attention"]),
+    "H5": ("attending to nothing is enough", ["off-by-one softmax", "gated attention"]),
     "H6": ("an order from the nearest key on is enough", [STICK, MIXED_STICK]),
     "H7": ("a memory of fixed size is enough", MEMORIES),
 }
