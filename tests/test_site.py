@@ -562,7 +562,8 @@ def test_deck_is_accessible(deck, name):
 def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     page = deck(name)
     first = page.locator(".slides section").first
-    assert "Connection Bottlenecks in Attention" in first.inner_text()
+    named = "注意力中的连接瓶颈" if ".zh." in name else "connection bottlenecks in attention"
+    assert named in first.inner_text().lower()
     length = (
         r"The talk · \d+ minutes|报告 · \d+ 分钟"
         if name.startswith("talk")
