@@ -21,7 +21,6 @@ import editions
 from helpers import words
 
 CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
-CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 
 
 def deck(path: Path) -> str:

@@ -19,8 +19,8 @@ from assignments import handouts
 from chapters import listed, markdown, minutes
 from docutils import nodes
 from docutils.parsers.rst import Directive
-from lectures import CUE
 from lectures import deck as deck_name
+from lectures import editions
 
 PARTS = ("lesson", "lab", "exercises")
 
@@ -59,7 +59,7 @@ def slides(path: Path) -> list[dict]:
             continue
         if headings and not found[-1]["heading"]:
             found[-1]["heading"] = headings[-1]
-        if cue := CUE.fullmatch(text.strip()):
+        if cue := editions.CUE.fullmatch(text.strip()):
             found[-1]["minutes"] += float(cue[1])
             found[-1]["wrong"] = " ".join(re.findall(r"^They get wrong: (.+)$", cue[2], re.M))
     return found

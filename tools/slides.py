@@ -23,10 +23,10 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
-from editions import WEIGHTS  # noqa: E402
+from editions import CUE, WEIGHTS  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from execution import execute, executed  # noqa: E402
-from lectures import CUE, lectures  # noqa: E402
+from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
 
