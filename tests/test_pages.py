@@ -11,7 +11,10 @@ import pytest
 import torch
 from conftest import ROOT
 from scipy import stats
+from tiny_models import tiny
+from transformers import AutoModelForCausalLM
 
+from course.chapter3.measures import ones
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
@@ -140,6 +143,17 @@ def test_lesson_4_counts_as_the_package():
     codes = torch.nn.functional.normalize(torch.randn(64, 63), dim=1)
     exact = found["exact"].double()
     torch.testing.assert_close(counting.solved_histogram(found["tokens"], codes), exact, atol=1e-6, rtol=0)
+
+
+def test_lab_3_measures_what_one_more_token_moves_trained_and_untrained():
+    model = tiny("llama")
+    given = {"exact": model, "ids": ones(model, 65), "AutoModelForCausalLM": AutoModelForCausalLM}
+    apart = defined(3, "prefix-cell", page="lab", **given)["apart"]
+    known = collapse.last_token_distance(model, [1, 4, 16, 63])
+    torch.testing.assert_close(apart["trained"][[1, 4, 16, 63]].double(), known.double(), rtol=1e-3, atol=1e-4)
+    assert (
+        apart["random weights"][1] < 0.9 * apart["trained"][1] or apart["random weights"][1] > 1.1 * apart["trained"][1]
+    )
 
 
 def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
