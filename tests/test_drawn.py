@@ -7,16 +7,18 @@ you commit it: it is what readers of the pages will see change.
 import importlib
 import inspect
 
+import execution
 import pytest
+from conftest import ROOT
 from drawn import lines, same
 
 CHAPTERS = [importlib.import_module(f"drawn.chapter{k}") for k in range(1, 7)]
 CALLS = [(chapter, name) for chapter in CHAPTERS for name in chapter.CALLS]
 
 
-def blocks(chapter) -> dict[str, list[str]]:
-    """What is written down, by call."""
-    file = importlib.resources.files("drawn") / f"{chapter.__name__.split('.')[1]}.txt"
+def blocks(name: str) -> dict[str, list[str]]:
+    """What is written down in a file of `tests/drawn`, by call or cell."""
+    file = ROOT / f"tests/drawn/{name}.txt"
     found: dict[str, list[str]] = {}
     for line in file.read_text().splitlines() if file.is_file() else ():
         if line.startswith("# "):
@@ -26,22 +28,55 @@ def blocks(chapter) -> dict[str, list[str]]:
     return found
 
 
+def unchanged(shown: list[str], written: list[str]) -> bool:
+    return len(shown) == len(written) and all(map(same, written, shown))
+
+
+def write(file: str, shown: dict[str, list[str]]) -> None:
+    """Write down what is shown; where nothing changed but the last digits, the old lines stay."""
+    written = blocks(file)
+    new = {name: written[name] if unchanged(now, written.get(name, [])) else now for name, now in shown.items()}
+    text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in new.items())
+    (ROOT / f"tests/drawn/{file}.txt").write_text(text + "\n")
+
+
+def compare(shown: list[str], written: list[str]) -> None:
+    here = "if it is meant, `python -m pytest tests/test_drawn.py --redraw` writes it down"
+    changed = [f"- {old}\n+ {new}" for old, new in zip(written, shown, strict=False) if not same(old, new)]
+    assert not changed, "\n".join([here, *changed])
+    assert len(shown) == len(written), f"{here}: {len(written)} lines, now {len(shown)}"
+
+
 @pytest.mark.parametrize(("chapter", "name"), CALLS, ids=[f"{c.__name__.split('.')[1]} {name}" for c, name in CALLS])
-def test_what_is_shown_is_what_is_written_down(chapter, name, request, root):
+def test_what_is_shown_is_what_is_written_down(chapter, name, request):
     shown = [line.rstrip() for line in lines(chapter.CALLS[name]()) if line.strip()]
     assert shown, f"{name} gives nothing"
-    written = blocks(chapter)
+    file = chapter.__name__.split(".")[1]
     if request.config.getoption("--redraw"):
-        if not (name in written and len(shown) == len(written[name]) and all(map(same, shown, written[name]))):
-            written[name] = shown
-        text = "\n\n".join("\n".join([f"# {call}", *written[call]]) for call in chapter.CALLS if call in written)
-        (root / "tests/drawn" / f"{chapter.__name__.split('.')[1]}.txt").write_text(text + "\n")
-        return
-    here = f"{name}: if it is meant, `python -m pytest tests/test_drawn.py --redraw` writes it down"
-    assert name in written, here
-    changed = [f"- {old}\n+ {new}" for old, new in zip(written[name], shown, strict=False) if not same(old, new)]
-    assert not changed, "\n".join([here, *changed])
-    assert len(shown) == len(written[name]), f"{here}: {len(written[name])} lines, now {len(shown)}"
+        found = blocks(file) | {name: shown}
+        write(file, {call: found[call] for call in chapter.CALLS if call in found})
+    else:
+        compare(shown, blocks(file).get(name, []))
+
+
+@pytest.mark.site
+@pytest.mark.parametrize(
+    "page", sorted(ROOT.glob("chapters/[1-9]*/*.ipynb")), ids=lambda page: f"{page.parent.name}-{page.stem}"
+)
+def test_what_a_page_draws_is_what_is_written_down(page, request):
+    """`show` wrote what it drew into the output of the executed cell: figures that a page draws itself have no other test."""
+    shown: dict[str, list[str]] = {}
+    for cell in execution.executed(page, ROOT).cells:
+        for output in cell.get("outputs", ()):
+            drawn = output.get("metadata", {}).get("text/html", {}).get("drawn", ())
+            shown.setdefault(cell.id, []).extend(line.rstrip() for line in drawn)
+    shown = {name: found for name, found in shown.items() if found}
+    file = f"{page.parent.name}-{page.stem}"
+    if shown and request.config.getoption("--redraw"):
+        write(file, shown)
+    assert list(shown) == list(blocks(file)), "cells that draw"
+    for name, found in shown.items():
+        compare(found, blocks(file)[name])
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.__name__.split(".")[1])
@@ -61,7 +96,7 @@ def test_every_public_function_of_the_figures_is_called(chapter):
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.__name__.split(".")[1])
 def test_nothing_is_written_down_that_is_not_called(chapter):
-    assert list(blocks(chapter)) == list(chapter.CALLS)
+    assert list(blocks(chapter.__name__.split(".")[1])) == list(chapter.CALLS)
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_imports_make_no_circle():
 
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "helpers": 8_470,
+    "helpers": 8_485,
     "course/chapter": 2_070,  # each
     "course/experiments": 3_070,
     "course/report": 2_350,

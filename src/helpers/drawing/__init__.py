@@ -8,6 +8,7 @@ where scripts do not run. It asks nobody for anything, so it works on the site, 
 import html
 import json
 import re
+import tomllib
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,91 +30,7 @@ class Facts(NamedTuple):
     page: str
 
 
-DRAWINGS = {
-    "machine": Facts(
-        "One machine",
-        "A small decoder: tokens below, a line upward for each, two layers of two heads as arcs, and the last vector on top as "
-        "a barcode. A camera has eight stops: the guess, six places where something is lost, and what helps.",
-        '<span class="machine-toy">A toy: two layers of two heads, set by hand and not trained, states of 16 numbers, a '
-        '<span data-light="tokens">first token and n ones</span>. An arc is as wide as its weight, blue for head 1 and purple '
-        'for head 2; <span data-light="followed">orange</span> is one token that can be dragged; a disc is as large as what a '
-        'state holds of it.</span> <span class="machine-measured"></span> <a class="machine-into" href="#" hidden></a>',
-        "chapters/welcome.html",
-    ),
-    "squash": Facts(
-        "A graph to pull apart",
-        "A graph whose nodes can be dragged, joined and cut. One node reads. Colours of the leaves mix on their way to it, "
-        "hop by hop; or one node's share; or an electric current from the source to the reader.",
-        '<span data-when="colours">Each hop, every node takes the mean of itself and its neighbours. A disc is as large as '
-        'what has arrived. The colours are those of the <span data-light="speakers">leaves</span>, where there are at least '
-        'three, and else of all nodes but the <span data-light="target">reader</span>, where they mix.</span>'
-        '<span data-when="share" hidden>Each hop, every node takes the mean of itself and its neighbours. A disc is as large '
-        'as its share of the <span data-light="source">source</span>; the number is the share at the '
-        '<span data-light="target">reader</span>.</span>'
-        '<span data-when="current" hidden>Every edge is one ohm, and one ampere runs from the '
-        '<span data-light="source">source</span> to the <span data-light="target">reader</span>: a wide edge carries much of '
-        "it, and a disc is as large as its potential is high.</span> "
-        'Drag nodes; click one and then another to place or cut an <span data-light="edges">edge</span>. The button adds the '
-        "edge that lowers the total resistance, over all pairs of nodes, most; for this one reader it may be a loss.",
-        "chapters/1-over-squashing/lesson.html",
-    ),
-    "river": Facts(
-        "One token's ink, layer by layer",
-        "Twelve tokens in a row, and the same row again after each layer. The ink of one token spreads along the arrows of "
-        "attention. Bars show what the last token hears of each; beside them a mask to paint.",
-        'Choose a token: its <span data-light="ink">ink</span> spreads, layer by layer, to all who look at it. The bars are '
-        'what the <span data-light="last">last token</span> holds at the end. Paint the <span data-light="mask">mask</span>, '
-        'keep more of each state, or give the <span data-light="first">first token</span> a share of every row: it is then '
-        "a sink, a token that all attend to, whatever it says (orange). Attention is equal among what the mask allows.",
-        "chapters/2-causal-attention/lesson.html",
-    ),
-    "barcodes": Facts(
-        "Two last states, as barcodes",
-        "The last state of a real model after n tokens, and after n + 1, as two barcodes of 576 stripes; stripes that are "
-        "equal to the bit are black. Beside them the distance of the two at every length.",
-        'The <span data-light="codes">barcodes</span> are 576 numbers each, blue above 0 and orange below, of '
-        "SmolLM2-135M-Instruct, measured beforehand: the first token, n tokens, and the last of them once more. Drag n, "
-        'change tokens, number type and window. <span data-light="same">Black</span> (in the dark, white) is what is equal '
-        'to the bit at this n. Dashed beside the <span data-light="distance">distance</span>: the other kind of tokens.',
-        "chapters/3-representational-collapse/lesson.html",
-    ),
-    "needle": Facts(
-        "The needle of softmax and the boxes of floats",
-        "A string of copies; a dial whose needle is the weight of all ones together; and a stretch of the number line, cut "
-        "into the boxes of a number type, with the weight of the odd token on it, now and with one copy more.",
-        'Attention is equal. Drag the string longer: the <span data-light="needle">needle</span>, which is the weight of '
-        'all ones together, follows only while there is an <span data-light="odd">odd token</span> to compare with. That '
-        "token's weight is 1/n of n tokens. It tells n from one copy more, except where both weights fall into one "
-        '<span data-light="box">box</span>: there they are rounded to one number. The sentence names the first such n.',
-        "chapters/4-counting/lesson.html",
-    ),
-    "clocks": Facts(
-        "RoPE as eight clocks",
-        "Eight clocks, one for each pair of a query and a key. Each hand turns with the distance of two tokens, each "
-        "slower than the one before. Their hands added tip to tail reach as far to the right as the score is large; a "
-        "curve shows the score at every distance.",
-        "A query and a key of 16 numbers are eight pairs, and RoPE turns each pair like a "
-        '<span data-light="clocks">clock</span>: the blue hand is the key, the black one the query. Under each clock '
-        'stands how many tokens one turn takes. The <span data-light="shadow">orange shadow</span> is what a pair adds '
-        'to the score. <span data-light="chain">Tip to tail</span>, the hands make the '
-        '<span data-light="score">score</span>. Drag a hand, drag along the '
-        '<span data-light="curve">curve</span>, untick a box to leave a pair out.',
-        "chapters/5-rope-frequencies/lesson.html",
-    ),
-    "waves": Facts(
-        "Two noises and what is left",
-        "An arrow for the noise of the first attention map and one for lambda times that of the second; the line between "
-        "their tips is what is left, and shorter than the first inside a circle. Beside them the same as waves. A second "
-        "view is a race of remedies over the length, after a bet.",
-        '<span data-when="waves">Take λ times the <span data-light="second">second map\'s noise</span> from the '
-        '<span data-light="first">first\'s</span>: <span data-light="rest">what is left</span> is the line between the '
-        'tips. Drag the orange tip: only inside the <span data-light="circle">circle</span> is there less noise than '
-        'before.</span><span data-when="race" hidden>Small decoders, each with one remedy, trained up to length 16 in the '
-        "course's race, those that have learned the task. Bet on a remedy, by its name in the "
-        '<span data-light="board">list</span>, and let the length grow: its curve is orange, RoPE\'s blue, a dot is one run.</span>',
-        "chapters/6-differential-transformer/lesson.html",
-    ),
-}
+DRAWINGS = {name: Facts(**facts) for name, facts in tomllib.loads((HERE / "drawings.toml").read_text()).items()}
 
 
 class Drawing:

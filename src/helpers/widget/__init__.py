@@ -13,7 +13,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from helpers import compute, words
-from helpers.widget import live, picture, still
+from helpers.widget import drawn, live, picture, still
 from helpers.widget.controls import Control, control
 
 MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
@@ -38,6 +38,8 @@ class Frame(NamedTuple):
 def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     """A figure with alt text (what a reader who cannot see it must know) and an optional caption.
 
+    A built page's output carries as `drawn` what the figure shows, in words and numbers (`tests/drawn` holds them).
+
     Raises:
         ValueError: `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
     """
@@ -45,9 +47,10 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
         raise ValueError("alt must say what the figure shows, not be empty")
     caption = f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
     style = f"<style>{picture.STYLE}</style>"
-    return HTML(
-        f'<figure class="still" style="margin:1em 0">{style}{picture.image(figure, words.translated(alt))}{caption}</figure>'
-    )
+    whole = picture.whole(figure)
+    said = {"drawn": drawn.lines(whole)} if compute.building() else None
+    image = picture.image(whole, words.translated(alt))
+    return HTML(f'<figure class="still" style="margin:1em 0">{style}{image}{caption}</figure>', metadata=said)
 
 
 def explore(

@@ -35,12 +35,18 @@ def body(result: Any, alt: str) -> str:
     return image(result, alt)
 
 
-def image(figure: Any, alt: str) -> str:
-    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure."""
+def whole(figure: Any) -> Figure:
+    """The figure itself, also where a part of it is given."""
     if isinstance(figure, Artist) and not isinstance(figure, Figure):
         figure = figure.figure
     if not isinstance(figure, Figure):
         raise ValueError(f"expected a Matplotlib figure or a DataFrame, not {type(figure).__name__}")
+    return figure
+
+
+def image(figure: Any, alt: str) -> str:
+    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure."""
+    figure = whole(figure)
     words.reword(figure)
     kind = "keep" if any(dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
     drawn, packed = io.BytesIO(), io.BytesIO()
