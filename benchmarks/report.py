@@ -1,7 +1,7 @@
 """Seconds and bytes of a report, by section: what `course.report` writes into its JSON, as a table.
 
 python benchmarks/report.py                       the embedded default with the labs' settings
-python benchmarks/report.py --budget 2m           the short one
+python benchmarks/report.py --plan short          the short one
 python benchmarks/report.py --read FILE.json      of a report that was made before
 
 Seconds are of the clock and of the processor, so that a busy machine can be told. Bytes are the most that the process held
@@ -28,14 +28,14 @@ def table(found: dict) -> str:
     lines.append(
         f"{'all':12}{found['settings']['plan']:>8}{found['seconds']:9.1f}{work:11.1f}{found['peak_bytes'] / 1e6:8.0f}"
     )
-    lines.append(f"loading, hashing, estimating: {found['load_and_estimate_seconds']:.1f} s")
+    lines.append(f"loading, hashing: {found['load_and_estimate_seconds']:.1f} s")
     return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model", nargs="?", default=models.DEFAULT)
-    parser.add_argument("--budget")
+    parser.add_argument("--plan")
     parser.add_argument("--device")
     parser.add_argument("--dtype", default="fp32")
     parser.add_argument("--read", type=Path)
@@ -44,7 +44,7 @@ def main() -> None:
         print(table(report.read(given.read)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        files = report.run(given.model, folder, device=given.device, dtype=given.dtype, budget=given.budget, say=print)
+        files = report.run(given.model, folder, device=given.device, dtype=given.dtype, plan=given.plan, say=print)
         print(table(report.read(files.numbers)))
 
 

@@ -10,7 +10,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 from course.chapter5 import measures as measures5
 from course.report import line, runner
 from course.report.sections import SECTIONS, Section
-from course.report.subject import PLANS, Plan, Subject
+from course.report.subject import Plan, Subject
 from helpers import compute, intervention, models, probe
 
 IDS = torch.randint(1, 250, (20,), generator=torch.Generator().manual_seed(0))
@@ -114,7 +114,7 @@ def test_no_section_ends_a_report_and_a_refusal_says_why(kind, quick, monkeypatc
     about = subject(monkeypatch, family(kind))
     assert about.facts()["layers"] == 4
     for name in ("sinks", "heard", "hiding", "copying", "heads", "frequencies", "silenced", "base"):
-        found = runner._section(SECTIONS[name]._replace(claims=()), about, TINY)
+        found = runner._section(SECTIONS[name]._replace(claims={}), about, TINY)
         wanted = FAMILIES[kind][2].get(name)
         if wanted is None:
             assert found["status"] in ("measured", "does not apply"), f"{name}: {found['why']}"
@@ -156,7 +156,7 @@ def test_a_model_whose_reading_gives_other_logits_is_not_read_head_by_head(quick
         intervention, "read", lambda *given: (found := plain(*given))._replace(logits=found.logits * 1.05)
     )
     about = subject(monkeypatch, family("cohere"))
-    found = runner._section(SECTIONS["sinks"]._replace(claims=()), about, TINY)
+    found = runner._section(SECTIONS["sinks"]._replace(claims={}), about, TINY)
     assert found["status"] == "does not apply"
     assert "off its own" in found["why"]
     assert runner._section(SECTIONS["base"], about, TINY)["status"] == "measured"
@@ -173,7 +173,7 @@ def test_weights_that_are_not_finite_are_found_at_loading(monkeypatch):
     ("arguments", "words"),
     [
         (["a/same", "b/same"], "would both be same.json"),
-        (["a", "--jobs", "0"], "--jobs must be 1"),
+        (["a", "--threads", "0"], "--threads must be 1"),
         (["n" * 130], "at most 120"),
     ],
 )
@@ -192,98 +192,3 @@ def test_an_encoder_and_decoder_and_a_list_as_a_configuration_are_one_sentence(t
         (tmp_path / "config.json").write_text(json.dumps(text))
         with pytest.raises(ValueError, match=words):
             models.load(tmp_path)
-
-
-# Judgements ----------------------------------------------------------------------------------------------
-
-
-def _outliers(eight: float) -> dict:
-    losses = {"8": 3.0 + eight, "8, first token exact": 3.0, "4": 9.0}
-    return {"states": [60.0, 70.0], "states_without_first": [5.0, 6.0], "plain": 3.0, "losses": losses, "tokens": 128}
-
-
-def _sinks(times: float) -> dict:
-    row = {"sink heads": 0.5, "mean sink score": 0.4, "text": "natural"}
-    table = [row | {"first token": each} for each in ("yes", "no")]
-    giant = {"heir": 1, "times": times}
-    return {
-        "table": table,
-        "by_layer": {kind: [0.4, 0.5] for kind in ("natural", "random", "repeated")},
-        "values": 0.2,
-        "giant": giant,
-    }
-
-
-def _precision(first: dict) -> dict:
-    types = {
-        kind: {"floor": [0.1] * 40, "nearest": 0.9, "first_wrong": n, "late": {"right one of all": 0.5 if n else 1.0}}
-        for kind, n in first.items()
-    }
-    return {"tokens": 41, "types": types, "signal": [1.0] * 40}
-
-
-@pytest.mark.parametrize(
-    ("name", "numbers", "level", "words"),
-    [
-        ("sinks", _sinks(51), "note", "a massive activation"),
-        ("sinks", _sinks(49), "fine", "a sink in 50% of the heads"),
-        ("outliers", _outliers(0.11), "trouble", "most of it by the first token"),
-        ("outliers", _outliers(0.09), "fine", "8-bit activations cost"),
-        ("precision", _precision({"bf16": 30, "fp16": 12}), "trouble", "first at n = 12,"),
-        ("precision", _precision({"bf16": 12, "fp16": 30}), "trouble", "first at n = 12,"),
-        ("precision", _precision({"bf16": None, "fp16": 7}), "trouble", "in fp16 n ones"),
-        ("precision", _precision({"bf16": None, "fp16": None}), "fine", "tell n from n + 1"),
-    ],
-)
-def test_a_level_goes_with_its_numbers(name, numbers, level, words):
-    told = SECTIONS[name].tell(numbers, "x")
-    assert told.level == level
-    assert words in told.short
-
-
-@pytest.mark.parametrize(("late", "control", "level"), [(2.0, 0.1, "note"), (2.0, 1.0, "fine"), (0.4, 0.0, "fine")])
-def test_a_first_token_must_be_kept_only_where_another_one_need_not(late, control, level):
-    from course.chapter2 import measures as measures2
-
-    cases = [
-        ((0, 1), 3.0),
-        ((1, 1), 3.2),
-        ((1, 9), 3.5),
-        ((1, 25), 3.0 + late),
-        ((measures2.CONTROL, 25), 3.0 + control),
-    ]
-    rows = [
-        {
-            "text": "harbour",
-            "token": token,
-            "since": since,
-            "loss": loss,
-            "spread": 0.1,
-            "heir": 1,
-            "times": 2.0,
-            "attention": 0.1,
-        }
-        for (token, since), loss in cases
-    ]
-    told = SECTIONS["hiding"].tell({"rows": rows}, "x")
-    assert told.level == level
-    assert ("must keep it" in told.short) == (level == "note")
-
-
-def test_what_needs_a_look_stands_first():
-    from course.report import page
-
-    levels = {"base": "fine", "heads": None, "sinks": "note", "copying": "trouble"}
-    sections = {
-        name: {"title": name, "level": level, "numbers": {} if level else None, "short": "x", "why": "y"}
-        for name, level in levels.items()
-    }
-    text = page._lines({"sections": sections})
-    assert [text.index(f"#{name}") for name in ("copying", "sinks", "base", "heads")] == sorted(
-        text.index(f"#{name}") for name in levels
-    )
-
-
-def test_a_plan_can_be_asked_for(monkeypatch):
-    about = subject(monkeypatch, family("cohere"))
-    assert runner.choose(about, 1e-3, ["base"], "full")[0] is PLANS[-1]

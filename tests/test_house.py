@@ -78,7 +78,7 @@ BUDGETS = {
     "helpers": 8_485,
     "course/chapter": 2_070,  # each
     "course/experiments": 3_070,
-    "course/report": 2_350,
+    "course/report": 1_925,
     "course/scorecard": 745,
     "course": 19_215,
     "tests": 18_250,

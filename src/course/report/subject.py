@@ -1,4 +1,4 @@
-"""The model that a report is about: what it is, how far it can be read, and what a pass through it costs."""
+"""The model that a report is about: what it is, and how far it can be read."""
 
 import contextlib
 import gc
@@ -6,7 +6,6 @@ import hashlib
 import json
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from helpers.models import LanguageModel
 
 
 class Plan(NamedTuple):
-    """How much of each measure is run. `PLANS` holds what a budget chooses from; the last one has the labs' settings."""
+    """How much of each measure is run. The last one of `PLANS` has the labs' settings."""
 
     name: str
     seeds: tuple[int, ...]  # places in the text at which sinks are counted
@@ -226,19 +225,6 @@ class Subject:
                 sums = (sum(float(p.sum()) for p in parts), sum(float(p @ p) for p in parts))
             digest.update(f"{name} {tuple(weight.shape)} {sums[0]:.9e} {sums[1]:.9e}\n".encode())
         return digest.hexdigest()
-
-    def second_a_token(self) -> float:
-        """Seconds of a pass over 64 tokens, by token: what estimates rest on."""
-        n = min(64, self.context)
-        ids = torch.randint(0, self.config.vocab_size, (1, n), generator=torch.Generator().manual_seed(0))
-        with torch.inference_mode():
-            for _ in range(2):  # the first one also warms up
-                start = time.perf_counter()
-                self.model.model(ids.to(self.model.model.device), use_cache=False)
-                if self.model.model.device.type == "cuda":
-                    torch.cuda.synchronize()
-                spent = time.perf_counter() - start
-        return spent / n
 
 
 def free_memory(device: torch.device) -> int:

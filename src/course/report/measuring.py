@@ -1,0 +1,293 @@
+"""What a report measures: a function a section, named as in `sections.toml`, from a model and a plan to numbers.
+
+They use the measures of the labs, so that with the full plan the numbers are theirs. What does not apply to a model is a
+ValueError, whose sentence the report shows.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from course import significance
+from course.chapter2 import measures as measures2
+from course.chapter3 import measures as measures3
+from course.chapter5 import measures as measures5
+from course.chapter6 import measures as measures6
+from course.experiments import asked
+from course.report import trained
+from course.report.subject import Plan, Subject, prose
+from helpers import attention, collapse, data, probe, tasks
+from helpers import counting as counts
+from helpers.models import LanguageModel, mixing
+
+Numbers = dict[str, Any]
+EVERY_PLACE = tuple(range(measures5.OFFSETS))
+
+
+def sinks(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(measures2.LENGTH)
+    model = subject.model
+    texts = {"natural": True, "random": True, "repeated": False}
+    scores = {k: probe.head_scores(model, measures2.sequence(model, k, 64, own)).sink for k, own in texts.items()}
+    values, why = _or_why(lambda: measures2.value_ratios(model, measures2.texts(model, measures2.TOKENS)["harbour"]))
+    giant, no_giant = _or_why(lambda: measures2.hiding(model, measures2.texts(model, measures2.LENGTH)["harbour"]))
+    return {
+        "table": measures2.sink_table(model, seeds=plan.seeds).to_dict("records"),
+        "by_layer": {kind: score.mean(1) for kind, score in scores.items()},
+        "values": None if values is None else float(values.median()),
+        "why_no_values": why,
+        "giant": None if giant is None else giant._asdict() | {"norms": None, "spread": None},
+        "why_no_giant": no_giant,
+        **_sinks_by_opening(model),
+        "attending": _attending(model),
+    }
+
+
+def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
+    """What a call gives, or the sentence that says why it does not apply to this model."""
+    try:
+        return call(), None
+    except ValueError as error:
+        return None, str(error)
+
+
+def _attending(model: LanguageModel) -> list[int]:
+    """How many layers have attention, and how many there are."""
+    layers = probe.layers(model)
+    return [sum(each.mixes.startswith(mixing.ATTENTION) for each in layers), len(layers)]
+
+
+def _sinks_by_opening(model: LanguageModel) -> Numbers:
+    """What opens a text, and the share of heads with a sink where another token does, or none."""
+    front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
+    others = {}
+    for way, ids in probe.ways(model).items():
+        if ids != front.tolist():
+            tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
+            others[way] = float((probe.head_scores(model, tokens).sink > attention.STRONG).double().mean())
+    return {"opened": model.tokenizer.decode(front) if len(front) else None, "otherwise": others}
+
+
+def heard(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(measures2.TOKENS)
+    model, probes = subject.model, min(plan.probes, subject.config.hidden_size)
+    tokens = measures2.texts(model, measures2.TOKENS)["harbour"]
+    norms, errors = probe.sensitivity(model, tokens, probes)
+    kept, _ = measures2.share_kept(norms.clamp(min=1e-12), len(probe.layers(model)))  # fits uniform attention
+    found, why = _or_why(lambda: measures2.influences(model, tokens, kept))
+    stand_ins = found or {}
+    return {
+        "norms": norms,
+        "errors": errors,
+        "words": [model.tokenizer.decode([token]) for token in tokens.tolist()],
+        "probes": probes,
+        "ranks": {name: significance.rank_correlation(row, norms)[0] for name, row in stand_ins.items()},
+        "rollout": stand_ins.get("rollout"),
+        "kept": kept,
+        "why_no_rollout": why,
+    }
+
+
+def hiding(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(measures2.LENGTH)
+    if subject.committed:
+        return {
+            "rows": measures2.hiding_table(subject.model).to_dict("records"),
+            "from": "data/hiding_smollm2.csv",
+        }
+    names = measures2.NAMES[: plan.texts]
+    cases = [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
+    settings = [
+        each
+        for each in measures2.HIDDEN
+        if each["text"] in names and (names == measures2.NAMES or (each["token"], each["since"]) in cases)
+    ]
+    return {"rows": [each | measures2.hidden(subject.model, **each) for each in settings], "from": None}
+
+
+def precision(subject: Subject, plan: Plan) -> Numbers:
+    n = min(plan.ones, subject.readable - 1)
+    subject.needs(32)
+    with subject.copy("fp32") as exact:
+        ids = measures3.ones(exact, n)
+        states = probe.last_representations(exact, ids).float().cpu()
+    found: Numbers = {"tokens": n, "types": {}}
+    for kind in ("bf16", "fp16"):
+        with subject.copy(kind) as coarse:
+            rounded = probe.last_representations(coarse, ids).float().cpu()
+        if not bool(rounded.isfinite().all()):
+            found["types"][kind] = {"why": "the states leave the range of the type"}
+            continue
+        part = measures3.resolution(states, rounded)
+        wrong = (~part.nearest[1:]).nonzero().flatten()
+        found["types"][kind] = {
+            "floor": part.floor[1:],
+            "nearest": part.nearest[1:].double().mean(),
+            "first_wrong": int(wrong[0]) + 1 if len(wrong) else None,
+            "late": measures3.late(part, min(400, len(part.signal) * 4 // 5)),
+        }
+        found["signal"] = part.signal[1:]
+    if "signal" not in found:
+        raise ValueError("the states leave the range of both number types")
+    return found
+
+
+def commas(subject: Subject, plan: Plan) -> Numbers:
+    grid = subject.within(plan.grid, 6)
+    texts = {
+        "ones": {"period": 4},
+        "commas": {"sequence": "111,", "period": 4},
+        "random digits": {"sequence": measures3.random_digits(max(plan.grid), grid)},
+    }
+    with subject.copy("fp32") as exact:
+        curves = {text: collapse.last_token_distance(exact, grid, **setting) for text, setting in texts.items()}
+    return {"grid": grid, "curves": curves}
+
+
+def copying(subject: Subject, plan: Plan) -> Numbers:
+    if subject.trained:
+        task = _trained_for(subject, tasks.Copying)
+        lengths = sorted({*plan.copied, task.lengths[1]})
+        margins, more = trained.copying_margins(subject.model, task, lengths), {"trained_on": task.lengths}
+    else:
+        prompt = collapse.copying_prompt(subject.model, "sequence first", "first", False)
+        lengths = subject.within(plan.copied, sum(len(probe.encode(subject.model, text)) for text in prompt))
+        margins, more = collapse.copying_margins(subject.model, lengths), {}
+    return {"digits": lengths, "margins": {"|".join(key): pair for key, pair in margins.items()}} | more
+
+
+def _trained_for(subject: Subject, kind: type) -> Any:
+    if not isinstance(subject.trained.task, kind):
+        raise ValueError(f"it was trained for another task, {type(subject.trained.task).__name__}")
+    return subject.trained.task
+
+
+def counting(subject: Subject, plan: Plan) -> Numbers:
+    model = subject.model
+    if subject.trained:
+        task = _trained_for(subject, tasks.Counting)
+        rows = trained.answers(model, task, sorted({*plan.counted, task.lengths[1]}))
+        return {"rows": rows, "from": None, "trained_on": task.lengths, "most": task.most}
+    if subject.committed:
+        answers, source = asked.asked_of(model), "data/counting_smollm2.csv (bf16)"
+        answers = answers[(answers.task == "ones") & (answers.strategy == "no CoT") & answers.line.isin(plan.lines)]
+    else:
+        around = len(probe.encode(model, counts.prompt("ones", "no CoT", "1"))) + 60 + asked.NEW["no CoT"]
+        lengths, source = tuple(subject.within(plan.counted, around)), None
+        answers = pd.concat([asked.questions(model, "ones", line, lengths) for line in plan.lines])
+    columns = answers[["line", "length", "count", "answer", "cut", "error"]]
+    rows = columns.astype(object).where(columns.notna(), None).to_dict("records")
+    whole = [{k: v if isinstance(v, str | bool) or v is None else int(v) for k, v in row.items()} for row in rows]
+    return {"rows": whole, "from": source, "template": bool(model.tokenizer.chat_template)}
+
+
+def heads(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(plan.prose)
+    model = subject.model
+    texts = {
+        "prose": prose(model, plan.prose),
+        "random tokens": measures5.random_tokens(model, plan.prose),
+        "other prose": measures5.prose(model, plan.prose, start=plan.prose - 1),
+    }
+    slashes = {name: probe.head_scores(model, ids, offsets=EVERY_PLACE).slash for name, ids in texts.items()}
+    return {"tokens": plan.prose, "slashes": slashes, "attending": _attending(model)}
+
+
+def frequencies(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(plan.prose)
+    model, theta = subject.model, _rotating(subject)
+    ids = prose(model, plan.prose)
+    # which heads look at a place is read off the model itself: a window or a soft cap is not in the queries and keys
+    slashes = probe.head_scores(model, ids, offsets=EVERY_PLACE).slash
+    found = measures5.heads(model, ids)._replace(slashes=slashes)
+    ranks = measures5.rank_table(found) if bool((slashes > attention.STRONG).any()) else None
+    return {
+        "queries": found.queries.mean(1),
+        "keys": found.keys.mean(1),
+        "fastest": theta[0],
+        "slowest": theta[-1],
+        "rank": None if ranks is None else ranks[["share, queries", "share, keys"]].mean(axis=1).to_dict(),
+    }
+
+
+def _rotating(subject: Subject) -> Tensor:
+    """The model's rotary frequencies, where one set turns whole heads in all layers.
+
+    Raises:
+        ValueError: there are none, several, or they turn a part of each head.
+    """
+    theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
+    if any(each.latent for each in kinds):
+        raise ValueError("its queries and keys come of a latent state, and this measure takes those of single heads")
+    if any(each.mixes != mixing.ATTENTION for each in kinds):
+        raise ValueError(f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention")
+    share, turned = kinds[0].share, 2 * len(theta)
+    if not share:
+        raise ValueError("its queries and keys cannot be seen where they are turned")
+    if share < 1:
+        width = round(turned / share)
+        raise ValueError(f"rotary positions turn {turned} of {width} dimensions of a head, and this measure takes whole heads")  # fmt: skip
+    return theta
+
+
+def silenced(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(plan.prose)
+    model = subject.model
+    _rotating(subject)
+    ids, bands = prose(model, plan.prose), list(measures5.BAND_NAMES)
+    found = {
+        "plain": probe.loss(model, ids),
+        "losses": measures5.ablations(model, ids, plan.controls),
+        "tokens": plan.prose,
+    }
+    if subject.committed:
+        rows, source = data.table("silenced_pairs").query("threshold == 0.15"), "data/silenced_pairs.csv"
+    else:  # loss added by each quarter in heads that look at a place, in the others, and in as many of these
+        seen = measures5.Heads(slashes=probe.head_scores(model, ids, offsets=EVERY_PLACE).slash)
+        if not bool(measures5.silenced_heads(seen, 0.15, "inside").any()):
+            return found | {"where": None, "heads": {"inside": 0}, "from": None}
+        cells = [(where, start) for where in measures5.PLACES for start in measures5.TEXTS[: plan.texts]]
+        rows = [
+            {"where": where, **measures5.silenced_in(model, seen, start, 0.15, where, controls=0)}
+            for where, start in cells
+        ]
+        rows, source = pd.DataFrame(rows), None
+    places = rows.groupby("where")
+    return found | {
+        "where": places[bands].mean().T.to_dict(),
+        "heads": places.heads.first().to_dict(),
+        "from": source,
+    }
+
+
+def base(subject: Subject, plan: Plan) -> Numbers:
+    layers, window = probe.layers(subject.model), getattr(subject.config, "sliding_window", None)
+    turned = sum(each.theta is not None for each in layers)
+    if not turned:
+        raise ValueError("the model has no rotary positions")
+    kinds = {}
+    for kind, theta in mixing.frequencies(subject.model.model).items():
+        limit = min(subject.context, 1 << 20)
+        if "sliding" in kind and window:
+            limit = min(limit, int(window))
+        more = {"pairs": len(theta), "theta_ratio": float(theta[0] / theta[-1])}
+        kinds[kind] = measures5.sums_over_context(theta, limit) | more
+    settings = getattr(subject.config, "rope_parameters", None) or {}
+    published = data.table("reported/rope_base_bound").set_index("context").published
+    return {
+        "kinds": kinds,
+        "base": settings.get("rope_theta") or getattr(subject.config, "rope_theta", None),
+        "scaling": settings.get("rope_type"),
+        "context": subject.context,
+        "bound": float(published[subject.context]) if subject.context in published.index else None,
+        "turned": [turned, len(layers)],
+    }
+
+
+def outliers(subject: Subject, plan: Plan) -> Numbers:
+    subject.needs(measures2.LENGTH)
+    ids = prose(subject.model, measures2.LENGTH)
+    return measures6.loss_in_few_bits(subject.model, ids) | {"tokens": len(ids)}

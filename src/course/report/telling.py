@@ -1,0 +1,304 @@
+"""What a report says of its numbers: a function a section, named as in `sections.toml`, from these numbers alone.
+
+Each draws the figure and gives the values that the section's row names, and the case, whose line stands under "In short".
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+import torch
+from torch import Tensor
+
+from course.chapter2 import figures as figures2
+from course.chapter2 import measures as measures2
+from course.chapter3 import figures as figures3
+from course.chapter3 import measures as measures3
+from course.chapter4 import figures as figures4
+from course.chapter5 import figures as figures5
+from course.chapter5 import measures as measures5
+from course.chapter6 import figures as figures6
+from course.experiments import asked
+from course.report import trained
+from course.report.measuring import Numbers
+from helpers import attention, collapse, style
+from helpers.style import number
+
+SINK_TEXTS = {"natural": "text", "random": "random", "repeated": "repeated"}
+
+
+class Seen(NamedTuple):
+    """A figure of a section's numbers, the case that they are, and the values that its row of the table names."""
+
+    figure: Any  # of Matplotlib
+    alt: str
+    case: str  # a line of `short`; it begins with one of `sections.LEVELS`
+    values: Numbers
+
+
+def known(values: list) -> Tensor:
+    """A list of numbers as a tensor again, what is none of them as NaN."""
+    return torch.tensor([math.nan if v is None else v for v in values], dtype=torch.float64)
+
+
+def _of_layers(numbers: Numbers) -> str:
+    """Words for a restriction to the layers that have attention, where others have none."""
+    some, every = numbers.get("attending", (0, 0))
+    return f" of the {some} layers with attention ({every - some} have none)" if some < every else ""
+
+
+def sinks(numbers: Numbers, name: str) -> Seen:
+    layers = {SINK_TEXTS[kind]: known(means) for kind, means in numbers["by_layer"].items()}
+    uniform = float(attention.sink_score(attention.uniform(attention.causal_mask(64))))
+    text = layers["text"]
+    layers["uniform"] = torch.full_like(text, uniform)
+    ax, alt = figures2.sinks_by_layer({kind: means[:, None] for kind, means in layers.items()})
+    style.whole_ticks(ax)
+    ax.set_title(f"On text the sink is strongest in layer {int(text.argmax()) + 1}: {float(text.max()):.2f}")
+    first, bare = (
+        next(row for row in numbers["table"] if (row["text"], row["first token"]) == ("natural", there))
+        for there in ("yes", "no")
+    )
+    giant = numbers["giant"] or {}
+    times, others = giant.get("times"), numbers.get("otherwise")
+    return Seen(ax, alt, "note" if times is not None and times > 50 else "fine", {
+        "sinks": first["sink heads"], "score": first["mean sink score"], "bare": bare["sink heads"], "uniform": uniform,
+        "layers": _of_layers(numbers), "opened": numbers.get("opened") or None,
+        "unopened": None if numbers.get("opened", "as before") else "Nothing opens the text",
+        "otherwise": None if others is None else ", ".join(f"{share:.0%} ({way})" for way, share in others.items()),
+        "values": numbers["values"], "heir": giant.get("heir"), "times": times,
+    })  # fmt: skip
+
+
+def heard(numbers: Numbers, name: str) -> Seen:
+    norms, ranks = known(numbers["norms"]), numbers["ranks"]
+    ax, alt = figures2.sensitivities(norms, known(numbers["errors"]), numbers["words"])
+    ax.get_legend().remove()
+    rollout, mask = ranks.get("rollout"), ranks.get("mask alone")
+    case = "fine, alone" if rollout is None else "note" if rollout <= mask else "fine"
+    return Seen(ax, alt, case, {
+        "count": len(norms), "probes": numbers["probes"], "share": float(norms[0] / norms.sum()), "equal": 1 / len(norms),
+        "why_no_rollout": numbers["why_no_rollout"] if rollout is None else None,
+        "rolled": None if rollout is None else numbers["rollout"][0], "kept": numbers.get("kept", 0.5),
+        "rollout": rollout, "mask": mask, "with_values": ranks.get("norm-based rollout"),
+    })  # fmt: skip
+
+
+def hiding(numbers: Numbers, name: str) -> Seen:
+    table = pd.DataFrame(numbers["rows"])
+    ax, alt = figures2.hidden_since(table)
+    whole, control = measures2.case(table, 0)["loss"], measures2.CONTROL
+    added = [measures2.case(table, *which)["loss"] - whole for which in ((1, 25), (1, 1), (control, 25))]
+    late, early, beside = (float(each.mean()) for each in added)
+    texts = f"{len(added[0])} {'text' if len(added[0]) == 1 else 'texts'}"
+    return Seen(ax, alt, "note" if late > 0.5 and late > 5 * added[2].max() else "fine", {
+        "late": late, "early": early, "beside": beside, "control": control, "texts": texts,
+        "length": measures2.LENGTH, "after": measures2.AFTER,
+    })  # fmt: skip
+
+
+def precision(numbers: Numbers, name: str) -> Seen:
+    signal, types = known(numbers["signal"]), numbers["types"]
+    shown = next(kind for kind, part in types.items() if "floor" in part)
+    ax, alt = figures3.falling(name, signal, known(types[shown]["floor"]), shown)
+    count, start = len(signal), min(400, (len(signal) + 1) * 4 // 5)
+    told, right, wrong = [], {}, []
+    for kind, part in types.items():
+        if "why" in part:
+            told.append(f"{kind}: {part['why']}")
+            continue
+        right[kind], first = part["late"]["right one of all"], part["first_wrong"]
+        wrong.append(first or math.inf)
+        told.append(
+            f"in {kind} a state is nearest to its own prompt's, among all {count + 1}, in {right[kind]:.0%} of the cases from "
+            f"n = {start} on, " + (f"and first not at n = {first}" if first else "and always before")
+        )
+    blurred = [kind for kind, share in right.items() if share < 0.99]
+    out = [kind for kind, part in types.items() if "why" in part]
+    return Seen(ax, alt, "trouble, range" if out else "trouble" if blurred else "fine", {
+        "most": float(signal.max()), "late": float(signal[start - 1 :].median()), "types": "; ".join(told), "bf16": None, "fp16": None, **right,
+        "first": types["bf16"].get("first_wrong"), "out": " and ".join(out), "blurred": " and ".join(blurred), "worst": min(wrong),
+        "taken": 1 - min(right[kind] for kind in blurred) if blurred else None, "start": start, "count": count,
+    })  # fmt: skip
+
+
+def commas(numbers: Numbers, name: str) -> Seen:
+    grid, curves = numbers["grid"], {text: known(curve) for text, curve in numbers["curves"].items()}
+    ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
+    left = {text.split()[-1]: float(curve[-1] / curve.max()) for text, curve in curves.items()}
+    ax.set_title(f"Left at n = {grid[-1]}: " + ", ".join(f"{text} {share:.0%}" for text, share in left.items()))
+    cured = ", cured" * (left["commas"] > 0.5)
+    return Seen(ax, alt, f"note{cured}" if left["ones"] < 0.5 else "fine", {
+        "end": grid[-1], "lost": 1 - left["ones"], "commas_lose": 1 - left["commas"], **left,
+    })  # fmt: skip
+
+
+def copying(numbers: Numbers, name: str) -> Seen:
+    digits = numbers["digits"]
+    margins = {tuple(key.split("|")): tuple(map(known, pair)) for key, pair in numbers["margins"].items()}
+    ax, alt = figures3.copying(name, {"plain": margins}, digits, "plain")
+    title = ax.get_title(loc="left").removeprefix("plain: ")
+    ax.set_title(title[0].upper() + title[1:])
+    right = {place: measures3.right(margins, place).tolist() for place in collapse.PLACES}
+    able = {place: rights[0] for place, rights in right.items()}
+    lost = {place: next((n for n, yes in zip(digits, right[place], strict=True) if not yes), None) for place in right}
+    fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
+    fails += [f"the {place} digit at {digits[0]} already" for place in able if not able[place]]
+    held = {place: [str(n) for n, yes in zip(digits, right[place], strict=True) if yes] for place in right}
+    places = "; ".join(
+        f"the {place} digit: right both with a 0 and with a 1 at {', '.join(there) or 'none of these lengths'}"
+        for place, there in held.items()
+    )
+    effects = {key: float((zero - one)[-1]) for key, (zero, one) in margins.items()}
+    shortest, longest = numbers.get("trained_on", (None, None))
+    return Seen(ax, alt, "trouble, never" if not any(able.values()) else "trouble" if fails else "fine", {
+        "lengths": ", ".join(map(str, digits)), "places": _upper(places), "begin": digits[0], "end": digits[-1],
+        "last": effects["last", "last"], "last_unasked": effects["last", "first"], "first": effects["first", "first"],
+        "first_unasked": effects["first", "last"], "shortest": shortest, "longest": longest, "fails": "; ".join(fails),
+        **{f"{place}_to": _longest(digits, right[place]) for place in ("first", "last")},
+    })  # fmt: skip
+
+
+def _longest(lengths: Sequence[int], right: Iterable[bool]) -> int:
+    """The length up to which all are right, 0 where the first is wrong."""
+    longest = 0
+    for n, yes in zip(lengths, right, strict=True):
+        if not yes:
+            break
+        longest = n
+    return longest
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def counting(numbers: Numbers, name: str) -> Seen:
+    if "trained_on" in numbers:
+        return _trained_to_count(numbers)
+    table = pd.DataFrame(numbers["rows"]).assign(task="ones", strategy="no CoT").astype({"cut": bool})
+    for column in ("answer", "error"):
+        table[column] = pd.array(table[column].tolist(), dtype="Float64").astype("Int64")
+    best = max(table.line.unique(), key=lambda line: int((table[table.line == line].error == 0).sum()))
+    ax, alt = figures4.asked_errors(table, "ones", best, name)
+    rows = table[table.line == best]
+    ax.set_title(f"{int((rows.error == 0).sum())} of {len(rows)} right, {int(rows.answer.isna().sum())} no number")
+    short, given = table[table.length <= 10], int(table.answer.notna().sum())
+    right, few = int((short.error == 0).sum()), len(short)
+    return Seen(ax, alt, "trouble" if right < few / 2 else "fine", {
+        "questions": len(table), "shortest": table.length.min(), "longest": table.length.max(), "given": given,
+        "right": int((table.error == 0).sum()), "few_right": right, "few": few, "few_share": right / few if few else None,
+        "nearer": int((table.error < (table["count"] - asked.GUESS).abs()).sum()), "guess": asked.GUESS,
+        "picture": asked.LINES[best], "template": "" if numbers["template"] else " (no chat template)",
+        "right_to": max((int(n) for n, rows in table.groupby("length") if (rows.error == 0).any()), default=0),
+        "numbers": given / len(table),
+    })  # fmt: skip
+
+
+def _trained_to_count(numbers: Numbers) -> Seen:
+    """What a decoder that was trained to count makes of strings of other lengths."""
+    table, (low, high) = pd.DataFrame(numbers["rows"]), numbers["trained_on"]
+    right = (table["answer"] == table["count"]).groupby(table["length"]).mean()
+    inside, beyond = (float(right[there].mean()) for there in (right.index <= high, right.index > high))
+    title = f"Right at {low} to {high} letters: {inside:.0%}, beyond: {beyond:.0%}"
+    ax = style.axes(title, "letters", "share of right counts", log="x", height=4.2)
+    ax.axvspan(low, high, color=figures5.GREY, alpha=0.25, label="lengths of training")
+    ax.plot(right.index, right, "o-", color=style.COLOURS["blue"], label="right")
+    style.ticks(ax, right.index)
+    ax.set_ylim(-0.05, 1.05)
+    ax.legend()
+    listed = ", ".join(f"{share:.0%} at {n}" for n, share in right.items())
+    alt = f"Share of right counts by the number of letters: {listed}. Trained on {low} to {high}."
+    return Seen(ax, alt, "trouble" if inside < 0.9 else "note" if beyond < 0.9 else "fine", {
+        "low": low, "high": high, "strings": trained.STRINGS, "most": numbers["most"], "listed": listed,
+        "inside": inside, "beyond": beyond, "right_to": float(right.index[right == 1].max()) if (right == 1).any() else 0.0,
+    })  # fmt: skip
+
+
+def heads(numbers: Numbers, name: str) -> Seen:
+    found, drawn = (measures5.Heads(slashes=torch.tensor(numbers["slashes"][k])) for k in ("prose", "random tokens"))
+    ax, alt = figures5.special_heads(found)
+    ax.axhline(attention.STRONG, color=figures5.GREY, lw=1, ls="--")
+    own, before = (int((found.slashes[..., k] > attention.STRONG).sum()) for k in (0, 1))
+    best, where = found.slashes.max(-1)
+    chosen = best > attention.STRONG
+    total, stay = int(chosen.sum()), int((chosen & (measures5.at(where, drawn) > attention.STRONG)).sum())
+    return Seen(ax, alt, "fine" if total else "note", {
+        "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(), "layers": _of_layers(numbers),
+        "total": total, "stay": stay, "kept": stay / total if total else None, "furthest": found.slashes.shape[-1] - 1,
+    })  # fmt: skip
+
+
+def frequencies(numbers: Numbers, name: str) -> Seen:
+    queries, keys = (torch.tensor(numbers[what]) for what in ("queries", "keys"))
+    ax, alt = figures5.usage("queries", measures5.Heads(queries[:, None], keys[:, None]))
+    asking, asked_for = _quarters(queries), _quarters(keys)
+    rank = numbers["rank"] or {}
+    return Seen(ax, alt, "note" if max(abs(x - 1) for x in asking) < 0.05 else "fine", {
+        "fastest": asking[0], "slowest": asking[3], "fastest_keys": asked_for[0], "slowest_keys": asked_for[3],
+        "turn": 2 * math.pi / numbers["slowest"] if numbers["slowest"] else math.inf,
+        "slash": rank.get("slash heads"), "other": rank.get("other heads"),
+    })  # fmt: skip
+
+
+def _quarters(norms: Tensor) -> list[float]:
+    """Mean norm in each quarter of the pairs, where the mean of a layer is 1."""
+    share = norms / norms.mean(-1, keepdim=True)
+    return [float(share[:, measures5.band(k, share.shape[1])].mean()) for k in range(measures5.BANDS)]
+
+
+def silenced(numbers: Numbers, name: str) -> Seen:
+    ax, alt = figures5.ablation(numbers["losses"], numbers["plain"])
+    every = {what: loss - numbers["plain"] for what, loss in numbers["losses"].items()}
+    added = {what: value for what, value in every.items() if not what.startswith("random")}
+    drawn = sorted(value for what, value in every.items() if what.startswith("random"))
+    worst = max(added, key=added.get)
+    places = {place: each["fastest"] for place, each in (numbers["where"] or {}).items()}
+    return Seen(ax, alt, "note" if added[worst] < 0.05 else "fine", {
+        "tokens": numbers["tokens"], "plain": numbers["plain"], **added, "most": drawn[-1],
+        "added": ", ".join(f"{number(value)} ({what})" for what, value in added.items()),
+        "often": "once" if len(drawn) == 1 else f"{len(drawn)} times", "worst": worst, "cost": added[worst],
+        "control": number(drawn[0]) if len(drawn) == 1 else f"{number(drawn[0])} to {number(drawn[-1])}",
+        "inside": places.get("inside"), "outside": places.get("outside"), "as_many": places.get("control"),
+        "heads": numbers["heads"]["inside"],
+    })  # fmt: skip
+
+
+def base(numbers: Numbers, name: str) -> Seen:
+    kinds = numbers["kinds"]
+    ax, alt = figures5.context_sums(kinds)
+    sums = [
+        f"{kind + ': ' if len(kinds) > 1 else ''}the sum of cos(Δθ) over {each['pairs']} pairs "
+        + (f"is first negative at distance {each['first_negative']:,}, and at {_share(each['negative'])} of the distances"
+           if each["first_negative"] else "is nowhere negative") + f" below {each['limit']:,} tokens"
+        for kind, each in kinds.items()
+    ]  # fmt: skip
+    first = next((each["first_negative"] for each in kinds.values() if each["first_negative"]), None)
+    turned, layers = numbers.get("turned", (0, 0))
+    return Seen(ax, alt, "note" if first else "fine", {
+        "sums": _upper("; ".join(sums)), "turned": turned if turned < layers else None, "layers": layers,
+        "context": numbers["context"], "tokens": numbers["context"], "base": numbers["base"], "first": first,
+        "bound": numbers["bound"] if numbers["base"] else None, "negative": max(each["negative"] for each in kinds.values()),
+    })  # fmt: skip
+
+
+def _share(share: float) -> str:
+    """A share in words: small ones with two digits.
+
+    >>> _share(0.614), _share(0.00123)
+    ('61%', '0.12%')
+    """
+    return f"{share:.0%}" if share >= 0.1 else f"{float(f'{100 * share:.2g}'):g}%"
+
+
+def outliers(numbers: Numbers, name: str) -> Seen:
+    states, without = known(numbers["states"]), known(numbers["states_without_first"])
+    ax, alt = figures6.state_outliers(states, without)
+    whole, losses = numbers["plain"], numbers["losses"]
+    eight, spared, four = (losses[bits] - whole for bits in ("8", "8, first token exact", "4"))
+    case = "fine" if eight <= 0.1 else "trouble, first" if spared < eight / 2 else "trouble"
+    return Seen(ax, alt, case, {
+        "tokens": numbers["tokens"], "largest": float(states.max()), "without": float(without.max()), "plain": whole,
+        "eight": eight, "spared": spared, "four": four,
+    })  # fmt: skip
