@@ -6,45 +6,14 @@ import re
 
 import pandas as pd
 import pytest
-import scipy.stats
 from tiny_models import tiny
 
 from course import significance
-from course.chapter4 import checks, claims, figures, measures
+from course.chapter4 import checks, claims, measures
 from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
 from helpers import counting, data
 
 # Lesson --------------------------------------------------------------------------------------------------
-
-
-def test_one_more_copy_changes_nothing_without_mask_positions_and_first_token():
-    for unit in figures.UNITS.values():
-        found = measures.steps(unit, "no mask", "fp64", (1, 3, 40))
-        assert max(found.change) < 1e-13
-        assert max(found.error) == 0
-        assert not any(found.seen())
-
-
-@pytest.mark.parametrize("setup", ["causal mask", "first token", "RoPE", "APE", "mask, RoPE, first token"])
-def test_every_other_setup_sees_one_more_copy(setup):
-    found = measures.steps("0111", setup, "fp64", (1, 3, 40))
-    assert min(found.change) > 1e-6
-    assert all(found.seen())
-
-
-def test_the_title_of_the_copies_follows_the_numbers():
-    title = {
-        setting: figures.copies(*setting)[0].get_title(loc="left")
-        for setting in (
-            ("no mask", "1 zero, 1 one", "bf16"),
-            ("first token", "only ones", "bf16"),
-            ("first token", "only ones", "fp32"),
-        )
-    }
-    nothing, lost, seen = title.values()
-    assert "nothing but rounding" in nothing
-    assert "lost in rounding after" in lost
-    assert "and beyond" in seen
 
 
 def test_a_misread_state_is_nearer_to_a_neighbour():
@@ -75,22 +44,6 @@ def test_pieces_put_together_are_the_text():
         assert "".join(measures.pieces(text, model)) == text
 
 
-@pytest.mark.parametrize("name", measures.TEXTS)
-def test_writings_hold_as_many_items_as_they_say(name):
-    for items in (1, 5, 7, 19):
-        text = measures.TEXTS[name](items)
-        kinds = ["one"] if name == "one one" else ["1", "x", "y"]
-        assert sum(map(text.count, kinds)) == items
-    assert measures.TEXTS[name](19).startswith(name)
-
-
-def test_the_string_of_case_ii_is_the_talks():
-    """The talk's last slide on counting: 19 letters, 13 y and 6 x, the same in both cases."""
-    assert measures.TEXTS["yxyy"](19) == "yxyyxyyxyxyyyyxyyyx"
-    assert measures.TEXTS["y,x,y,y"](19) == "y,x,y,y,x,y,y,x,y,x,y,y,y,y,x,y,y,y,x"
-    assert (measures.CASE.count("y"), measures.CASE.count("x")) == (13, 6)
-
-
 def test_merged_letters_are_counted_by_hand():
     assert measures._merged([["y", "xy", "yy", "x"]]) == 4 / 6
     assert measures._merged([["y", ",", "x"]]) == 0
@@ -109,10 +62,8 @@ def test_reported_answers_are_the_talks():
 
 def test_comparisons_by_hand():
     """Commas: o4-mini 82 to 44, two models the same. Fives: R1 50 to 15, o4-mini 82 to 5, GPT-4o 14 to 26, Mistral the same."""
-    assert measures.against_ones("comma_separated")[:3] == (1, 0, 2)
-    fives = measures.against_ones("groups_of_five")
-    assert fives[:3] == (2, 1, 1)
-    assert fives.p == pytest.approx(scipy.stats.binomtest(2, 3).pvalue)
+    assert measures.against_ones("comma_separated") == (1, 0, 2)
+    assert measures.against_ones("groups_of_five") == (2, 1, 1)
 
 
 def test_intervals_separate_with_enough_strings_and_only_then():

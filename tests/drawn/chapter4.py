@@ -19,46 +19,32 @@ def _asked(line: str):
 
 
 CALLS = {
-    "figures.copies": lambda: figures.copies("RoPE", "1 zero, 1 one", "bf16"),
-    "figures.copies, no mask": lambda: figures.copies("no mask", "1 zero, 3 ones", "fp32"),
+    "figures.copies": figures.copies,
     "figures.readout": figures.readout,
     "figures.by_bits": lambda: figures.by_bits(lambda bits: 1.9**bits),
     "figures.reported": lambda: figures.reported(300),
     "figures.always_one_number": lambda: figures.always_one_number(150),
     "figures.bases": lambda: figures.bases(1000),
     "figures.asked_errors": lambda: figures.asked_errors(_answers(), "ones", "own", "a model"),
-    "figures.asked_histogram": lambda: figures.asked_histogram(_answers(), "a model"),
     **{
         f"figures.counting_by_length, {group}": lambda group=group: figures.counting_by_length(
             data.table("counting_trained"), group
         )
         for group in trained.GROUPS
     },
-    "figures.letters_noticed": lambda: figures.letters_noticed(
-        data.table("counting_trained").assign(first_12=0.5, first_24=lambda rows: rows.last_24 / 2)  # told apart
-    ),
-    "figures.separators": lambda: figures.separators(data.table("counting_commas")),
-    "figures.number_types": lambda: figures.number_types(
-        trained.type_accuracy(checkpoints.load("counting"), (8, 16, 32), 16)
-    ),
     "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
     "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
     "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
-    "figures.copiers_read": lambda: figures.copiers_read(data.table("copying_probed")),
     "figures.counters_read": lambda: figures.counters_read(data.table("counting_probed"), "RoPE"),
-    "figures.counters_moved": lambda: figures.counters_moved(data.table("counting_probed")),
-    "figures.edges": lambda: figures.edges(data.table("counting_inside")),
-    "figures.vocabularies": lambda: figures.vocabularies(data.table("counting_symbols")),
     **{
         f"figures.within_training, {what}": lambda what=what: figures.within_training(
             data.table("counting_inside"), what
         )
         for what in figures.INSIDE
     },
-    "measures.writings": lambda: measures.writings(20),
-    "measures.hidden_letters": lambda: measures.hidden_letters(strings=20)._asdict(),
+    "measures.hidden_letters": lambda: measures.hidden_letters(strings=20),
     "measures.answers": measures.answers,
-    "measures.against_ones": lambda: measures.against_ones("comma_separated")._asdict(),
+    "measures.against_ones": lambda: measures.against_ones("comma_separated"),
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),

@@ -1,5 +1,3 @@
-from types import SimpleNamespace as Named
-
 import pandas as pd
 
 from course.claims import CORRECTED, FAILS, HOLDS, LITTLE, UNABLE, UNFIT
@@ -25,13 +23,11 @@ def _codes(below: float, solved: float):
 
 
 def _hidden(merged: float, ones: int) -> dict:
-    table = pd.DataFrame({"writing": ["1111"], "tokens": [ones]})
-    found = Named(merged=merged, merged_separated=0.0, strings=9)
-    return {"measures.hidden_letters": lambda: found, "measures.writings": lambda items: table}
+    return {"measures.hidden_letters": lambda: (merged, 0.0), "measures.pieces": lambda text: ["1"] * ones}
 
 
-def _against(better: int, worse: int, p: float) -> dict:
-    return {"measures.against_ones": lambda name: Named(better=better, worse=worse, equal=0, p=p)}
+def _against(better: int, worse: int) -> dict:
+    return {"measures.against_ones": lambda name: (better, worse, 0)}
 
 
 def _read(*errors: float, of=counting.TASKS) -> dict:
@@ -169,9 +165,9 @@ EVIDENCE = {
         FAILS: {"measures.round_answers": lambda: (2, 12)},
     },
     "separators_help_with_314": {
-        HOLDS: _against(5, 0, 0.01),
-        FAILS: _against(0, 5, 0.01),
-        LITTLE: _against(2, 1, 0.6),
+        HOLDS: _against(8, 0),
+        FAILS: _against(0, 8),
+        LITTLE: _against(2, 1),
     },
     "separators_help_in_training": {
         HOLDS: {"measures.best_constant": lambda **kw: 0.0},

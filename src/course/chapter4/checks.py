@@ -137,7 +137,7 @@ def averages(answer: Any) -> Right:
     """The last token after some layers of uniform causal attention."""
 
     def picture() -> HTML:
-        return drawn(*figures.copies("causal mask", "1 zero, 1 one", "fp32"), "")
+        return drawn(*figures.copies(), "")
 
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])

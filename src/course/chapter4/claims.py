@@ -96,14 +96,13 @@ def _percent(shares: list[float]) -> str:
 
 
 def merged_tokens_hide_items() -> Found:
-    found = measures.hidden_letters()
-    table = measures.writings(100).set_index("writing")
+    (merged, separated), ones = measures.hidden_letters(), len(measures.pieces("1" * 100))
     measured = (
-        f"embedded tokenizer, {found.strings} strings of 19 letters x and y: {found.merged:.0%} of the letters share a "
-        f"token, {found.merged_separated:.0%} with commas. But 100 ones are {table.tokens['1111']} tokens: digits are not merged"
+        f"embedded tokenizer, 200 strings of 19 letters x and y: {merged:.0%} of the letters share a token, "
+        f"{separated:.0%} with commas. But 100 ones are {ones} tokens: digits are not merged"
     )
-    hides = found.merged > 0.5 and found.merged_separated == 0
-    return Found(measured, verdict(hides and table.tokens["1111"] < 100, hides))
+    hides = merged > 0.5 and separated == 0
+    return Found(measured, verdict(hides and ones < 100, hides))
 
 
 def answers_are_round() -> Found:
@@ -121,12 +120,13 @@ def answers_are_round() -> Found:
 
 def separators_help_with_314() -> Found:
     found = {name: measures.against_ones(name) for name in ("comma_separated", "groups_of_five")}
+    p = {name: significance.sign_test(*each[:2]) for name, each in found.items()}
     listed = "; ".join(
-        f"{measures.WRITINGS[name]}: {each.better} nearer, {each.worse} farther, {each.equal} equal (p = {each.p:.2f})"
-        for name, each in found.items()
+        f"{measures.WRITINGS[name]}: {better} nearer, {worse} farther, {equal} equal (p = {p[name]:.2f})"
+        for name, (better, worse, equal) in found.items()
     )
-    decided = min(each.p for each in found.values()) < 0.05
-    return Found(f"against 1111…, {listed}", verdict(all(e.better > e.worse for e in found.values()), run=decided))
+    helps = all(better > worse for better, worse, _ in found.values())
+    return Found(f"against 1111…, {listed}", verdict(helps, run=min(p.values()) < 0.05))
 
 
 def separators_help_in_training() -> Found:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from course import counters, significance
 from course.chapter4 import measures
-from course.experiments import asked, inside, trained
+from course.experiments import asked, trained
 from helpers import checkpoints, collapse, counting, data, style
 from helpers.checkpoints import Trained
 from helpers.tasks import PLACES
@@ -20,38 +20,32 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 # Lesson: softmax and the count ---------------------------------------------------------------------------
 
-UNITS = {"only ones": "1", "1 zero, 1 one": "01", "1 zero, 3 ones": "0111"}
 
+def copies() -> tuple[Axes, str]:
+    """How far the last state of a random Transformer with a causal mask moves when one more 10 is written, in fp32."""
+    many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
-def copies(setup: str, unit: str, dtype: str) -> tuple[Axes, str]:
-    """How far the last state moves when one more copy of a string is written."""
-    found = measures.steps(UNITS[unit], setup, dtype)
-    floor = 1e-17
-    last = max((k for k, seen in zip(found.copies, found.seen(), strict=True) if seen), default=0)
-    if last == 0:
-        title = "One more copy changes nothing but rounding"
-    elif last == found.copies[-1]:
-        title = f"One more copy is seen up to {last} copies and beyond"
-    else:
-        title = f"One more copy is lost in rounding after {last} cop{'y' if last == 1 else 'ies'}"
-    ax = style.axes(title, "copies k of the string", "relative to the state", log="xy", height=4.0)
-    changes = list(zip(found.copies, found.change, found.seen(), strict=True))
-    shown = [(k, change) for k, change, seen in changes if seen]
-    lost = [(k, max(change, floor)) for k, change, seen in changes if not seen]
-    look = {"color": style.TYPES[dtype], "marker": "o"}
-    ax.plot([k for k, _ in shown], [change for _, change in shown], **look)
-    ax.plot([k for k, _ in lost], [change for _, change in lost], **look, mfc="white", gid=style.ROUNDING)
-    ax.plot(found.copies, [max(x, floor) for x in found.error], "--", color=GREY, gid=style.ROUNDING)
-    ax.set_ylim(floor / 3, 1e5)
-    label = "— change from k to k + 1 copies (open: rounding)"
-    ax.text(0.02, 0.95, label, color=style.TYPES[dtype], transform=ax.transAxes, va="top")
-    ax.text(0.02, 0.87, "- - its rounding error", color=GREY, transform=ax.transAxes, va="top")
-    if not shown:
-        return ax, f"{setup}, {unit}, {dtype}: no change of the state is larger than its rounding error."
-    ends = dict([shown[0], shown[-1]])
-    moves = " and ".join(f"from {k} to {k + 1} copies by {style.number(change)}" for k, change in ends.items())
-    beyond = "" if last == found.copies[-1] else " Beyond, the change is no larger than its rounding error."
-    return ax, f"{setup}, {unit}, {dtype}: the state moves {moves} of its size.{beyond}"
+    def moved(k: int, dtype: str) -> torch.Tensor:
+        one, more = (counting.last_state("10" * n, causal=True, dtype=dtype).double() for n in (k, k + 1))
+        return (more - one) / one.norm()
+
+    exact, here = ([moved(k, dtype) for k in many] for dtype in ("fp64", "fp32"))
+    frame = pd.DataFrame(
+        {
+            "k to k + 1": [float(x.norm()) for x in here],
+            "its rounding": [float((x - y).norm()) for x, y in zip(here, exact, strict=True)],
+        },
+        index=pd.Index(many, name="copies k of 10"),
+    )
+    change, error = (frame[name] for name in frame)
+    assert (error < change / 2).all()  # else it is not seen
+    ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(style.TYPES["fp32"], GREY))
+    ax.get_lines()[1].set_gid(style.ROUNDING)
+    ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
+    return ax, (
+        f"Random Transformer, causal mask, copies of 10, fp32: the state moves from 1 to 2 copies by "
+        f"{style.number(change[1])} and from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size."
+    )
 
 
 def readout() -> tuple[Figure, str]:
@@ -90,21 +84,13 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
     bits = range(3, 13)
     limits = [reach(b) for b in bits]
     factor = (limits[-1] / limits[0]) ** (1 / (len(limits) - 1))
-    ax = style.axes(f"One bit more counts {factor:.2f} times as far", "significant bits of the weight", "largest count")
-    ax.set_yscale("log")
-    ax.plot(bits, limits, "o-", color=BLUE, label="read right")
-    ax.plot(bits, [2**b for b in bits], "--", color=GREY, label="2 to the bits")
+    frame = pd.DataFrame({"read right": limits, "2 to the bits": [2**b for b in bits]}, index=bits)
+    frame.index.name = "significant bits of the weight"
+    ax = style.lines(frame, "largest count", log="y", height=5.0, colours=(BLUE, GREY))
+    ax.set_title(f"One bit more counts {factor:.2f} times as far")
     for name, b in (("bf16", 8), ("fp16", 11)):
-        limit = limits[b - bits[0]]
-        ax.annotate(
-            f"{name}: {limit:,.0f}",
-            (b, limit),
-            (8, -22),
-            textcoords="offset points",
-            color=style.TYPES[name],
-            weight="bold",
-        )
-    style.label(ax)
+        look = {"textcoords": "offset points", "color": style.TYPES[name], "weight": "bold"}
+        ax.annotate(f"{name}: {frame['read right'][b]:,.0f}", (b, frame["read right"][b]), (8, -22), **look)
     return ax, (
         f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
         f"{factor:.2f} times as far for each bit."
@@ -226,38 +212,6 @@ def asked_errors(answers: pd.DataFrame, task: str, line: str, name: str) -> tupl
     )
 
 
-def asked_histogram(answers: pd.DataFrame, name: str) -> tuple[Axes, str]:
-    """The numbers that come most often among all answers, and how often 100 does."""
-    given = answers.dropna(subset="answer").answer.astype("int64")
-    if given.empty:
-        ax = style.axes("No answer is a number", "answers", "", height=4.6)
-        ax.set(xticks=[], yticks=[])
-        return ax, f"{name}: none of {len(answers)} answers has a number on its answer line."
-    often = given.value_counts().head(8)
-    hundred = int((given == asked.GUESS).sum())
-    shown = [*often.index, *([] if asked.GUESS in often.index else [asked.GUESS])]
-    counts = [int((given == number).sum()) for number in shown]
-    title = f"{_short(shown[0])} comes most often, 100 in {hundred} of {len(given)} numbers"
-    ax = style.axes(title, "answers", "", height=4.6)
-    ax.barh([_short(number) for number in shown], counts, color=[RED if x == asked.GUESS else BLUE for x in shown])
-    ax.invert_yaxis()
-    ax.grid(axis="y", visible=False)
-    style.whole_ticks(ax)
-    tens = int((given % 10 == 0).sum())
-    low, high = significance.share_interval(tens, len(given))
-    copied, shown_examples = asked.from_examples(answers)
-    back, tens_alone, alone = asked.without_examples(answers)
-    return ax, (
-        f"{name}: {len(given)} answers are numbers: {hundred} of them 100, {tens} of them multiples of ten (95% interval {low:.0%} to "
-        f"{high:.0%}; chance 10%). Of {shown_examples} numbers after examples {copied} are the answer of one of the examples; of {alone} "
-        f"without, {back} are the string written back, and {tens_alone} are multiples of ten."
-    )
-
-
-def _short(number: int) -> str:
-    return f"{number:,}" if number < 10_000 else f"{str(number)[:4]}… ({len(str(number))} digits)"
-
-
 # Lab: decoders that can count ------------------------------------------------------------------------------
 
 FIVE = (BLUE, RED, GREEN, PURPLE, BLACK)
@@ -303,64 +257,6 @@ def counting_by_length(
     return ax, (
         f"At {lengths[far]} letters right in {means[low][far]:.0%} ({low}) to {means[high][far]:.0%} ({high}), always naming "
         f"one number in {one[far]:.0%}. Means of {seeds} seeds, band: their range{bars}."
-    )
-
-
-def letters_noticed(table: pd.DataFrame) -> pd.DataFrame:
-    """How often the answer rises by one when the first or the last letter turns from x to y, and strings of one letter."""
-    columns = {
-        "first letter, 12": "first_12",
-        "last letter, 12": "last_12",
-        "first letter, 24": "first_24",
-        "last letter, 24": "last_24",
-        "y alone, 1 to 16": "all_y",
-        "x alone, 20 to 64": "all_x_longer",
-    }
-    runs = trained.chosen_runs(table, "position encoding") | {
-        "RoPE, window 8": trained.chosen_runs(table, "window")["window 8"]
-    }
-    return pd.DataFrame({name: rows[list(columns.values())].mean() for name, rows in runs.items()}).T.set_axis(
-        list(columns), axis=1
-    )
-
-
-def separators(table: pd.DataFrame) -> tuple[Axes, str]:
-    """What commas change inside the lengths of training: the mean gap and its interval, by encoding and budget."""
-    ax = style.axes("", "accuracy with commas minus without", "", height=4.2)
-    gaps, said = trained.comma_gaps(table), []
-    for row, (name, gap) in enumerate(gaps.items()):
-        colour = style.ENCODINGS[name.split(",")[0]]
-        ax.plot([gap.low, gap.high], [row, row], color=colour, lw=4)
-        ax.plot([gap.mean], [row], "o", color=colour, ms=11)
-        said.append(f"{name} {100 * gap.mean:+.0f} ({100 * gap.low:+.0f} to {100 * gap.high:+.0f})")
-    ax.axvline(0, color=BLACK, lw=1.5)
-    ax.set_yticks(range(len(gaps)), gaps)
-    ax.set_ylim(len(gaps) - 0.5, -0.5)
-    ax.grid(axis="y", visible=False)
-    helps, hurts = sum(gap.low > 0 for gap in gaps.values()), sum(gap.high < 0 for gap in gaps.values())
-    ax.set_title(f"Commas: better in {helps} of {len(gaps)} comparisons, worse in {hurts}")
-    listed = "; ".join(said).replace("-", "−")
-    return ax, f"Points of accuracy with commas minus without, mean and 95% interval over {gap.seeds} seeds: {listed}."
-
-
-def number_types(found: pd.DataFrame) -> tuple[Axes, str]:
-    """Share of right counts of one decoder in each number type, by length."""
-    ax = style.axes("", "letters in the string", "share of right counts", log="x")
-    lengths = sorted(found.length.unique())
-    right = found.pivot(index="length", columns="type", values="right")
-    for name, mark in (("fp32", "o-"), ("fp16", "s--"), ("bf16", "^:")):
-        ax.plot(right.index, right[name], mark, color=style.TYPES[name], label=name, ms=11 if name == "fp32" else 7)
-    ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
-    style.ticks(ax, lengths)
-    ax.set_ylim(-0.02, 1.04)
-    ax.legend(loc="lower left")
-    gap = float(right.sub(right.fp32, axis=0).abs().max().max())
-    fall = right.fp32[trained.LONGEST] - right.fp32[2 * trained.LONGEST]
-    changed = 1 - found.groupby("type").same.min()
-    ax.set_title(f"Rounding costs {gap:.0%} at most, twice the length {fall:.0%}")
-    return ax, (
-        f"Largest loss by rounding {gap:.1%}; from {trained.LONGEST} to {2 * trained.LONGEST} letters fp32 loses {fall:.1%}. "
-        f"At the worst length {changed['bf16']:.1%} of the answers are others in bf16, {changed['fp16']:.1%} in fp16."
     )
 
 
@@ -451,39 +347,6 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     return ax
 
 
-def copiers_read(table: pd.DataFrame) -> tuple[Figure, str]:
-    """How often copiers name the digit asked for, and how often a linear read-out of the state does, by length."""
-    names, lengths = list(dict.fromkeys(table.encoding)), list(trained.READ)
-    figure = Figure(figsize=(11.0, 4.8))
-    panels = figure.subplots(1, len(PLACES), sharey=True)
-    kinds = {"probe": ("s-", "read-out"), "right": ("o--", "decoder"), "shuffled": (":", "shuffled")}
-    means = {}
-    for place, ax in zip(PLACES, panels, strict=True):
-        for name in names:
-            rows = table[table.encoding == name]
-            for kind, (look, label) in kinds.items():
-                means[name, place, kind] = [float(rows[f"{kind}_{place}_{n}"].mean()) for n in lengths]
-                colour = GREY if kind == "shuffled" else style.ENCODINGS[name]
-                shown = f"{name}, {label}" if kind != "shuffled" else label if name == names[0] else "_"
-                ax.plot(lengths, means[name, place, kind], look, color=colour, label=shown)
-        ax.set_xscale("log", base=2)
-        style.ticks(ax, lengths)
-        ax.set(ylim=(0.35, 1.03), title=f"{place} digit", xlabel="digits in the string")
-    panels[0].set_ylabel("share of right answers")
-    panels[-1].legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
-    cells = [(name, place) for name in names for place in PLACES]
-    there = sum(means[cell[0], cell[1], "probe"][-1] >= 0.95 for cell in cells)
-    title = f"{lengths[-1]} digits: the read-out names the digit in {there} of {len(cells)} cases"
-    figure.suptitle(title, x=0.01, ha="left", weight="bold")
-    chance = [share for (_, _, kind), shares in means.items() if kind == "shuffled" for share in shares]
-    right, read = ([means[name, place, kind][-1] for name, place in cells] for kind in ("right", "probe"))
-    return figure, (
-        f"Random strings of {lengths[-1]} digits: decoders name {min(right):.0%} to {max(right):.0%} of the digits, linear "
-        f"read-outs of their states {min(read):.0%} to {max(read):.0%}. Fitted to shuffled digits, all lengths: "
-        f"{min(chance):.0%} to {max(chance):.0%}, {sum(chance) / len(chance):.0%} on average."
-    )
-
-
 # Lab: is the count still there? -----------------------------------------------------------------------------
 
 
@@ -522,104 +385,18 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
     )
 
 
-def counters_moved(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How often the answer rises by one when the state is moved to that of one y more, with its controls."""
-    beyond = [n for n in trained.PROBED if n > trained.LONGEST]
-    names = list(dict.fromkeys(table.encoding))
-    kinds = {
-        "head's own rows": ("own", GREY, "D"),
-        "to one y more": ("along", BLUE, "o"),
-        "backwards": ("against", BLACK, "_"),
-        "at random": ("random", RED, "x"),
-    }
-    ax = style.axes("", "answers that rise by exactly one", "", height=3.8)
-    means = {}
-    for name, (kind, colour, mark) in kinds.items():
-        for row, encoding in enumerate(names):
-            rows = table[table.encoding == encoding]
-            values = [float(rows[f"{kind}_{n}"].mean()) for n in beyond]
-            means[encoding, kind] = sum(values) / len(values)
-            ax.plot(values, [row] * len(values), mark, color=colour, ms=10, label=name if row == 0 else "_")
-    inside = float(table[f"along_{trained.LONGEST}"].min())
-    ax.set_yticks(range(len(names)), names)
-    ax.set(ylim=(len(names) - 0.5, -0.5), xlim=(-0.03, 1.05))
-    ax.grid(axis="y", visible=False)
-    ax.figure.legend(loc="outside lower center", ncols=4, fontsize=13)
-    followed = {encoding: f"{means[encoding, 'along']:.0%}" for encoding in names}
-    most, least = (choose(names, key=lambda name: means[name, "along"]) for choose in (max, min))
-    ax.set_title(f"The answer follows in {followed[most]} ({most}) to {followed[least]} ({least})")
-    return ax, (
-        f"Mean of {', '.join(map(str, beyond))} letters: answers that rise by one when the state is moved by the difference of "
-        "two neighbouring counts: "
-        + ", ".join(f"{name} {share}" for name, share in followed.items())
-        + "; as far in a random "
-        f"direction at most {max(means[name, 'random'] for name in names):.0%}. At {trained.LONGEST} letters, within the "
-        f"training, at least {inside:.0%} do."
-    )
-
-
-def edges(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How often decoders are right within the lengths of training, a quarter after the other, for each N."""
-    rows = counters.chosen(table)
-    ax = style.axes("", "letters n / longest string of training N", "wrong counts, per 1,000", height=4.0)
-    quarters, marks = [1, 2, 3, 4], {16: "o", 32: "s", 64: "^", 128: "D"}
-    wrong = {}
-    for encoding in dict.fromkeys(rows.encoding):
-        for longest, cells in rows[rows.encoding == encoding].groupby("longest"):
-            mean = [1000 * (1 - float(cells[f"right_{q}"].mean())) for q in quarters]
-            wrong[encoding, longest] = mean
-            label = f"{encoding}, N = {longest}" if max(mean) > 5 else "_"
-            ax.plot([q / 4 for q in quarters], mean, f"{marks[longest]}-", color=style.ENCODINGS[encoding], label=label)
-    style.ticks(ax, [q / 4 for q in quarters], ["1/4", "1/2", "3/4", "1"])
-    style.label(ax)
-    third, last = (max(each[k] for each in wrong.values()) for k in (2, 3))
-    ax.set_title(f"Up to 3/4 of N at most {style.number(third)} wrong, at N up to {style.number(last)}")
-    return ax, (
-        f"Wrong counts per 1,000, means of the seeds: at three quarters of N at most {style.number(third)}, at N up to "
-        f"{style.number(last)}, for N = 16 to {int(rows.longest.max())}."
-    )
-
-
-def vocabularies(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How often decoders count each of several symbols right, by width and vocabulary."""
-    ax = style.axes("", "width d", "share of right counts", log="x", height=3.8)
-    widths = sorted(table.width.unique())
-    for (symbols, rows), colour in zip(table.groupby("symbols"), (BLUE, GREEN, RED), strict=True):
-        ax.plot(rows.width, rows.right, "o-", color=colour, label=f"{symbols} symbols")
-        if symbols in widths:
-            ax.plot(
-                symbols, float(rows[rows.width == symbols].right.iloc[0]), "o", mfc="none", mew=2, ms=18, color=colour
-            )
-    ax.axhline(1 / inside.MOST, color=GREY, ls=":", lw=2)
-    style.ticks(ax, widths)
-    ax.set_ylim(-0.02, 1.04)
-    style.label(ax, [line for line in ax.get_lines() if not line.get_label().startswith("_")])
-    widest = {symbols: float(rows.right.iloc[-1]) for symbols, rows in table.groupby("symbols")}
-    listed = ", ".join(f"{symbols} symbols {share:.0%}" for symbols, share in widest.items())
-    ax.set_title(f"Width {widths[-1]}: {listed}")
-    return ax, f"Right counts at width {widths[-1]}: {listed}; ringed: width = vocabulary; dotted: one number."
-
-
 # Lab: within the lengths of training ----------------------------------------------------------------------------
 
 
+LONGEST_STRING, GAP = "N, the longest string (letters)", "distance of neighbours / size"
+AT_64, SCATTER = "right at 64 letters", "scatter of a count's states / distance"
 INSIDE = {  # what is drawn against what: name: (across, up, label across, label up)
-    "right, by N": ("longest", "right_4", "N, the longest string (letters)", "right at N letters"),
-    "distance of neighbours, by N": (
-        "longest",
-        "gap",
-        "N, the longest string (letters)",
-        "distance of neighbours / size",
-    ),
-    "margin, by N": (
-        "longest",
-        "margin_low_4",
-        "N, the longest string (letters)",
-        "margin at N, 5% quantile (logits)",
-    ),
-    "right, by width": ("width", "right_4", "width, N = 64", "right at 64 letters"),
-    "right, by distance": ("gap", "right_4", "distance of neighbours / size, N = 64", "right at 64 letters"),
-    "right, by scatter": ("spread", "right_4", "scatter of a count's states / distance, N = 64", "right at 64 letters"),
+    "right, by N": ("longest", "right_4", LONGEST_STRING, "right at N letters"),
+    "distance of neighbours, by N": ("longest", "gap", LONGEST_STRING, GAP),
+    "margin, by N": ("longest", "margin_low_4", LONGEST_STRING, "margin at N, 5% quantile (logits)"),
+    "right, by width": ("width", "right_4", "width, N = 64", AT_64),
+    "right, by distance": ("gap", "right_4", f"{GAP}, N = 64", AT_64),
+    "right, by scatter": ("spread", "right_4", f"{SCATTER}, N = 64", AT_64),
 }
 
 

@@ -1,8 +1,7 @@
 """What chapter 4 measures: counts in a random Transformer, codes of any width, tokens of a text, reported answers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import pandas as pd
 import scipy.stats
@@ -13,41 +12,6 @@ from helpers import counting, data, models, probe
 from helpers.models import LanguageModel
 
 # Softmax and the count -----------------------------------------------------------------------------------
-
-SETUPS: dict[str, Mapping] = {
-    "no mask": {},
-    "causal mask": {"causal": True},
-    "first token": {"first": True},
-    "RoPE": {"encoding": "RoPE"},
-    "APE": {"encoding": "APE"},
-    "mask, RoPE, first token": {"causal": True, "encoding": "RoPE", "first": True},
-}
-COPIES = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256)
-
-
-class Steps(NamedTuple):
-    """What one more copy changes, relative to the size of the state."""
-
-    copies: tuple[int, ...]
-    change: list[float]  # from k copies to k + 1, as computed in the number type
-    error: list[float]  # of that change, against fp64
-    exact: list[float]  # the change in fp64
-
-    def seen(self) -> list[bool]:
-        """Whether there is a change at all, and less than half of it is rounding."""
-        return [exact > 1e-12 and error < exact / 2 for error, exact in zip(self.error, self.exact, strict=True)]
-
-
-def steps(unit: str, setup: str, dtype: str, copies: tuple[int, ...] = COPIES) -> Steps:
-    """How far the last state moves when one more copy of `unit` is written, in a random Transformer."""
-    setting = SETUPS[setup]
-    rows = []
-    for k in copies:
-        exact = [counting.last_state(unit * n, **setting) for n in (k, k + 1)]
-        here = [counting.last_state(unit * n, dtype=dtype, **setting).double() for n in (k, k + 1)]
-        change, true = here[1] - here[0], exact[1] - exact[0]
-        rows.append([float(x.norm() / exact[0].norm()) for x in (change, change - true, true)])
-    return Steps(copies, *(list(column) for column in zip(*rows, strict=True)))
 
 
 @cache
@@ -106,57 +70,16 @@ def pieces(text: str, model: LanguageModel | None = None) -> list[str]:
     return [model.tokenizer.decode([token]) for token in probe.encode(model, text).tolist()]
 
 
-def _cycle(unit: str, count: int) -> str:
-    return (unit * count)[:count]
-
-
-CASE = "yxyyxyyxyxyyyyxyyyx"  # the string of the talk's Case II
-TEXTS = {
-    "1111": lambda n: "1" * n,
-    "1,1,1": lambda n: ",".join("1" * n),
-    "1 1 1": lambda n: " ".join("1" * n),
-    "1,1,1,1,1;1": lambda n: ";".join(",".join("1" * min(5, n - k)) for k in range(0, n, 5)),
-    "1 + 1 + 1": lambda n: " + ".join("1" * n),
-    "yyyy": lambda n: "y" * n,
-    "yxyy": lambda n: _cycle(CASE, n),
-    "y,x,y,y": lambda n: ",".join(_cycle(CASE, n)),
-    "one one": lambda n: " ".join(["one"] * n),
-}
-
-
-def writings(items: int) -> pd.DataFrame:
-    """How many tokens a number of items takes in each writing, and how many items come to a token."""
-    cut = {name: pieces(write(items)) for name, write in TEXTS.items()}
-    rows = [(name, items, len(found), len(set(found)), items / len(found)) for name, found in cut.items()]
-    return pd.DataFrame(rows, columns=["writing", "items", "tokens", "different tokens", "items per token"])
-
-
-class Hidden(NamedTuple):
-    """What tokens hide of strings of y and x.
-
-    Attributes:
-        fewest, most: tokens of a string.
-        merged, merged_separated: the share of letters that share a token with another one, without and with commas.
-    """
-
-    strings: int
-    fewest: int
-    most: int
-    merged: float
-    merged_separated: float
-
-
-@cache
-def hidden_letters(length: int = 19, strings: int = 200) -> Hidden:
-    """Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I."""
-    plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
-    cut = [pieces(text) for text in plain]
-    sizes = [len(found) for found in cut]
-    shares = [_merged(cut), _merged([pieces(",".join(text)) for text in plain])]
-    return Hidden(strings, min(sizes), max(sizes), *shares)
-
-
 _LETTERS = str.maketrans("10", "yx")
+
+
+def hidden_letters(length: int = 19, strings: int = 200) -> tuple[float, float]:
+    """The share of letters that share a token with another one, without and with commas.
+
+    Strings like the talk's Case II (y with probability 0.7), and the same with commas, as in Case I.
+    """
+    plain = [counting.make("zeros and ones", length, seed).sequence.translate(_LETTERS) for seed in range(strings)]
+    return _merged(map(pieces, plain)), _merged(pieces(",".join(text)) for text in plain)
 
 
 def _merged(cut: Iterable[Sequence[str]]) -> float:
@@ -176,21 +99,11 @@ def answers() -> pd.DataFrame:
     return table.melt("model", var_name="writing", value_name="answer")
 
 
-class Comparison(NamedTuple):
-    """Pairs of answers of one model: with separators nearer to the truth, farther, as near."""
-
-    better: int
-    worse: int
-    equal: int
-    p: float  # of a two-sided sign test, ties left out
-
-
-def against_ones(writing: str) -> Comparison:
-    """The answers to a separated string against those to the plain one, model by model."""
+def against_ones(writing: str) -> tuple[int, int, int]:
+    """Answers to a separated string that are nearer to the truth than those to the plain one, farther, and as near."""
     table = data.table("reported/counting_314_ones").dropna(subset=["ones", writing])
     gain = (table.ones - ASKED).abs() - (table[writing] - ASKED).abs()
-    better, worse = int((gain > 0).sum()), int((gain < 0).sum())
-    return Comparison(better, worse, int((gain == 0).sum()), significance.sign_test(better, worse))
+    return int((gain > 0).sum()), int((gain < 0).sum()), int((gain == 0).sum())
 
 
 def round_answers(step: int = 10) -> tuple[int, int]:
