@@ -3,6 +3,7 @@
 import functools
 import json
 import math
+import time
 from fractions import Fraction
 
 import networkx as nx
@@ -18,7 +19,7 @@ from course.chapter3.measures import ones
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
-from helpers import attention, collapse, counting, differential, graphs, probe, rope, tasks
+from helpers import attention, collapse, counting, differential, gnn, graphs, probe, rope, tasks
 
 LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse",
            4: "4-counting", 5: "5-rope-frequencies", 6: "6-differential-transformer"}  # fmt: skip
@@ -80,6 +81,23 @@ def test_averages_resistance_and_the_message_step_are_those_of_the_package():
     step = defined(1, "fdedd698", averages=page["averages"], tree=nx.balanced_tree(2, 3))["layer"]
     W, x, A = graphs.orthogonal_weights(1, 4), torch.randn(9, 4, dtype=torch.float64), graphs.adjacency(graph, "row")
     torch.testing.assert_close(step(x, A, W[0, 0].T, W[0, 1].T), graphs.propagate(x, A, W))
+
+
+def test_a_linear_read_out_finds_what_a_linear_layer_keeps_and_nothing_of_what_never_arrived():
+    known, path = defined(1, "whom-read", graphs=graphs)["known"], nx.path_graph(6)
+    assert known(path, 1, 5) > 0.3
+    assert abs(known(path, 1, 0)) < 0.3
+
+
+def test_both_ways_of_computing_agree_when_timed():
+    given = {
+        "gnn": gnn,
+        "F": torch.nn.functional,
+        "time": time,
+        "range": lambda *ends: [2] if ends == (3, 6) else range(*ends),
+    }
+    torch.set_default_dtype(torch.float32)
+    assert defined(1, "60a868fe", "speed-run", page="lab", **given)["speed"](2, 32)["largest difference"] < 1e-5
 
 
 def test_the_edge_that_the_page_finds_is_that_of_the_package():

@@ -2,10 +2,8 @@
 
 import argparse
 import math
-import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 import networkx as nx
 import pandas as pd
@@ -20,7 +18,6 @@ from helpers import attention, compute, data, gnn, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
-LAYERS = {"self-weight": False, "skip connection": True}
 SEEDS = 8
 FEW = 76  # examples of the chain control
 BLOCK = 10  # epochs a value of a run's curve
@@ -40,7 +37,7 @@ def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:
 def all_jacobians(
     graph: nx.Graph, layers: int, width: int = 16, seed: int = 0, skip: bool = False
 ) -> Float[Tensor, "n n"]:
-    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `sensitivities`."""
+    """`graphs.jacobian_norms` of every target, as rows, by one call of autograd; with `skip` as in `ends`."""
     matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
     generator = torch.Generator().manual_seed(seed + 1)
     features = torch.randn(len(graph), width, generator=generator, dtype=torch.float64)
@@ -56,7 +53,7 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
     Spearman's; layers = `times` the diameter. More hops, or more resistance, count as less. Values are rounded
     to nine decimals of the largest first: what is equal up to rounding ties. "R - hops" is how much better resistance ranks,
     "within hops" how resistance ranks pairs of equal distance (`within`), each with its standard error over
-    the seeds. With `skip` the network is the residual one of `sensitivities`.
+    the seeds. With `skip` the network is the residual one of `ends`.
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
@@ -91,67 +88,20 @@ def resistance_can_differ(graph: nx.Graph) -> bool:
     return graph.number_of_edges() >= len(graph) and max(degree for _, degree in graph.degree) > 2
 
 
-def far_numbers(graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS) -> dict[str, float]:
-    """Resistance, commute time and Jacobian (mean over seeds) of one pair, and the gap of the graph."""
-    i, j = (list(graph).index(node) for node in pair)
-    return {
-        "edges": graph.number_of_edges(),
-        "R": graphs.effective_resistance(graph)[i, j].item(),
-        "commute time": graphs.commute_time(graph)[i, j].item(),
-        "gap": graphs.spectral_gap(graph),
-        "far Jacobian": far_jacobian(graph, pair, layers, seeds),
-    }
+@cache
+def ends(width: int = 16, layers: int = 0, times: int = 1, skip: bool = False) -> pd.DataFrame:
+    """What one end of the longest way hears of the other end ("far"), and of itself ("own"), for each example.
 
-
-def sensitivities(
-    graph: nx.Graph,
-    target: Hashable,
-    layers: int,
-    width: int = 16,
-    seeds: int = SEEDS,
-    skip: bool = False,
-    last: nx.Graph | None = None,
-) -> Float[Tensor, " n"]:
-    """`graphs.jacobian_norms` of one node, mean over seeds.
-
-    The layer is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
+    `graphs.jacobian_norms`, mean over `SEEDS` draws of the weights, at so many layers or at `times` the diameter. The layer
+    is relu(H W_own + A H W_heard), A symmetric; with `skip` it is H + relu(A H W_heard).
     """
-    layer = {"self_weight": 0.0, "skip": True} if skip else {}
-    runs = [graphs.jacobian_norms(graph, target, layers, width, seed=k, last=last, **layer) for k in range(seeds)]
-    return torch.stack(runs).mean(0)
-
-
-def far_jacobian(
-    graph: nx.Graph, pair: tuple[Hashable, Hashable], layers: int, seeds: int = SEEDS, last: nx.Graph | None = None
-) -> float:
-    """How much the second node hears of the first, mean over seeds; `last` is the graph of the last layer."""
-    return sensitivities(graph, pair[1], layers, seeds=seeds, last=last)[list(graph).index(pair[0])].item()
-
-
-def far_and_own(graph: nx.Graph, layers: int, width: int = 16, skip: bool = False) -> tuple[float, float]:
-    """What one end of the longest way hears of the other end, and of itself: `sensitivities`."""
-    pair = graphs.far_pair(graph)
-    norms = sensitivities(graph, pair[1], layers, width, skip=skip)
-    far, own = norms[[list(graph).index(node) for node in pair]].tolist()
-    return far, own
-
-
-def wider(graph: nx.Graph, narrow: int = 4, wide: int = 32, layers: int = 16) -> dict[str, float]:
-    """Factors from `narrow` to `wide` vectors: on the far Jacobian, on the own, and on their ratio."""
-    (far, own), (far_wide, own_wide) = (far_and_own(graph, layers, width) for width in (narrow, wide))
-    return {"far": far_wide / far, "own": own_wide / own, "far / own": far_wide / far * own / own_wide}
-
-
-def deeper(graph: nx.Graph, times: int = 4) -> dict[str, float]:
-    """Factors from as many layers as the diameter to so many times as many, on the far and the own Jacobian.
-
-    For both kinds of `LAYERS`: "far, skip connection" is that of the far end with a skip connection.
-    """
-    layers, row = nx.diameter(graph), {}
-    for kind, skip in LAYERS.items():
-        start, end = (far_and_own(graph, count, skip=skip) for count in (layers, times * layers))
-        row |= {f"{name}, {kind}": b / a for name, a, b in zip(("far", "own"), start, end, strict=True)}
-    return row
+    layer, rows = {"self_weight": 0.0, "skip": True} if skip else {}, {}
+    for name, graph in examples().items():
+        far, own = graphs.far_pair(graph)
+        count = layers or times * nx.diameter(graph)
+        runs = [graphs.jacobian_norms(graph, own, count, width, seed=k, **layer) for k in range(SEEDS)]
+        rows[name] = torch.stack(runs).mean(0)[[list(graph).index(node) for node in (far, own)]].tolist()
+    return pd.DataFrame(rows, index=["far", "own"]).T
 
 
 def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int = SEEDS, draws: int = 4) -> pd.DataFrame:
@@ -221,37 +171,6 @@ def gains_by_depth() -> pd.DataFrame:
 
 
 @cache
-def trace(name: str, method: str, times: int = 1) -> tuple[list[nx.Graph], pd.DataFrame]:
-    """An example with 0 to 4 edges of a method, and `far_numbers` of its farthest pair, edge by edge.
-
-    Layers: `times` the diameter before.
-    """
-    graph = examples()[name]
-    steps = [graphs.rewire(graph, method, edges) for edges in range(5)]
-    pair, layers = graphs.far_pair(graph), times * nx.diameter(graph)
-    return steps, pd.DataFrame([far_numbers(step, pair, layers) for step in steps])
-
-
-def message(depth: int) -> dict[str, float]:
-    """What Eq. 5 asks for at this depth, what the released data ask for, and what writing them down would take.
-
-    "bits in the weights": to keep every released order of the leaves, log2((2^r)!) bits each; beside it, the
-    parameters of a GCN of width 32.
-    """
-    orders, leaves = len(gnn.TreeNeighborsMatch(depth).orders), 2**depth
-    return {
-        "r": depth,
-        "leaves": leaves,
-        "bits needed": math.log2(gnn.orderings(depth)),
-        "least d (32 bits)": gnn.minimum_width(depth),
-        "orders released": orders,
-        "bits to name one": math.log2(orders),
-        "bits in the weights": orders * math.log2(math.factorial(leaves)),
-        "GCN parameters": sum(p.numel() for p in gnn.build("gcn", depth).parameters()),
-    }
-
-
-@cache
 def bits_a_number() -> pd.DataFrame:
     """Bits over the least width of Figure 4 of Alon & Yahav (2021), by r: of all orders, of Eq. 5, and of the leaves.
 
@@ -275,15 +194,6 @@ def averages(layers: int, nodes: int = 64) -> dict[str, float]:
     path = graphs.adjacency(nx.path_graph(nodes), "row", loops=True)
     power = torch.linalg.matrix_power
     return {"path": power(path, layers)[-1, 0].item(), "causal attention": power(causal, layers)[-1, 0].item()}
-
-
-def longer_commutes(graph: nx.Graph) -> dict[str, float]:
-    """What the best single edge (GTR) does to total resistance, and the share of pairs whose commute time rises."""
-    wired = graphs.rewire(graph, "gtr", 1)
-    change = graphs.commute_time(wired) - graphs.commute_time(graph)
-    pairs = torch.triu(torch.ones_like(change), 1).bool()
-    fall = graphs.total_resistance(wired) / graphs.total_resistance(graph) - 1
-    return {"total resistance": fall, "pairs with longer commute": (change > 1e-9)[pairs].double().mean().item()}
 
 
 def train_tree(kind: str, depth: int, epochs: int, change: Callable[[nn.Module], None] | None = None) -> pd.DataFrame:
@@ -446,8 +356,9 @@ def compare(**other: bool | str) -> pd.DataFrame:
     """Every graph network that was run plain and with `fully_adjacent=True` or `key="everywhere"`, at equal epochs.
 
     Trees of depth 3 and more: at 2 every network fits. Epochs: the fewer of both runs, where a fitted run goes
-    on as it is; a run without a curve that is a tenth longer or more is left out. The last columns say after how
-    many epochs each was fitted (None if it was not).
+    on as it is; a run without a curve that is a tenth longer or more is left out. "plain_fits" and "changed_fits" say after
+    how many epochs each was fitted (None if it was not); "better": whether the changed network is fitted in fewer, or stands
+    higher at equal ones.
     """
     rows = []
     for kind in NETWORKS:
@@ -461,8 +372,9 @@ def compare(**other: bool | str) -> pd.DataFrame:
             before, after = (reached(run, epochs) for run in pair)
             fits = [int(run["epochs"]) if run["ended"] == "fitted" else None for run in pair]
             row = {"network": kind.upper(), "r": depth, "epochs": epochs, "plain": before, "changed": after}
-            rows.append(row | {"plain_fits": fits[0], "changed_fits": fits[1]})
-    names = ["network", "r", "epochs", "plain", "changed", "plain_fits", "changed_fits"]
+            better = fits[1] < fits[0] if all(fits) else after > before
+            rows.append(row | {"plain_fits": fits[0], "changed_fits": fits[1], "better": better})
+    names = ["network", "r", "epochs", "plain", "changed", "plain_fits", "changed_fits", "better"]
     return pd.DataFrame(rows, columns=names, dtype=object)  # so that None stays None
 
 
@@ -495,108 +407,10 @@ def stars() -> pd.DataFrame:
     return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(["kind", "seed"], ignore_index=True)
 
 
-def read_linearly(graph: nx.Graph, layers: int, draws: int = 600, width: int = 16, seed: int = 0) -> dict[str, float]:
-    """How well the best linear read-out of one end's state gives the other end's input, and its own.
-
-    Share of the variance that is explained (R squared) on a third of the draws, fitted on the others; random inputs, one
-    draw of the random network of `sensitivities`.
-    """
-    matrix, weights = graphs.adjacency(graph, "symmetric"), graphs.orthogonal_weights(layers, width, seed)
-    generator = torch.Generator().manual_seed(seed + 1)
-    inputs = torch.randn(draws, len(graph), width, generator=generator, dtype=torch.float64)
-    source, target = (list(graph).index(node) for node in graphs.far_pair(graph))
-    states = torch.stack([graphs.propagate(x, matrix, weights)[target] for x in inputs])
-    states = torch.cat([states / states.std(), torch.ones(draws, 1)], dim=1)
-    held = draws // 3
-    found = {}
-    for name, node in (("far", source), ("own", target)):
-        wanted = inputs[:, node]
-        guess = states[:held] @ torch.linalg.lstsq(states[held:], wanted[held:]).solution
-        found[name] = 1 - float((guess - wanted[:held]).square().sum() / wanted[:held].square().sum())
-    return found
-
-
-def readers_of() -> list[tuple[str, str, str | float, str]]:
-    """What each reader gets of a far leaf across the tree of 15 nodes, in rows of `style.readers`.
-
-    Kept from a third of the node's own (or of what there is to know) on, lost below a thirtieth.
-    """
-
-    def fate(value: float) -> str:
-        return "kept" if value > 1 / 3 else "in part" if value > 1 / 30 else "lost"
-
-    tree, rows = examples()["tree"], []
-    source, target = (list(tree).index(node) for node in graphs.far_pair(tree))
-    plain = graphs.adjacency(tree, "row", loops=True)
-    for times in (1, 8):
-        layers = times * nx.diameter(tree)
-        power = torch.linalg.matrix_power(plain, layers)[target]
-        ratio = float(power[source] / power[target])
-        rows.append(("an average", f"far over own share, {layers} layers", f"{ratio:.2g}", fate(ratio)))
-    for times in (1, 8):
-        layers = times * nx.diameter(tree)
-        far, own = far_and_own(tree, layers)
-        rows.append(("a Jacobian", f"far over own, {layers} layers, untrained", f"{far / own:.2g}", fate(far / own)))
-    for times in (1, 8):
-        layers = times * nx.diameter(tree)
-        known = max(0.0, read_linearly(tree, layers)["far"])
-        rows.append(
-            (
-                "a linear read-out",
-                f"the far input, {layers} layers, untrained",
-                f"{known:.1%} of its variance",
-                fate(known),
-            )
-        )
-    right = float(stars().query("kind == 'gcn'")["end_test_accuracy"].astype(float).min())
-    return [
-        *rows,
-        (
-            "the model itself",
-            "one leaf of eight, trained on 6,400 examples",
-            f"{right:.0%} of unseen right",
-            fate(right),
-        ),
-    ]
-
-
-def speed(depth: int, size: int = 1024, repeats: int = 5) -> dict[str, float]:
-    """Median seconds of a training step of GCN, all nodes against what reaches the root; same weights, same batch."""
-    compute.seed(0)
-    task = gnn.TreeNeighborsMatch(depth)
-    ours, whole = gnn.build("gcn", depth), gnn.WholeGraph(task.edges, depth + 1, task.leaves + 1)
-    whole.load_state_dict(ours.state_dict())
-    chosen = task.train[torch.randperm(len(task.train))[:size]]
-    features, label = task.features(chosen), task.batch(chosen).label
-    with torch.no_grad():
-        gap = (ours(task.batch(chosen)) - whole(features)).abs().max().item()
-    here = _seconds_a_step(ours, lambda: ours(task.batch(chosen)), label, repeats)
-    there = _seconds_a_step(whole, lambda: whole(features), label, repeats)
-    return {"r": depth, "largest difference": gap, "here": here, "all nodes": there, "ratio": there / here}
-
-
-def _seconds_a_step(network: nn.Module, forward: Callable[[], Tensor], label: Tensor, repeats: int) -> float:
-    optimizer, times = torch.optim.Adam(network.parameters(), lr=1e-3), []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        optimizer.zero_grad()
-        F.cross_entropy(forward(), label).backward()
-        optimizer.step()
-        times.append(time.perf_counter() - start)
-    return sorted(times[1:])[repeats // 2]
-
-
 def names(words: Sequence[str]) -> str:
     """The words as in a sentence: a, b and c; "none" if there are no words."""
     *others, last = words or ["none"]
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def better(row: NamedTuple) -> bool:
-    """Whether the changed network is fitted in fewer epochs, or stands higher at equal ones."""
-    if row.plain_fits and row.changed_fits:
-        return row.changed_fits < row.plain_fits
-    return row.changed > row.plain
 
 
 def sentence(pairs: pd.DataFrame, changed: str) -> str:
