@@ -15,6 +15,7 @@ import pkgutil
 import re
 import types
 import typing
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -95,8 +96,8 @@ EXAMPLES = {
     "transformer.sinusoidal": {"width": 4},
     "attention.prefix_mask": {"prefix": 2},
     "attention.uniform": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
-    "attention.influence": {"attentions": [ATTENTION] * 2},
-    "attention.influence_bound": {"attentions": [ATTENTION] * 2},
+    "attention.influence": {"attentions": torch.stack([ATTENTION] * 2)},
+    "attention.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
     "attention.forgetting_bias": {"gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)},
@@ -108,6 +109,9 @@ EXAMPLES = {
     },
     "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
     "differential.lambda_init": {"layer": 2},
+    "differential.attend": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
+    "differential.weights": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
+    "intervention.read": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "probe.head_scores": {"offsets": [0, 1]},
     "rope.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
     "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
@@ -255,7 +259,7 @@ def good(function: str, parameter: Parameter):
     raise AssertionError(f"{function} needs an example of {parameter.name}: add one to EXAMPLES, or a reason to EXEMPT")
 
 
-NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, -0.5, 1e300, -1e300, 1e-300, 5e-324, -(10**6), Fraction(1, 3))
+NUMBERS = (math.nan, math.inf, -math.inf, -1, 0, 1, -0.5, 1e300, -1e300, 1e-300, 5e-324, -(10**6), Fraction(1, 3))
 WRONG_TYPES = (
     None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]), np.array(["a", None], dtype=object), 10**400,
     np.array("x"), Decimal("nan"), {1, 2}, torch.tensor([]), torch.zeros(1, 1, 1, 1, 1),
@@ -269,6 +273,7 @@ GRAPHS = {
     "multigraph": nx.MultiGraph([(0, 1)]),
     "complete": nx.complete_graph(4),
     "two nodes": nx.path_graph(2),
+    "too many to try all": nx.path_graph(21),
 }
 
 
@@ -283,7 +288,7 @@ def bad_tensors(value: torch.Tensor) -> list:
     shapes = [floating[..., None], floating[None], floating.flatten(), floating[:0], floating[..., :0]]
     shapes += [floating[..., :1], floating[:1], torch.tensor(0.5, dtype=torch.float64), torch.zeros(())]
     kinds = [floating.long(), -floating.long() - 1, floating.long() + 10**6, floating.float(), floating.half()]
-    kinds += [floating > 0, floating.to(torch.complex128), floating.tolist(), floating.numpy()]
+    kinds += [floating > 0, floating < -9, floating.to(torch.complex128), floating.tolist(), floating.numpy()]
     kinds += [floating.to(kind) for kind in (torch.bfloat16, torch.int8, torch.uint8, torch.int32)]
     kinds += [floating.numpy().astype(object), floating.numpy().astype(str)]
     shapes += [floating[(None,) * k] for k in (2, 3)] + [floating[0], floating.transpose(0, -1), floating.flip(0)]
@@ -359,8 +364,11 @@ def finite(value) -> bool:
     return True
 
 
+TAKEN = ""  # what `outcome` says of a call that gave a finite result
+
+
 def outcome(name: str, arguments: dict, faulty: set[str]) -> str | None:
-    """None where the call keeps its promise, else what went wrong."""
+    """None where the call is refused as promised, TAKEN where it is answered, else what went wrong."""
     function = FUNCTIONS[name]
     may_read = "OSError" in (inspect.getdoc(function) or "")
     try:
@@ -383,7 +391,7 @@ def outcome(name: str, arguments: dict, faulty: set[str]) -> str | None:
         return None if may_read else f"{type(error).__name__}: {error}"
     except Exception as error:
         return f"{type(error).__name__}: {str(error).splitlines()[:1]}"
-    return None if finite(value) or name in INFINITE else "a result that is not finite"
+    return TAKEN if finite(value) or name in INFINITE else "a result that is not finite"
 
 
 def arguments(name: str) -> dict:
@@ -391,7 +399,9 @@ def arguments(name: str) -> dict:
 
 
 def shown(value) -> str:
-    return " ".join(repr(value).split())[:60]
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return re.sub(r" at 0x\w+", "", " ".join(repr(value).split()))[:60]
 
 
 @pytest.mark.parametrize("name", TESTED)
@@ -401,15 +411,33 @@ def test_a_good_call_is_answered(name):
     assert finite(result) or name in INFINITE
 
 
+WRITTEN = Path(__file__).parent / "expected/taken.txt"  # each parameter, and which of the bad values it takes
+
+
 @pytest.mark.parametrize("name", TESTED)
-def test_one_bad_argument_is_named_or_harmless(name):
-    wrong = []
+def test_one_bad_argument_is_named_or_harmless(name, request):
+    """And none is taken that was refused when `pytest tests/test_bad_input.py --redraw` last wrote them down."""
+    torch.manual_seed(0)
+    wrong, taken = [], {}
     for parameter in parameters(TESTED[name]):
+        found = taken[f"{name} {parameter.name}"] = []
         for value in bad(name, parameter):
-            call = arguments(name) | {parameter.name: value}
-            if problem := outcome(name, call, {parameter.name}):
-                wrong.append(f"{parameter.name} = {shown(value)}: {problem}")
+            what = shown(value)
+            problem = outcome(name, arguments(name) | {parameter.name: value}, {parameter.name})
+            if problem == TAKEN:
+                found.append(what)
+            elif problem:
+                wrong.append(f"{parameter.name} = {what}: {problem}")
     assert not wrong, f"{len(wrong)} bad arguments of {name}:\n" + "\n".join(wrong)
+    told = dict(line.split(" takes ", 1) for line in WRITTEN.read_text().splitlines())
+    now = {
+        key: "; ".join(f"{n} x {what}" for what, n in Counter(found).items()) for key, found in taken.items() if found
+    }
+    if request.config.getoption("--redraw"):
+        kept = {key: said for key, said in told.items() if key.split()[0] in TESTED.keys() - {name}}
+        WRITTEN.write_text("".join(f"{key} takes {said}\n" for key, said in sorted((kept | now).items())))
+    else:
+        assert now == {key: said for key, said in told.items() if key.split()[0] == name}, "--redraw where it is meant"
 
 
 @pytest.mark.parametrize("name", [name for name, function in TESTED.items() if len(parameters(function)) > 1])
@@ -442,7 +470,7 @@ def test_this_test_can_fail():
     try:
         x, graph = torch.ones(4), nx.path_graph(3)
         call = {"n": 2, "x": x, "ids": torch.arange(4), "graph": graph}
-        assert outcome("careless", call, {"n"}) is None
+        assert outcome("careless", call, {"n"}) == TAKEN
         assert "not finite" in outcome("careless", call | {"x": x * math.nan}, {"x"})
         assert "IndexError" in outcome("careless", call | {"n": 9}, {"n"})
         assert "does not name" in outcome("careless", call | {"x": None}, {"x"})
