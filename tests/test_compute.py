@@ -1,31 +1,19 @@
 """Devices, seeds, threads and memory."""
 
+import contextlib
+
 import pytest
 import torch
 
 from helpers import compute
 
 
-def test_seed_repeats_and_refuses():
-    first = torch.rand(3, generator=compute.seed(5))
-    assert torch.equal(first, torch.rand(3, generator=compute.seed(5)))
-    for bad in (-1, 2**32, 1.5):
-        with pytest.raises(ValueError, match="seed must be"):
-            compute.seed(bad)
-
-
 def test_threads_are_put_back_even_after_an_error():
-    def fail_inside():
-        with compute.threads(1):
-            assert torch.get_num_threads() == 1
-            raise RuntimeError("inside")
-
     before = torch.get_num_threads()
-    with pytest.raises(RuntimeError, match="inside"):
-        fail_inside()
+    with contextlib.suppress(RuntimeError), compute.threads(before + 1):
+        assert torch.get_num_threads() == before + 1
+        raise RuntimeError("inside")
     assert torch.get_num_threads() == before
-    with pytest.raises(ValueError, match="count"), compute.threads(0):
-        pass
 
 
 def test_chunks_are_halved_until_they_fit():
@@ -47,15 +35,6 @@ def test_what_never_fits_is_an_error():
 
     with pytest.raises(torch.OutOfMemoryError):
         compute.shrink(never, 4)
-    with pytest.raises(ValueError, match="chunk must be an integer of at least 1"):
-        compute.shrink(never, 0)
-
-
-def test_dtype_names():
-    assert compute.dtype("bf16") is torch.bfloat16
-    assert compute.dtype(torch.float16) is torch.float16
-    with pytest.raises(ValueError, match="fp32, fp16, bf16, fp64"):
-        compute.dtype("int4")
 
 
 @pytest.mark.gpu

@@ -87,31 +87,6 @@ def test_a_model_that_repeats_its_prompt_has_not_answered(task, strategy):
     assert counting.parse_answer(counting.prompt(task, strategy, counting.make(task, 30, 1).sequence)) is None
 
 
-def test_a_sequence_stands_in_the_prompt_as_it_is():
-    assert "{x} {sequence} 100%" in counting.prompt("ones", "no CoT", "{x} {sequence} 100%")
-
-
-@pytest.mark.parametrize(
-    ("call", "name"),
-    [
-        (lambda: counting.make("sums", 3, 0), "task"),
-        (lambda: counting.make("sum", 0, 0), "length"),
-        (lambda: counting.make("sum", 3, -1), "seed"),
-        (lambda: counting.prompt("sum", "cot", "1"), "strategy"),
-        (lambda: counting.prompt("", "no CoT", "1"), "task"),
-        (lambda: counting.prompt("sum", "no CoT", ""), "sequence"),
-        (lambda: counting.parse_answer(None), "text"),
-        (lambda: counting.last_state("12"), "sequence"),
-        (lambda: counting.first_token_limit("fp64", limit=10**5), "limit"),
-        (lambda: counting.welch_bound(0, 3), "vectors"),
-        (lambda: counting.histogram(torch.tensor([3]), torch.eye(3)), "tokens"),
-    ],
-)
-def test_bad_arguments_are_named(call, name):
-    with pytest.raises(ValueError, match=f"^{name} must|^{name} = "):
-        call()
-
-
 # Answers -------------------------------------------------------------------------------------------------
 
 
@@ -206,11 +181,10 @@ def test_without_mask_and_positions_only_the_ratio_counts(unit, times, layers, s
     assert distance(unit, unit * times, layers=layers, seed=seed) <= 1e-13 * max(1.0, size)
 
 
-def test_10_and_1100_are_the_same_and_only_without_a_causal_mask():
+def test_a_causal_mask_positions_or_a_first_token_tell_10_from_1100():
     assert distance("10", "1100") <= 1e-13
     for setting in ({"causal": True}, {"encoding": "RoPE"}, {"encoding": "APE"}, {"first": True}):
         assert distance("10", "1100", **setting) > 0.05, setting
-    assert distance("10", "110") > 0.05  # another ratio
 
 
 def test_equal_tokens_alone_have_one_representation_at_every_length():
@@ -221,15 +195,6 @@ def test_equal_tokens_alone_have_one_representation_at_every_length():
     assert distance("1" * 7, "1" * 8, encoding="APE") > 0.01
 
 
-def test_the_first_tokens_signal_falls_as_one_over_n_squared():
-    """Its weight is about 1/n, so n and n + 1 differ by about 1/n^2; bf16 drowns it."""
-    near, far = (distance("1" * n, "1" * (n + 1), first=True) for n in (100, 1000))
-    assert 50 < near / far < 200
-    low = {n: counting.last_state("1" * n, first=True, dtype="bf16").double() for n in (1000, 1001)}
-    noise = float((low[1000] - counting.last_state("1" * 1000, first=True)).abs().max())
-    assert far < noise / 100
-
-
 @given(st.integers(0, 50), st.integers(1, 50), st.integers(1, 1000), st.floats(-5, 5))
 def test_the_mass_on_ones_does_not_know_the_scale(zeros, ones, times, lead):
     once = counting.mass_on_ones(zeros, ones, lead)
@@ -238,9 +203,7 @@ def test_the_mass_on_ones_does_not_know_the_scale(zeros, ones, times, lead):
     assert once == pytest.approx(float(row.softmax(0)[zeros:].sum()), abs=1e-13)
 
 
-def test_published_masses():
-    assert counting.mass_on_ones(1, 1) == pytest.approx(0.7310585786, abs=1e-10)
-    assert counting.mass_on_ones(1, 3) == pytest.approx(0.8907682274, abs=1e-10)
+def test_a_lead_beyond_exp_takes_all_or_nothing():
     assert counting.mass_on_ones(5, 5, 1e300) == 1
     assert counting.mass_on_ones(5, 5, -1e300) == pytest.approx(0)
 
@@ -272,22 +235,10 @@ def test_the_limit_of_fp32():
     assert counting.first_token_limit("fp32") == 11_864_337
     assert [read(11_864_337 + k, 24) - 11_864_337 for k in (0, 1)] == [0, 0]
     assert collapse.first_collision(lambda n: 1 / (1 + n), "fp32") == 11_864_337  # the first two equal weights
-
-
-def test_a_stronger_first_token_counts_less_far():
-    limits = [counting.first_token_limit("bf16", lead) for lead in (-2, 0, 2, 4, 6)]
-    assert limits == sorted(limits, reverse=True)
-    assert limits[-1] < 10 < limits[0]
+    assert counting.first_token_limit("bf16", lead=6) < 10 < counting.first_token_limit("bf16", lead=-2)
 
 
 # Width ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("vectors", "width", "bound"), [(64, 32, 0.1259881577), (100, 10, 0.3015113446), (1000, 64, 0.1209943785)]
-)
-def test_published_welch_bounds(vectors, width, bound):
-    assert counting.welch_bound(vectors, width) == pytest.approx(bound, abs=1e-10)
 
 
 def test_welch_bounds_of_known_frames():

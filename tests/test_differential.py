@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from torch.autograd import gradcheck
 from transformers import DiffLlamaConfig
-from transformers.models.diffllama.modeling_diffllama import DiffLlamaAttention, DiffLlamaRotaryEmbedding
+from transformers.models.diffllama.modeling_diffllama import (
+    DiffLlamaAttention,
+    DiffLlamaRotaryEmbedding,
+    lambda_init_fn,
+)
 
 from helpers import attention, differential
 
@@ -21,7 +25,6 @@ MAPS = {
     "scalable_softmax": attention.scalable_softmax,
     "sigmoid_weights": attention.sigmoid_weights,
 }
-ONE = torch.tensor([2.0, 1.0, 0.0, -1.0], dtype=torch.float64)
 
 
 def draw(*shape, seed=0, scale=1.0):
@@ -51,18 +54,7 @@ def loops(q1, k1, q2, k2, v, lam):
 
 def test_lambda_starts_at_the_papers_values_counted_from_layer_1():
     """Section 2.1 of Ye et al. (2025); the released code writes 0.8 - 0.6 exp(-0.3 depth) with depth from 0."""
-    known = {1: 0.2, 2: 0.3555090676, 3: 0.4707130183, 4: 0.5560582042, 6: 0.6661219039, 12: 0.7778700996}
-    assert {layer: round(differential.lambda_init(layer), 10) for layer in known} == known
-    assert differential.lambda_init(28) == pytest.approx(0.7998178765, abs=1e-10)
-    from transformers.models.diffllama.modeling_diffllama import lambda_init_fn
-
     assert all(differential.lambda_init(i + 1) == lambda_init_fn(i) for i in range(40))
-
-
-@pytest.mark.parametrize("layer", [0, -1, 1.0, True, None, "1"])
-def test_layers_count_from_1(layer):
-    with pytest.raises(ValueError, match="layer must be an integer of at least 1"):
-        differential.lambda_init(layer)
 
 
 # the operator
@@ -98,12 +90,6 @@ def test_the_fast_form_is_the_direct_formula(n, d, e, first, kind, mask, seed):
     torch.testing.assert_close(fast, slow, rtol=1e-9, atol=1e-9)
 
 
-def test_in_float32_they_agree_to_a_hundred_thousandth():
-    heads = [x.float() for x in parts(512, 32, 64, (1, 2))]
-    fast, slow = (f(*heads, 0.7) for f in (differential.attend, directly))
-    assert float((fast - slow).abs().max()) < 1e-5
-
-
 def test_no_map_is_made(monkeypatch):
     """Neither the direct formula nor a kernel that holds the map: the fused kernels must take these shapes."""
     monkeypatch.setattr(differential, "weights", None)
@@ -112,57 +98,12 @@ def test_no_map_is_made(monkeypatch):
         differential.attend(*heads, 0.5)
 
 
-def test_rows_sum_to_1_minus_lambda_and_may_be_negative():
-    q1, k1, q2, k2, _ = parts(30)
-    maps = differential.weights(q1, k1, 3 * q2, k2, 0.8)
-    torch.testing.assert_close(maps.sum(-1), torch.full((2, 3, 30), 0.2, dtype=torch.float64))
-    assert maps.min() < 0
-    assert bool((maps.triu(1) == 0).all())
-    row = differential.difference(ONE, -ONE, 0.8)
-    assert float(row.sum()) == pytest.approx(0.2)
-    assert row.min() < 0
-
-
-def test_lambda_0_is_plain_attention():
-    q1, k1, q2, k2, v = parts()
-    plain = torch.nn.functional.scaled_dot_product_attention(q1, k1, v, is_causal=True)
-    torch.testing.assert_close(differential.attend(q1, k1, q2, k2, v, 0.0), plain, rtol=1e-12, atol=1e-12)
-
-
-def test_equal_maps_cancel_to_1_minus_lambda():
-    q1, k1, _, _, v = parts()
-    plain = differential.attend(q1, k1, q1, k1, v, 0.0)
-    torch.testing.assert_close(differential.attend(q1, k1, q1, k1, v, 0.75), 0.25 * plain)
-
-
 def test_gradients_are_right():
     heads = [x.requires_grad_() for x in parts(4, 2, 4, (1, 2))]
     lam = torch.tensor(0.3, dtype=torch.float64, requires_grad=True)
     assert gradcheck(differential.attend, (*heads, lam))
     each = draw(1, 2, 4).requires_grad_()
     assert gradcheck(differential.attend, (*heads, each))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"k1": draw(2, 3, 7, 5)}, "k1 must be a tensor of shape"),
-        ({"q2": draw(2, 3, 6, 4)}, "q2 must be a tensor of shape"),
-        ({"v": draw(2, 3, 6, 8)}, "v must be a tensor of shape"),
-        ({"v": draw(2, 2, 7, 8)}, "v must have the first dimensions of k1"),
-        ({"k2": draw(2, 3, 7, 4).float()}, "k2 must hold torch.float64 as q1 does"),
-        ({"k1": draw(2, 3, 8, 4), "k2": draw(2, 3, 8, 4), "v": draw(2, 3, 8, 8)}, "mask must be given"),
-        ({"lam": math.nan}, "lam must be a finite number"),
-        ({"lam": torch.ones(5)}, "lam must be one number or fit the shape"),
-        ({"mask": torch.zeros(7, 7, dtype=torch.bool)}, "mask must let every query see one key at least"),
-        ({"mask": torch.ones(6, 7, dtype=torch.bool)}, "mask must fit the shape"),
-        ({"mask": torch.full((7, 7), math.nan)}, "mask must hold finite numbers and -inf alone"),
-    ],
-)
-def test_what_does_not_fit_is_named(change, said):
-    arguments = dict(zip(("q1", "k1", "q2", "k2", "v"), parts(), strict=True)) | {"lam": 0.5}
-    with pytest.raises(ValueError, match=said):
-        differential.attend(**arguments | change)
 
 
 # the layer
@@ -203,24 +144,10 @@ def test_version_1_is_transformers_layer_with_the_same_weights(layer):
     torch.testing.assert_close(ours(x), diff_llama(ours, layer, 24, 3, 11, x), rtol=1e-5, atol=1e-6)
 
 
-def test_lambda_is_made_of_four_vectors_and_starts_near_its_start():
+def test_the_vectors_that_lambda_is_made_of_start_as_published():
     torch.manual_seed(0)
-    layer = differential.DifferentialAttention(32, 2, 3).double()
-    (q1, k1), (q2, k2) = layer.lambdas
-    by_hand = torch.exp(q1 @ k1) - torch.exp(q2 @ k2) + differential.lambda_init(3)
-    assert layer.lam(torch.zeros(1, 1, 32)).item() == pytest.approx(by_hand.item())
-    assert abs(by_hand.item() - differential.lambda_init(3)) < 0.3
     wide = differential.DifferentialAttention(512, 1, 1).lambdas  # 1,024 numbers, of deviation 0.1 as published
     assert wide.std().item() == pytest.approx(0.1, abs=0.01)
-
-
-def test_a_head_is_normalised_and_scaled_by_1_minus_lambda_init():
-    torch.manual_seed(0)
-    layer = differential.DifferentialAttention(16, 2, 2).double()
-    torch.nn.init.eye_(layer.out.weight)
-    heads = layer(draw(1, 5, 16)).view(1, 5, 2, 8)
-    size = heads.square().mean(-1).sqrt()
-    torch.testing.assert_close(size, torch.full_like(size, 1 - differential.lambda_init(2)), rtol=1e-3, atol=1e-3)
 
 
 def test_without_the_norm_the_layer_is_the_operator():
@@ -263,11 +190,10 @@ def test_version_2_has_a_lambda_for_each_token_and_head_and_shared_keys():
 
 
 @pytest.mark.parametrize("version", [1, 2])
-@settings(max_examples=10)
-@given(order=some.permutations(range(3)))
-def test_the_order_of_the_heads_does_not_matter(version, order):
+def test_the_order_of_the_heads_does_not_matter(version):
     """Heads moved in every projection alike, pairs kept together: the same output. Halves of a pair swapped: another."""
     torch.manual_seed(0)
+    order = [2, 0, 1]
     layer = differential.DifferentialAttention(24, 3, 2, version).double()
     x = draw(2, 6, 24)
     before = layer(x)
@@ -285,15 +211,6 @@ def test_the_order_of_the_heads_does_not_matter(version, order):
     assert float((layer(x) - before).abs().max().detach()) > 1e-3
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_no_token_sees_a_later_one(version):
-    layer = differential.DifferentialAttention(16, 2, 1, version).double()
-    x = draw(1, 6, 16)
-    changed = x.clone()
-    changed[:, 4:] += 1
-    assert torch.equal(layer(x)[:, :4], layer(changed)[:, :4])
-
-
 def test_only_distances_count_with_rope_and_order_not_at_all_without():
     torch.manual_seed(0)
     x = draw(1, 6, 16)
@@ -303,53 +220,19 @@ def test_only_distances_count_with_rope_and_order_not_at_all_without():
         assert torch.allclose(swapped, layer(x)[:, 5]) == same
 
 
-def test_the_gradients_of_a_layer_are_right():
-    torch.manual_seed(0)
-    for version in (1, 2):
-        layer = differential.DifferentialAttention(8, 2, 1, version).double()
-        assert gradcheck(lambda *_, layer=layer: layer(draw(1, 3, 8)), tuple(layer.parameters()))
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"width": 15}, r"width must be a multiple of 2 x heads x 2 \(RoPE's pairs\) = 8, not 15"),
-        ({"width": 20}, "width must be a multiple"),
-        ({"width": 18, "base": None}, "width must be a multiple of 2 x heads = 4, not 18"),
-        ({"width": 15, "version": 2, "base": None}, "width must be a multiple of heads = 2, not 15"),
-        ({"heads": 0}, "heads must be an integer of at least 1"),
-        ({"layer": 0}, "layer must be an integer of at least 1"),
-        ({"version": 3}, "version must be an integer from 1 to 2"),
-        ({"base": 1.0}, "base must be a finite number above 1"),
-        ({"start": 1.5}, "start must be a finite number from 0 to 1"),
-        ({"norm": 1}, "norm must be True or False"),
-    ],
-)
-def test_a_layer_that_cannot_be_is_refused(change, said):
-    with pytest.raises(ValueError, match=said):
-        differential.DifferentialAttention(**{"width": 16, "heads": 2, "layer": 1} | change)
-
-
-def test_a_layer_refuses_an_input_of_another_shape():
-    layer = differential.DifferentialAttention(16, 2, 1)
+def test_sizes_that_do_not_go_together_are_named():
+    with pytest.raises(ValueError, match="width must be a multiple of 2 x heads = 4, not 18"):
+        differential.DifferentialAttention(18, 2, 1, base=None)
+    with pytest.raises(ValueError, match="width must be a multiple of heads = 2, not 15"):
+        differential.DifferentialAttention(15, 2, 1, version=2, base=None)
     with pytest.raises(ValueError, match="x must be a tensor of shape"):
-        layer(torch.zeros(1, 3, 12))
+        differential.DifferentialAttention(16, 2, 1)(torch.zeros(1, 3, 12))
+    heads = parts()
+    with pytest.raises(ValueError, match="mask must be given"):
+        differential.attend(heads[0], *parts(8)[1:2], heads[2], *parts(8)[3:], 0.5)
 
 
 # other maps
-
-
-def test_the_maps_by_the_numbers_of_the_closed_forms():
-    known = {
-        "softmax_off_by_one": [0.5922987857, 0.2178945463, 0.0801589239, 0.0294888201],
-        "softpick": [0.7310585786, 0.1966119332, 0, 0],
-        "sparsemax": [1, 0, 0, 0],
-        "entmax15": [0.8307189139, 0.1692810861, 0, 0],
-    }
-    for name, row in known.items():
-        assert MAPS[name](ONE).tolist() == pytest.approx(row, abs=1e-10), name
-    zeros = torch.zeros(4, dtype=torch.float64)
-    assert [float(MAPS[name](zeros)[0]) for name in known] == pytest.approx([0.2, 0, 0.25, 0.25])
 
 
 @given(some.integers(1, 40), some.floats(0.01, 30), some.integers(0, 999))
@@ -357,32 +240,6 @@ def test_sparsemax_and_entmax_are_the_entmax_packages(n, scale, seed):
     x = draw(3, n, seed=seed, scale=scale)
     torch.testing.assert_close(attention.sparsemax(x), entmax.sparsemax(x, -1), rtol=0, atol=1e-6)
     torch.testing.assert_close(attention.entmax15(x), entmax.entmax15(x, -1), rtol=0, atol=1e-6)
-
-
-@given(some.integers(1, 40), some.floats(0.01, 30), some.integers(0, 999))
-def test_sparsemax_and_entmax_meet_their_conditions_in_float64(n, scale, seed):
-    """One threshold for all that get weight, none of the others above it, and a sum of 1."""
-    x = draw(n, seed=seed, scale=scale)
-    for weights, excess in (
-        (attention.sparsemax(x), lambda w: x - w),
-        (attention.entmax15(x), lambda w: x / 2 - w.sqrt()),
-    ):
-        tau, inside = excess(weights), weights > 0
-        assert float(weights.sum()) == pytest.approx(1, abs=1e-12)
-        assert float(tau[inside].max() - tau[inside].min()) < 1e-9
-        assert float(tau.max()) <= float(tau[inside].max()) + 1e-9
-
-
-def test_their_gradients_are_the_entmax_packages():
-    for ours, theirs in ((attention.sparsemax, entmax.sparsemax), (attention.entmax15, entmax.entmax15)):
-        for scale in (0.1, 1.0, 5.0):
-            x, weight = draw(5, 12, scale=scale), draw(5, 12, seed=1)
-            found = []
-            for call in (ours, lambda z, theirs=theirs: theirs(z, -1)):
-                z = x.clone().requires_grad_()
-                (call(z) * weight).sum().backward()
-                found.append(z.grad)
-            torch.testing.assert_close(*found, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -422,39 +279,14 @@ def test_every_map_is_finite_in_every_type(name, dtype):
         assert bool(torch.isfinite(x.grad).all())
 
 
-@given(some.integers(1, 30), some.floats(0, 20), some.integers(0, 99))
-def test_what_a_row_may_sum_to(n, scale, seed):
-    x = draw(n, seed=seed, scale=scale)
-    sums = {name: float(call(x).sum()) for name, call in MAPS.items()}
-    for name in ("sparsemax", "entmax15", "scalable_softmax"):
-        assert sums[name] == pytest.approx(1), name
-    assert 0 <= sums["softmax_off_by_one"] < 1 + 1e-12
-    assert 0 <= sums["softpick"] <= 1 + 1e-12
-    assert 0 <= sums["sigmoid_weights"] <= n
-
-
-def test_off_by_one_is_a_softmax_over_one_more_key():
+def test_maps_by_their_formulas():
     x = draw(5, 7)
-    by_hand = x.exp() / (1 + x.exp().sum(-1, keepdim=True))
-    torch.testing.assert_close(attention.softmax_off_by_one(x), by_hand)
-    assert float(attention.softmax_off_by_one(torch.full((4,), -20.0)).sum()) < 1e-7
-
-
-def test_softpick_by_its_formula_and_silent_on_low_logits():
-    x = draw(5, 7)
-    e = x.exp() - 1
-    torch.testing.assert_close(attention.softpick(x), e.clamp(min=0) / e.abs().sum(-1, keepdim=True))
-    assert float(attention.softpick(-x.abs()).sum()) == 0
-
-
-def test_scalable_softmax_keeps_its_weight_in_long_contexts_and_softmax_does_not():
-    found = {}
-    for n in (100, 10_000):
-        x = torch.zeros(n, dtype=torch.float64)
-        x[0] = 2
-        found[n] = [float(w[0]) for w in (attention.scalable_softmax(x), x.softmax(0))]
-    assert found[10_000][0] > found[100][0] > 0.98
-    assert found[10_000][1] < 0.001 < found[100][1]
+    e = x.exp()
+    torch.testing.assert_close(attention.softmax_off_by_one(x), e / (1 + e.sum(-1, keepdim=True)))
+    less = e - 1
+    torch.testing.assert_close(attention.softpick(x), less.clamp(min=0) / less.abs().sum(-1, keepdim=True))
+    torch.testing.assert_close(attention.scalable_softmax(x, 0.4), (0.4 * math.log(7) * x).softmax(-1))
+    torch.testing.assert_close(attention.sigmoid_weights(x), 1 / (1 + 7 / e))
 
 
 def test_forgetting_in_half_precision_is_a_number():
@@ -469,18 +301,3 @@ def test_forgetting_with_equal_gates_is_alibi():
     gap = torch.arange(5.0, dtype=torch.float64)[:, None] - torch.arange(5.0, dtype=torch.float64)
     torch.testing.assert_close(bias.tril(), (-0.5 * gap).tril())
     torch.testing.assert_close(bias.softmax(-1), attention.decay(5, 0.5))
-
-
-def test_a_row_without_keys_is_refused():
-    x = torch.tensor([[1.0, 0.0], [-math.inf, -math.inf]])
-    for call in MAPS.values():
-        with pytest.raises(ValueError, match="logits must leave one key"):
-            call(x)
-        with pytest.raises(ValueError, match="logits must hold finite numbers"):
-            call(torch.tensor([math.nan, 1.0]))
-
-
-def test_gates_outside_0_and_1_are_refused():
-    for value in (0.0, 1.1, -1.0):
-        with pytest.raises(ValueError, match="gates must be above 0 and at most 1"):
-            attention.forgetting_bias(torch.tensor([0.5, value]))

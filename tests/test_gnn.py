@@ -17,26 +17,11 @@ BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
 MESSAGE_PASSING = ("gcn", "gin", "gat", "ggnn")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 @pytest.fixture(scope="module")
 def pyg():
     """The names of the benchmark script, which holds the PyTorch Geometric model."""
     pytest.importorskip("torch_geometric")
     return runpy.run_path(str(BENCHMARK))
-
-
-def test_minimum_width_is_the_bound_of_alon_and_yahav_in_exact_integers():
-    assert [gnn.minimum_width(depth) for depth in range(2, 12)] == [1, 1, 1, 3, 8, 19, 45, 106, 243, 548]
-    assert [gnn.minimum_width(depth, bits=16) for depth in range(2, 9)] == [1, 1, 2, 6, 15, 37, 90]
-    bits = [1.585, 8.2992, 29.2501, 86.6633, 232.9951, 589.1617, 1428.9963]
-    assert [math.log2(gnn.orderings(depth)) for depth in range(2, 9)] == pytest.approx(bits, abs=1e-4)
 
 
 @pytest.mark.parametrize("bits", [1, 3, 16, 32, 64])
@@ -139,21 +124,6 @@ def test_network_is_pytorch_geometric_on_the_whole_graph(pyg, kind, depth, fully
                     torch.testing.assert_close(ours, theirs, rtol=10 * tolerance, atol=10 * tolerance)
 
 
-def test_gcn_message_weights_are_those_of_gcn_norm():
-    gcn_norm = pytest.importorskip("torch_geometric.nn.conv.gcn_conv").gcn_norm
-    task = gnn.TreeNeighborsMatch(3)
-    (source, target), weight = gcn_norm(task.edges, num_nodes=task.nodes, dtype=torch.float64)
-    leaves = set(task.leaf_nodes.tolist())
-    layer = gnn.GCN(1).double()
-    with torch.no_grad():
-        layer.weight.fill_(1)
-    for a, b, value in zip(source.tolist(), target.tolist(), weight.tolist(), strict=True):
-        one, none = torch.ones(1, dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
-        (message,) = layer.messages([one], [1 if a in leaves else 3])
-        loop, heard = (message, none) if a == b else (none, message)
-        assert layer.receive(one, loop, heard, 1 if b in leaves else 3).item() == pytest.approx(value)
-
-
 def test_attention_is_transformer_conv_from_the_leaves_to_the_root(pyg):
     task, network = gnn.TreeNeighborsMatch(3), gnn.build("attention", 3, 16).double()
     examples = task.train[:40]
@@ -177,29 +147,14 @@ def test_examples_do_not_leak_into_each_other(kind):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: gnn.TreeNeighborsMatch(1), "depth must be an integer from 2 to 8, not 1"),
-        (lambda: gnn.TreeNeighborsMatch(9), "depth must be an integer from 2 to 8, not 9"),
-        (lambda: gnn.TreeNeighborsMatch(3.0), "depth must be"),
-        (lambda: gnn.minimum_width(0), "depth must be an integer from 1 to 16, not 0"),
-        (lambda: gnn.minimum_width(17), "depth must be an integer from 1 to 16, not 17"),
-        (lambda: gnn.minimum_width(3, bits=0), "bits must be a positive integer, not 0"),
-        (lambda: gnn.build("sage", 3), "kind must be one of gcn, gin, gat, ggnn, attention, star, not 'sage'"),
-        (lambda: gnn.build("gcn", 12), "depth must be"),
-        (lambda: gnn.build("gcn", 3, width=0), "width must be an integer from 1 to"),
         (lambda: gnn.build("gat", 3, width=30), "width must be a multiple of 4 for 'gat', not 30"),
         (lambda: gnn.build("attention", 3, fully_adjacent=True), "fully_adjacent must be False"),
-        (lambda: gnn.build("gcn", 3, key="leaves"), "key must be one of root, everywhere, not 'leaves'"),
         (lambda: gnn.build("attention", 3, key="everywhere"), "key must be 'root' for kind 'attention'"),
         (lambda: gnn.TreeNeighborsMatch(2).features(torch.arange(2), "leaf"), "key must be one of root"),
         (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(3)), "built for depth 3"),
-        (
-            lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), epochs=0),
-            "epochs must be an integer of at least 1",
-        ),
-        (lambda: gnn.train(gnn.build("gcn", 2), gnn.TreeNeighborsMatch(2), seconds=-1), "seconds must be"),
     ],
 )
-def test_a_bad_argument_is_named_with_what_is_allowed(call, message):
+def test_arguments_that_do_not_go_together_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

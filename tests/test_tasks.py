@@ -72,12 +72,6 @@ def test_copying_asks_for_the_first_or_the_last_digit():
     assert {words[-1] for words, _ in asked(only, *draw(only))} == {"last"}
 
 
-def test_a_batch_depends_on_its_generator_alone():
-    for task in (Counting(), Copying()):
-        assert all(torch.equal(a, b) for a, b in zip(draw(task, 1), draw(task, 1), strict=True))
-        assert draw(task, 1)[0].shape != draw(task, 2)[0].shape or not torch.equal(draw(task, 1)[0], draw(task, 2)[0])
-
-
 def test_padding_does_not_change_an_answer():
     torch.manual_seed(0)
     task = Counting(lengths=(1, 8), most=8)
@@ -99,18 +93,16 @@ def test_a_small_decoder_learns_to_copy_and_a_wrong_answer_would_be_noticed():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: Counting(tokens="words"), "tokens must be one of"),
-        (lambda: Counting(lengths=(5, 2)), "lengths must be the least and the largest"),
-        (lambda: Counting(lengths=(0, 2)), "lengths must hold integers"),
-        (lambda: Counting(most=0), "most must be"),
         (lambda: Counting().split(""), "strings must be of the letters"),
         (lambda: Counting().encode("xy"), "strings must be a list"),
         (lambda: Counting().encode(["xyz"]), "strings must be of the letters"),
         (lambda: Counting().text(torch.tensor([99])), "tokens must be from 0"),
-        (lambda: Copying(places=("middle",)), "places must be one of"),
-        (lambda: Copying(places=()), "places must be a list"),
         (lambda: Copying().encode(["01"], []), "places must be a list"),
         (lambda: Copying().encode(["01"], ["first", "last"]), "places must be one for each"),
+        (lambda: Retrieval(asked=8), "asked"),
+        (lambda: Retrieval(lengths=(3, 9)), "asked"),
+        (lambda: Retrieval(values=11), "values"),
+        (lambda: Language(lengths=(1, 700), part="held out"), "lengths"),
     ],
 )
 def test_bad_input_is_named(call, said):
@@ -143,15 +135,9 @@ def test_retrieval_places_and_values_are_even():
     assert (values - 1 / 4).abs().max() < 0.03
 
 
-def test_retrieval_draws_its_length_and_refuses_what_cannot_be():
+def test_retrieval_draws_its_length():
     task = Retrieval(lengths=(4, 6))
     assert {draw(task, seed)[0].shape[1] - task.asked for seed in range(30)} == {4, 5, 6}
-    for arguments, message in (
-        ({"asked": 8}, "asked"), ({"lengths": (3, 9)}, "asked"), ({"keys": 1}, "keys"), ({"values": 11}, "values"),
-        ({"lengths": (9, 3)}, "lengths"), ({"size": 0}, "size"),
-    ):  # fmt: skip
-        with pytest.raises(ValueError, match=message):
-            Retrieval(**arguments)
 
 
 def test_language_asks_for_the_next_character_and_holds_a_part_out():
@@ -163,9 +149,6 @@ def test_language_asks_for_the_next_character_and_holds_a_part_out():
             assert task.text(row) in task.characters
     assert len(seen.characters) == 4 * len(seen.characters + held.characters) // 5
     assert not any(held.text(row) in seen.characters for row in draw(held)[0])
-    for arguments in ({"part": "both"}, {"lengths": (1, 700), "part": "held out"}):
-        with pytest.raises(ValueError, match=next(iter(arguments))):
-            Language(**arguments)
 
 
 @pytest.mark.parametrize("tokens", tasks.TOKENS)

@@ -100,49 +100,42 @@ def test_a_model_that_is_done_leaves_and_the_others_go_on_as_before():
         torch.testing.assert_close(weights(models[seed]), weights(alone), rtol=1e-3, atol=1e-4)
 
 
-def test_bad_input_to_training_together_is_named():
-    other = Decoder(64, width=32, heads=1, layers=1)
-    bad = [
-        ({"models": []}, "models"), ({"models": [small(), other]}, "one architecture"), ({"models": [3]}, "models"),
-        ({"seeds": (1,)}, "seeds"), ({"steps": 0}, "steps"), ({"until": 3}, "until"), ({"every": 0}, "every"),
-        ({"rate": 1e30}, "rate must be smaller"), ({"batches": 3}, "batches"),
-    ]  # fmt: skip
-    for arguments, named in bad:
-        given = {"models": [small(), small(1)], "batches": ragged, "steps": 5} | arguments
-        with pytest.raises(ValueError, match=named):
-            training.fit_together(given.pop("models"), given.pop("batches"), **given)
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [({"models": []}, "models"), ({"models": [small(), Decoder(64, 32, 1, 1)]}, "one architecture"), ({"models": [3]}, "models"),
+     ({"seeds": (1,)}, "seeds"), ({"steps": 0}, "steps"), ({"until": 3}, "until"), ({"every": 0}, "every"),
+     ({"rate": 1e30}, "rate must be smaller"), ({"batches": 3}, "batches")],
+)  # fmt: skip
+def test_bad_input_to_training_together_is_named(arguments, named):
+    with pytest.raises(ValueError, match=named):
+        training.fit_together(**{"models": [small(), small(1)], "batches": ragged, "steps": 5} | arguments)
 
 
-def test_accuracy_counts_the_targets_that_count():
+@pytest.mark.parametrize(("wrong", "share"), [(0, 1.0), (1, 0.0)])
+def test_accuracy_counts_the_targets_that_count(wrong, share):
     class Knows(torch.nn.Linear):
         def forward(self, ids):
-            previous = ids.roll(1, 1) + self.wrong
-            return torch.nn.functional.one_hot(previous % 64, 64).float()
+            return torch.nn.functional.one_hot((ids.roll(1, 1) + wrong) % 64, 64).float()
 
-    knows = Knows(1, 1)
-    knows.wrong = 0
-    assert training.accuracy(knows, BATCHES) == 1
-    knows.wrong = 1
-    assert training.accuracy(knows, BATCHES) == 0
+    assert training.accuracy(Knows(1, 1), BATCHES) == share
 
 
-def test_bad_input_is_named(tmp_path):
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [({"steps": 0}, "steps"), ({"steps": 2.5}, "steps"), ({"every": 0}, "every"), ({"warmup": -1}, "warmup"), ({"model": None}, "model"),
+     ({"rate": math.nan}, "rate"), ({"rate": 0}, "rate"), ({"seed": -1}, "seed"), ({"watch": 3}, "watch"), ({"batches": 3}, "batches"),
+     ({"rate": 1e30}, "rate must be smaller"), ({"weights": torch.ones(2, 2)}, "weights"), ({"batches": lambda g: None}, "batches"),
+     ({"batches": lambda g: (torch.zeros(2, 3).long(), torch.zeros(2, 4).long())}, "batches")],
+)  # fmt: skip
+def test_bad_input_is_named(arguments, named):
+    with pytest.raises(ValueError, match=named):
+        training.fit(**{"model": small(), "batches": BATCHES, "steps": 5} | arguments)
+
+
+def test_a_checkpoint_of_another_run_and_targets_that_none_counts_are_named(tmp_path):
     training.fit(small(), BATCHES, steps=1, checkpoint=tmp_path / "run.safetensors")
-    bad = [
-        ({"steps": 0}, "steps"), ({"steps": 2.5}, "steps"), ({"every": 0}, "every"), ({"warmup": -1}, "warmup"),
-        ({"rate": math.nan}, "rate"), ({"rate": 0}, "rate"), ({"seed": -1}, "seed"), ({"watch": 3}, "watch"),
-        ({"rate": 1e30}, "rate must be smaller"), ({"seed": 9, "checkpoint": tmp_path / "run.safetensors"}, "checkpoint"),
-    ]  # fmt: skip
-    for arguments, named in bad:
-        with pytest.raises(ValueError, match=named):
-            training.fit(small(), BATCHES, **{"steps": 5} | arguments)
-    for batches in (3, lambda g: None, lambda g: (torch.zeros(2, 3).long(), torch.zeros(2, 4).long())):
-        with pytest.raises(ValueError, match="batches"):
-            training.fit(small(), batches, steps=1)
-        with pytest.raises(ValueError, match="batches"):
-            training.accuracy(small(), batches)
-    with pytest.raises(ValueError, match="model"):
-        training.fit(None, BATCHES, steps=1)
+    with pytest.raises(ValueError, match="checkpoint"):
+        training.fit(small(), BATCHES, steps=5, seed=9, checkpoint=tmp_path / "run.safetensors")
     with pytest.raises(ValueError, match="count"):
         training.accuracy(small(), BATCHES, count=0)
     with pytest.raises(ValueError, match="targets that count"):
@@ -176,5 +169,3 @@ def test_a_weight_of_zero_leaves_a_token_out():
     models = [small(), small()]
     losses = [training.fit(models[0], both, steps=3, weights=weighed), training.fit(models[1], one, steps=3)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
-    with pytest.raises(ValueError, match="weights"):
-        training.fit(small(), both, steps=1, weights=torch.ones(2, 2))
