@@ -50,22 +50,10 @@ def test_the_environment_is_colab_like_and_the_package_is_installed_not_linked(t
 
 def test_installing_the_package_there_touches_nothing_that_colab_has(tmp_path):
     """A second installation, as the set-up cell does it, would install the package and nothing else."""
-    done = run(
-        PYTHON,
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--dry-run",
-        "--report",
-        "-",
-        "--force-reinstall",
-        "--no-deps",
-        str(ROOT),
-        folder=tmp_path,
-    )
+    ask = (PYTHON, "-m", "pip", "install", "--quiet", "--dry-run", "--report", "-", str(ROOT))
+    done = run(*ask, "--force-reinstall", "--no-deps", folder=tmp_path)
     assert [item["metadata"]["name"] for item in json.loads(done.stdout)["install"]] == ["connection-bottlenecks"]
-    missing = run(PYTHON, "-m", "pip", "install", "--quiet", "--dry-run", "--report", "-", str(ROOT), folder=tmp_path)
+    missing = run(*ask, folder=tmp_path)
     assert {item["metadata"]["name"] for item in json.loads(missing.stdout)["install"]} <= {"connection-bottlenecks"}
 
 

@@ -92,15 +92,6 @@ def test_page_asks_one_question(path):
     assert titles == 1, f"a page has one title; here are {titles} lines that begin with `# `"
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in CHAPTERS if p.stem in ("lesson", "lab")], ids=lambda p: p.parent.name + "/" + p.stem
-)
-def test_lecture_has_length_and_an_answer(path):
-    minutes = json.loads(path.read_text())["metadata"].get("lecture", {}).get("minutes", 0)
-    assert minutes > 0, 'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
-    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), "a lecture ends with `> **Answer.** …`"
-
-
 LECTURES = [p for p in CHAPTERS if p.stem in ("lesson", "lab")]
 lectures = pytest.mark.parametrize("path", LECTURES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n.+-->", re.S)
@@ -108,6 +99,13 @@ CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n.+-->", re.S)
 
 def is_cue(cell):
     return "cue" in cell["metadata"].get("tags", [])
+
+
+@lectures
+def test_lecture_has_length_and_an_answer(path):
+    minutes = json.loads(path.read_text())["metadata"].get("lecture", {}).get("minutes", 0)
+    assert minutes > 0, 'every lesson and lab is a lecture: its metadata needs "lecture": {"minutes": …}'
+    assert "> **Answer.**" in "\n".join(source for source, _ in cells(path)), "a lecture ends with `> **Answer.** …`"
 
 
 @lectures

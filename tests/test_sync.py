@@ -27,20 +27,22 @@ def written(path):
     return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]]
 
 
-def test_the_set_up_cell_is_added_and_nothing_is_overwritten(tmp_path):
-    path = notebook(tmp_path / "new.ipynb", ("markdown", "# New"), ("code", "import torch"))
-    assert written(path) == [SETUP, "# New", "import torch"]
-    assert written(path) == [SETUP, "# New", "import torch"], "a second time nothing changes"
+OLD = 'import sys\nif "google.colab" in sys.modules: ...'
 
 
-def test_an_older_set_up_cell_is_replaced_where_it_stands(tmp_path):
-    old = 'import sys\nif "google.colab" in sys.modules: ...'
-    path = notebook(tmp_path / "old.ipynb", ("markdown", "# Old"), ("code", old), ("code", "x = 1"))
-    assert written(path) == ["# Old", SETUP, "x = 1"]
-
-
-def test_a_notebook_without_code_gets_a_set_up_cell(tmp_path):
-    assert written(notebook(tmp_path / "text.ipynb", ("markdown", "# Text"))) == [SETUP, "# Text"]
+@pytest.mark.parametrize(
+    ("cells", "after"),
+    [
+        ([("markdown", "# New"), ("code", "import torch")], [SETUP, "# New", "import torch"]),
+        ([("markdown", "# Old"), ("code", OLD), ("code", "x = 1")], ["# Old", SETUP, "x = 1"]),
+        ([("markdown", "# Text")], [SETUP, "# Text"]),
+    ],
+    ids=["added in front", "replaced where it stands", "also without code"],
+)
+def test_the_set_up_cell_is_there_once_and_nothing_is_overwritten(tmp_path, cells, after):
+    path = notebook(tmp_path / "page.ipynb", *cells)
+    assert written(path) == after
+    assert written(path) == after, "a second time nothing changes"
 
 
 @pytest.fixture
@@ -188,12 +190,9 @@ def test_readme_lists_the_chapters_that_are_there(root):
 
 def test_workflows_run_what_was_tried(root):
     """A tag can be moved to other code; a commit cannot."""
-    used = [
-        line.strip() for path in (root / ".github/workflows").glob("*.yml") for line in path.read_text().splitlines()
-    ]
-    used = [line for line in used if "uses:" in line]
+    text = "\n".join(path.read_text() for path in (root / ".github/workflows").glob("*.yml"))
+    used = re.findall(r".*uses:.*", text)
     assert used
     for line in used:
-        assert re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line), (
-            f"{line}: pin the commit, and name the version"
-        )
+        pinned = re.search(r"uses: [\w-]+/[\w-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+$", line)
+        assert pinned, f"{line}: pin the commit, and name the version"
