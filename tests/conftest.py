@@ -3,6 +3,7 @@
 `make test` runs them in as many processes as there are cores (pytest-xdist), each on one thread.
 """
 
+import contextlib
 import inspect
 import json
 import os
@@ -102,31 +103,35 @@ def chromium():
         started.close()
 
 
+def watched(context, own):
+    """A new page that notes console errors and requests to other hosts than its own, which are blocked."""
+    context.set_default_timeout(120_000)  # a busy machine is slow, not broken
+    page = context.new_page()
+    page.errors, page.foreign = [], []
+
+    def route(handler):
+        if handler.request.url.startswith((own, "data:", "blob:")):
+            handler.continue_()
+        else:
+            page.foreign.append(handler.request.url)
+            handler.abort()
+
+    context.route("**/*", route)
+    page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: page.errors.append(str(error)))
+    return page
+
+
 @pytest.fixture
 def visit(chromium, site):
-    """Open a page of the book with every other host blocked; records console errors and foreign requests."""
-    contexts = []
+    """Open a page of the book."""
+    with contextlib.ExitStack() as stack:
 
-    def open_page(path: str, **options):
-        context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
-        contexts.append(context)
-        context.set_default_timeout(120_000)  # a busy machine is slow, not broken
-        page = context.new_page()
-        page.errors, page.foreign = [], []
+        def open_page(path: str, **options):
+            context = chromium.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+            stack.callback(context.close)
+            page = watched(context, site)
+            page.goto(f"{site}/{path}", wait_until="load")
+            return page
 
-        def route(handler):
-            if handler.request.url.startswith((site, "data:", "blob:")):
-                handler.continue_()
-            else:
-                page.foreign.append(handler.request.url)
-                handler.abort()
-
-        context.route("**/*", route)
-        page.on("console", lambda message: page.errors.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: page.errors.append(str(error)))
-        page.goto(f"{site}/{path}", wait_until="load")
-        return page
-
-    yield open_page
-    for context in contexts:
-        context.close()
+        yield open_page
