@@ -81,7 +81,7 @@ BUDGETS = {
     "course/report": 1_925,
     "course/scorecard": 745,
     "course": 18_330,
-    "tests": 18_010,
+    "tests": 16_786,
 }
 
 
