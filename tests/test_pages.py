@@ -174,6 +174,11 @@ def test_lab_3_measures_what_one_more_token_moves_trained_and_untrained():
     )
 
 
+def test_lab_3_tells_a_file_of_four_bits(smollm2):
+    levels = defined(3, "c3levels", page="lab")["levels"]
+    assert levels(smollm2.model) <= 16 < levels(tiny("llama").model)
+
+
 def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
     q, k = torch.randn(2, 3, 12, 8, generator=torch.Generator().manual_seed(2))
     theta = rope.frequencies(8, 1e4)

@@ -9,7 +9,7 @@ import torch
 from tiny_models import tiny
 
 from course.chapter3 import figures, measures
-from helpers import checkpoints, probe
+from helpers import probe
 
 GRID = [6, 22, 50]
 CURVES = {
@@ -27,10 +27,6 @@ MARGINS = {
         ("last", "last"): (ZERO + 1, -ONE),
     }
 }
-MERGED = pd.DataFrame({
-    "letters a token": [1.0, 4.0], "one letter more": [3.0, 1.0], "one token more": [0.5, 2.0],
-    "one letter more, unmerged": [1.0, 1.5],
-})  # fmt: skip
 
 
 def _prefixes() -> dict[str, dict[str, measures.Resolution]]:
@@ -46,12 +42,6 @@ def _prefixes() -> dict[str, dict[str, measures.Resolution]]:
 def _falling():
     found = _prefixes()["bf16"]["its own"]
     return figures.falling("a model", found.signal[1:], found.floor[1:])
-
-
-def _rows() -> torch.Tensor:
-    rows = torch.rand(4, 3, 40, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    rows[2, :, 0] += 60
-    return rows / rows.sum(-1, keepdim=True)
 
 
 def _merging() -> pd.DataFrame:
@@ -82,12 +72,7 @@ CALLS = {
     "figures.along, nearest": lambda: figures.along(column="nearest"),
     "figures.figure5": lambda: figures.figure5("a model", CURVES, GRID, "one more 1"),
     "figures.copying": lambda: figures.copying("a model", MARGINS, [5, 300], "plain"),
-    "figures.effects": lambda: figures.effects(MARGINS, [5, 300]),
-    "figures.looking": lambda: figures.looking("a model", _rows()),
     "figures.table": lambda: figures.table({"a": [0.5, 20_000], "b": [1, math.nan]}, ["x", "y"], "n"),
-    "figures.describe": lambda: figures.describe(tiny("llama")),
-    "figures.merged": lambda: figures.merged("a model", MERGED),
-    "figures.copier": lambda: figures.copier(checkpoints.load("copying")),
     "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
     "measures.late": lambda: measures.late(_prefixes()["bf16"]["its own"]),
     "measures.merging": _merging,

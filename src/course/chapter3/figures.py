@@ -7,17 +7,12 @@ import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 from torch import Tensor
 
 from course.chapter3 import measures
-from helpers import checkpoints, collapse, data, models, style
-from helpers.checkpoints import Trained
+from helpers import collapse, data, models, style
 from helpers.models import LanguageModel
-
-LENGTHS, READING, VARIANTS = measures.LAYER_LENGTHS, measures.READING, measures.VARIANTS
-
 
 # The lesson ----------------------------------------------------------------------------------------------
 
@@ -40,9 +35,6 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     ax.set_ylim(-0.05, 2.2)
     style.label(ax)
     return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
-
-
-SEPARATED = measures.SEPARATED
 
 
 def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
@@ -299,51 +291,6 @@ def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
     )
 
 
-def effects(margins: Mapping[str, dict], digits: Sequence[int]) -> Styler:
-    """All effects as a table: prompt, place of the 0, place asked for."""
-    rows = {
-        f"{setting}: {place} 0, {asked} asked": (zero - one).tolist()
-        for setting, found in margins.items()
-        for (place, asked), (zero, one) in found.items()
-    }
-    columns = {f"{n} digits": [row[k] for row in rows.values()] for k, n in enumerate(digits)}
-    return table(columns, rows, "effect on the margin (logits)")
-
-
-def looking(name: str, rows: Float[Tensor, "layers heads n"]) -> tuple[Axes, str]:
-    """Where the last token looks, layer by layer: at the first token, and at the last ten."""
-    first, recent = rows[:, :, 0].mean(1).cpu(), rows[:, :, -10:].sum(-1).mean(1).cpu()
-    even = 10 / rows.shape[-1]
-    most = [k + 1 for k, x in enumerate(first.tolist()) if x > 0.5]
-    layers = range(1, len(rows) + 1)
-    title = f"The first token gets more than half in {len(most)} of {len(rows)} layers"
-    ax = style.axes(title, "layer", "attention of the last token", height=3.9)
-    ax.plot(layers, first, "o-", color=style.COLOURS["blue"], label="first token")
-    ax.plot(layers, recent, "s-", color=style.COLOURS["vermillion"], label="last ten")
-    ax.axhline(even, color=style.COLOURS["grey"], lw=1, ls="--")
-    style.whole_ticks(ax)
-    ax.set_ylim(0, 1.02)
-    style.label(ax)
-    level = [k + 1 for k, x in enumerate(recent.tolist()) if x < 2 * even]
-    return ax, (
-        f"{name}, {rows.shape[-1]} tokens. The first token gets {first.max():.2f} at most, in layer {int(first.argmax()) + 1}, "
-        f"and more than half in {_spans(most)}. The last ten get {recent.max():.2f} at most, in layer "
-        f"{int(recent.argmax()) + 1}, and less than twice their even share of {even:.3f} in {_spans(level)}."
-    )
-
-
-def _spans(numbers: Sequence[int]) -> str:
-    """[1, 2, 3, 7] as "layers 1 to 3, 7"."""
-    spans: list[list[int]] = []
-    for k in numbers:
-        if spans and k == spans[-1][-1] + 1:
-            spans[-1].append(k)
-        else:
-            spans.append([k])
-    text = ", ".join(f"{s[0]} to {s[-1]}" if len(s) > 2 else ", ".join(map(str, s)) for s in spans)
-    return f"layers {text}" if spans else "no layer"
-
-
 def table(
     columns: Mapping[str, Iterable[float]],
     index: Iterable,
@@ -353,70 +300,3 @@ def table(
     """Numbers as a table, one column a name; `name` stands above the names of the rows."""
     rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, list(index))
     return rows.rename_axis(name, axis=1).style.format(form)
-
-
-def describe(model: LanguageModel) -> str:
-    """One sentence on a model's size, and one on the weights of its file."""
-    config, levels = model.model.config, measures.levels(model)
-    size = sum(weight.numel() for weight in model.model.parameters())
-    file = (
-        f" A block of 32 of its weights holds at most {levels} different values: this is a **4-bit file, unpacked to fp32**. "
-        "What we call exact is this model, not the one its authors published."
-        if levels <= 16
-        else ""
-    )
-    return (
-        f"**{model.short}**: {size:,} parameters, {config.num_hidden_layers} layers, {config.num_attention_heads} query "
-        f"heads, width {config.hidden_size}, on {model.model.device}.{file}"
-    )
-
-
-def merged(name: str, found: pd.DataFrame) -> str:
-    """What merging letters into tokens changes, in one sentence for each way to add to a run of letters."""
-    if found["letters a token"].max() == 1:
-        return (
-            f"**Longer tokens.** {name} reads every letter of these runs as a token of its own: nothing is merged here."
-        )
-    alone = found["one letter more, unmerged"]
-    wins = {how: int((found[how] > alone).sum()) for how in ("one letter more", "one token more")}
-    return (
-        f"**Longer tokens.** {name} reads a run of one letter in tokens of {found['letters a token'].min():.0f} to "
-        f"{found['letters a token'].max():.0f}. One letter more ends the run on another token: the distance is larger than "
-        f"without merging in **{wins['one letter more']} of {len(found)}** cases. With one whole token more it is larger in "
-        f"**{wins['one token more']} of {len(found)}**."
-    )
-
-
-def copier(trained: Trained) -> tuple[Figure, str]:
-    """A small decoder that can copy: distance of the last representations and its margin, by length."""
-    longest = trained.task.lengths[1]
-    lengths = [*range(2, 81), *range(88, 257, 8)]
-    seen = checkpoints.copying(trained, lengths, "last", "0")
-    wrong = (seen["margin"] <= 0).nonzero().flatten().tolist()
-    here = wrong[0] if wrong else len(lengths) - 1
-    left = float(seen["distance"][here] / seen["distance"][lengths.index(longest)])
-    figure = Figure(figsize=(11.0, 4.3))
-    top, bottom = figure.subplots(1, 2)
-    top.plot(lengths, seen["distance"], color=style.COLOURS["blue"], label="last digit 0 against 1")
-    top.plot(lengths, seen["repeated"], "--", color=style.COLOURS["grey"], label="last digit repeated")
-    top.set(ylabel="L1 distance", yscale="log")
-    bottom.plot(lengths, seen["margin"], color=style.COLOURS["vermillion"], label="margin of the right digit")
-    bottom.plot(lengths, -seen["control"], ":", color=style.COLOURS["black"], label="control: ones alone")
-    bottom.plot(lengths, seen["swapped"], "-.", color=style.COLOURS["purple"], label="effect, other place asked")
-    bottom.axhline(0, color=style.COLOURS["black"], lw=0.8)
-    bottom.set(ylabel="logits")
-    for ax in (top, bottom):
-        ax.axvspan(lengths[0], longest, color="#EEF4FA", zorder=0)
-        ax.set_xscale("log", base=2)
-        ax.set_xlabel("digits in the string")
-        if wrong:
-            ax.axvline(lengths[here], color=style.COLOURS["vermillion"], lw=1.2, ls="--")
-        ax.legend(loc="center left" if ax is top else "lower left", fontsize=13)
-        style.ticks(ax, [2, 8, 32, 128])
-    where = f"The answer turns at {lengths[here]} digits" if wrong else f"The answer holds up to {lengths[-1]} digits"
-    figure.suptitle(f"{where}; {left:.0%} of the distance left", x=0.01, ha="left", weight="bold", size=16)
-    return figure, (
-        f"A small decoder, trained on 1 to {longest} digits. {where}; the distance is then {seen['distance'][here]:.1f}, "
-        f"{left:.0%} of that at {longest} digits. On ones alone the model is "
-        f"{'right at every length' if bool((seen['control'] < 0).all()) else 'wrong at some lengths'}."
-    )

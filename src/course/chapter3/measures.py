@@ -300,13 +300,17 @@ def readings(
 
 
 @cache
-def passes(tokens: int) -> dict[str, Float[Tensor, "n d"]]:
-    """The representations of so many ones and of all shorter rows, by number type, of the embedded model."""
-    found = {}
-    for kind in ("fp32", "bf16", "fp16"):
-        model = models.load(dtype=kind)
-        found[kind] = probe.last_representations(model, ones(model, tokens)).float().cpu()
-    return found
+def passes(tokens: int, model: LanguageModel | None = None) -> dict[str, Float[Tensor, "n d"]]:
+    """The representations of so many ones and of all shorter rows, by number type; of the embedded model, if none is given."""
+    exact = model or models.load(dtype="fp32")
+
+    def states(each: LanguageModel) -> Tensor:
+        return probe.last_representations(each, ones(each, tokens)).float().cpu()
+
+    device = exact.model.device
+    return {"fp32": states(exact)} | {
+        kind: states(models.load(exact.name, dtype=kind, device=device)) for kind in ("bf16", "fp16")
+    }
 
 
 def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
@@ -362,22 +366,6 @@ def late(found: Resolution, start: int = 400) -> dict[str, float]:
 
 
 MEDIANS = ("signal", "floor", "error", "cosine", "control", "length")
-
-
-def rounded_weights(model: LanguageModel, dtype: torch.dtype = torch.bfloat16) -> LanguageModel:
-    """The model with its weights rounded to a type, in place; it still computes as before."""
-    with torch.no_grad():
-        for weight in model.model.parameters():
-            weight.copy_(weight.to(dtype).to(weight.dtype))
-    return model
-
-
-def levels(model: LanguageModel, block: int = 32) -> int:
-    """The most different values in a block of 32 weights of a middle layer: 16 or fewer tell of a 4-bit file."""
-    matrices = [w for name, w in model.model.named_parameters() if w.ndim == 2 and "embed" not in name]
-    blocks = matrices[len(matrices) // 2].detach().float().reshape(-1)
-    blocks = blocks[: len(blocks) // block * block].view(-1, block).sort(dim=1).values
-    return int((blocks.diff(dim=1) != 0).sum(1).max()) + 1
 
 
 # Sequences ---------------------------------------------------------------------------------------------
@@ -452,12 +440,7 @@ def right(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 @cache
 def telling_apart(model: LanguageModel, tokens: int = 2048) -> pd.DataFrame:
     """The table that `write` commits for the embedded model, for another one: rows of ones up to `tokens` or its context."""
-    count = min(tokens, model.model.config.get_text_config().max_position_embeddings - 1)
-    states = {"fp32": probe.last_representations(model, ones(model, count)).float().cpu()}
-    for kind in ("bf16", "fp16"):
-        coarse = models.load(model.name, dtype=kind, device=model.model.device)
-        states[kind] = probe.last_representations(coarse, ones(coarse, count)).float().cpu()
-    return tabled(states)
+    return tabled(passes(min(tokens, model.model.config.get_text_config().max_position_embeddings - 1), model))
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
@@ -604,11 +587,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ]
         sweep.run_line(parser, arguments, copied, sweep.grid(prompt=PROMPTS), notes)
         return
-    start, states = time.monotonic(), {}
-    for kind in ("fp32", "bf16", "fp16"):
-        model = models.load(dtype=kind)
-        states[kind] = probe.last_representations(model, ones(model, given.tokens))
-    write(states, Path(given.out), model.name, time.monotonic() - start)
+    start, states = time.monotonic(), passes(given.tokens)
+    write(states, Path(given.out), models.DEFAULT, time.monotonic() - start)
 
 
 if __name__ == "__main__":

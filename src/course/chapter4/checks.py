@@ -154,9 +154,10 @@ def averages(answer: Any) -> Right:
     )
 
 
-def _averaged(values: Tensor, layers: int, first: int = 1) -> Tensor:
+def _averaged(values: Tensor, layers: int, seen: Callable = lambda n: torch.arange(1, n + 1)) -> Tensor:
+    """All tokens after some layers; `seen` tells by how many each sum is divided."""
     for _ in range(layers):
-        values = values.cumsum(0) / torch.arange(first, len(values) + first)
+        values = values.cumsum(0) / seen(len(values))
     return values
 
 
@@ -166,40 +167,13 @@ def _before(values: Tensor, layers: int) -> Tensor:
     return values[-1]
 
 
-def _divided_by_all(values: Tensor, layers: int) -> Tensor:
-    for _ in range(layers):
-        values = values.cumsum(0) / len(values)
-    return values[-1]
-
-
-def _added(values: Tensor, layers: int) -> Tensor:
-    for _ in range(layers):
-        values = values.cumsum(0)
-    return values[-1]
-
-
 # Answers, tokens, evidence -------------------------------------------------------------------------------
 
 LINE = "The final answer to your maths question is:"
-TEXTS = {
-    f"{LINE} 37": "The number on the line that the prompt asks for is the answer.",
-    f"{LINE} 1,204": "Thousands may have a comma: it belongs to the number.",
-    f"{LINE} **37**.": "Stars and a full stop are decoration.",
-    f"{LINE} 0": "0 is an answer. Does your code take it for nothing?",
-    f"{LINE} xxxx": "A model that repeats the prompt has not answered.",
-    "There are 37 ones in the sequence.": "Without the line that was asked for there is no answer.",
-    f"I count 12, then 25.\n{LINE} 37": "Numbers before the line are work, not the answer.",
-    f"{LINE} 37\nThere were 12 zeros, too.": "What stands below the line is not on it.",
-    f"{LINE} 36\nNo, I forgot one.\n{LINE} 37": "Of two answer lines the last one counts.",
-    f"{LINE} 36 or 37": "Two numbers on the line are no answer: which would you take?",
-    f"{LINE} 36,37": "A comma stands before three digits: these are two numbers.",
-    f"{LINE} 10,11,12": "A comma stands before three digits: these are three numbers.",
-    f"{LINE} 5 + 3 = 8": "Behind the last equals sign stands the answer; before it, the work.",
-    f"{LINE} 37th": "A number with letters at it is a word.",
-    f"{LINE} -5": "A minus sign belongs to the number: -5 is a whole number, if a poor count.",
-    f"{LINE} 37.5": "A count is a whole number, and cutting it to one would invent an answer.",
-    counting.prompt("ones", "no CoT", "1111"): "This is the prompt itself: the ones in it are the question.",
-    "": "An empty text has no answer.",
+PROMPT = counting.prompt("ones", "no CoT", "1111")
+TEXTS = {  # what an answer may be, and the rule that it tells
+    text.replace("LINE", LINE).replace("PROMPT", PROMPT): rule
+    for text, rule in checks.tables(globals())["parse"]["texts"].items()
 }
 
 
@@ -280,10 +254,6 @@ def _backwards(pieces: list[str], pair: tuple[str, str]) -> list[str]:
     return [piece[::-1] for piece in mirrored[::-1]]
 
 
-def _unordered(pieces: list[str], pair: tuple[str, str]) -> list[str]:
-    return _merged(pieces, pair, lambda here, wanted: sorted(here) == sorted(wanted))
-
-
 def _overlapping(pieces: list[str], pair: tuple[str, str]) -> list[str]:
     done, covered = [], False
     for k, piece in enumerate(pieces):
@@ -348,37 +318,18 @@ def _exact(k: int, n: int) -> tuple[float, float]:
     return (float(low) if k else 0.0, float(high) if k < n else 1.0)
 
 
-def _wilson(successes: int, trials: int, z: float = Z, two: int = 2, four: int = 4) -> tuple[float, float]:
-    p, n = successes / trials, trials
-    centre, half = p + z * z / (two * n), z * math.sqrt(p * (1 - p) / n + z * z / (four * n * n))
-    return (centre - half) / (1 + z * z / n), (centre + half) / (1 + z * z / n)
+def _wilson(
+    right: float, n: float, z: float = Z, two: float = 2, four: float = 4, power: float = 2, root: float = 0.5,
+    moved: bool = True, divided: bool = True,
+) -> tuple[float, float]:  # fmt: skip
+    """Wilson's interval, or with something else in the place of a part of it."""
+    p, below = right / n, 1 + z**power / n if divided else 1
+    centre = p + z**power / (two * n) if moved else p * below
+    half = z * (p * (1 - p) / n + z * z / (four * n * n)) ** root
+    return (centre - half) / below, (centre + half) / below
 
 
-def _plain(successes: float, trials: float) -> tuple[float, float]:
-    p = successes / trials
-    half = Z * math.sqrt(p * (1 - p) / trials)
-    return p - half, p + half
-
-
-def _not_squared(successes: int, trials: int) -> tuple[float, float]:
-    p, n = successes / trials, trials
-    centre, half = p + Z / (2 * n), Z * math.sqrt(p * (1 - p) / n + Z * Z / (4 * n * n))
-    return (centre - half) / (1 + Z / n), (centre + half) / (1 + Z / n)
-
-
-def _not_moved(successes: int, trials: int) -> tuple[float, float]:
-    (low, high), p = _wilson(successes, trials), successes / trials
-    return p - (high - low) / 2, p + (high - low) / 2
-
-
-def _no_root(successes: int, trials: int) -> tuple[float, float]:
-    p, n = successes / trials, trials
-    centre, half = p + Z * Z / (2 * n), Z * (p * (1 - p) / n + Z * Z / (4 * n * n))
-    return (centre - half) / (1 + Z * Z / n), (centre + half) / (1 + Z * Z / n)
-
-
-def _not_divided(successes: int, trials: int) -> list[float]:
-    return [end * (1 + Z * Z / trials) for end in _wilson(successes, trials)]
+_plain = partial(_wilson, four=math.inf, moved=False, divided=False)
 
 
 # How far a counter counts --------------------------------------------------------------------------------
@@ -411,36 +362,18 @@ def reach(answer: Any) -> Right:
     )
 
 
-def _read(bits: int) -> tuple[Tensor, Tensor]:
-    """All counts to far beyond the reach, and what is read of each before it is rounded."""
+def _first(bits: int, wrong: Callable[[Tensor, Tensor], Tensor]) -> int:
+    """The first of all counts to far beyond the reach for which this is so, of the count and what is read unrounded."""
     n = torch.arange(2 ** (bits + 2), dtype=torch.float64)
-    return n, 1 / rounded(1 / (1 + n), bits) - 1
+    return int(wrong(n, 1 / rounded(1 / (1 + n), bits) - 1).nonzero()[0])
 
 
 def _reach(bits: int, wide: float = 0.5) -> int:
-    n, read = _read(bits)
-    return int(((read - n).abs() >= wide).nonzero()[0]) - 1
-
-
-def _of_the_ones(bits: int) -> int:
-    n, _ = _read(bits)
-    left = 1 - rounded(n / (1 + n), bits)
-    return int((~((1 / left - 1 - n).abs() < 0.5)).nonzero()[0]) - 1
+    return _first(bits, lambda n, read: (read - n).abs() >= wide) - 1
 
 
 def _equal_weights(bits: int) -> int:
-    _, read = _read(bits)
-    return int((read[1:] == read[:-1]).nonzero()[0])
-
-
-def _strict(bits: int) -> int:
-    n, read = _read(bits)
-    return int((read != n).nonzero()[0]) - 1
-
-
-def _cut(bits: int) -> int:
-    n, read = _read(bits)
-    return int((read.floor() != n).nonzero()[0]) - 1
+    return _first(bits, lambda n, read: read[1:] == read[:-1])
 
 
 @exercise
@@ -449,16 +382,17 @@ def codes(answer: Any) -> Right:
     for width in (1, 2, 3, 8, 63):
         call, best = f"codes({width})", counting.welch_bound(width + 1, width)
         vectors = tensor(call, run(call, answer, width))
-        if vectors.shape == (width + 1, width + 1):
-            raise Wrong(
-                f"{call} has {width + 1} columns. These vectors may lie in fewer dimensions: write them in {width}."
-            )
-        if vectors.shape == (width, width + 1):
-            raise Wrong(f"{call} stands on its side: a vector is a row, so the shape is ({width + 1}, {width}).")
-        if vectors.shape == (width, width):
-            raise Wrong(f"{call} has as many vectors as dimensions. One more symbol wants to be counted.")
+        why = {
+            (
+                width + 1,
+                width + 1,
+            ): f"has {width + 1} columns. These may lie in fewer dimensions: write them in {width}.",
+            (width, width + 1): f"stands on its side: a vector is a row, so the shape is ({width + 1}, {width}).",
+            (width, width): "has as many vectors as dimensions. One more symbol wants to be counted.",
+        }
         if vectors.shape != (width + 1, width):
-            raise Wrong(f"{call} must have the shape ({width + 1}, {width}), not {tuple(vectors.shape)}.")
+            other = f"must have the shape ({width + 1}, {width}), not {tuple(vectors.shape)}."
+            raise Wrong(f"{call} {why.get(tuple(vectors.shape), other)}")
         if not torch.isfinite(vectors).all():
             raise Wrong(f"{call} must be finite, and yours is not: {shown(vectors)}.")
         norms = vectors.norm(dim=1)
@@ -493,6 +427,19 @@ def _leaning(products: Tensor, width: int) -> str:
 
 
 HEAD = ("embedding", "query", "key", "value")
+COUNTED = [
+    "1",
+    "0",
+    "11",
+    "0110",
+    "1100",
+    "1" * 60,
+    "0" * 300,
+    "0" * 500 + "1",
+    "0" * 999 + "1",
+    "10" * 300,
+    "0111" * 250,
+]
 FAR = 4000  # how far the reach of a counter is followed
 
 
@@ -506,19 +453,7 @@ def counter(answer: Any, n: Any) -> Right:
         raise Wrong(f"{call} must be five things, embedding, query, key, value and read, not {given}.")
     head, read = [tensor(f"the {name}", weight) for name, weight in zip(HEAD, found, strict=False)], found[4]
     _check_head(head, read)
-    for text in (
-        "1",
-        "0",
-        "11",
-        "0110",
-        "1100",
-        "1" * 60,
-        "0" * 300,
-        "0" * 500 + "1",
-        "0" * 999 + "1",
-        "10" * 300,
-        "0111" * 250,
-    ):
+    for text in COUNTED:
         asked = f"the string {text!r}" if len(text) < 9 else f"a string of {len(text)} signs that starts {text[:4]}"
         value = _counted(read, _state(head, text), asked)
         if abs(value - text.count("1")) >= 0.5:

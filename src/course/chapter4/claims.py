@@ -83,8 +83,8 @@ def transition_at_the_vocabulary() -> Found:
     solved = [measures.read_right(64, d, "random", 4096, readout="solved") for d in (62, 63)]
     measured = (
         f"64 symbols, widths 48, 63, 64, counts right from the product with a code: {_percent(share[16])} with 16 tokens, "
-        f"{_percent(share[4096])} with 4,096; always answering 0 gives {measures.absent(64, 16):.0%} and "
-        f"{measures.absent(64, 4096):.0%}. Solved for the counts, with n known: {_percent(solved)} at widths 62 and 63, so "
+        f"{_percent(share[4096])} with 4,096; always answering 0 gives {(63 / 64) ** 16:.0%} and "
+        f"{(63 / 64) ** 4096:.0%}. Solved for the counts, with n known: {_percent(solved)} at widths 62 and 63, so "
         f"the step is at m - 1"
     )
     product = share[4096][1] < 0.5 and share[4096][2] == 1

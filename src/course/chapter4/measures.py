@@ -56,11 +56,6 @@ def read_right(
     return right / (trials * vocabulary)
 
 
-def absent(vocabulary: int, length: int) -> float:
-    """The share of symbols that a random sequence does not hold, for which always answering 0 is right."""
-    return (1 - 1 / vocabulary) ** length
-
-
 # Tokens --------------------------------------------------------------------------------------------------
 
 
