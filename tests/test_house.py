@@ -80,8 +80,8 @@ BUDGETS = {
     "course/experiments": 3_070,
     "course/report": 1_925,
     "course/scorecard": 745,
-    "course": 18_330,
-    "tests": 16_786,
+    "course": 17_610,
+    "tests": 16_770,
 }
 
 
