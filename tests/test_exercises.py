@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pytest
 import torch
-from answers import Several, several
+from answers import read
 from conftest import ROOT
 from exercise import begin
 
@@ -24,10 +24,12 @@ from helpers import rope
 
 CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
 MODULES = {n: importlib.import_module(f"course.chapter{n}.checks") for n in CHAPTERS}
-TABLES = {n: importlib.import_module(f"answers.chapter{n}") for n in CHAPTERS}
 EXERCISES = {
     each.number: each for module in MODULES.values() for each in vars(module).values() if isinstance(each, Exercise)
 }
+ANSWERS = {}
+for n, module in MODULES.items():
+    ANSWERS |= read(ROOT / f"tests/answers/chapter{n}.toml", module, importlib.import_module(f"answers.chapter{n}"))
 NAMES = [name for module in MODULES.values() for name, each in vars(module).items() if isinstance(each, Exercise)]
 
 
@@ -37,39 +39,37 @@ def patient(monkeypatch):
     monkeypatch.setattr(checks, "SECONDS", 300.0)
 
 
-def verdict(number, answer):
-    return copy.copy(EXERCISES[number])(*(answer.answers if isinstance(answer, Several) else (answer,)))
+def verdict(check, answer):
+    """Of what a learner could write between the check's brackets; a prediction, where one is asked for, comes true."""
+    return copy.copy(check)(*[check.true] * bool(check.guesses), *answer.arguments)
 
 
 def rows(kind):
-    for table in TABLES.values():
-        for number, answers in getattr(table, kind).items():
-            for k, row in enumerate(answers):
-                yield pytest.param(number, row, id=f"{number}-{k}")
+    for number, answers in ANSWERS.items():
+        for k, row in enumerate(getattr(answers, kind)):
+            yield pytest.param(number, row, id=f"{number}-{k}")
 
 
-@pytest.mark.parametrize(("number", "row"), list(rows("WRONG")))
+@pytest.mark.parametrize(("number", "row"), rows("wrong"))
 def test_a_wrong_answer_is_told_what_is_wrong(number, row):
     answer, words = row
-    found = verdict(number, answer)
-    assert not found
-    assert re.search(words, found.sentence), found.sentence
+    found = verdict(EXERCISES[number], answer)
+    assert not found, answer.text
+    assert re.search(words, found.sentence), f"{answer.text}: {found.sentence}"
 
 
-@pytest.mark.parametrize(("number", "answer"), list(rows("RIGHT")))
+@pytest.mark.parametrize(("number", "answer"), rows("right"))
 def test_a_right_answer_of_another_form_is_right(number, answer):
-    found = verdict(number, answer)
-    assert found, found.sentence
+    found = verdict(EXERCISES[number], answer)
+    assert found, f"{answer.text}: {found.sentence}"
     assert "✓" in repr(found)
     assert "No picture" not in found.sentence
 
 
-@pytest.mark.parametrize("number", EXERCISES)
-def test_every_exercise_is_tried_with_enough_answers(number):
-    chapter = number.split(".")[0]
-    table = TABLES[int(chapter)]
-    asked = f"tests/answers/chapter{chapter}.py must hold for {number} at least four RIGHT answers in other forms"
-    assert len(table.RIGHT.get(number, ())) >= 4, asked
+def test_every_exercise_is_tried_with_enough_answers():
+    assert set(ANSWERS) == set(EXERCISES)
+    few = [number for number, answers in ANSWERS.items() if len(answers.right) < 4]
+    assert not few, f"tests/answers must hold at least four right answers in other forms for {few}"
 
 
 @functools.cache
@@ -83,7 +83,7 @@ def compared(number):
 
     checks.compare = noted
     try:
-        assert verdict(number, TABLES[int(number[0])].RIGHT[number][0])
+        assert verdict(EXERCISES[number], ANSWERS[number].right[0])
     finally:
         checks.compare = original
     return found
@@ -92,7 +92,7 @@ def compared(number):
 @pytest.mark.parametrize("number", [number for number in EXERCISES if number != "6.10"])
 def test_each_mistake_of_a_table_is_told_by_its_own_sentence(number):
     """So each runs, is wrong on some case, and is told from all that stand before it."""
-    tried = len(TABLES[int(number[0])].WRONG.get(number, ()))
+    tried = len(ANSWERS[number].wrong)
     for (names, signature, _, solution, given, *rest), more in compared(number):
         table = rest[0] if rest else more.pop("mistakes", "")
         tolerance = {"tolerance": rest[1]} if len(rest) > 1 else {}
@@ -115,7 +115,10 @@ def test_a_base_times_the_factor_slows_the_last_pair_less_than_is_said(width, fa
     slower = float(rope.frequencies(width, 10_000)[-1] / rope.frequencies(width, 10_000 * factor)[-1])
     assert slower == pytest.approx(factor ** ((width - 2) / width))
     assert slower < factor
-    assert "slows the last pair by s^((d-2)/d) only, less than s" in verdict("5.8", lambda d, b, s: b * s).sentence
+    assert (
+        "slows the last pair by s^((d-2)/d) only, less than s"
+        in EXERCISES["5.8"].solution(lambda d, b, s: b * s).sentence
+    )
 
 
 def cells(chapter, kind=None):
@@ -184,40 +187,40 @@ def test_solutions_are_right_and_stubs_are_not_yet(chapter, monkeypatch):
 
 @pytest.fixture
 def begun(tmp_path):
-    """A copy of chapter 2's exercises in which 2.7 is another one; its check's module, its answers' and its notebook."""
+    """A copy of chapter 2's exercises in which 2.7 is another one; its check's module, its answers, its notebook's cells."""
     names = [
         "chapters/2-causal-attention/exercises.ipynb",
         "src/course/chapter2/checks.py",
         "src/course/checks/chapter2.toml",
-        "tests/answers/chapter2.py",
+        "tests/answers/chapter2.toml",
     ]
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     notebook, check, _, answers = begin("2.7", "one_more", "One more", tmp_path)
-    modules = []
-    for path in (check, answers):
-        spec = importlib.util.spec_from_file_location(f"begun_{path.stem}", path)
-        modules.append(importlib.util.module_from_spec(spec))
-        sys.modules[spec.name] = modules[-1]
-        spec.loader.exec_module(modules[-1])
-    yield *modules, json.loads(notebook.read_text())["cells"]
-    for module in modules:
-        del sys.modules[module.__name__]
+    spec = importlib.util.spec_from_file_location("begun_checks", check)
+    sys.modules[spec.name] = module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield (
+        module,
+        read(answers, module, importlib.import_module("answers.chapter2")),
+        json.loads(notebook.read_text())["cells"],
+    )
+    del sys.modules[spec.name]
 
 
 def test_an_exercise_begun_by_the_command_is_whole_and_right(begun):
-    module, table, cells = begun
+    module, answers, cells = begun
     numbers = {each.number: each for each in vars(module).values() if isinstance(each, Exercise)}
-    assert set(numbers) == set(table.RIGHT) == {f"2.{k}" for k in range(1, 11)}
-    check = numbers["2.7"]
+    assert set(numbers) == set(answers) == {f"2.{k}" for k in range(1, 11)}
+    check, tried = numbers["2.7"], answers["2.7"]
     assert check.title == "One more"
-    assert (len(table.WRONG["2.7"]), len(table.RIGHT["2.7"])) == (2, 4)
-    for answer, words in table.WRONG["2.7"]:
-        found = check(answer)
+    assert (len(tried.wrong), len(tried.right)) == (2, 4)
+    for answer, words in tried.wrong:
+        found = verdict(check, answer)
         assert not found
         assert re.search(words, found.sentence)
-    assert all(check(answer) for answer in table.RIGHT["2.7"])
+    assert all(verdict(check, answer) for answer in tried.right)
     before = json.loads(CHAPTERS[2].read_text())["cells"]
     assert len(cells) == len(before)
     changed = [k for k, (old, new) in enumerate(zip(before, cells, strict=True)) if old != new]
@@ -359,9 +362,8 @@ def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_s
 def test_every_guess_of_an_exercise_is_confronted_with_what_the_function_gives(number):
     check = EXERCISES[number]
     assert check.true in check.guesses
-    _, *function = TABLES[int(number[0])].RIGHT[number][0].answers
     for guess in check.guesses:
-        found = copy.copy(check)(guess, *function)
+        found = copy.copy(check)(guess, *ANSWERS[number].right[0].arguments)
         assert found, found.sentence
         assert re.search(
             rf"^You predicted “{re.escape(guess)}”\. .*\d.*{re.escape(check.guesses[guess])}$", found.sentence
@@ -518,7 +520,3 @@ def test_progress_names_the_ten_in_their_order(number):
 @pytest.mark.parametrize("form", [list, tuple, frozenset, set])
 def test_every_container_of_an_edge_is_read(form):
     assert set(checks.edge("edge", form([3, 5]))) == {3, 5}
-
-
-def test_several_is_a_table_entry():
-    assert several(1, 2).answers == (1, 2)

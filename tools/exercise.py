@@ -76,11 +76,19 @@ n - 1 :: That comes before n.
 '''
 
 """
-WRONG = """[
-        (lambda n: n + 3, "2 more than what is expected"),
-        (lambda n: -n - 1, "wrong sign"),
-    ]"""
-RIGHT = "[lambda n: n + 1, lambda n: n + 1.0, lambda n: sum((n, 1)), lambda n: len(range(n + 1))]"
+ANSWERS = """["{number}"]
+right = '''
+lambda n: n + 1
+lambda n: n + 1.0
+lambda n: sum((n, 1))
+lambda n: len(range(n + 1))
+'''
+wrong = '''
+lambda n: n + 3 :: 2 more than what is expected
+lambda n: -n - 1 :: wrong sign
+'''
+
+"""
 
 
 def source(cell: dict) -> str:
@@ -102,15 +110,6 @@ def section(cells: list, number: str) -> slice:
     return found
 
 
-def replaced(text: str, node: ast.AST, new: str, first: int | None = None) -> str:
-    """The text of a module with other words where a node of its tree stands, from the line `first` on."""
-    lines = text.splitlines(keepends=True)
-    before = "".join(lines[: (first or node.lineno) - 1])
-    before += "" if first else lines[node.lineno - 1].encode()[: node.col_offset].decode()
-    after = lines[node.end_lineno - 1].encode()[node.end_col_offset :].decode() + "".join(lines[node.end_lineno :])
-    return before + new + after
-
-
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     """Write the cells, the check and the answers; the files that were changed.
 
@@ -121,7 +120,7 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     notebook = next(root.glob(f"chapters/{chapter}-*/exercises.ipynb"), None)
     if notebook is None:
         raise ValueError(f"NUMBER must be as 2.7, chapter and exercise, not {number!r}")
-    check, answers = root / f"src/course/chapter{chapter}/checks.py", root / f"tests/answers/chapter{chapter}.py"
+    check, answers = root / f"src/course/chapter{chapter}/checks.py", root / f"tests/answers/chapter{chapter}.toml"
     table = root / f"src/course/checks/chapter{chapter}.toml"
     if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
         raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
@@ -139,30 +138,21 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
         for kept, new in zip(old, (*parts, SOLUTION.format(**words)), strict=True)
     ]
     tables = table.read_text()
-    start = re.search(rf'^\[(\w+)\]\nnumber = "{number}"\n.*?(?=^\[\w+\]\nnumber|\Z)', tables, re.M | re.S)
-    text = check.read_text()
+    old_table = re.search(rf'^\[(\w+)\]\nnumber = "{number}"\n.*?(?=^\[\w+\]\nnumber|\Z)', tables, re.M | re.S)
+    lines = check.read_text().splitlines(keepends=True)
     function = next(
-        node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef) and node.name == start[1]
+        node
+        for node in ast.parse("".join(lines)).body
+        if isinstance(node, ast.FunctionDef) and node.name == old_table[1]
     )
-    text = replaced(text, function, CHECK.format(**words), function.decorator_list[0].lineno)
+    lines[function.decorator_list[0].lineno - 1 : function.end_lineno] = [CHECK.format(**words) + "\n"]
     tried = answers.read_text()
-    for kind, rows in (("WRONG", WRONG), ("RIGHT", RIGHT)):
-        held = next(
-            node.value
-            for node in ast.parse(tried).body
-            if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == kind
-        )
-        value = next((value for key, value in zip(held.keys, held.values, strict=True) if key.value == number), None)
-        if value:
-            tried = replaced(tried, value, rows)
-        else:  # the table of its check has all its mistakes
-            lines = tried.splitlines(keepends=True)
-            tried = "".join([*lines[: held.lineno], f'    "{number}": {rows},\n', *lines[held.lineno :]])
+    old_answers = re.search(rf'^\["{number}"\]\n.*?(?=^\["|\Z)', tried, re.M | re.S)
 
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
-    check.write_text(text)
-    table.write_text(tables[: start.start()] + TABLE.format(**words) + tables[start.end() :])
-    answers.write_text(tried)
+    check.write_text("".join(lines))
+    table.write_text(tables.replace(old_table[0], TABLE.format(**words)))
+    answers.write_text(tried.replace(old_answers[0], ANSWERS.format(**words)))
     return [notebook, check, table, answers]
 
 
