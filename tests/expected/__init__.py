@@ -1,19 +1,23 @@
 """For each claim, the verdicts that it may have, and why; where a closed form or a committed table decides, just one.
 
-They stand in `chapterN.toml`. `EVIDENCE` of `chapterN.py` holds, for a claim, made-up evidence for each verdict that its
-function can give: what stands in for which name of the claim's module.
+They stand in `chapterN.toml`, and with a claim `evidence`, made up, for each verdict that its function can give: what
+stands in for which name of the claim's module, in Python, or an expression for all of it, among the names of `chapterN.py`.
 """
 
+import importlib
 import tomllib
 from pathlib import Path
 
-from expected import chapter1, chapter2, chapter3, chapter4, chapter5
 
-EXPECTED = {
-    name: (set(row["may"]), row["why"])
-    for path in sorted(Path(__file__).parent.glob("chapter*.toml"))
-    for name, row in tomllib.loads(path.read_text()).items()
-}
-EVIDENCE = {
-    name: row for each in (chapter1, chapter2, chapter3, chapter4, chapter5) for name, row in each.EVIDENCE.items()
-}
+def _made_up(row: str | dict[str, str], names: dict) -> dict:
+    return eval(row, names) if isinstance(row, str) else {place: eval(text, names) for place, text in row.items()}
+
+
+EXPECTED, EVIDENCE = {}, {}
+for path in sorted(Path(__file__).parent.glob("chapter*.toml")):
+    rows = tomllib.loads(path.read_text())
+    EXPECTED |= {name: (set(row["may"]), row["why"]) for name, row in rows.items()}
+    asked = {name: row["evidence"] for name, row in rows.items() if "evidence" in row}
+    names = vars(importlib.import_module(f"expected.{path.stem}")) if asked else {}
+    for name, evidence in asked.items():
+        EVIDENCE[name] = {verdict: _made_up(row, names) for verdict, row in evidence.items()}

@@ -1,9 +1,7 @@
 import pandas as pd
 
-from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
 
-
-def _ranks(ahead: float, inside: float, late: float = 0):
+def ranks(ahead: float, inside: float, late: float = 0):
     """`ranks_by_depth` with the same numbers on every graph; `late` is added on the grid at eight diameters."""
     names = ["path", "tree", "cycle", "barbell", "grid", "expander", "karate"]
     index = pd.MultiIndex.from_product([names, (1, 8)], names=["graph", "times"])
@@ -12,7 +10,7 @@ def _ranks(ahead: float, inside: float, late: float = 0):
     return lambda skip=False: pd.DataFrame(columns | {"s.e. of R - hops": 0.01, "s.e. of within hops": 0.01}, index)
 
 
-def _gains(ahead: float, other: dict[tuple[str, int], float] | None = None):
+def gains(ahead: float, other: dict[tuple[str, int], float] | None = None):
     """`gains_by_depth` with the same lead of every method on two graphs; `other` is added on a graph at a depth."""
     index = pd.MultiIndex.from_product([["path", "grid"], (1, 4), ["SDRF", "FoSR", "GTR"]])
     index.names = ["graph", "times", "method"]
@@ -22,15 +20,7 @@ def _gains(ahead: float, other: dict[tuple[str, int], float] | None = None):
     )
 
 
-def _beats():
-    return {
-        HOLDS: {"measures.gains_by_depth": _gains(1)},
-        CORRECTED: {"measures.gains_by_depth": _gains(1, {("grid", 4): -0.9})},
-        FAILS: {"measures.gains_by_depth": _gains(-1)},
-    }
-
-
-def _few(tree: int, star: int, all_questions: int | None = None, drawn: float = 3):
+def few(tree: int, star: int, all_questions: int | None = None, drawn: float = 3):
     """Steps of trees and stars (with all questions about few orders: so many), where the chain takes 300.
 
     Labels at random take `drawn` times as many.
@@ -44,40 +34,7 @@ def _few(tree: int, star: int, all_questions: int | None = None, drawn: float = 
     return lambda: table
 
 
-def _stars(star: list[int], tree: list[int], test: float = 0.99):
+def stars(star: list[int], tree: list[int], test: float = 0.99):
     rows = [("star", n) for n in star] + [("gcn", n) for n in tree]
     table = pd.DataFrame(rows, columns=["kind", "epochs"]).assign(end_test_accuracy=test)
     return {"measures.stars": lambda: table}
-
-
-EVIDENCE = {
-    "resistance_beats_hops": {
-        HOLDS: {"measures.ranks_by_depth": _ranks(0.1, 0.1)},
-        CORRECTED: {"measures.ranks_by_depth": _ranks(0.1, 0.1, -0.1)},
-        FAILS: {"measures.ranks_by_depth": _ranks(-0.1, 0.1)},
-    },
-    "squashed_at_high_commute_time": {
-        HOLDS: {"measures.ranks_by_depth": _ranks(0.1, 0.1)},
-        CORRECTED: {"measures.ranks_by_depth": _ranks(0.1, 0.1, -0.1)},
-        FAILS: {"measures.ranks_by_depth": _ranks(0.1, -0.1)},
-    },
-    "fosr_beats_random": _beats(),
-    "gtr_beats_random": _beats(),
-    "sdrf_beats_random": _beats(),
-    "few_examples_are_fitted": {
-        HOLDS: {"measures.few_examples": _few(100, 100)},
-        FAILS: {"measures.few_examples": _few(400, 100)},
-        UNFIT: {"measures.few_examples": _few(100, 100, drawn=1)},
-    },
-    "two_hops_are_no_easier": {
-        HOLDS: {"measures.few_examples": _few(100, 100)},
-        FAILS: {"measures.few_examples": _few(100, 50)},
-        UNFIT: {"measures.few_examples": _few(100, 100, drawn=1)},
-    },
-    "two_hops_are_faster_where_leaves_are_read": {
-        HOLDS: _stars([100, 120], [300, 400]),
-        CORRECTED: _stars([100, 350], [300, 400]),
-        FAILS: _stars([500], [300]),
-        UNFIT: _stars([100], [300], test=0.2),
-    },
-}
