@@ -124,4 +124,4 @@ def ends(short: float, long: float) -> dict:
 
 def symbols(right) -> dict:
     rows = [{"symbols": v, "width": d, "right": right(v, d)} for v in (8, 32) for d in (8, 16, 32)]
-    return _tables(counting_symbols=pd.DataFrame(rows))
+    return tables(counting_symbols=pd.DataFrame(rows))
