@@ -72,7 +72,6 @@ CALLS = {
     "figures.along, nearest": lambda: figures.along(column="nearest"),
     "figures.figure5": lambda: figures.figure5("a model", CURVES, GRID, "one more 1"),
     "figures.copying": lambda: figures.copying("a model", MARGINS, [5, 300], "plain"),
-    "figures.table": lambda: figures.table({"a": [0.5, 20_000], "b": [1, math.nan]}, ["x", "y"], "n"),
     "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
     "measures.late": lambda: measures.late(_prefixes()["bf16"]["its own"]),
     "measures.merging": _merging,

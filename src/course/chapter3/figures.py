@@ -1,13 +1,12 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
 import pandas as pd
 import torch
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from pandas.io.formats.style import Styler
 from torch import Tensor
 
 from course.chapter3 import measures
@@ -289,14 +288,3 @@ def _answers(able: Mapping[str, Tensor], digits: Sequence[int]) -> str:
         )
         + "."
     )
-
-
-def table(
-    columns: Mapping[str, Iterable[float]],
-    index: Iterable,
-    name: str = "",
-    form: Callable[[float], str] | str = style.number,
-) -> Styler:
-    """Numbers as a table, one column a name; `name` stands above the names of the rows."""
-    rows = pd.DataFrame({k: [float(x) for x in v] for k, v in columns.items()}, list(index))
-    return rows.rename_axis(name, axis=1).style.format(form)

@@ -467,14 +467,13 @@ def vocabulary_against_width() -> Found:
 PROBED = tuple(n for n in trained.PROBED if n > trained.LONGEST)
 
 
-def _read_out(rows: pd.DataFrame) -> dict[str, list[float]]:
-    kinds = ("right", "left_out", "untrained_left_out", "along", "own", "random", "against")
-    return {kind: [float(rows[f"{kind}_{n}"].mean()) for n in PROBED] for kind in kinds}
-
-
 def the_count_is_there() -> Found:
     table = data.table("counting_probed")
-    found = {name: _read_out(rows) for name, rows in table.groupby("encoding", sort=False)}
+    kinds = ("right", "left_out", "untrained_left_out", "along", "random", "against")
+    found = {
+        name: {kind: [float(row[f"{kind}_{n}"]) for n in PROBED] for kind in kinds}
+        for name, row in table.groupby("encoding", sort=False).mean(numeric_only=True).iterrows()
+    }
     trivial = {kind: [float(table[f"{kind}_{n}"].max()) for n in PROBED] for kind in ("ratio", "shuffled")}
     said = (
         ("decoder", "right"),

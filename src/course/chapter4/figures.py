@@ -354,28 +354,27 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
     """How often a counter is right, what a linear read-out of its state names, and what controls do, by length."""
     rows, lengths = table[table.encoding == encoding], list(trained.PROBED)
     beyond = [n for n in lengths if n > trained.LONGEST]
-    lines = {
-        "read-out, or the decoder": ("read", BLUE, "s-"),
-        "length never seen": ("left_out", GREEN, "^-"),
-        "before training": ("untrained_left_out", PURPLE, "v--"),
-        "share of y alone": ("ratio", BLACK, "x--"),
-        "shuffled counts": ("shuffled", GREY, ":"),
-    }
+    # the decoder's own head is a linear read-out, too
+    best = {f"read_{n}": rows[[f"read_{n}", f"right_{n}"]].max(axis=1) for n in beyond}
+    mean = rows.assign(**best).mean(numeric_only=True)
     ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.2)
     ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
-    right = rows[[f"right_{n}" for n in lengths]]
-    ax.plot(lengths, right.mean(), "o-", color=RED, label="the decoder")
-    means = {"right": dict(zip(lengths, right.mean(), strict=True))}
-    for name, (column, colour, look) in lines.items():
-        values = rows[[f"{column}_{n}" for n in beyond]].to_numpy()
-        if column == "read":  # the decoder's own head is a linear read-out, too
-            values = values.clip(rows[[f"right_{n}" for n in beyond]].to_numpy())
-        ax.plot(beyond, values.mean(0), look, color=colour, label=name)
-        means[column] = dict(zip(beyond, values.mean(0), strict=True))
+    for name, column, colour, look in (
+        ("the decoder", "right", RED, "o-"),
+        ("read-out, or the decoder", "read", BLUE, "s-"),
+        ("length never seen", "left_out", GREEN, "^-"),
+        ("before training", "untrained_left_out", PURPLE, "v--"),
+        ("share of y alone", "ratio", BLACK, "x--"),
+        ("shuffled counts", "shuffled", GREY, ":"),
+    ):
+        at = lengths if column == "right" else beyond
+        ax.plot(at, mean[[f"{column}_{n}" for n in at]], look, color=colour, label=name)
     style.ticks(ax, lengths)
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    said = {name: f"{means[name][20]:.0%}" for name in ("right", "left_out", "untrained_left_out", "ratio", "shuffled")}
+    said = {
+        name: f"{mean[f'{name}_20']:.0%}" for name in ("right", "left_out", "untrained_left_out", "ratio", "shuffled")
+    }
     ax.set_title(f"{encoding}, 20 letters: {said['right']} right, {said['left_out']} read")
     seeds = f"Means of {len(rows)} seeds" if len(rows) > 1 else "One seed"
     return ax, (
@@ -425,13 +424,10 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         ax.set_ylim(0, 1.05 * float(rows[up].max()))
     if not lines:
         ax.legend(loc="best")
-        rho, _ = significance.rank_correlation(rows[across], rows[up])
-        name = "distance" if across == "gap" else "scatter"
-        ax.set_title(f"Right answers against {name}: rank correlation {style.number(rho)}")
-        return (
-            ax,
-            f"{len(rows)} decoders, N = 64, widths {_span(rows.width)}: rank correlation {style.number(rho)}.",
-        )
+        rho = style.number(significance.rank_correlation(rows[across], rows[up])[0])
+        ax.set_title(f"Right answers against {what.partition('by ')[2]}: rank correlation {rho}")
+        widths = f"{rows.width.min()} to {rows.width.max()}"
+        return ax, f"{len(rows)} decoders, N = 64, widths {widths}: rank correlation {rho}."
     style.ticks(ax, sorted(rows[across].unique()))
     style.label(ax)
     first, last = ({name: float(each.iloc[k]) for name, each in means.items()} for k in (0, -1))
@@ -448,7 +444,3 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         f"{encoding} {style.number(first[encoding])} to {style.number(last[encoding])}" for encoding in means
     )
     return ax, f"{name}, first to last: {listed} ({count})." + (" Open points: in bf16." if up == "right_4" else "")
-
-
-def _span(values: pd.Series) -> str:
-    return f"{values.min()} to {values.max()}" if values.nunique() > 1 else f"{values.min()}"
