@@ -5,10 +5,11 @@ if (location.protocol === "file:" && typeof DOCUMENTATION_OPTIONS !== "undefined
     document.getElementById("search-results")?.insertAdjacentHTML("beforebegin", "<p>Opened as a file, the search lists titles; where the book is served it quotes the pages, too.</p>");
   });
 }
+const said = (english, chinese) => (document.documentElement.lang.startsWith("zh") ? chinese : english);
 // Names for the theme's fold-out arrows and our folded code, for readers who cannot see them.
 document.addEventListener("DOMContentLoaded", () => {
   for (const summary of document.querySelectorAll("summary")) {
-    if (!summary.innerText.trim()) summary.setAttribute("aria-label", "Show or hide the pages below");
+    if (!summary.innerText.trim()) summary.setAttribute("aria-label", said("Show or hide the pages below", "显示或隐藏下级页面"));
   }
   // docutils calls the bibliography a list but its entries no list items
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role");
@@ -17,7 +18,7 @@ document.addEventListener("DOMContentLoaded", () => {
 let closed = [];
 addEventListener("beforeprint", () => {
   const root = document.documentElement;
-  closed = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0] !== "code");
+  closed = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0].match(/^(code|代码)$/) === null);
   for (const fold of closed) fold.open = true;
   root.dataset.shown = root.dataset.theme ?? "";
   root.dataset.theme = "light";
@@ -31,9 +32,9 @@ const enlarge = (image) => {
   const dialog = document.createElement("dialog");
   const large = image.cloneNode();
   dialog.className = "enlarged";
-  dialog.setAttribute("aria-label", "The figure, enlarged");
+  dialog.setAttribute("aria-label", said("The figure, enlarged", "放大的图"));
   large.style.width = `${Math.max(0.75 * image.naturalWidth, innerWidth)}px`; // ticks of 17 pixels
-  dialog.innerHTML = '<button type="button">Close</button><div class="explore"></div>'; // as in its frame: dark pages turn it
+  dialog.innerHTML = `<button type="button">${said("Close", "关闭")}</button><div class="explore"></div>`; // as in its frame: dark pages turn it
   dialog.lastChild.append(large);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => event.target !== large && dialog.close());
@@ -46,7 +47,7 @@ document.addEventListener("click", (event) => {
 });
 document.addEventListener("DOMContentLoaded", () => {
   for (const image of document.querySelectorAll("figure.still > img, .explore-frame > img")) {
-    (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", '<button type="button" class="enlarge">Enlarge</button>');
+    (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`);
   }
 });
 // A table that is wider than the page scrolls by the keyboard, too.

@@ -10,6 +10,7 @@ KINDS = (
     "theorem", "lemma", "proposition", "corollary", "definition", "claim", "example", "proof",
     "question", "answer", "takeaway", "warning", "assumption", "note", "exercise",
 )  # fmt: skip
+CHINESE = {"问题": "question", "答案": "answer", "定理": "theorem", "引理": "lemma", "论断": "claim"}
 
 
 class Callouts(SphinxPostTransform):
@@ -19,7 +20,8 @@ class Callouts(SphinxPostTransform):
         for quote in self.document.findall(nodes.block_quote):
             strong = next(quote.findall(nodes.strong), None)
             words = strong.astext().split() if strong else []
-            if words and (kind := words[0].rstrip(".:").lower()) in KINDS:
+            kind = words[0].rstrip(".:。").lower() if words else ""
+            if (kind := CHINESE.get(kind, kind)) in KINDS:
                 quote["classes"] += ["callout", kind]
 
 

@@ -19,7 +19,7 @@ def listed(root: Path) -> list[Path]:
     """The lesson of each chapter, in the order of the book."""
     parts = yaml.safe_load((root / "_toc.yml").read_text())["parts"]
     files = [chapter["file"] for part in parts for chapter in part["chapters"]]
-    return [root / f"{name}.ipynb" for name in files if name.endswith("/lesson")]
+    return [path for name in files if name.endswith("/lesson") and (path := root / f"{name}.ipynb").exists()]
 
 
 def markdown(path: Path) -> str:
@@ -29,7 +29,7 @@ def markdown(path: Path) -> str:
 
 def said(text: str, word: str) -> str:
     """What stands after `> **word.**`, as HTML."""
-    found = re.search(rf"^> \*\*{word}\.\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
+    found = re.search(rf"^> \*\*{word}[.。]\*\* (.+?)(?:\n(?!>)|\Z)", text, re.M | re.S)
     plain = html.escape(re.sub(r"\n> ?", " ", found[1]).strip()) if found else ""
     plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", plain)
     plain = re.sub(r"\*\*(.+?)\*\*|\*(.+?)\*", lambda m: f"<em>{m[1] or m[2]}</em>", plain)
@@ -37,6 +37,11 @@ def said(text: str, word: str) -> str:
 
 
 def question(path: Path) -> str:
+    """What a page asks, in its language."""
+    home, here, name = path.with_suffix(".zh.json").as_posix().rpartition("/chapters/zh/")
+    if here:
+        path = Path(home, "chapters", name)
+        return said(next(iter(json.loads(path.read_text())["cells"].values()))["text"], "问题")
     text = path.read_text() if path.suffix == ".md" else markdown(path)
     return said(text, "Question")
 
@@ -63,20 +68,24 @@ class Chapters(Directive):
         return [nodes.raw("", f'<div class="chapter-cards">{cards}</div>', format="html")]
 
     def card(self, path: Path, up: str) -> str:
+        """A card; `up` is the way to the English pages, from a page of editions that leads to editions where there are some."""
         text, folder = markdown(path), path.parent.name
-        there = f"{up}{folder}"
         title = re.search(r"^# (.+)$", text, re.M)[1]
         parts = [
             (name, path.parent / f"{name}.ipynb")
             for name in ("lesson", "lab", "exercises", "build")
             if (path.parent / f"{name}.ipynb").exists()
         ]
+
+        def there(part: Path) -> str:
+            return f"{up * (not part.with_suffix('.zh.json').exists())}{folder}/{part.stem}.html"
+
         links = " · ".join(
-            f'<a href="{there}/{name}.html">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{minutes(part)} min")}'
+            f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{minutes(part)} min")}'
             for name, part in parts
         )
         return (
-            f'<article class="chapter-card"><h3><a href="{there}/lesson.html">{folder[0]}. {html.escape(words.translated(title))}</a></h3>'
+            f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. {html.escape(words.translated(title))}</a></h3>'
             f'<p class="chapter-question">{words.translated(question(path))}</p>{drawing.emblem(folder)}'
             f"<p><small>{links}</small></p></article>"
         )

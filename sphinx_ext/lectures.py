@@ -17,9 +17,11 @@ from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
+from myst_parser.mdit_to_docutils.base import default_slugify
 
 from helpers import words
 
+HERE = "chapters/zh/"  # where the Chinese pages stand
 CHINESE = "unicode-range:U+2E80-9FFF,U+F900-FFEF"
 
 
@@ -86,8 +88,8 @@ def everywhere(app):
     """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
-        used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.glob("zh/*.md")))
-        tables = "".join(path.read_text() for path in sorted(home.glob("*.zh.json"))) + editions.drawn()
+        used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
+        tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.json"))) + editions.drawn()
         for stem, text in (("everywhere", used), ("search", tables)):
             editions.cut(set(text), stem, editions.folder(), editions.digest(text))
             laid(app, stem)
@@ -95,13 +97,12 @@ def everywhere(app):
 
 def in_two_languages(app, name, source):
     """Write a page of `chapters/zh`, and put what is said on the page of a spoken lecture."""
-    path = Path(app.srcdir) / name
     words.use(None)
-    if path.parent.name == "zh":
-        table = path.parents[1] / f"{path.name}.zh.json"
+    if name.startswith(HERE):
+        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.json"
         source[0] = editions.page(table)
         words.use(editions.words(table))
-        laid(app, table.stem)
+        laid(app, editions.stem(table))
     elif Path(app.env.doc2path(name)).suffix == ".ipynb":
         notebook = json.loads(source[0])
         if notebook["metadata"].get("lecture", {}).get("spoken"):
@@ -117,6 +118,24 @@ def with_editions(app, config):
     config.html_theme_options["article_header_end"] = ["edition.html", "article-header-buttons.html"]
 
 
+def anchored(app, doctree):
+    """The headings of a Chinese page answer to the English ones, too: a link that leads to `#rope` leads there in its edition."""
+    name = app.env.docname
+    if not name.startswith(HERE):
+        return
+    parts = editions.cells(editions.english(editions.HOME / f"{name.removeprefix(HERE)}.zh.json")).values()
+    english = [heading for text in parts for heading in re.findall("^#+ (.+)$", text, re.M)]
+    sections = list(doctree.findall(nodes.section))
+    if len(english) == len(sections):
+        slugs = app.env.metadata[name].setdefault("myst_slugs", {})
+        for heading, section in zip(english, sections, strict=True):
+            anchor = nodes.make_id(heading)
+            if anchor not in doctree.ids:
+                section["ids"].append(anchor)
+                doctree.ids[anchor] = section
+            slugs.setdefault(default_slugify(heading), (None, anchor, heading))
+
+
 def all_said(app, doctree):
     """What a Chinese page was to say and its table has no words for; a warning ends the build."""
     for text in words.missing:
@@ -126,13 +145,13 @@ def all_said(app, doctree):
 
 def language(app, name, template, context, doctree):
     """A Chinese page says that it is one; each page leads to its edition, or to the talk, in its head."""
-    folder, _, page = name.rpartition("/")
-    here = folder.endswith("/zh")
-    other = f"chapters/{page}" if here else f"{folder}/zh/{page}"
-    if other not in app.env.found_docs:
+    here = name.startswith(HERE)
+    other = name.replace(HERE, "chapters/") if here else name.replace("chapters/", HERE, 1)
+    if name == other or other not in app.env.found_docs:
         other = "chapters/zh/welcome" if name == "search" else "chapters/zh/talk"
     if here or name == "search":
-        font = f"../../fonts/{page}.zh" if here else "fonts/search"
+        font = f"fonts/{name.removeprefix(HERE).replace('/', '-')}.zh" if here else "fonts/search"
+        font = "../" * name.count("/") + font
         faces = "".join(
             f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
@@ -141,6 +160,10 @@ def language(app, name, template, context, doctree):
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
     if here:
         context["language"] = "zh-CN"
+    for side in ("prev", "next"):  # neighbours are of one language
+        link = context.get(side)
+        if link and here != ((Path("/") / name).parent / link["link"]).resolve().as_posix().startswith(f"/{HERE}"):
+            context[side] = None
     if other in app.env.found_docs:
         there = ("en", "English") if here else ("zh-CN", "中文")
         context["edition"] = (app.builder.get_relative_uri(name, other), *there)
@@ -148,7 +171,7 @@ def language(app, name, template, context, doctree):
 
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh`: they depend on tables that Sphinx does not watch."""
-    return [name for name in env.found_docs if "/zh/" in name]
+    return [name for name in env.found_docs if name.startswith(HERE)]
 
 
 def note_reread(app, env, added, changed, removed):
@@ -162,6 +185,7 @@ def setup(app):
     app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook
     app.connect("config-inited", with_editions)
     app.connect("builder-inited", everywhere)
+    app.connect("doctree-read", anchored)
     app.connect("doctree-read", all_said)
     app.connect("html-page-context", language)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -13,8 +13,7 @@ COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "p
 
 def language(directive: Directive) -> str:
     """The language of a page: "zh" in `chapters/zh`."""
-    folder = directive.state.document.settings.env.docname.split("/")[-2]
-    return folder if folder == "zh" else "en"
+    return "zh" if directive.state.document.settings.env.docname.startswith("chapters/zh/") else "en"
 
 
 def raw(text: str) -> nodes.raw:

@@ -135,6 +135,15 @@ def test_the_machine_has_chinese_for_all_it_says():
         assert words.missing == []
 
 
+def test_the_barcodes_have_chinese_for_all_they_say():
+    """If not: `words/barcodes.zh.json` has all that they say, then `python tools/stills.py`."""
+    kinds = [
+        {"tokens": t, "type": k, "window": w} for t in ("ones", "digits") for k in ("fp32", "bf16") for w in (0, 1)
+    ]
+    states = [kind | {"at": at, "width": w} for kind in kinds for at in (0, 6, 12) for w in (360, 720)]
+    assert drawn("barcodes", states, "zh")[1] == []
+
+
 def test_the_machine_quotes_what_was_measured():
     """If not: `python tools/stills.py`."""
     assert drawing.numbers("machine") == measured()

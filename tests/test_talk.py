@@ -126,12 +126,12 @@ def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
 TABLES = sorted((ROOT / "chapters").rglob("*.zh.json"))
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", TABLES, ids=editions.stem)
 def test_a_table_is_up_to_date_and_has_its_page(table):
     page = editions.english(table)
     assert editions.stale(page, table) == [], f"translate what has changed in {table.name}"
-    assert (page.parent / f"zh/{page.stem}.md").exists()
-    assert f"file: chapters/zh/{page.stem}\n" in (ROOT / "_toc.yml").read_text()
+    assert editions.place(page).exists()
+    assert f"file: {editions.place(page).relative_to(ROOT).with_suffix('')}\n" in (ROOT / "_toc.yml").read_text()
 
 
 def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
@@ -140,13 +140,30 @@ def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
     assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.json")
 
 
+LESSON = ROOT / "chapters/3-representational-collapse/lesson.zh.json"
+
+
+@pytest.mark.site
+def test_a_lesson_has_its_edition_with_its_code_and_links_of_its_own():
+    """From two folders down: to editions beside it, to English pages where there are none; code and headings as they are."""
+    page, source = editions.page(LESSON), editions.cells(editions.english(LESSON))
+    assert "](../glossary.md#rope)" in page
+    assert "](../../3-representational-collapse/lab.ipynb)" in page
+    assert "heads[name](torch.arange(n - 1, -1, -1.0))" in page, "code is no link"
+    assert page.count("tag_hide-input") == page.count('<details class="admonition hide')
+    headings = [re.findall("^#+(?= )", text, re.M) for text in source.values()]
+    table = json.loads(LESSON.read_text())["cells"]
+    assert headings == [re.findall("^#+(?= )", table[name]["text"], re.M) for name in source], "anchors go by headings"
+    assert not any(name.startswith("c3cue") for name in source), "cues are for decks"
+
+
 def test_a_changed_cell_is_noticed(monkeypatch):
     changed = editions.cells(PATH) | {"talk-thanks": "## What else is open"}
     monkeypatch.setattr(editions, "cells", lambda page: changed)
     assert editions.stale(PATH, TABLE) == ["talk-thanks"]
 
 
-@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@pytest.mark.parametrize("table", TABLES, ids=editions.stem)
 def test_formulas_and_numbers_are_the_same_in_both_languages(table):
     given = json.loads(table.read_text())
     for name, here in editions.cells(editions.english(table)).items():
@@ -192,7 +209,7 @@ def says(text, term):
     return re.search(rf"(?<![\w-])(?i:{many})(?:s|es)?(?![\w-])", MATH.sub("", text))
 
 
-@pytest.mark.parametrize("name", ["talk", "welcome", "answer"])
+@pytest.mark.parametrize("name", ["talk", "welcome", "answer", "3-representational-collapse/lesson"])
 def test_the_glossary_is_the_law_in_both_languages(name):
     """A term of the glossary is said in its Chinese, with the English in brackets on the slide or page that says it first."""
     table = ROOT / f"chapters/{name}.zh.json"

@@ -2,9 +2,9 @@
 
 `chapters/talk.zh.json` belongs to `chapters/talk.ipynb`. Its `cells` give each Markdown cell in the other language, with a
 hash of the English that was translated; `words` are the strings that code cells draw and say (`helpers.words`), `same` those
-that stay as they are, `frame` what a deck says around its slides. Of a page in Markdown the `cells` are its sections, by
+that stay as they are, `frame` what a deck says around its slides. Code stays as it is. Of a page in Markdown the `cells` are its sections, by
 their headings. An edition is written to `_build/editions`, with fonts cut down to the characters that it uses; the book has
-it as `chapters/zh/talk`. `python tools/editions.py` lists what is not translated, or no longer; with the name of a table it
+it as `chapters/zh/talk`, and a lesson's as `chapters/zh/3-representational-collapse/lesson`. `python tools/editions.py` lists what is not translated, or no longer; with the name of a table it
 notes that all of that table's cells were read against the English as it now is.
 """
 
@@ -21,6 +21,7 @@ from fontTools import subset
 from fontTools.ttLib import TTFont
 
 ROOT = Path(__file__).resolve().parents[1]
+HOME = ROOT / "chapters"
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 import execution  # noqa: E402
 from pages import pages  # noqa: E402
@@ -29,12 +30,34 @@ WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
 START = """\
+import html
 import json
+import re
 import warnings
 from pathlib import Path
 
+import pandas as pd
+from IPython import get_ipython
+from IPython.display import Markdown
+from pandas.io.formats.style import Styler
+
 from helpers import words
 
+
+def worded(text):  # what a function of the course has put into words already stays
+    return text if re.search("[一-鿿]", text) else words.translated(text)
+
+
+def table(shown):
+    each = lambda cell: html.escape(worded(html.unescape(cell[1].strip())), quote=False)
+    body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
+    return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
+
+
+forms = get_ipython().display_formatter.formatters
+forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
+for kind in (pd.DataFrame, Styler):
+    forms["text/html"].for_type(kind, table)
 warnings.showwarning = lambda said, *more: words.missing.append(str(said))  # a character that no font has
 words.use(json.loads(Path("{stem}.words.json").read_text()), sorted(Path().glob("{stem}-*.ttf")))  # {key}"""
 END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
@@ -43,6 +66,9 @@ END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
+LISTING = "````{code-block}"
+NAMED = "".join(f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded"))
+FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
 LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
@@ -57,10 +83,25 @@ def english(table: Path) -> Path:
     return next(path for kind in (".ipynb", ".md") if (path := stem.with_suffix(kind)).exists())
 
 
+def place(page: Path) -> Path:
+    """Where the Chinese edition of a page stands in the book."""
+    return HOME / "zh" / page.relative_to(HOME).with_suffix(".md")
+
+
+def stem(table: Path) -> str:
+    """What the files of an edition are called: `talk.zh`, and `3-representational-collapse-lesson.zh` of a lesson."""
+    return "-".join(table.relative_to(HOME).with_suffix("").parts)
+
+
 def cells(page: Path) -> dict[str, str]:
-    """What is translated part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings."""
+    """What is translated part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
+
+    Cues are, where the page has their words.
+    """
     if page.suffix == ".ipynb":
-        every = json.loads(page.read_text())["cells"]
+        notebook = json.loads(page.read_text())
+        spoken = notebook["metadata"].get("lecture", {}).get("spoken")
+        every = [cell for cell in notebook["cells"] if spoken or "cue" not in cell["metadata"].get("tags", [])]
         return {cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"}
     sections = re.split(r"\n\n(?=## )", page.read_text().strip())
     return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
@@ -93,7 +134,7 @@ def folder() -> Path:
 def written(table: Path) -> Path:
     """Write the notebook of an edition, its words and its fonts; where it is."""
     source = english(table)
-    content, home, stem = json.loads(table.read_text()), folder(), table.stem
+    content, home, name = json.loads(table.read_text()), folder(), stem(table)
     notebook = nbformat.read(source, as_version=4)
     for cell in notebook.cells:
         if cell.cell_type == "markdown" and cell.id in content["cells"]:
@@ -101,18 +142,18 @@ def written(table: Path) -> Path:
         elif cell.cell_type == "code":
             cell.source = SHOWN.sub(partial(speaking, table), cell.source)
     said = json.dumps(words(table), ensure_ascii=False)
-    (home / f"{stem}.words.json").write_text(said)
+    (home / f"{name}.words.json").write_text(said)
     used = (
         set(said + drawn())
         | {c for cell in notebook.cells for c in cell.source}
         | set(json.dumps(content.get("frame", ""), ensure_ascii=False))
     )
     key = digest(said + "".join(sorted(used)))
-    cut(used, stem, home, key)
+    cut(used, name, home, key)
     set_up = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    set_up.source = START.format(stem=stem, key=key)
+    set_up.source = START.replace("{stem}", name).replace("{key}", key)
     notebook.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
-    path = home / f"{stem}.ipynb"
+    path = home / f"{name}.ipynb"
     nbformat.write(notebook, path)
     return path
 
@@ -142,9 +183,11 @@ def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
 
 
 def drawn() -> str:
-    """The characters of other languages in the drawings' own scripts and tables."""
-    files = (path for kind in ("js", "json", "py") for path in (ROOT / "src/helpers/drawing").rglob(f"*.{kind}"))
-    return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join(path.read_text() for path in files)))))
+    """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
+    files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/helpers/drawing").rglob(f"*.{kind}")]
+    files += [ROOT / "sphinx_ext/chinese.py", ROOT / "_static/course.js"]
+    heads = (next(iter(json.loads(path.read_text())["cells"].values()))["text"] for path in HOME.rglob("*.*.json"))
+    return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads])))))
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
@@ -171,32 +214,57 @@ def spoken(source: str) -> str:
     return WAIT.sub(r"<em>\g<0></em>", found[2].strip()) if found else source
 
 
+def raw(text: str) -> str:
+    return f"````{{raw}} html\n{text}\n````"
+
+
+def ran(cell: nbformat.NotebookNode) -> list[str]:
+    """A code cell in Markdown, as the English page has it: its code, folded where it is there, and what it gave."""
+    tags = cell.metadata.get("tags", [])
+    if "remove-cell" in tags:
+        return []
+    code = [raw('<div class="cell_input docutils container">'), f"{LISTING} python\n{cell.source}\n````", raw("</div>")]
+    kind = "cell"
+    if "hide-input" in tags:
+        code, kind = [raw(FOLD), *code, raw("</details>")], "cell tag_hide-input"
+    given = []
+    for output in cell.outputs:
+        shown = output.get("data", {})
+        if "text/html" in shown:
+            given.append(raw(f'<div class="output text_html">{shown["text/html"]}</div>'))
+        elif "text/markdown" in shown:
+            given.append(shown["text/markdown"])
+        elif text := shown.get("text/plain") or output.get("text"):
+            given.append(f"{LISTING} none\n{text.strip()}\n````")
+    given = [raw('<div class="cell_output docutils container">'), *given, raw("</div>")] if given else []
+    return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
+
+
 def page(table: Path) -> str:
     """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
     source, content = english(table), json.loads(table.read_text())
     if source.suffix == ".md":
         parts = [content["cells"][name]["text"] for name in cells(source)]
         used = "".join([*parts, *words(table).values(), drawn()])
-        cut(set(used), table.stem, folder(), digest(used))
+        cut(set(used), stem(table), folder(), digest(used))
     else:
-        parts = []
-        for cell in executed(table).cells[:-1]:
-            if cell.cell_type == "markdown":
-                parts.append(spoken(cell.source))
-            else:
-                for shown in (output.get("data", {}) for output in cell.outputs):
-                    if "text/html" in shown:
-                        parts.append(f"````{{raw}} html\n{shown['text/html']}\n````")
-                    elif "text/markdown" in shown:
-                        parts.append(shown["text/markdown"])
+        translated = cells(source)
+        parts = [
+            part
+            for cell in executed(table).cells[:-1]
+            for part in ([spoken(cell.source)] * (cell.id in translated) if cell.cell_type == "markdown" else ran(cell))
+        ]
+    away = posixpath.relpath(".", place(source).parent.relative_to(HOME))  # the way up to `chapters`
+    folder_of = posixpath.relpath(source.parent, HOME)
 
     def there(match: re.Match) -> str:
         """A link to a page: to its edition where there is one."""
-        target = match[2].replace(".html", "").replace(".ipynb", "").replace(".md", "")
-        has = tables(source.parent / f"{target}.md")
-        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{posixpath.join('..', match[2])}"
+        target = re.sub(r"\.(html|ipynb|md)$", "", match[2])
+        has = tables((source.parent / f"{target}.md").resolve())
+        other = posixpath.normpath(posixpath.join(away, folder_of, match[2]))
+        return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{other}"
 
-    return LINK.sub(there, "\n\n".join(parts)) + "\n"
+    return "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts) + "\n"
 
 
 def main() -> int:

@@ -85,7 +85,12 @@ def still(name: str, language: str = "en", **state: float) -> str:
 
 def stills() -> dict[str, str]:
     """Every still picture by its name."""
-    found = {name: still(name) for name in drawing.DRAWINGS if name != "machine"}
+    found = {
+        drawing.scene(name, 0, language): still(name, language)
+        for name in drawing.DRAWINGS
+        for language in ("en", "zh")
+        if name != "machine" and (language == "en" or (drawing.HERE / f"words/{name}.{language}.json").exists())
+    }
     return found | {
         drawing.scene("machine", stop, language): still(
             "machine", language, at=stop, part=SHOWN if stop == 7 else "RoPE"

@@ -4,6 +4,7 @@ On a built page the browser keeps the guess; with a kernel the kernel does. A gu
 """
 
 import html
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,11 +12,12 @@ from typing import Any, NamedTuple
 import ipywidgets
 from IPython.display import HTML
 
-from helpers import compute
+from helpers import compute, words
 from helpers.widget import bundle
 
 SCRIPT = (Path(__file__).parent / "predict.js").read_text()
 NONE = "none"  # what the foot says of a guess where there is none
+FIRST = "Guess first."
 STAYS = "It stays in your browser, and stands beside the answer at the foot of the page."
 
 
@@ -40,11 +42,11 @@ class Question:
     def page(self) -> str:
         """The question as HTML, with the script that keeps the guess; no id, so that two builds are equal."""
         question, options, unit = self.asked
-        key, question = html.escape(self.key, quote=True), html.escape(question)
+        key, question = html.escape(self.key, quote=True), html.escape(words.translated(question))
         if options:
             rows = "".join(
                 f'<label><input type="radio" name="prediction-{key}" value="{html.escape(option, quote=True)}" '
-                f'autocomplete="off"> {html.escape(option)}</label>'
+                f'autocomplete="off"> {html.escape(words.translated(option))}</label>'
                 for option in options
             )
             inner = f"<fieldset><legend>{question}</legend>{rows}</fieldset>"
@@ -52,8 +54,8 @@ class Question:
             field = '<input type="number" step="any" autocomplete="off">'
             inner = f"<label>{question} {field} {html.escape(unit)}</label>"
         return (
-            f'<div class="prediction" data-asks="{key}"><strong>Guess first.</strong> {inner}'
-            f'<p class="prediction-kept" aria-live="polite" hidden>{STAYS}</p></div><script>{SCRIPT}</script>'
+            f'<div class="prediction" data-asks="{key}"><strong>{words.translated(FIRST)}</strong> {inner}'
+            f'<p class="prediction-kept" aria-live="polite" hidden>{words.translated(STAYS)}</p></div><script>{SCRIPT}</script>'
         )
 
     def live(self) -> ipywidgets.VBox:
@@ -65,7 +67,7 @@ class Question:
         else:
             box = ipywidgets.Text(value=given or "", placeholder=self.asked.unit, continuous_update=False)
         box.observe(lambda change: _guesses.update({self.key: change["new"] or ""}), names="value")
-        text = f"<strong>Guess first.</strong> {html.escape(self.asked.question)}"
+        text = f"<strong>{FIRST}</strong> {html.escape(self.asked.question)}"
         return ipywidgets.VBox([ipywidgets.HTML(text), box])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -101,13 +103,16 @@ def answer(key: str, found: str, because: str) -> HTML:
     """
     if key not in _asked:
         raise ValueError(f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}")
-    question, _, unit = _asked[key]
-    unit = f" {unit}" if unit else ""
-    guess = f"{_guesses[key]}{unit}" if _guesses.get(key) else NONE
+    question, options, unit = _asked[key]
+    unit = f" {words.translated(unit)}" if unit else ""
+    guess = f"{_guesses[key]}{unit}" if _guesses.get(key) else words.translated(NONE)
+    said = html.escape(json.dumps({name: words.translated(name) for name in (*options, NONE)}, ensure_ascii=False))
+    guess = f'<strong class="prediction-guess">{html.escape(guess)}</strong>'
+    found = f"<strong>{html.escape(words.translated(found))}</strong>"
+    both = words.translated("Guessed: @. Found: #. ").replace("@", guess).replace("#", found)
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
-        f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}">'
-        f"<p><strong>Your guess, again.</strong> {html.escape(question)}</p>"
-        f'<p>Guessed: <strong class="prediction-guess">{html.escape(guess)}</strong>. '
-        f"Found: <strong>{html.escape(found)}</strong>. {html.escape(because)}</p></div>{script}"
+        f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
+        f"<p><strong>{words.translated('Your guess, again.')}</strong> {html.escape(words.translated(question))}</p>"
+        f"<p>{both}{html.escape(words.translated(because))}</p></div>{script}"
     )

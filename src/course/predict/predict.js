@@ -38,7 +38,8 @@
     const guess = root.querySelector(".prediction-guess");
     const show = () => {
       const value = read(root.dataset.answers);
-      guess.textContent = value ? `${value}${root.dataset.unit}` : "none";
+      const says = JSON.parse(root.dataset.says); // the options in the page's language
+      guess.textContent = value ? `${says[value] ?? value}${root.dataset.unit}` : says.none;
     };
     document.addEventListener("guess", show);
     show();

@@ -87,7 +87,7 @@ def scene(name: str, stop: float, language: str = "en") -> str:
     >>> scene("clocks", 0), scene("machine", 3), scene("machine", 3, "zh")
     ('clocks', 'machine-3', 'machine-3.zh')
     """
-    return f"{name}-{round(stop)}{f'.{language}' * (language != 'en')}" if name == "machine" else name
+    return f"{name}{f'-{round(stop)}' * (name == 'machine')}{f'.{language}' * (language != 'en')}"
 
 
 @lru_cache

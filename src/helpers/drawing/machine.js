@@ -488,11 +488,11 @@ export const render = mount({
     const hangs = (stop) => {
       const [name, folder] = HANGS[stop] ?? [];
       const there = document.querySelector(`figure[data-drawing="${name}"]`);
-      if (!there) return name && home ? `${home}chapters/${folder}/lesson.html` : "";
+      if (!there) return name && home ? `${home}${said(`chapters/${folder}/lesson.html`)}` : "";
       if (!there.querySelector(".machine-back")) there.querySelector("figcaption")?.insertAdjacentHTML("beforeend", ` <a class="machine-back" href="#${(figure.id ||= "machine")}">${said(BACK)}</a>`);
       return `#${(there.id ||= `drawing-${name}`)}`;
     };
-    if (!told.length && !figure.closest(".reveal")) figure.insertAdjacentHTML("afterbegin", `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}chapters/welcome.html">${said(START)}</a>` : ""}</p>`);
+    if (!told.length && !figure.closest(".reveal")) figure.insertAdjacentHTML("afterbegin", `<p class="machine-whole">${tell(WHOLE)}${home ? ` <a href="${home}${said("chapters/welcome.html")}">${said(START)}</a>` : ""}</p>`);
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
