@@ -80,8 +80,8 @@ BUDGETS = {
     "course/experiments": 3_070,
     "course/report": 1_925,
     "course/scorecard": 745,
-    "course": 17_585,
-    "tests": 14_895,
+    "course": 17_588,
+    "tests": 14_918,
 }
 
 
