@@ -12,8 +12,7 @@ import torch
 from PIL import Image
 from tiny_models import tiny
 
-from course.chapter2 import claims, figures, measures
-from course.claims import FAILS, HOLDS
+from course.chapter2 import figures, measures
 from helpers import attention, data, graphs, style
 from helpers.widget.atlas import Atlas, Reading
 
@@ -362,11 +361,3 @@ def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
     assert drawn
     assert not errors
     page.close()
-
-
-@pytest.mark.parametrize("other", ["tree", "causal attention"])
-def test_graphs_that_squash_alike_would_not_pass_as_two_kinds(monkeypatch, other):
-    found = measures.connections(31)
-    assert claims.two_kinds_of_squashing().verdict == HOLDS
-    monkeypatch.setattr(measures, "connections", lambda n: dict.fromkeys(found, found[other]))
-    assert claims.two_kinds_of_squashing().verdict == FAILS

@@ -4,14 +4,12 @@ import json
 import math
 import re
 
-import pandas as pd
 import pytest
 from tiny_models import tiny
 
 from course import significance
-from course.chapter4 import checks, claims, measures
-from course.claims import CORRECTED, FAILS, HOLDS, UNFIT
-from helpers import counting, data
+from course.chapter4 import checks, measures
+from helpers import counting
 
 # Lesson --------------------------------------------------------------------------------------------------
 
@@ -82,37 +80,6 @@ def test_one_constant_answer_by_enumeration():
 def test_always_one_number():
     assert measures.always(100, [10, 100, 200]) == [90, 0, 100]
     assert measures.always(100, [100], "zeros and ones") == pytest.approx([30])
-
-
-# Verdicts can fail ---------------------------------------------------------------------------------------
-
-
-def test_models_that_work_would_decide_on_separators_and_base(monkeypatch):
-    bases = [10**k for k in range(10)]
-    table = pd.DataFrame({"base": bases, "accuracy_percent": [50.0 + 3 * k for k in range(10)]})
-    monkeypatch.setattr(data, "table", lambda name: table)
-    assert claims.separators_help_in_training().verdict == HOLDS
-    assert claims.base_has_no_rule().verdict == FAILS  # it grows with the base
-    table["accuracy_percent"] = [50.0 + 3 * (k % 2) for k in range(10)]
-    assert claims.base_has_no_rule().verdict == HOLDS
-    table["accuracy_percent"] = 1.0
-    assert claims.separators_help_in_training().verdict == UNFIT
-
-
-def test_orders_are_decided_by_errors_once_these_are_read(monkeypatch):
-    def told(tasks, strategies) -> tuple[str, str]:
-        rows = [
-            (t, s, a * b)
-            for t, a in zip(counting.TASKS, tasks, strict=True)
-            for s, b in zip(counting.STRATEGIES, strategies, strict=True)
-        ]
-        table = pd.DataFrame(rows, columns=["task", "strategy", "value"])
-        monkeypatch.setattr(data, "table", lambda name: table)
-        return claims.order_of_difficulty().verdict, claims.order_of_strategies().verdict
-
-    assert told((20, 40, 10, 22), (9, 10, 3)) == (HOLDS, HOLDS)
-    assert told((20, 40, 10, 35), (9, 10, 9)) == (CORRECTED, CORRECTED)
-    assert told((50, 40, 10, 22), (9, 20, 3)) == (FAILS, FAILS)
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,7 @@ from conftest import ROOT
 from tiny_models import tiny
 
 from course import counters
-from course.chapter4 import claims, figures
-from course.claims import FAILS, HOLDS, UNABLE
+from course.chapter4 import figures
 from course.experiments import asked, inside, trained
 from helpers import checkpoints, counting, data
 
@@ -314,21 +313,3 @@ def test_the_picture_states_the_turn_that_the_margins_have():
     at = trained.turn(lengths, checkpoints.copying(model, lengths, "last", "0")["margin"])
     assert at > trained.LONGEST
     assert f"turns at {at} digits" in finding
-
-
-def measured(monkeypatch, claim, **tables):
-    plain = data.table
-    monkeypatch.setattr(data, "table", lambda name: tables.get(name, None) if name in tables else plain(name))
-    return claim().verdict
-
-
-def test_verdicts_on_copying_follow_the_table(monkeypatch):
-    last, first, no_control, leaky = (COPIED.copy() for _ in range(4))
-    last[["turn_first_0", "turn_first_1"]], last[["turn_last_0", "turn_last_1"]] = trained.NEVER, 40
-    assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=last) == HOLDS
-    first[["turn_first_0", "turn_first_1"]], first[["turn_last_0", "turn_last_1"]] = 40, trained.NEVER
-    assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=first) == FAILS
-    no_control[[name for name in no_control if name.startswith("control_")]] = 20
-    assert measured(monkeypatch, claims.last_token_is_lost_first, copying_trained=no_control) == UNABLE
-    leaky.loc[leaky.window == 8, ["turn_last_0", "turn_last_1"]] = 40
-    assert measured(monkeypatch, claims.window_keeps_the_last, copying_trained=leaky) == FAILS

@@ -5,7 +5,6 @@ import torch
 from tiny_models import tiny
 
 from course.chapter5 import claims, figures, measures
-from course.claims import CORRECTED, FAILS, HOLDS
 from helpers import data, probe, rope
 from helpers.attention import slash_score
 from helpers.transformer import Decoder
@@ -218,37 +217,6 @@ def test_a_shared_vector_moves_all_embeddings_alike():
     moved = shared.embedding.weight - plain.embedding.weight
     torch.testing.assert_close(moved, measures.shared_vector(1, 2.0).expand_as(moved))
     assert measures.shares(shared, 0, "unseen")[0] > measures.shares(plain, 0, "unseen")[0]
-
-
-@pytest.mark.parametrize("first", [[2.0, float("inf")], [2.0, 1e9]])
-def test_one_pair_that_turned_back_late_or_never_is_told(monkeypatch, first):
-    assert claims._first_below(1.0)[0] == 2
-    assert claims.one_frequency_loses_content().verdict == HOLDS
-    monkeypatch.setattr(claims, "_first_below", lambda theta: first)
-    assert claims.one_frequency_loses_content().verdict == FAILS
-
-
-def test_a_model_with_a_negative_sum_decides_about_the_shipped_ones(monkeypatch):
-    assert claims.shipped_models_obey().verdict == FAILS
-    passing = data.table("reported/rope_models").query("model == 'Llama3-8B'")
-    monkeypatch.setattr(claims.data, "table", lambda name: passing)
-    assert claims.shipped_models_obey().verdict == HOLDS
-
-
-@pytest.mark.parametrize(
-    ("spectrum", "value", "broken", "verdict"),
-    [
-        ("second quarter", 0.12, claims.medium_pairs_learn_a_near_slash, FAILS),
-        ("slowest quarter", 0.5, claims.medium_pairs_learn_a_near_slash, CORRECTED),
-        ("third quarter", 0.3, claims.slow_pairs_do_not_learn_it, FAILS),
-        ("0.25-RoPE", 0.3, claims.slow_pairs_do_not_learn_it, FAILS),
-    ],
-)
-def test_each_quarter_of_the_table_decides(monkeypatch, spectrum, value, broken, verdict):
-    rows = data.table("slash_emergence")
-    rows.loc[rows.spectrum == spectrum, "slash"] = value
-    monkeypatch.setattr(claims.data, "table", lambda name: rows)
-    assert broken().verdict == verdict
 
 
 def test_the_first_negative_score_is_that_of_all_distances():

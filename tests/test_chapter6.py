@@ -5,8 +5,7 @@ import math
 import pytest
 import torch
 
-from course.chapter6 import claims, measures
-from course.claims import CORRECTED, FAILS, HOLDS
+from course.chapter6 import measures
 from helpers import data
 
 
@@ -157,42 +156,3 @@ def test_sizes_of_the_noises_move_the_threshold():
         found = measures.simulated_left(0.5, 1.5, 0.8, other=other)
         assert (found.left < 1) == (found.cosine > 0.4 * found.ratio)
         assert float(measures.left(0.4 * ratio, 0.8, ratio)) == pytest.approx(1)
-
-
-# Verdicts that can change
-
-
-@pytest.mark.parametrize(
-    ("gains", "expected"),
-    [((1.5, 2.0), HOLDS), ((0.8, 2.0), CORRECTED), ((0.8, 0.9), FAILS)],
-    ids=["all gain", "correlated gain", "none gain"],
-)
-def test_cancelling_is_judged_by_both_kinds_of_noise(monkeypatch, gains, expected):
-    def share(found):
-        correlation, lam = found
-        return 0.1 * (1 if lam == 0 else gains[correlation >= 0.9])
-
-    monkeypatch.setattr(measures, "parts", lambda signal, correlation, n, lam: (correlation, lam))
-    monkeypatch.setattr(measures, "share", share)
-    assert claims.subtraction_cancels_noise().verdict == expected
-
-
-def test_gradients_that_stay_would_be_called_so(monkeypatch):
-    table = measures.gradient_setups((32,)).copy()
-    for value, expected in ((1.1, HOLDS), (5.0, FAILS)):
-        table["norm and scale"] = value
-        monkeypatch.setattr(measures, "gradient_setups", lambda table=table: table)
-        assert claims.gradients_stay_aligned().verdict == expected
-
-
-def test_signed_sums_would_be_cleared_if_sizes_fell_too(monkeypatch):
-    table = measures.counted()
-    table.loc["difference, independent noise", "noise, by size"] = 0.1
-    monkeypatch.setattr(measures, "counted", lambda: table)
-    assert claims.signed_sums_hide_noise().verdict == FAILS
-
-
-def test_negative_attention_would_hold_if_two_heads_could_not_do_it(monkeypatch):
-    monkeypatch.setattr(measures, "as_two_heads", lambda: 0.1)
-    assert claims.negative_attention_reaches_further().verdict == HOLDS
-    assert claims.two_plain_heads().verdict == FAILS

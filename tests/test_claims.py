@@ -181,7 +181,7 @@ def test_made_up_evidence_gives_each_verdict_that_a_claim_may_have(name, monkeyp
         possible.update({HOLDS, FAILS}, {CORRECTED} if len(agree) > 2 else (), (reasons[each] for each in rest))
         return weigh(agree, against, **rest)
 
-    for wanted, measured in EVIDENCE[name].items():
+    for wanted, measured in [(wanted, each) for wanted, ways in EVIDENCE[name].items() for each in ways]:
         with monkeypatch.context() as patched:
             patched.setattr(f"{module}.verdict", spied)
             patched.setattr(f"{module}.weigh", spied_weigh, raising=False)

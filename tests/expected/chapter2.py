@@ -41,3 +41,13 @@ FALLING = torch.linspace(2, 0.5, 48)
 U = torch.cat([torch.tensor([9.0]), torch.linspace(2, 0.5, 46), torch.tensor([3.0])])
 TURNED = torch.cat([U[:1], U[1:-1].flip(0), U[-1:]])
 VALLEY = torch.cat([torch.full((16,), 2.0), torch.ones(16), torch.full((16,), 3.0)])
+RISING, FALLING = [0.1, 0.2, 0.3], [0.3, 0.2, 0.1]
+
+
+def squashed(tree, causal):
+    """The worst-heard node's share at three numbers of layers, by the share kept."""
+    found = {"tree": tree, "causal attention": causal}
+    return {
+        "measures.worst_heard": lambda layers, kept: {name: shares(kept) for name, shares in found.items()},
+        "measures.measured_share": lambda: 0.9,
+    }

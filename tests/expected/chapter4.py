@@ -29,8 +29,25 @@ def against(better: int, worse: int) -> dict:
     return {"measures.against_ones": lambda name: (better, worse, 0)}
 
 
-def read(*errors: float, of=counting.TASKS) -> dict:
-    return {"_read_off": lambda column: dict(zip(of, errors, strict=True)) if errors else {}}
+def read(tasks: tuple = (1, 1, 1, 1), strategies: tuple = (1, 1, 1)) -> dict:
+    """Errors read off the source's figures: a task's times a strategy's."""
+    rows = [
+        (t, s, a * b)
+        for t, a in zip(counting.TASKS, tasks, strict=False)
+        for s, b in zip(counting.STRATEGIES, strategies, strict=False)
+    ]
+    return tables(**{"reported/counting_figures": pd.DataFrame(rows, columns=["task", "strategy", "value"])})
+
+
+def by_base(*accuracies: float) -> dict:
+    table = pd.DataFrame({"base": [10**k for k in range(10)], "accuracy_percent": accuracies})
+    return tables(**{"reported/counting_separator_base": table})
+
+
+def turned(first: float, last: float) -> dict:
+    """Copiers that lose the first digit and the last one at these lengths."""
+    turns = {"first": first, "last": last}
+    return changed("copying_trained", **{f"turn_{place}_{digit}": at for place, at in turns.items() for digit in "01"})
 
 
 def asked(right: bool, answer: int) -> dict:

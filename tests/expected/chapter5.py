@@ -2,6 +2,7 @@ import pandas as pd
 import torch
 
 from course.chapter5.measures import BAND_NAMES, LAYERS, Heads
+from helpers import data
 
 
 def bases(at_1024: float):
@@ -89,3 +90,16 @@ def sinks(slow: float, slowest: float):
     kept = {name: plain[name] * left[name] for name in BAND_NAMES}
     rows = [{"heads": "outside", "sink": sink} | row for sink, row in (("silenced", plain), ("kept", kept))]
     return lambda name: pd.DataFrame(rows)
+
+
+def table(name: str, chosen):
+    rows = data.table(name)
+    rows = rows[rows.apply(chosen, axis=1)]
+    return lambda _: rows
+
+
+def slashes(spectrum: str, slash: float):
+    """The committed table of trained decoders, with another score of one spectrum."""
+    rows = data.table("slash_emergence")
+    rows.loc[rows.spectrum == spectrum, "slash"] = slash
+    return {"data.table": lambda _: rows}
