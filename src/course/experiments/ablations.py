@@ -80,8 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     settings = sweep.grid(row=ROWS, seed=range(chosen.seeds), budget=[chosen.steps])
-    notes = [f"{TASK}, protocol and columns of race.csv; gain: the head norm's, learned; no head norm: no scale either"]
-    sweep.run_line(parser, arguments, run, settings, notes, together="seed")
+    sweep.run_line(parser, arguments, run, settings, sweep.notes("ablations", TASK=TASK), together="seed")
 
 
 if __name__ == "__main__":

@@ -157,15 +157,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not (line == "begun" and strategy == "CoT zero-shot")  # it would leave no room for the steps
         if seed == 0 or task not in ("sum", "ones")  # strings of ones alone: one of each length
     ]
-    notes = [
-        "Answers of a language model in bf16 to the counting prompts of Barbero et al. (2024), appendix C.1, greedy, one",
-        "question for each length; answer_n: the number on the answer line for n items, empty where it is missing or no number",
-        "line: own, the model has to write the answer line; begun, it is begun for it and the number alone is missing",
-        "cut_n: 1 where the text for n items was cut off before an answer, at so many tokens: "
-        + ", ".join(f"{name} {count}" for name, count in NEW.items())
-        + f", begun {NEW_BEGUN}",
-    ]
-    sweep.run_line(parser, arguments, run, settings, notes)
+    sweep.run_line(parser, arguments, run, settings, sweep.notes("asked", **globals()))
 
 
 if __name__ == "__main__":

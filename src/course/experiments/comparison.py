@@ -229,12 +229,6 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
     return pd.DataFrame(found).T.rename_axis("entry")
 
 
-def beside(rows: pd.DataFrame, entry: str, other: str, task: str) -> pd.Series:
-    """The row of `compare` for an entry at a task, against another one than its own reference."""
-    against = dict.fromkeys(rows.entry, BASELINE) | {entry: other}
-    return compare(rows[rows.task == task], against=against).set_index("entry").loc[entry]
-
-
 def rank_correlation(
     rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", without: Sequence[str] = ()
 ) -> tuple[float, float]:

@@ -280,48 +280,7 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
 
 def symbols_settings() -> list[sweep.Setting]:
     """Vocabularies against widths."""
-    return [
-        {"symbols": symbols, "width": width, "steps": 1000, "seed": 0}
-        for symbols in (8, 32, 128)
-        for width in (8, 16, 32, 64)
-    ]
-
-
-NOTES = {
-    "inside": [
-        "Decoders trained to say, after every letter of a string of x and y, how many are y: 16 strings a step, all of the",
-        "longest length; the share of y of a string is drawn evenly, every answer weighs the same in the loss; two layers,",
-        "four heads, AdamW, rate 3e-3 falling along a cosine. right_q: after q quarters of the longest length, every count",
-        "equally often; least: at the worst length; holds_to: right in .99 at every length up to it; bf16_: weights and",
-        "arithmetic rounded; margin: right logit minus the next, median and 5 % quantile, at q quarters; beyond_5, beyond_6:",
-        "at 5 and 6 quarters, counts up to the longest; probe: a new linear read-out of the last state at the longest",
-        "length, probe_1: of the first layer, probe_shuffled: fitted to shuffled counts; gap: distance of neighbouring counts'",
-        "mean states over the size of a state, spread, rounding: along it, over the gap; ones_q: between n and n + 1 y alone",
-    ],
-    "edge": [
-        "Decoders trained to count as in counting_inside.csv, with more steps, and up to 16 letters longer. before_k: right k",
-        "letters before the longest length of training, every count equally often, 1,024 strings (the first letter, where",
-        "there are no k letters before it); least: at the worst length",
-    ],
-    "asked": [
-        "Decoders trained to count the y in strings of up to 16 letters, asked after every letter (as in counting_trained.csv)",
-        "or at the end alone, of strings of 1 to 16 letters; 16 strings a step; in both every count is equally likely at each",
-        "length and weighs the same in the loss. right_n: 512 strings of n letters, each count equally often",
-    ],
-    "written": [
-        "Decoders trained to count the y in strings of up to 16 letters, as in counting_asked.csv, or to write the running",
-        "count behind each letter, which they then read; window: tokens that a layer sees, 0: all. right_n: 102 strings of n",
-        "letters, each count up to 16 equally often; who writes reads his own counts. low_n: those with counts up to 8, which",
-        "more letters follow in the training, too; of these given_n: reads the right counts, follows_n: reads counts that are",
-        "all one too large, and says one too many",
-    ],
-    "symbols": [
-        "Decoders without positions trained to say, after every symbol of a string of 32, how often it has come so far, up to",
-        "8; symbols: the vocabulary, whose shares in a string are exp(2 z), z normal; two layers, four heads, 16 strings a",
-        "step, AdamW, rate 3e-3 falling along a cosine, every count weighs the same; right: mean over the counts 1 to 8 on 512",
-        "strings, where one number is right in 1/8; least: for the worst count",
-    ],
-}
+    return sweep.grid(symbols=(8, 32, 128), width=(8, 16, 32, 64), steps=[1000], seed=[0])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -334,11 +293,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     parser = argparse.ArgumentParser(prog="python -m course.experiments.inside", description=__doc__.splitlines()[0])
     parser.add_argument("table", nargs="?", choices=runs, default="inside")
-    parser.add_argument("--cells", type=int, help="the first cells of the grid only")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     function, cells = runs[chosen.table]
-    sweep.run_line(parser, arguments, function, cells()[: chosen.cells], NOTES[chosen.table])
+    sweep.run_line(parser, arguments, function, cells(), sweep.notes("inside", chosen.table))
 
 
 if __name__ == "__main__":

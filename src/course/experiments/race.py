@@ -17,22 +17,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from course.experiments import sweep
+from course.experiments import protocol, sweep
 from course.experiments.comparison import with_longer
 from course.experiments.entries import ENTRIES, SEEN, Entry, entry_of
-from course.experiments.protocol import (
-    BITS,
-    BUDGET,
-    CHECKED,
-    FAR_ROWS,
-    FINER,
-    LEARNED,
-    LENGTHS,
-    SHARP,
-    SIZES,
-    TASKS,
-    TRAINED,
-)
+from course.experiments.protocol import BUDGET, SIZES, TASKS
 from course.experiments.runs import far, fixed, measure
 from helpers import compute, require
 from helpers.transformer import Block
@@ -148,26 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--what", choices=WHAT, default="table", help="which table")
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    size, longest = SIZES[chosen.size], LENGTHS[-1]
     settings = sweep.grid(
         task=chosen.tasks, entry=chosen.entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size]
     )
-    notes = [
-        f"Decoders of width {size['width']}, {size['heads']} heads, {size['layers']} layers; AdamW, rate {size['rate']}, "
-        f"{size['rows']} rows a step of up to {TRAINED} tokens; the same for all entries",
-        f"steps: to {LEARNED} right at length {TRAINED} on rows of its own (learned), looked at every {CHECKED} steps, or the "
-        "whole budget; step_ms: processor time of a training step of one model, the seeds of a cell trained side by side",
-        f"score_n: share right on n tokens; {BITS}-bit quantisation error; best_n: the answer's share in the head that gives "
-        f"it most, mean over questions, in the layer where it is largest; sharp_n: share of the questions with a head above {SHARP}; "
-        f"one_n: as best_n, one head for all; the noises of two maps on {longest} tokens, by layer: cosine, what it needs, "
-        "share that has it (agree), size left, signal over noise times (gain), first map's weight on the answer (signal)",
-    ]
-    if chosen.what == "fixed":
-        notes[1:] = [
-            f"steps: to {LEARNED} right, looked at every {FINER}; the scores after the whole budget, which all runs get"
-        ]
-    elif chosen.what == "far":
-        notes[1:] = [f"trained as for race.csv; score_n: on n tokens, {FAR_ROWS} rows of its own"]
+    notes = sweep.notes("race", chosen.what, **vars(protocol) | protocol.SIZES[chosen.size])
     sweep.run_line(parser, arguments, partial(run, what=chosen.what), settings, notes, together="seed")
 
 

@@ -6,12 +6,10 @@ python -m course.experiments.states --out data/race_states.csv
 import argparse
 from collections.abc import Callable, Sequence
 
-import pandas as pd
 import torch
 
 from course.experiments import sweep
 from course.experiments.entries import DELTA, ENTRIES, LINEAR
-from course.experiments.protocol import KEPT
 from helpers import require, training
 from helpers.tasks import Batch
 from helpers.transformer import Decoder
@@ -54,24 +52,13 @@ def run(design: str, width: int, steps: int, seed: Sequence[int]) -> list[sweep.
     ]
 
 
-def held(rows: pd.DataFrame) -> pd.DataFrame:
-    """For each design and width the most pairs up to which the mean over seeds is right in `KEPT`; 0 for none."""
-    means = rows.groupby(["design", "width"])[[f"right_{n}" for n in PAIRS]].mean() >= KEPT
-    most = means.cumprod(axis=1).mul(list(PAIRS)).max(axis=1)
-    return most.astype(int).rename("pairs").reset_index()
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m course.experiments.states", description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=SEEDS)
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
     settings = sweep.grid(design=DESIGNS, width=WIDTHS, steps=[STEPS], seed=range(chosen.seeds))
-    notes = [
-        f"One layer of one head; {ROWS} rows a step of {PAIRS[0]} to {KEYS} pairs of a key (of {KEYS}, each once) and a value (of {VALUES}),",
-        f"a token a pair, then {ASKED} keys are asked for; AdamW, rate {RATE}, a fixed number of steps. right_n: of n pairs, 256 rows",
-    ]
-    sweep.run_line(parser, arguments, run, settings, notes, together="seed")
+    sweep.run_line(parser, arguments, run, settings, sweep.notes("states", **globals()), together="seed")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ also says how many seconds it took.
 """
 
 import argparse
+import contextlib
 import csv
 import datetime
 import functools
@@ -23,9 +24,11 @@ import sys
 import tempfile
 import threading
 import time
+import tomllib
 import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,27 +113,29 @@ def run(
     [[2, 4], [3, 9]]
     """
     settings = [*require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")]
-    _check(function, settings, jobs, dask, threads)
     notes = [require.text("notes", line) for line in require.instance("notes", notes, list | tuple, "a list of lines")]
-    out = _place(out)
-    if command is not None:
-        require.text("command", command)
-    command = f"command: {command or _typed()}"
-    keys = [_as_text(setting) for setting in settings]
+    command = f"command: {_typed() if command is None else require.text('command', command)}"
+    for name, value in (("jobs", jobs), ("threads", threads)):
+        require.integer(name, value, 1, MOST)
+    if dask and ("://" not in require.text("dask", dask) or jobs > 1):
+        raise ValueError(
+            f"dask must be the address of a running scheduler, as tcp://host:8786, with jobs 1, not {dask!r}, {jobs}"
+        )
+    _check(require.function("function", function), settings)
+    out, keys = _place(out), [_as_text(setting) for setting in settings]
     if len({tuple(key.items()) for key in keys}) < len(keys):
         raise ValueError("settings must differ from each other, but two of them are equal")
-    there = read(out)
-    _check_columns(there, list(keys[0]), out)
-    _check_rows(there.rows, list(keys[0]), out)
-    missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there.rows, key)]
-    calls = _grouped(missing, together)
-    call, failed = functools.partial(_call, function, threads, together), []
-    for finished in compute.progress(_runs(call, calls, jobs, dask), "runs", total=len(calls)):
-        for done in finished:
-            if done.error is None:
-                _append(out, done, keys, command, notes)
-            else:
-                failed.append(done)
+    there = read(out).rows
+    _check_rows(there, list(keys[0]), out)
+    missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there, key)]
+    calls, failed = _grouped(missing, together), []
+    call = functools.partial(_call, function, threads, together)
+    runs = _at_once(call, calls, jobs, dask) if dask or jobs > 1 else map(call, calls)
+    for done in itertools.chain.from_iterable(compute.progress(runs, "runs", total=len(calls))):
+        if done.error is None:
+            _append(out, done, keys, command, notes)
+        else:
+            failed.append(done)
     if failed:
         failed[0].error.add_note(f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}")
         raise failed[0].error
@@ -171,6 +176,18 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
 
 
+def notes(module: str, table: str = "table", **constants: object) -> list[str]:
+    """The lines for the head of a table, as `notes.toml` has them; it may name these constants.
+
+    >>> notes("ablations", TASK="retrieval")
+    ["retrieval, protocol and columns of race.csv; gain: the head norm's, learned; no head norm: no scale either"]
+    """
+    return _NOTES[module][table].format(**constants).splitlines()
+
+
+_NOTES = tomllib.loads((Path(__file__).parent / "notes.toml").read_text())
+
+
 def run_line(
     parser: argparse.ArgumentParser,
     arguments: Sequence[str] | None,
@@ -195,61 +212,44 @@ def run_line(
 MOST = 1_024  # processes, or threads of one
 
 
-def _check(function: Callable, settings: Sequence[Setting], jobs: int, dask: str | None, threads: int) -> None:
-    if not callable(function):
-        raise TypeError(f"function must be callable, not {function!r}")
-    for name, value in (("jobs", jobs), ("threads", threads)):
-        require.integer(name, value, 1, MOST)
-    if dask is not None and not isinstance(dask, str):
-        raise TypeError(f"dask must be the address of a scheduler or None, not {dask!r}")
-    if dask and "://" not in dask:
-        raise ValueError(f"dask must be the address of a running scheduler, as tcp://host:8786, not {dask!r}")
-    if dask and jobs > 1:
-        raise ValueError(f"jobs must be 1 with dask, whose workers decide how many runs there are, not {jobs}")
-    settings = list(settings)
+def _check(function: Callable, settings: list[Setting]) -> None:
+    """Nothing, where the function takes each of the settings."""
     if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
         raise ValueError("settings must hold at least one row, each a dictionary of arguments")
-    for setting in settings:
-        if list(setting) != list(settings[0]):
-            raise ValueError(f"settings must all have the names {list(settings[0])}, not {list(setting)}")
+    names = list(settings[0])
+    if other := next((setting for setting in settings if list(setting) != names), None):
+        raise ValueError(f"settings must all have the names {names}, not {list(other)}")
     try:
         inspect.signature(function).bind(**settings[0])
     except TypeError as error:
-        raise ValueError(f"function must take the settings {', '.join(settings[0])}: {error}") from None
+        raise ValueError(f"function must take the settings {', '.join(names)}: {error}") from None
 
 
 def _place(out: str | Path) -> Path:
-    if not isinstance(out, str | Path):
-        raise TypeError(f"out must be a path, not {out!r}")
-    out = Path(out)
+    """The path of a table that can be written."""
+    out = Path(require.instance("out", out, str | Path, "a path"))
     if out.is_dir() or not out.parent.is_dir():
         raise ValueError(f"out must be a file in a folder that is there, not {str(out)!r}")
     try:
         with tempfile.TemporaryFile(dir=out.parent):
-            pass
+            return out
     except OSError as error:
-        raise ValueError(
-            f"out must be in a folder that can be written, and {str(out.parent)!r} cannot: {error.strerror}"
-        ) from None
-    return out
-
-
-def _check_columns(table: Table, names: list[str], out: Path) -> None:
-    if table.rows and list(table.rows[0])[: len(names)] != names:
-        raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(table.rows[0])}")
+        where = f"{str(out.parent)!r} cannot: {error.strerror}"
+        raise ValueError(f"out must be in a folder that can be written, and {where}") from None
 
 
 def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
-    """Nothing, where no setting stands in two rows (it would count twice in every mean) and numbers are numbers."""
+    """Nothing, where these are rows of such settings, each once (it would count twice in every mean), and numbers are decimal."""
+    if rows and list(rows[0])[: len(names)] != names:
+        raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(rows[0])}")
     first: dict[tuple, int] = {}
     for number, row in enumerate(rows, 1):
         for name, value in row.items():
             if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", value):
                 raise ValueError(f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}")
-        key = tuple(row[name] for name in names)
-        if key in first:
-            raise ValueError(f"out must hold each setting once, but rows {first[key]} and {number} of {out} are of one")
-        first[key] = number
+        there = first.setdefault(tuple(row[name] for name in names), number)
+        if there < number:
+            raise ValueError(f"out must hold each setting once, but rows {there} and {number} of {out} are of one")
 
 
 def _as_text(values: Setting) -> dict[str, str]:
@@ -296,13 +296,12 @@ def _call(function: Callable, threads: int, together: str | None, group: list[Se
         start = time.perf_counter()
         try:
             own = {} if together is None else {together: [setting[together] for setting in group]}
-            results, error = function(**group[0] | own), None
-            rows = [results] if together is None else results
-            if not isinstance(rows, list) or not all(isinstance(row, dict) and row for row in rows):
-                raise TypeError(f"function must return a dictionary of results, not {results!r}")
-            results = rows
+            found, error = function(**group[0] | own), None
+            results = [found] if together is None else found
+            if not isinstance(results, list) or not all(isinstance(row, dict) and row for row in results):
+                raise ValueError(f"function must return a dictionary of results, not {found!r}")
             if len(results) != len(group):
-                raise TypeError(f"function must return {len(group)} rows, not {len(results)}")
+                raise ValueError(f"function must return {len(group)} rows, not {len(results)}")
             for result in results:
                 if same := sorted({*result, "seconds"} & {*group[0]}):
                     raise ValueError(f"settings must not have the names of results, {same}")
@@ -330,61 +329,44 @@ def _machine() -> str:
     return f"{', '.join(names)}, {versions}"
 
 
-def _runs(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None) -> Iterator[list[_Run]]:
-    """The runs of each call, as they end."""
-    if not groups:
-        return iter(())
-    if dask:
-        return _on_cluster(call, groups, dask)
-    return _in_processes(call, groups, jobs) if jobs > 1 else map(call, groups)
-
-
-def _in_processes(call: _Call, groups: list[list[Setting]], jobs: int) -> Iterator[list[_Run]]:
-    """In processes; if one is killed, what is missing starts again, unless nothing ended in between."""
+@contextlib.contextmanager
+def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
+    """Processes of this machine or of a Dask cluster, and the error that tells that they were killed."""
     try:
-        import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-    except ImportError as error:
-        raise ValueError(f"jobs must be 1 without joblib: {_INSTALL}") from error
-    waiting = {tuple(_as_text(group[0]).items()): group for group in groups}
-    while waiting:
-        before = len(waiting)
-        try:
-            parallel = joblib.Parallel(n_jobs=jobs, backend="loky", batch_size=1, return_as="generator_unordered")
-            for done in parallel(joblib.delayed(call)(group) for group in list(waiting.values())):
-                del waiting[tuple(done[0].setting.items())]
-                yield done
-        except TerminatedWorkerError as error:
-            if len(waiting) == before:
-                advice = "use fewer jobs if memory ran out, or start the same command again"
-                raise OSError(f"the processes were killed before any run ended: {advice}") from error
+        if not dask:
+            from joblib.externals.loky import ProcessPoolExecutor
 
-
-def _on_cluster(call: _Call, groups: list[list[Setting]], address: str) -> Iterator[list[_Run]]:
-    """On a Dask cluster; what a lost worker was running is given to another one."""
-    try:
+            with ProcessPoolExecutor(jobs) as pool:
+                yield pool, BrokenExecutor
+            return
         import distributed
     except ImportError as error:
-        raise ValueError(f"dask must be None without Dask: {_INSTALL}") from error
+        raise ValueError("jobs must be 1, and dask None: for more, pip install joblib dask distributed") from error
     try:
-        client = distributed.Client(address, timeout=10, set_as_default=False)
+        client = distributed.Client(dask, timeout=10, set_as_default=False)
     except (OSError, ValueError) as error:
-        raise ValueError(f"dask must be the address of a running scheduler, not {address!r}") from error
+        raise ValueError(f"dask must be the address of a running scheduler, not {dask!r}") from error
     with client:
-        futures = client.map(call, groups, pure=False, batch_size=None)
-        try:
-            for future in distributed.as_completed(futures, loop=client.loop):
-                try:
+        yield client.get_executor(pure=False), distributed.KilledWorker
+
+
+def _at_once(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None) -> Iterator[list[_Run]]:
+    """The runs of each call as they end; if one is killed, what is missing starts again, unless nothing ended in between."""
+    while groups:
+        before, futures = len(groups), {}
+        with _workers(min(jobs, len(groups)), dask) as (pool, killed):
+            try:
+                futures = {pool.submit(call, group): group for group in groups}
+                for future in as_completed(futures):
                     yield future.result()
-                except distributed.KilledWorker as error:
-                    raise OSError(
-                        "one run killed every worker that it was given to: is there enough memory?"
-                    ) from error
-        finally:
-            client.cancel(futures)
-
-
-_INSTALL = "pip install joblib dask distributed"
+                    groups.remove(futures[future])
+            except killed as error:
+                if len(groups) == before:
+                    advice = "use fewer jobs if memory ran out, or start the same command again"
+                    raise OSError(f"the processes were killed before any run ended: {advice}") from error
+            finally:
+                for future in futures:
+                    future.cancel()
 
 
 def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]) -> None:

@@ -428,42 +428,6 @@ def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
 
 # Command line --------------------------------------------------------------------------------------------
 
-NOTES = {
-    "counting": [
-        "Decoders trained to say, after every letter of a string of x and y, how many are y: 640 steps of 16 strings of 16",
-        "letters, every answer weighs the same; two layers, four heads, width 64; an answer is one token, 0 to 16, so longer",
-        "strings too have at most 16 y; base 1.001 stands for 1. inside: all lengths to 16; least: the worst of 12 to 16;",
-        "right_n, error_n: 256 strings of n letters, each count equally often; all_y: right on y, yy, … of 1 to 16;",
-        "all_x_longer: on x alone, 20 to 64; first_n, last_n: how often the answer rises by one when that letter turns from",
-        "x to y; chunks are asked about at their ends, so lengths that end within one (in inside, least) are new to them",
-    ],
-    "counters": [
-        "Decoders trained to count as in counting_trained.csv. right_n: 256 strings of n letters, each count equally often, at",
-        "most 16. Linear read-outs of the last token's state, fitted to 400 strings of each of 17 to 32 letters together and",
-        "tested on 256 others of n letters: read_n; left_out_n: without length n; untrained_, untrained_left_out_n: of the same",
-        "decoder before training; ratio_n: of one number, the share of y; shuffled_n: of wrong counts. How often the answer",
-        "rises by exactly one when the last state moves: along_n: by the difference of the mean states of its count and the",
-        "next (of those strings; of 9 to 16 letters at 16); against_n: by the opposite; random_n: as far in a random direction;",
-        "own_n: as far along the head's own rows of its answer and the next",
-    ],
-    "commas": [
-        "Decoders trained to count as in counting_trained.csv, with commas between the letters and without: 120 steps, and",
-        "63 with commas, in which as many tokens are read (read: in all). inside: right, mean of lengths 1 to",
-        "16; longest: at 16; right_n: beyond the lengths of training",
-    ],
-    "copying": [
-        "Decoders trained to name the first or the last digit of a string of 0 and 1: 600 steps of 32 strings of 1 to 16",
-        "three layers, two heads, width 32; questions: n digits all alike but the one asked for (last_0: 1…10, last?)",
-        "turn: first length with a wrong answer (0: none up to 512); short: right at every length up to 16; control: the",
-        "same where all digits are alike; distance, effect: between question and control at the turn (at 512 without",
-        "one), over their value at 16: L1 of the representations, and difference of the margins",
-    ],
-    "copiers": [
-        "The two copiers of data/checkpoints, on random strings of n digits: right: how often the larger of the logits",
-        "of 0 and 1 is that of the digit asked for; probe: the same by a linear read-out of the same state, fitted to 512",
-        "other strings of that length; shuffled: fitted to shuffled digits. 256 strings",
-    ],
-}
 CHECKPOINTS = {
     "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),
     "copying": ("copying", COPYING, {"encoding": "RoPE"}, STEPS["copying"]),
@@ -537,7 +501,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for seed in chosen.seeds
         for each in configurations
     ]
-    sweep.run_line(parser, arguments, function, settings, NOTES[chosen.task])
+    sweep.run_line(parser, arguments, function, settings, sweep.notes("trained", chosen.task))
 
 
 def _without_tokens(setting: sweep.Setting) -> sweep.Setting:
