@@ -217,23 +217,28 @@ def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answe
     return show(figure, alt=finding, caption=f"{caption}{finding}")
 
 
-def tensor(call: str, answer: Any) -> Tensor:
+def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tensor:
     """The answer in float64.
 
     Raises:
-        Wrong: it is not made of real numbers; the sentence begins with `call`.
+        Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of this kind.
     """
     try:
-        found = torch.as_tensor(answer).detach()
-    except (TypeError, ValueError, RuntimeError):
-        raise Wrong(f"{call} must be numbers in a tensor, not {shown(answer)}.") from None
-    return _real(call, found)
-
-
-def _real(call: str, found: Tensor) -> Tensor:
+        found = torch.as_tensor(_floats(answer)).detach()
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        raise Wrong(f"{call} must {kind}, not {shown(answer)}.") from None
     if found.is_complex() and bool(found.imag.any()):
         raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
     return (found.real if found.is_complex() else found).double()
+
+
+def _floats(value: Any) -> Any:
+    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as floats."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if str(getattr(value, "dtype", "")) == "object":
+        return value.astype(float)
+    return [_floats(x) for x in value] if isinstance(value, list | tuple) else value
 
 
 def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
@@ -497,66 +502,10 @@ def _mistake(expressions: list, tried: Sequence[Tried], first: Tried, tolerance:
     return ""
 
 
-RELATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "with the wrong sign": lambda t: -t,
-    "squared": lambda t: t.square(),
-    "under a square root": lambda t: t.sqrt(),
-    "upside down, one over it": lambda t: 1 / t,
-    "taken from 1": lambda t: 1 - t,
-    "without its sign": lambda t: t.abs(),
-    "with 0 for all that is negative": lambda t: t.clamp(min=0),
-    "with 1 for all that is larger": lambda t: t.clamp(max=1),
-    "as true and false, not as numbers": lambda t: (t > 0).double(),
-    "rounded down": lambda t: t.floor(),
-    "rounded up": lambda t: t.ceil(),
-    "rounded": lambda t: t.round(),
-    "under an exponential": lambda t: t.exp(),
-    "under a logarithm": lambda t: t.log(),
-    "transposed": lambda t: t.transpose(-1, -2),
-    "with an axis of length 1 too many: is it keepdim?": lambda t: t.unsqueeze(-1),
-    "with an axis of length 1 too many, the first": lambda t: t.unsqueeze(0),
-    "reversed along its last axis": lambda t: t.flip(-1),
-    "reversed along its first axis": lambda t: t.flip(0),
-    "shifted by a place along the last axis": lambda t: t.roll(1, -1),
-    "shifted by a place along the last axis, to the front": lambda t: t.roll(-1, -1),
-    "in another order: sorted": lambda t: t.sort(-1).values,
-    "without its first entry": lambda t: t[1:],
-    "without its last entry": lambda t: t[:-1],
-    "without the last entries of its last axis": lambda t: t[..., :-1],
-    "the first row alone": lambda t: t[0],
-    "the last row alone": lambda t: t[-1],
-    "the largest entry alone": lambda t: t.max(),
-    "the smallest entry alone": lambda t: t.min(),
-    "added up": lambda t: t.sum(),
-    "added up over its last axis": lambda t: t.sum(-1),
-    "added up over its first axis": lambda t: t.sum(0),
-    "averaged": lambda t: t.mean(),
-    "averaged over its last axis": lambda t: t.mean(-1),
-    "averaged over its first axis": lambda t: t.mean(0),
-    "as running sums": lambda t: t.cumsum(-1),
-    "divided by its sum": lambda t: t / t.sum(),
-    "with rows that are divided by their sums": lambda t: t / t.sum(-1, keepdim=True),
-    "with columns that are divided by their sums": lambda t: t / t.sum(0),
-    "with rows that are divided by their lengths": lambda t: t / t.norm(dim=-1, keepdim=True),
-    "with rows that are divided by their largest entries": lambda t: t / t.amax(-1, keepdim=True),
-    "after one softmax more": lambda t: t.softmax(-1),
-    "all in one row": lambda t: t.flatten(),
-}
-REGIONS: dict[str, Callable[[Tensor], Tensor]] = {  # of a matrix, or of the last two axes
-    "the diagonal": lambda t: torch.ones_like(t).tril().triu(),
-    "what is above the diagonal": lambda t: torch.ones_like(t).triu(1),
-    "what is below the diagonal": lambda t: torch.ones_like(t).tril(-1),
-    "the first row": lambda t: _at(t, 0, -2),
-    "the last row": lambda t: _at(t, -1, -2),
-    "the first column": lambda t: _at(t, 0, -1),
-    "the last column": lambda t: _at(t, -1, -1),
-}
-
-
-def _at(t: Tensor, place: int, axis: int) -> Tensor:
-    mask = torch.zeros_like(t)
-    mask.select(axis, place).fill_(1)
-    return mask
+@functools.cache
+def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
+    """What may hold between results and expected ones, of a kind: functions, each with its words."""
+    return _functions(_read(Path(__file__).parent / "relations.toml")[kind], parameters, {"torch": torch, "math": math})
 
 
 def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
@@ -569,7 +518,7 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
     if len(ran) > 2 and all(_equal(each.value, ran[0].value, 1e-9) for each in ran):
         return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
     if len(off) > 1:
-        held = _transformed(ran, off) or _scaled(ran, parameters) or _region(off)
+        held = _transformed(ran) or _scaled(ran, parameters) or _region(off)
     held = held or _unused(tried, parameters, answer, solution)
     if held or not all(each.value.shape == each.target.shape for each in ran):
         return held
@@ -580,12 +529,10 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
     return (_sums(ran, off) if len(off) > 1 else "") or (f"Right on {right} of {len(ran)} cases." if right else "")
 
 
-def _transformed(ran: Sequence[Tried], off: Sequence[Tried]) -> str:
-    for said, function in RELATIONS.items():
+def _transformed(ran: Sequence[Tried]) -> str:
+    for function, said in _relations("results", "t"):
         try:
             made = [function(each.target) for each in ran]
-            if said == "after one softmax more" and not all(each.target.ndim for each in ran):
-                continue
         except (RuntimeError, IndexError):
             continue
         if all(_equal(each.value, x, 1e-5) and not x.isnan().all() for each, x in zip(ran, made, strict=True)):
@@ -627,31 +574,6 @@ def _sizes(argument: Any) -> dict[str, float]:
     return found
 
 
-POWERS = {
-    "{}": lambda x: x,
-    "the root of {}": lambda x: x**0.5,
-    "the square of {}": lambda x: x**2,
-    "{} less 1": lambda x: x - 1,
-    "{} and 1": lambda x: x + 1,
-    "half of {}": lambda x: x / 2,
-    "the logarithm of {}": lambda x: math.log(x),
-    "1 less {}": lambda x: 1 - x,
-}
-FACTORS = {
-    2.0: "twice",
-    0.5: "half of",
-    math.log(2): "0.693147 times (is a logarithm to another base?)",
-    1 / math.log(2): "1.4427 times (is a logarithm to base 2?)",
-    1 / math.log(10): "0.434294 times (is a logarithm to base 10?)",
-    math.tau: "2π times",
-    1 / math.tau: "one 2π-th of",
-    math.pi: "π times",
-    2**0.5: "√2 times",
-    2**-0.5: "one √2-th of",
-    math.pi / 180: "π/180 times (degrees for radians?)",
-}
-
-
 def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
     """A constant factor, gap or power, or one that an argument gives."""
     if any(each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran):
@@ -661,7 +583,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             text.format(of.format(name)): size(number)
             for name, argument in zip(parameters, each.case.arguments, strict=False)
             for of, number in _sizes(argument).items()
-            for text, size in POWERS.items()
+            for size, text in _relations("sizes", "x")
             if number > 1 or (number > 0 and "logarithm" not in text)
         }
         for each in ran
@@ -675,20 +597,16 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             value = sum(known) / len(known)
             if kind == "gap":
                 return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
-            said = next(
-                (words for x, words in FACTORS.items() if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times"
-            )
+            factors = ((constant(), words) for constant, words in _relations("factors", ""))
+            said = next((words for x, words in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
             return f"On every case it is {said} what is expected."
         pairs = [(x, size) for x, size in zip(found, sizes, strict=True) if x is not None]
         for text in set.intersection(*(set(size) for _, size in pairs)):
             values = [size[text] for _, size in pairs]
             if max(values) - min(values) < 1e-9:
                 continue
-            for sign, word in (
-                (1, "times" if kind == "factor" else "plus"),
-                (-1, "divided by" if kind == "factor" else "minus"),
-            ):
-                if kind == "factor" and any(v == 0 for v in values):
+            for sign, word in ((1, "times"), (-1, "divided by")) if kind == "factor" else ((1, "plus"), (-1, "minus")):
+                if kind == "factor" and 0 in values:
                     continue
                 made = [v**sign if kind == "factor" else sign * v for v in values]
                 if all(math.isclose(x, m, rel_tol=1e-5, abs_tol=1e-9) for (x, _), m in zip(pairs, made, strict=True)):
@@ -715,19 +633,20 @@ def _region(off: Sequence[Tried]) -> str:
         return ""
     wrong = [~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True) for each in off]
     if all(x.ndim > 1 for x in wrong):
-        for said, region in REGIONS.items():
-            inside = [region(each.target).bool() for each in off]
+        axes = [(torch.arange(x.shape[-2])[:, None], torch.arange(x.shape[-1]), *x.shape[-2:]) for x in wrong]
+        for region, said in _relations("regions", "i, j, n, m"):
+            inside = [region(*each) for each in axes]
             if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
                 return f"Only {said} is wrong; all else is right, on every case."
     if all(x.ndim == 1 and not x.all() for x in wrong):
-        places = [x.nonzero().flatten().tolist() for x in wrong]
-        if all(p == places[0] for p in places) and len({len(x) for x in wrong}) == 1:
-            named = ", ".join(map(str, places[0][:-1])) + " and " * (len(places[0]) > 1) + str(places[0][-1])
-            return f"Only {'entry' if len(places[0]) == 1 else 'entries'} {named} (from 0) {'is' if len(places[0]) == 1 else 'are'} wrong, on every case."
-        if all(p == [0] for p in places):
-            return "Only the first entry is wrong, on every case."
-        if all(p == [len(x) - 1] for p, x in zip(places, wrong, strict=True)):
-            return "Only the last entry is wrong, on every case."
+        places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
+        if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
+            *most, end = map(str, places[0])
+            named = f"entries {', '.join(most)} and {end} (from 0) are" if most else f"entry {end} (from 0) is"
+            return f"Only {named} wrong, on every case."
+        for said, at in (("first", [0] * len(last)), ("last", last)):
+            if places == [[place] for place in at]:
+                return f"Only the {said} entry is wrong, on every case."
     return ""
 
 
@@ -764,20 +683,7 @@ def _alike(one: Any, other: Any) -> bool:
 
 
 def _numbers(call: str, value: Any) -> Tensor:
-    try:
-        found = torch.as_tensor(_floats(value)).detach()
-    except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise Wrong(f"{call} must return a number or a tensor, not {shown(value)}.") from None
-    return _real(call, found)
-
-
-def _floats(value: Any) -> Any:
-    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as floats."""
-    if isinstance(value, numbers.Real):
-        return float(value)
-    if str(getattr(value, "dtype", "")) == "object":
-        return value.astype(float)
-    return [_floats(x) for x in value] if isinstance(value, list | tuple) else value
+    return tensor(call, value, "return a number or a tensor")
 
 
 def _equal(value: Tensor, target: Tensor, tolerance: float) -> bool:
