@@ -6,6 +6,7 @@ import json
 import math
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -178,13 +179,8 @@ def test_masses_of_maps_that_are_known():
     answer, noise = (mask.float() for mask in protocol.roles("retrieval", ids, targets))
     other = noise / noise.sum(-1, keepdim=True).clamp(min=1)
 
-    class Known:
-        def attention(self, ids):
-            return self.maps[None, :, None].expand(1, -1, 3, -1, -1)
-
-    model = Known()
     for maps, expected in ((answer, (1, 0)), (-other, (0, 1)), (answer - other, (0.5, 0.5))):
-        model.maps = maps
+        model = SimpleNamespace(attention=lambda ids, maps=maps: maps[None, :, None].expand(1, -1, 3, -1, -1))
         assert evaluation.masses(model, "retrieval", ids, targets) == pytest.approx(expected)
 
 
@@ -196,13 +192,10 @@ def test_the_best_head_is_found_question_by_question():
     other = noise / noise.sum(-1, keepdim=True).clamp(min=1)
     heads = [answer * even + other * (1 - even), 0.5 * other - 0.5 * answer * (1 - even), -other]
 
-    class Known:
-        def attention(self, ids):
-            return torch.stack(heads, 1)[None]
-
+    model = SimpleNamespace(attention=lambda ids: torch.stack(heads, 1)[None])
     rows = (targets != training.UNASKED).nonzero()[:, 1] % 2 == 0
     even = float(rows.double().mean())
-    best, sharp, one = evaluation.best_heads(Known(), "retrieval", ids, targets)
+    best, sharp, one = evaluation.best_heads(model, "retrieval", ids, targets)
     assert 0 < even < 1
     assert best == pytest.approx(even + 0.5 * (1 - even))
     assert (sharp, one) == (pytest.approx(even), pytest.approx(max(even, 0.5 * (1 - even))))

@@ -1,5 +1,7 @@
 """What the race measures of a trained decoder: right answers, attention, outliers, rank and distance."""
 
+from collections.abc import Iterator
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -18,20 +20,21 @@ def score(model: Decoder, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) 
     return float((model(ids).argmax(-1) == targets)[targets != UNASKED].double().mean())
 
 
+def _shares(model: Decoder, task: str, ids: Tensor, targets: Tensor) -> Iterator[Float[Tensor, "2 questions h"]]:
+    """For each layer the shares of the attention on answer and on noise, |weight| over the row's sum of |weights|.
+
+    Signed maps make the normalisation necessary; it hides how much a row that sums to less than 1 leaves out.
+    """
+    roles_of, asked = torch.stack(roles(task, ids, targets)), targets != UNASKED
+    maps = model.attention(ids).abs()
+    for layer in maps / maps.sum(-1, keepdim=True).clamp(min=1e-12):
+        yield torch.stack([(layer * mask[:, None]).sum(-1).transpose(1, 2)[asked] for mask in roles_of])
+
+
 @torch.no_grad()
 def masses(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[float, float]:
-    """Shares of the attention, |weight| over the row's sum of |weights|, on answer and on noise.
-
-    Mean over questions and heads, in the layer that gives the answer most. Signed maps make the normalisation
-    necessary; it hides how much a row that sums to less than 1 leaves out.
-    """
-    answer, noise = roles(task, ids, targets)
-    maps = model.attention(ids).abs()
-    maps = maps / maps.sum(-1, keepdim=True).clamp(min=1e-12)
-    asked = (targets != UNASKED).sum()
-    heads = maps.shape[2]
-    shares = [[float((layer * mask[:, None]).sum() / asked / heads) for mask in (answer, noise)] for layer in maps]
-    return tuple(max(shares))
+    """Shares of the attention on answer and on noise: mean over questions and heads, in the layer that gives the answer most."""
+    return tuple(max(layer.mean((1, 2)).tolist() for layer in _shares(model, task, ids, targets)))
 
 
 @torch.no_grad()
@@ -42,12 +45,8 @@ def best_heads(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
         mean over questions, share of the questions with a head above `SHARP`, and the largest mean of one head for all
         questions, in the layer where the first of them is largest.
     """
-    answer, _ = roles(task, ids, targets)
-    maps = model.attention(ids).abs()
-    maps = maps / maps.sum(-1, keepdim=True).clamp(min=1e-12)
-    asked, found = targets != UNASKED, []
-    for layer in maps:
-        shares = (layer * answer[:, None]).sum(-1).transpose(1, 2)[asked]  # (questions, heads)
+    found = []
+    for shares, _ in _shares(model, task, ids, targets):
         best = shares.amax(1)
         found.append((float(best.mean()), float((best > SHARP).double().mean()), float(shares.mean(0).max())))
     return max(found)

@@ -163,9 +163,8 @@ def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting
     ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
     model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
     drawn = trained.COUNTING if asked == "every letter" else ends
-    losses = trained.train(
-        model, drawn, steps, seed, trained.COUNTING.weights
-    )  # each count equally often at each length
+    # each count equally often at each length
+    losses = trained.train(model, drawn, steps, seed, trained.COUNTING.weights)
     found = {"loss": sum(losses[-20:]) / 20}
     found |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
     return {name: round(value, 5) for name, value in found.items()}

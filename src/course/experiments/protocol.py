@@ -43,10 +43,8 @@ TASKS = {
 # without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
 CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "recall": 1 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1)}
 TESTED = {"retrieval": 64, "last": 128, "recall": 64, "first": 128, "counting": 128}  # rows a length
-ASKED = TESTED | {
-    "retrieval": 4 * 64,
-    "recall": 4 * 64,
-}  # questions a length: a row of retrieval and recall asks 4 times
+# questions a length: a row of retrieval and recall asks 4 times
+ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64}
 LOOKED = ("retrieval", "last", "recall")  # where attention is looked at, too
 FAR = (512, 1024, 2048)  # tokens, for what is right at the longest of `LENGTHS`: evaluation alone
 FAR_ROWS = 8
@@ -62,10 +60,8 @@ FAR_ROWS = 8
 
 LEARNED = 0.98  # right at the trained length, on rows of its own: a run that gets there stops, one that does not has not learned
 CELL = 0.8  # of a cell's seeds must have learned, or the cell is "not learned" and compared at no length
-CHECKED, FINER = (
-    100,
-    10,
-)  # steps between two looks at the criterion; finer in the runs at a fixed budget, which say what training costs
+# steps between two looks at the criterion; finer in the runs at a fixed budget, which say what training costs
+CHECKED, FINER = (100, 10)
 MARGIN = math.log(1.25)  # of the log odds: at one half it is 0.056 of the share, near 1 a fifth fewer errors
 LEVEL = 0.05  # of a test, after Holm's correction over the remedies of a task
 KEPT = 0.9  # right at the longest length

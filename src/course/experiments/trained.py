@@ -40,18 +40,8 @@ READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
 NEVER = 0  # in a table: no turn up to the last of `TURNS`
 
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
-BASES = (
-    1.001,
-    10,
-    100,
-    500,
-    1000,
-    5000,
-    10_000,
-    100_000,
-    500_000,
-    1_000_000,
-)  # of the talk; a base of 1 turns nothing apart
+# of the talk; a base of 1 turns nothing apart
+BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
 ENCODINGS = [
     PLAIN,
     *(PLAIN | {"encoding": name} for name in ("0.5-RoPE", "NoPE", "APE", "ALiBi")),

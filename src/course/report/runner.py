@@ -1,7 +1,6 @@
 """Running a report: each section kept as it is done, memory that runs out met with a smaller piece."""
 
 import datetime
-import errno
 import hashlib
 import json
 import shutil
@@ -16,12 +15,11 @@ import torch
 from course.report import page
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, check, committed, slug
-from course.report.subject import PLANS, SEED, Peak, Plan, Subject, free_memory, seeded, versions
+from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, versions, watched
 from course.scorecard import CLAIMS
 from helpers import data, models, require
 
-MEASURED, LEFT, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
-ROOM = 20_000_000  # bytes that a report may take on the disk
+MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
 
 
 class Files(NamedTuple):
@@ -75,7 +73,7 @@ def run(
         "sections": names,
     }
     made = {"format": FORMAT, "model": facts, "settings": settings, "versions": versions()}
-    there = _left(files.numbers) or {}
+    there = _stored(files.numbers) or {}
     _check_target(target, there, facts)
     if not again and files.page.exists() and {key: there.get(key) for key in made} == json.loads(json.dumps(made)):
         return files
@@ -119,7 +117,7 @@ def folder(out: str | Path) -> Path:
 
     Raises:
         ValueError: it is a file.
-        OSError: it cannot be made, or its disk is too full for a report.
+        OSError: it cannot be made or written.
     """
     require.instance("out", out, str | Path, "a path")
     found = Path(out).expanduser()
@@ -134,12 +132,6 @@ def folder(out: str | Path) -> Path:
     except OSError as error:
         why = f"the folder {str(out)!r} cannot be {doing} ({error.strerror}): choose another --out"
         raise OSError(error.errno, why) from None
-    free = shutil.disk_usage(found).free
-    if free < ROOM:
-        raise OSError(
-            errno.ENOSPC,
-            f"the disk has {free / 1e6:.0f} MB free, a report may take {ROOM / 1e6:.0f}: free some, or choose another --out",
-        )
     return found
 
 
@@ -165,11 +157,11 @@ def _command(subject: Subject, names: list[str], dtype: str, device: str | None,
 
 def _part(parts: Path, name: str, key: str) -> dict | None:
     """A section that an earlier run kept, if it is of the same model, plan and versions."""
-    found = _left(parts / f"{name}.json")
+    found = _stored(parts / f"{name}.json")
     return found["section"] if found and found.get("key") == key else None
 
 
-def _left(path: Path) -> dict | None:
+def _stored(path: Path) -> dict | None:
     """What an earlier run left in a file, or None."""
     try:
         found = json.loads(path.read_text())
@@ -180,50 +172,39 @@ def _left(path: Path) -> dict | None:
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:
     """A section's numbers, its verdicts, seconds and memory; or why there are none."""
-    start, work, smaller = time.perf_counter(), time.process_time(), list(PLANS[: PLANS.index(plan) + 1])
+    start, work = time.perf_counter(), time.process_time()
     found: dict[str, Any] = {"chapter": section.chapter, "title": section.title, "shown": section.shown}
-    with Peak() as peak:
-        while True:
-            now = smaller.pop()
-            seeded()
-            try:
-                if subject.unread and section.maps:
-                    raise ValueError(subject.unread)
-                found |= {"status": MEASURED, "plan": now.name, "why": None, "numbers": section.measure(subject, now)}
-            except ValueError as error:
-                found |= {"status": LEFT, "plan": now.name, "why": sentence(error), "numbers": None}
-            except Exception as error:  # whatever an architecture that nobody tried may raise
-                if not out_of_memory(error):
-                    found |= {"status": FAILED, "plan": now.name, "why": failed(error), "numbers": None}
-                    break
-                if torch.cuda.is_available():
-                    torch.cuda.empty_cache()
-                if smaller:
-                    continue
-                found |= {
-                    "status": SHORT_OF_MEMORY, "plan": now.name, "numbers": None,
-                    "why": "the memory does not hold even the shortest lengths: take a smaller number type, or --device auto",
-                }  # fmt: skip
-            break
+    with watched() as peak:
+        found |= _measured(section, subject, plan)
         found["claims"] = [_verdict(name, need, subject, plan) for name, need in section.claims.items()]
     if found["numbers"] is not None:
         try:
-            _told(section, found, subject.short)
+            told = section.tell(found["numbers"], subject.short)
+            found |= {"sentence": told.sentence, "headline": told.headline, "level": told.level, "short": told.short}
         except Exception as error:
             found |= {"status": FAILED, "why": failed(error), "numbers": None}
-    spent = time.perf_counter() - start
-    work = time.process_time() - work
-    return found | {
-        "seconds": round(spent, 2),
-        "processor_seconds": round(work, 2),
-        "bytes": peak.accelerator or peak.bytes,
-        "process_bytes": peak.bytes,
-    }
+    spent, work = time.perf_counter() - start, time.process_time() - work
+    return found | peak | {"seconds": round(spent, 2), "processor_seconds": round(work, 2)}
 
 
-def _told(section: Section, found: dict, name: str) -> None:
-    told = section.tell(found["numbers"], name)
-    found |= {"sentence": told.sentence, "headline": dict(told.headline), "level": told.level, "short": told.short}
+def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
+    """A section's numbers, of shorter lengths where the memory runs out; or why there are none."""
+    for now in reversed(PLANS[: PLANS.index(plan) + 1]):
+        seeded()
+        found = {"plan": now.name, "why": None, "numbers": None}
+        try:
+            if subject.unread and section.maps:
+                raise ValueError(subject.unread)
+            return found | {"status": MEASURED, "numbers": section.measure(subject, now)}
+        except ValueError as error:
+            return found | {"status": REFUSED, "why": sentence(error)}
+        except Exception as error:  # whatever an architecture that nobody tried may raise
+            if not out_of_memory(error):
+                return found | {"status": FAILED, "why": failed(error)}
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+    why = "the memory does not hold even the shortest lengths: take a smaller number type, or --device auto"
+    return found | {"status": SHORT_OF_MEMORY, "why": why}
 
 
 def out_of_memory(error: Exception) -> bool:
@@ -293,8 +274,8 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
         except ValueError as error:
             why = sentence(error)
         except Exception as error:
-            memory = out_of_memory(error)
-            why = "the memory does not hold the lengths that this takes" if memory else failed(error)
+            short = "the memory does not hold the lengths that this takes"
+            why = short if out_of_memory(error) else failed(error)
     return found | {"verdict": None, "measured": None, "why": why}
 
 

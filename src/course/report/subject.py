@@ -5,7 +5,7 @@ import gc
 import hashlib
 import json
 import os
-import threading
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -242,51 +242,31 @@ def free_memory(device: torch.device) -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-class Peak:
-    """The most memory that the process, or the accelerator, held inside a `with` block, in bytes.
+@contextlib.contextmanager
+def watched() -> Iterator[dict[str, int]]:
+    """The most memory in bytes that the process held inside the block, and that of the accelerator where there is one.
 
-    >>> with Peak() as peak:
+    Outside of Linux the most of the whole process so far.
+
+    >>> with watched() as peak:
     ...     held = torch.zeros(10)
-    >>> peak.bytes > 0
+    >>> peak["process_bytes"] > 0
     True
     """
-
-    def __init__(self, every: float = 0.02):
-        self.every, self.bytes, self.accelerator = every, 0, 0
-
-    def __enter__(self) -> "Peak":
-        self.over = threading.Event()
-        if torch.cuda.is_available():
-            torch.cuda.reset_peak_memory_stats()
-        self.bytes = resident()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def _watch(self) -> None:
-        while not self.over.wait(self.every):
-            self.bytes = max(self.bytes, resident())
-
-    def __exit__(self, *_: object) -> None:
-        self.over.set()
-        self.thread.join()
-        self.bytes = max(self.bytes, resident())
-        if torch.cuda.is_available():
-            self.accelerator = torch.cuda.max_memory_allocated()
-
-
-def resident() -> int:
-    """Bytes of memory that the process holds now.
-
-    >>> resident() > 0
-    True
-    """
+    found: dict[str, int] = {}
+    with contextlib.suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+    if torch.cuda.is_available():
+        torch.cuda.reset_peak_memory_stats()
+    yield found
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):  # no Linux
+        peak = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+        found["process_bytes"] = 1024 * int(peak[1])
+    except (OSError, TypeError):
         import resource
 
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        found["process_bytes"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found["bytes"] = (torch.cuda.is_available() and torch.cuda.max_memory_allocated()) or found["process_bytes"]
 
 
 def versions() -> dict[str, str]:
