@@ -13,7 +13,7 @@ from PIL import Image
 from tiny_models import tiny
 
 from course.chapter2 import figures, measures
-from helpers import attention, data, graphs, style
+from helpers import attention, data, graphs
 from helpers.widget.atlas import Atlas, Reading
 
 
@@ -229,14 +229,6 @@ def test_what_a_graph_reaches_is_what_the_sentence_says():
     )
     blocks = torch.block_diag(*[attention.uniform(attention.causal_mask(k)) for k in (4, 4, 2)])
     assert "hears 2 of 10, most of all token 9" in figures.graph(blocks, 3)[1]
-
-
-def test_what_the_figure_of_the_worst_heard_says_is_in_the_table():
-    for kept in (0.5, 0.9):
-        table = measures.compare_connections(layers=30, kept=kept)["worst heard"]
-        _, finding = figures.worst_heard(kept)
-        assert f"{style.number(table['causal attention'])} under causal" in finding
-        assert f"{style.number(table['tree'])} in the tree" in finding
 
 
 def test_causal_attention_falls_behind_the_tree_at_one_value_of_the_layers_times_what_each_gives_away():

@@ -54,15 +54,6 @@ def test_loss_is_the_models_own():
     assert probe.loss(model, IDS) == pytest.approx(float(expected.detach()), rel=1e-5)
 
 
-def test_the_other_layout_is_an_interleaved_rotation():
-    """Permuted queries and keys, turned in halves, score as the unpermuted ones do when pairs are neighbours."""
-    q, k = torch.randn(2, 1, 6, 8, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    theta, positions, order = rope.frequencies(8, 100), torch.arange(6), rope.layout_order(8)
-    half = [rope.rotate(x[..., order], positions, theta, "half") for x in (q, k)]
-    other = [rope.rotate(x, positions, theta, "interleaved") for x in (q, k)]
-    torch.testing.assert_close(half[0] @ half[1].mT, other[0] @ other[1].mT)
-
-
 def test_parts_of_the_logits_come_from_their_pairs_alone():
     """A head made by one quarter of the pairs lives in this quarter, and dies without it."""
     theta, n = rope.frequencies(32, 1e4), 40

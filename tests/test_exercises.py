@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import sys
+import tomllib
 
 import numpy as np
 import pytest
@@ -402,39 +403,14 @@ def test_a_call_with_too_few_answers_says_how_to_call(number):
 MATRIX = torch.tensor([[0.2, 0.8, 0.0], [0.5, 0.1, 0.4], [0.3, 0.3, 0.4]], dtype=torch.float64)
 
 
-@pytest.mark.parametrize(
-    ("mistaken", "words"),
-    [
-        (lambda t, n: t.T, "what is expected, transposed"),
-        (lambda t, n: t.flip(0), "reversed along its first axis"),
-        (lambda t, n: t.roll(1, -1), "shifted by a place"),
-        (lambda t, n: t + 3, "3 more than what is expected"),
-        (lambda t, n: 1.5 * t, "1.5 times what is expected"),
-        (lambda t, n: t / n, "divided by `n`"),
-        (lambda t, n: t * n**0.5, "times the root of `n`"),
-        (lambda t, n: t / 0.6931471805599453, "is a logarithm to base 2"),
-        (lambda t, n: -t, "with the wrong sign"),
-        (lambda t, n: 1 - t, "taken from 1"),
-        (lambda t, n: t.square(), "squared"),
-        (lambda t, n: t.sqrt(), "under a square root"),
-        (lambda t, n: t / t.sum(0), "columns that are divided by their sums"),
-        (lambda t, n: t - t.diag().diag(), "Only the diagonal is wrong"),
-        (lambda t, n: t.tril(), "Only what is above the diagonal is wrong"),
-        (lambda t, n: torch.cat([t[:1] + 1, t[1:]]), "Only the first row is wrong"),
-        (lambda t, n: t / n * 2, "divided by half of `n`"),
-        (lambda t, n: t if n == 2 else t @ t, "Right on 1 of 4 cases"),
-        (
-            lambda t, n: t.sum(0),
-            "It has 1 axis, not 2. On every case it is what is expected, added up over its first axis",
-        ),
-        (lambda t, n: t.sum(-1), "It has 1 axis, not 2"),
-        (lambda t, n: t[:2], "Axis 0 has 2 entries, not 3"),
-        (lambda t, n: t * torch.linspace(1.001, 1.003, 9).view(3, 3), "0.3% off at most"),
-        (lambda t, n: t @ torch.tensor([[2.0, 0, 0], [0, 0.3, 0], [0, 0, 1]]).double(), "Every row is to sum to 1"),
-        (lambda t, n: t * 1j, "must be real, not complex"),
-    ],
-)
-def test_the_relation_between_what_is_given_and_expected_is_found(mistaken, words):
+RELATIONS = tomllib.loads((ROOT / "tests/answers/relations.toml").read_text())["relations"].splitlines()
+
+
+@pytest.mark.parametrize("row", RELATIONS)
+def test_the_relation_between_what_is_given_and_expected_is_found(row):
+    given_instead, _, words = row.partition(" :: ")
+    mistaken = eval(f"lambda t, n: {given_instead}", {"torch": torch})
+
     def power(t, n):
         return t.matrix_power(n)
 
