@@ -264,6 +264,11 @@ WRONG_TYPES = (
     None, "nonsense", "", [], {}, object(), 1j, b"x", np.array([]), np.array(["a", None], dtype=object), 10**400,
     np.array("x"), Decimal("nan"), {1, 2}, torch.tensor([]), torch.zeros(1, 1, 1, 1, 1),
 )  # fmt: skip
+SEQUENCES = (
+    [0], [-1], [1.5], [math.nan], [2, None], ["a"], [True], 3, (3, 2), range(0), range(1, 3), torch.tensor([2, 3]), np.array([2, 3]), [(0, torch.tensor([1]))],
+    [(1, None)], [(9, None)], [[2]], np.array([2, None], dtype=object), np.ones((2, 2)), torch.ones(2, 2), torch.tensor([2.0, 3.0], dtype=torch.half),
+    torch.tensor([True, False]), [10**30], [1e300], [5e-324], {2, 3},
+)  # fmt: skip
 GRAPHS = {
     "disconnected": nx.Graph([(0, 1), (2, 3)]),
     "with a loop": nx.Graph([(0, 1), (1, 1)]),
@@ -325,26 +330,7 @@ def bad(function: str, parameter: Parameter) -> list:
         elif origin(kind) is collections.abc.Callable:
             values += bad_functions()
         elif origin(kind) in (collections.abc.Sequence, list, tuple, collections.abc.Iterable):
-            values += [[0], [-1], [1.5], [math.nan], [2, None], ["a"], [True], 3, (3, 2), range(0), range(1, 3)]
-            values += [
-                torch.tensor([2, 3]),
-                np.array([2, 3]),
-                [(0, torch.tensor([1]))],
-                [(1, None)],
-                [(9, None)],
-                [[2]],
-                np.array([2, None], dtype=object),
-                np.ones((2, 2)),
-                torch.ones(2, 2),
-                torch.tensor([2.0, 3.0], dtype=torch.half),
-                torch.tensor([True, False]),
-                [10**30],
-                [1e300],
-                [5e-324],
-                {2, 3},
-                iter([2, 3]),
-                "24",
-            ]
+            values += [*SEQUENCES, iter([2, 3]), "24"]
         else:
             values += [3, -1, math.nan, "nonsense", ["x"]]
     return values

@@ -90,30 +90,13 @@ def test_a_model_that_repeats_its_prompt_has_not_answered(task, strategy):
 # Answers -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("rest", "number"),
-    [
-        ("37", 37),
-        ("1,204", 1204),
-        ("**37**.", 37),
-        ("1,204,000.", 1_204_000),
-        ("’37’.", 37),
-        ("$37$", 37),
-        ("$1{,}204$", 1204),
-        (r"\boxed{37}", 37),
-        (r"$\boxed{\text{37}}$", 37),
-        ("`37`", 37),
-        ("<ANSWER>37</ANSWER>", 37),
-        ("37.0", 37),
-        ("007", 7),
-        ("-3", -3),
-        ("−3", -3),
-        ("there are 37 ones", 37),
-        ("2 * 5 + 2 = 12", 12),
-        ("0", 0),
-        ("about 100!", 100),
-    ],
-)
+WRITTEN = {
+    37: ["37", "**37**.", "’37’.", "$37$", r"\boxed{37}", r"$\boxed{\text{37}}$", "`37`", "<ANSWER>37</ANSWER>", "37.0", "there are 37 ones"],
+    1204: ["1,204", "$1{,}204$"], 1_204_000: ["1,204,000."], 7: ["007"], -3: ["-3", "−3"], 12: ["2 * 5 + 2 = 12"], 0: ["0"], 100: ["about 100!"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rest", "number"), [(rest, number) for number, forms in WRITTEN.items() for rest in forms])
 def test_numbers_on_the_answer_line(rest, number):
     assert counting.parse_answer(f"Let me count: 11 + 26.\n{LINE}{rest}\nThat was 5 * 7 + 2.") == number
 

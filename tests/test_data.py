@@ -24,8 +24,3 @@ def test_an_unknown_table_is_named_beside_the_nearest():
         ValueError, match=r"name must be one of \d+ tables, such as reported/rope_models, .*, not .rope_model."
     ):
         data.table("rope_model")
-
-
-def test_the_cache_folder_can_be_moved(monkeypatch, tmp_path):
-    monkeypatch.setenv("HELPERS_CACHE", str(tmp_path))
-    assert data.cache() == tmp_path

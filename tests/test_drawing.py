@@ -1,14 +1,19 @@
 """The drawings: their mathematics against Python's, their text, and the drawings themselves in Chromium."""
 
+import contextlib
 import json
 import math
 import re
 
+import browser
 import pytest
 import torch
-from conftest import AXE, javascript
+import waves
+from conftest import AXE, javascript, watched
 from stills import drawn, measured, stills
 
+from course.chapter2 import measures as measures2
+from course.chapter6 import measures as measures6
 from course.experiments import comparison
 from helpers import attention, collapse, counting, drawing, graphs, rope, words
 
@@ -23,10 +28,10 @@ def node(calls):
     )
 
 
-def assert_equal(calls, expected):
+def assert_equal(calls, expected, least=1e-12):
     for call, got, wanted in zip(calls, node(calls), expected, strict=True):
         pairs = zip(flat(got), flat(wanted), strict=True)
-        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) for a, b in pairs), (call, got, wanted)
+        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=least) for a, b in pairs), (call, got, wanted)
 
 
 def flat(value):
@@ -161,8 +166,6 @@ def test_the_lights_are_the_race():
 
 
 def test_the_river_flows_as_in_python():
-    from course.chapter2 import measures
-
     masks = [attention.causal_mask(5), attention.window_mask(12, 3), attention.window_mask(12, 2)]
     for mask in masks:
         rows = attention.uniform(mask)
@@ -170,12 +173,9 @@ def test_the_river_flows_as_in_python():
             matrix = (1 - weight) * rows
             matrix[:, 0] += weight
             assert_equal([("sink", (mask.int().tolist(), weight))], [matrix.tolist()])
-            product = attention.influence([matrix] * 4, residual)
-            (got,) = node([("influence", (matrix.tolist(), 4, residual))])
-            assert all(
-                math.isclose(a, b, abs_tol=1e-12) for a, b in zip(flat(got[-1]), flat(product.tolist()), strict=True)
-            )
-            assert_equal([("heard", (product[-1].tolist(),))], [float(measures.heard(product[-1]))])
+            layers = [torch.eye(len(matrix)), *(attention.influence([matrix] * k, residual) for k in range(1, 5))]
+            assert_equal([("influence", (matrix.tolist(), 4, residual))], [[each.tolist() for each in layers]])
+            assert_equal([("heard", (layers[-1][-1].tolist(),))], [float(measures2.heard(layers[-1][-1]))])
     assert torch.equal(attention.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
 
 
@@ -189,16 +189,12 @@ def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
 
 
 def test_what_is_left_of_the_waves_is_as_in_python():
-    from course.chapter6 import measures
-
     grid = [(c / 10, lam / 10, ratio) for c in range(11) for lam in range(13) for ratio in (0.2, 1.0, 2.0)]
-    assert_equal([("left", g) for g in grid], [measures.left(c, lam * ratio).item() for c, lam, ratio in grid])
+    assert_equal([("left", g) for g in grid], [measures6.left(c, lam * ratio).item() for c, lam, ratio in grid])
 
 
 def test_the_bets_are_on_the_table_of_the_race():
     """If not: `python tools/waves.py`."""
-    import waves
-
     assert json.loads(waves.FILE.read_text()) == waves.scores()
 
 
@@ -207,9 +203,7 @@ def test_graphs_average_and_conduct_as_in_python():
         graph = graphs.family(name, 12)
         matrix = graphs.adjacency(graph).tolist()
         assert_equal([("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()])
-        (got,) = node([("effectiveResistance", (matrix,))])
-        wanted = graphs.effective_resistance(graph).flatten().tolist()
-        assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) for a, b in zip(flat(got), wanted, strict=True))
+        assert_equal([("effectiveResistance", (matrix,))], [graphs.effective_resistance(graph).tolist()], 1e-9)
         added = [sorted(e[:2]) for e in graphs.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
         assert node([("openingEdge", (matrix,))]) == added
 
@@ -255,28 +249,21 @@ VIOLATIONS = (
 @pytest.fixture
 def stand(chromium, tmp_path):
     """Open a drawing alone on its page, with everything else blocked; errors and requests are noted."""
-    import browser
-
-    opened = []
-    with browser.served(tmp_path) as address:
+    with browser.served(tmp_path) as address, contextlib.ExitStack() as stack:
 
         def open_drawing(name, link="", **options):
             (tmp_path / "drawings").mkdir(exist_ok=True)
             (tmp_path / f"drawings/{name}.html").write_text(drawing.page(name))
             context = chromium.new_context(**{"viewport": {"width": 900, "height": 900}, **options})
-            opened.append(context)
-            page = context.new_page()
-            page.errors, page.asked = [], []
-            page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" else None)
-            page.on("pageerror", lambda error: page.errors.append(str(error)))
+            stack.callback(context.close)
+            page = watched(context, address)
+            page.asked = []
             page.on("request", lambda request: page.asked.append(request.url))
             page.goto(f"{address}/drawings/{name}.html{link}")
             page.wait_for_selector(".drawing-stage .item")
             return page
 
         yield open_drawing
-        for context in opened:
-            context.close()
 
 
 def seen(page):
@@ -320,19 +307,13 @@ def test_every_control_and_every_hand_moves_by_keyboard(stand, name):
 
 @pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
-def test_a_hand_drags_by_mouse_and_by_touch_and_a_frame_is_short(stand, name):
-    page = stand(name, has_touch=True)
+def test_a_hand_drags_by_mouse_and_a_frame_is_short(stand, name):
+    page = stand(name)
     item = page.locator(".drawing-stage .item:is(.free, .flat)").last
     item.scroll_into_view_if_needed()
-    box, before = item.bounding_box(), seen(page)
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    page.mouse.move(x, y)
-    page.mouse.down()
-    page.mouse.move(x - 25, y + 20, steps=4)
-    page.mouse.up()
-    assert (after := seen(page)) != before
-    swipe(page, item, 45, 18)
-    assert seen(page) != after
+    (x, y), before = middle(item), seen(page)
+    drag(page, (x, y), (x - 25, y + 20))
+    assert seen(page) != before
     milliseconds = page.evaluate(
         """async () => { const box = document.querySelector('.drawing-controls input[type=range]'), taken = [];
         for (let k = 0; k < 20; k += 1) { const value = Number(box.value);
@@ -349,8 +330,7 @@ def test_a_hand_drags_by_mouse_and_by_touch_and_a_frame_is_short(stand, name):
 
 def swipe(page, item, right, down):
     """A finger on the middle of an item, and twelve small moves."""
-    session, box = page.context.new_cdp_session(page), item.bounding_box()
-    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    session, (x, y) = page.context.new_cdp_session(page), middle(item)
     way = [{"x": x + right * k / 12, "y": y + down * k / 12} for k in range(13)]
     for k, point in enumerate(way):
         kind = "touchMove" if k else "touchStart"
@@ -377,9 +357,9 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
           addEventListener(kind, () => { fingers[kind] = (fingers[kind] ?? 0) + 1; }, true); }"""
     )
     assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 60"), "the page could scroll"
-    item = page.locator(f'.drawing-stage .item[data-id="{part}"]')
+    item = named(page, part)
     item.scroll_into_view_if_needed()
-    before, there = middle(page, part), page.evaluate("scrollY")
+    before, there = middle(item), page.evaluate("scrollY")
     swipe(page, item, right, down)
     seen(page)
     assert page.evaluate("fingers") == {"pointermove": 12, "pointerup": 1}
@@ -494,9 +474,13 @@ def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     assert page.errors == []
 
 
-def middle(page, item):
-    box = page.locator(f'.item[data-id="{item}"]').bounding_box()
+def middle(item):
+    box = item.bounding_box()
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+
+def named(page, part):
+    return page.locator(f'.drawing-stage .item[data-id="{part}"]')
 
 
 def drag(page, start, end):
@@ -527,18 +511,18 @@ def press(name):
 
 
 def cut_an_edge(page):
-    for item in ("node0", "node1"):
-        page.mouse.click(*middle(page, item))
+    for name in ("node0", "node1"):
+        page.mouse.click(*middle(named(page, name)))
 
 
 def paint_the_mask(page):
-    x, y = middle(page, "mask")
+    x, y = middle(named(page, "mask"))
     page.get_by_label("mask").first.select_option("previous")
     drag(page, (x - 90, y + 102), (x + 60, y + 102))
 
 
 def agree(page):
-    x, y = middle(page, "tip")
+    x, y = middle(named(page, "tip"))
     drag(page, (x, y), (x + 70, y + 40))
 
 

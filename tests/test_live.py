@@ -122,11 +122,25 @@ def assert_the_panel_works(page, handle):
     page.wait_for_timeout(1000)
 
 
+def classic(serve, name):
+    """The classic Notebook with what Colab has: Colab's own page cannot be had here; this too speaks to ipywidgets 7.7.1."""
+    options = [f"--NotebookApp.{secret}=''" for secret in ("token", "password")]
+    return serve(CLASSIC, "-m", "notebook", *options, path=f"notebooks/{name}.ipynb", environment={})
+
+
+def lab(serve, name):
+    """JupyterLab, with all cells of the notebook run."""
+    command, source = ("-m", "jupyterlab", "--IdentityProvider.token="), {"PYTHONPATH": str(ROOT / "src")}
+    page = serve(LAB, *command, path=f"lab/tree/{name}.ipynb", environment=source)
+    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    return page
+
+
 @pytest.mark.colab
 def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
-    """Colab's own page cannot be had here; this is the other one that speaks to ipywidgets 7.7.1."""
-    options = [f"--NotebookApp.{name}=''" for name in ("token", "password")]
-    page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/widget.ipynb", environment={})
+    page = classic(serve, "widget")
     page.wait_for_function("window.Jupyter?.notebook?.kernel?.widget_manager", timeout=180_000)
     # for 4 s it asks the kernel for old widgets, and drops new ones that come meanwhile
     for _ in range(60):
@@ -142,11 +156,7 @@ def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
 
 @pytest.mark.site
 def test_the_panel_works_in_jupyterlab(serve):
-    source = {"PYTHONPATH": str(ROOT / "src")}
-    page = serve(LAB, "-m", "jupyterlab", "--IdentityProvider.token=", path="lab/tree/widget.ipynb", environment=source)
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    page = lab(serve, "widget")
     assert_the_panel_works(page, ".noUi-handle")
     page.locator('[data-command="notebook:interrupt-kernel"]').click()
     page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
@@ -176,20 +186,12 @@ def assert_the_drawing_moves(page):
 
 @pytest.mark.site
 def test_a_drawing_moves_in_jupyterlab(serve):
-    source = {"PYTHONPATH": str(ROOT / "src")}
-    page = serve(
-        LAB, "-m", "jupyterlab", "--IdentityProvider.token=", path="lab/tree/drawing.ipynb", environment=source
-    )
-    page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    assert_the_drawing_moves(page)
+    assert_the_drawing_moves(lab(serve, "drawing"))
 
 
 @pytest.mark.colab
 def test_a_drawing_moves_in_the_classic_notebook_with_what_colab_has(serve):
-    options = [f"--NotebookApp.{name}=''" for name in ("token", "password")]
-    page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/drawing.ipynb", environment={})
+    page = classic(serve, "drawing")
     page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=180_000)
     page.evaluate("Jupyter.notebook.execute_all_cells()")
     assert_the_drawing_moves(page)

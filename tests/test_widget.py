@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import io
 import itertools
 import json
@@ -18,9 +19,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import NODE, ROOT
-from PIL import Image
+from PIL import Image, ImageColor
 
-from helpers import explore, show
+from helpers import explore, show, style
 
 
 @pytest.fixture(autouse=True)
@@ -96,13 +97,6 @@ def test_the_scripts_are_what_a_page_may_hold(name):
     assert not re.findall(r"https?:|fetch|import ", script.read_text())
 
 
-def test_the_module_is_not_hidden_by_its_function():
-    from helpers import widget as module
-
-    assert module.explore is explore
-    assert module.MOST_FRAMES > 0
-
-
 def test_the_first_frame_is_the_start():
     page = widget(start={"n": 3, "kind": "b", "dashed": True}).still()
     assert "It ends at 3." in page.split("<script", 1)[0]
@@ -156,6 +150,16 @@ def test_the_view_needs_nothing_that_only_ipywidgets_8_has(monkeypatch):
     assert "application/vnd.jupyter.widget-view+json" in widget()._repr_mimebundle_()
 
 
+def awaited(test):
+    """A test that waits for the kernel's loop, as a plain function."""
+
+    @functools.wraps(test)
+    def run(*arguments, **options):
+        asyncio.run(test(*arguments, **options))
+
+    return run
+
+
 class Live:
     """A panel by its parts, in the order that a reader meets them."""
 
@@ -169,54 +173,50 @@ class Live:
         return re.sub("<details>.*</details>|<[^>]+>", "", self.status.value, flags=re.S)
 
 
-def test_live_redraws_remembers_and_waits():
+@awaited
+async def test_live_redraws_remembers_and_waits():
     drawn = []
 
     def draw(n):
         drawn.append(n)
         return line(n)
 
-    async def scene():
-        live = Live(draw)
-        first = live.body.value
-        for value in (2, 3):  # two quick moves: one frame
-            live.slider.value = value
-        assert "computing" in live.status.value
-        await asyncio.sleep(0.5)
-        assert live.said == "It ends at 3."
-        assert live.body.value != first
-        assert drawn == [1, 3]
-        live.slider.value = 1
-        await asyncio.sleep(0.3)
-        assert drawn == [1, 3]
-        assert live.body.value == first
-
-    asyncio.run(scene())
+    live = Live(draw)
+    first = live.body.value
+    for value in (2, 3):  # two quick moves: one frame
+        live.slider.value = value
+    assert "computing" in live.status.value
+    await asyncio.sleep(0.5)
+    assert live.said == "It ends at 3."
+    assert live.body.value != first
+    assert drawn == [1, 3]
+    live.slider.value = 1
+    await asyncio.sleep(0.3)
+    assert drawn == [1, 3]
+    assert live.body.value == first
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, KeyboardInterrupt, SystemExit, asyncio.CancelledError])
-def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
+@awaited
+async def test_live_keeps_the_last_picture_when_draw_fails_and_recovers(kind):
     def draw(n):
         if n == 2:
             raise kind("no <two>")
         return line(n)
 
-    async def scene():
-        live = Live(draw)
-        before = live.body.value
-        live.slider.value = 2
-        await asyncio.sleep(0.3)
-        assert 'role="alert"' in live.status.value
-        says = "Stopped." if kind is KeyboardInterrupt else f"{kind.__name__}: no &lt;two&gt;"
-        assert live.said == f"{says} The picture still shows n: 1."
-        assert live.body.value == before
-        assert ("Where it happened" in live.status.value) == (kind is not KeyboardInterrupt)
-        live.slider.value = 3
-        await asyncio.sleep(0.5)
-        assert live.said == "It ends at 3."
-        assert live.printed.value == ""
-
-    asyncio.run(scene())
+    live = Live(draw)
+    before = live.body.value
+    live.slider.value = 2
+    await asyncio.sleep(0.3)
+    assert 'role="alert"' in live.status.value
+    says = "Stopped." if kind is KeyboardInterrupt else f"{kind.__name__}: no &lt;two&gt;"
+    assert live.said == f"{says} The picture still shows n: 1."
+    assert live.body.value == before
+    assert ("Where it happened" in live.status.value) == (kind is not KeyboardInterrupt)
+    live.slider.value = 3
+    await asyncio.sleep(0.5)
+    assert live.said == "It ends at 3."
+    assert live.printed.value == ""
 
 
 def test_the_stop_button_ends_a_draw_that_never_ends():
@@ -258,57 +258,46 @@ def test_live_shows_what_draw_prints_and_warns():
     assert live.printed.value == ""
 
 
-def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(monkeypatch):
+@awaited
+async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(monkeypatch):
     monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
     monkeypatch.setattr("helpers.widget.live.DEBOUNCE", 0.01)
     seen = []
-
-    async def scene():
-        live = Live(line)
-        live.body.observe(lambda change: seen.append(live.slider.value), "value")
-        live.button.click()
-        assert (live.button.description, live.button.tooltip) == ("■ Stop", "Stop: n")
-        for _ in range(2):
-            for _ in range(100):
-                await asyncio.sleep(0.05)
-                if "Play" in live.button.description:
-                    break
-            assert (live.button.description, live.button.tooltip) == ("▶ Play", "Play: n")
-            assert live.slider.value == 3
-            live.button.click()
-        live.slider.value = 2  # a hand on the slider stops it
-        assert live.button.description == "▶ Play"
-        live.button.click()
-        live.button.click()
-        await asyncio.sleep(0.3)
+    live = Live(line)
+    live.body.observe(lambda change: seen.append(live.slider.value), "value")
+    live.button.click()
+    assert (live.button.description, live.button.tooltip) == ("■ Stop", "Stop: n")
+    for _ in range(2):
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            if "Play" in live.button.description:
+                break
+        assert (live.button.description, live.button.tooltip) == ("▶ Play", "Play: n")
         assert live.slider.value == 3
-        assert live.button.description == "▶ Play"
-
-    asyncio.run(scene())
+        live.button.click()
+    live.slider.value = 2  # a hand on the slider stops it
+    assert live.button.description == "▶ Play"
+    live.button.click()
+    live.button.click()
+    await asyncio.sleep(0.3)
+    assert live.slider.value == 3
+    assert live.button.description == "▶ Play"
     assert seen[:4] == [2, 3, 1, 2]
 
 
-def test_play_stops_where_draw_fails(monkeypatch):
+@awaited
+async def test_play_stops_where_draw_fails(monkeypatch):
     monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
 
     def draw(n):
         return line(n) if n == 1 else 1 / 0
 
-    async def scene():
-        live = Live(draw)
-        live.button.click()
-        await asyncio.sleep(0.5)
-        assert live.said.startswith("ZeroDivisionError")
-        assert live.button.description == "▶ Play"
-        assert live.slider.value == 2
-
-    asyncio.run(scene())
-
-
-def test_live_uses_widgets_that_both_major_versions_have():
-    (slider, play), choice, switch = widget().live().children[0].children, *widget().live().children[1:3]
-    kinds = [type(box) for box in (slider, play, choice, switch)]
-    assert kinds == [ipywidgets.SelectionSlider, ipywidgets.Button, ipywidgets.Dropdown, ipywidgets.Checkbox]
+    live = Live(draw)
+    live.button.click()
+    await asyncio.sleep(0.5)
+    assert live.said.startswith("ZeroDivisionError")
+    assert live.button.description == "▶ Play"
+    assert live.slider.value == 2
 
 
 def test_show_needs_alt_text_and_closes_the_figure(tmp_path):
@@ -322,18 +311,22 @@ def test_show_needs_alt_text_and_closes_the_figure(tmp_path):
         show(figure, alt=" ")
 
 
+def drawn(shown):
+    """The picture inside what `show` gives."""
+    return Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", shown.data)[1]))).convert("RGB")
+
+
+def rgb(colour):
+    return np.array(ImageColor.getrgb(colour)) / 255
+
+
 def test_colours_can_be_read_on_white_and_told_apart_without_hue():
     """WCAG contrast of at least 3:1 for graphics; distinct lightness under a red-green deficiency is left to shape."""
-    from helpers import style
-
     for colour in style.COLOURS.values():
-        channels = np.array(Image.new("RGB", (1, 1), colour).getpixel((0, 0))) / 255
-        assert contrast(channels, np.ones(3)) >= 3
+        assert contrast(rgb(colour), np.ones(3)) >= 3
 
 
 def test_labels_stay_apart():
-    from helpers import style
-
     ax = style.axes("t", "x", "y")
     for k in range(4):
         ax.plot([0, 1], [0, 1 + k / 1000], label=f"line {k}")
@@ -345,18 +338,12 @@ def test_labels_stay_apart():
 
 def test_a_single_dot_keeps_its_colour():
     """A frame has few colours to be small; the rare ones, such as a marker's, must survive."""
-    from helpers import style
-
     ax = style.axes("t", "x", "y")
     ax.plot(range(100), range(100), color=style.COLOURS["blue"])
     ax.plot([10], [80], "o", color=style.COLOURS["vermillion"])
-    page = show(ax, alt="a line and a dot").data
-    picture = Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]))).convert("RGB")
-    colours = {colour for _, colour in picture.getcolors(1 << 16)}
-    for name in ("blue", "vermillion"):
-        wanted = Image.new("RGB", (1, 1), style.COLOURS[name]).getpixel((0, 0))
-        assert min(max(abs(a - b) for a, b in zip(wanted, got, strict=True)) for got in colours) <= 8
-    assert (255, 255, 255) in colours
+    colours = np.array([colour for _, colour in drawn(show(ax, alt="a line and a dot")).getcolors(1 << 16)]) / 255
+    for colour, most in ((style.COLOURS["blue"], 8), (style.COLOURS["vermillion"], 8), ("white", 0)):
+        assert 255 * np.abs(colours - rgb(colour)).max(1).min() <= most
 
 
 def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
@@ -370,11 +357,10 @@ def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
     figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])
-    page = show(figure, alt="left half black").data
-    drawn = Image.open(io.BytesIO(base64.b64decode(re.search(r"base64,([^\"]+)", page)[1]))).convert("L")
-    assert drawn.width == 1956
-    assert {drawn.getpixel((900, y)) for y in range(5, 115)} == {0}
-    assert {drawn.getpixel((1050, y)) for y in range(5, 115)} == {255}
+    picture = drawn(show(figure, alt="left half black")).convert("L")
+    assert picture.width == 1956
+    assert {picture.getpixel((900, y)) for y in range(5, 115)} == {0}
+    assert {picture.getpixel((1050, y)) for y in range(5, 115)} == {255}
 
 
 def contrast(one, other):
@@ -412,8 +398,6 @@ def apart(colours):
 )
 def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
     """In the dark white becomes the page's own ground; colours keep hue, distance and a contrast of 3:1."""
-    from helpers import style
-
     figure = plt.figure(figsize=(6, 1))
     for k, colour in enumerate(style.COLOURS.values()):
         figure.add_artist(plt.Rectangle((k / 6, 0), 1 / 6, 0.5, color=colour))
@@ -428,11 +412,11 @@ def test_one_picture_serves_light_and_dark_pages(chromium, dark, ground):
         return np.array(picture.getpixel((int(x * picture.width), int(y * picture.height)))) / 255
 
     around = at(0.5, 0.2)
-    assert np.abs(around - np.array(Image.new("RGB", (1, 1), ground).getpixel((0, 0))) / 255).max() < 0.02
+    assert np.abs(around - rgb(ground)).max() < 0.02
     seen = [at((k + 0.5) / 6, 0.75) for k in range(6)]
-    drawn = [np.array(Image.new("RGB", (1, 1), colour).getpixel((0, 0))) / 255 for colour in style.COLOURS.values()]
+    before = [rgb(colour) for colour in style.COLOURS.values()]
     assert min(contrast(colour, around) for colour in seen) >= 3
-    assert (apart(seen) >= 0.95 * apart(drawn)).all()
-    for before, after in list(zip(oklab(drawn), oklab(seen), strict=True))[:4]:  # black and grey have no hue
-        turned = np.degrees(np.arctan2(*before[:0:-1]) - np.arctan2(*after[:0:-1]))
+    assert (apart(seen) >= 0.95 * apart(before)).all()
+    for one, other in list(zip(oklab(before), oklab(seen), strict=True))[:4]:  # black and grey have no hue
+        turned = np.degrees(np.arctan2(*one[:0:-1]) - np.arctan2(*other[:0:-1]))
         assert abs((turned + 180) % 360 - 180) < 40
