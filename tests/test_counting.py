@@ -224,14 +224,6 @@ def test_the_limit_of_fp32():
 # Width ---------------------------------------------------------------------------------------------------
 
 
-def test_welch_bounds_of_known_frames():
-    """A simplex of d + 1 vectors has coherence 1/d; d vectors and fewer can be orthogonal; one vector has no pair."""
-    for width in range(1, 9):
-        assert counting.welch_bound(width + 1, width) == pytest.approx(1 / width)
-        assert counting.welch_bound(width, width) == counting.welch_bound(1, width) == 0
-    assert counting.welch_bound(6, 3) == pytest.approx(1 / math.sqrt(5))  # the diagonals of an icosahedron
-
-
 @given(st.integers(2, 40), st.integers(1, 40), st.sampled_from(counting.CODES), st.integers(0, 9))
 def test_no_codes_beat_the_welch_bound(vocabulary, width, kind, seed):
     vectors = counting.codes(vocabulary, width, kind, seed)

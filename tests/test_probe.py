@@ -178,6 +178,7 @@ def test_a_hidden_token_is_not_seen_by_later_ones(model, ids):
     assert not torch.allclose(after[:, 4], before[:, 4])
     seen, _ = probe.with_hidden(model, ids)
     assert not torch.allclose(seen[-1, 5:], before[-1, 5:], atol=1e-4)
+    torch.testing.assert_close(seen[:, :5], before[:, :5])  # it still sees itself
 
 
 def test_a_token_hidden_from_a_position_on_is_seen_before_it(model, ids):

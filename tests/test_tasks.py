@@ -7,7 +7,6 @@ import torch
 
 from helpers import tasks, training
 from helpers.tasks import Copying, Counting, Language, Retrieval
-from helpers.transformer import Decoder
 
 
 def draw(task, seed=0):
@@ -70,24 +69,6 @@ def test_copying_asks_for_the_first_or_the_last_digit():
     assert len(seen) == 4, "both places, both answers"
     only = Copying(places=("last",))
     assert {words[-1] for words, _ in asked(only, *draw(only))} == {"last"}
-
-
-def test_padding_does_not_change_an_answer():
-    torch.manual_seed(0)
-    task = Counting(lengths=(1, 8), most=8)
-    decoder = Decoder(len(task.vocabulary), width=16, heads=2, layers=2)
-    both, _ = task.encode(["xy", "xyxyxyxy"])
-    alone, _ = task.encode(["xy"])
-    torch.testing.assert_close(decoder(both)[0, 3], decoder(alone)[0, 3])
-
-
-def test_a_small_decoder_learns_to_copy_and_a_wrong_answer_would_be_noticed():
-    task = Copying(lengths=(1, 4), size=32)
-    torch.manual_seed(0)
-    decoder = Decoder(len(task.vocabulary), width=32, heads=2, layers=2)
-    before = training.accuracy(decoder, task)
-    training.fit(decoder, task, steps=150)
-    assert before < 0.7 < 0.98 < training.accuracy(decoder, task)
 
 
 @pytest.mark.parametrize(

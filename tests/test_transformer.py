@@ -12,23 +12,6 @@ from helpers import rope
 from helpers.transformer import ENCODINGS, Block, Decoder, sinusoidal
 
 
-def test_turning_share_lies_between_rope_and_no_encoding():
-    """All weights equal: with no pair turning RoPE is NoPE, with all it is itself, in between it is neither."""
-    ids = torch.randint(0, 10, (1, 20), generator=torch.Generator().manual_seed(0))
-    found = {}
-    for name, settings in {
-        "NoPE": {"encoding": "NoPE"},
-        "all": {},
-        "half": {"turning": 0.5},
-        "none": {"turning": 0.0},
-    }.items():
-        torch.manual_seed(0)
-        found[name] = Decoder(10, **settings).double()(ids)
-    torch.testing.assert_close(found["none"], found["NoPE"])
-    assert (found["half"] - found["NoPE"]).abs().max() > 1e-3
-    assert (found["half"] - found["all"]).abs().max() > 1e-3
-
-
 def test_the_sinusoid_is_its_formula():
     table = sinusoidal(torch.arange(5), 8)
     assert table[3, 2:4].tolist() == pytest.approx([math.sin(3 / 1e4 ** (2 / 8)), math.cos(3 / 1e4 ** (2 / 8))])
@@ -36,8 +19,9 @@ def test_the_sinusoid_is_its_formula():
     torch.testing.assert_close(decoder.embed(ids)[0], decoder.embedding(ids)[0] + table.float())
 
 
-def test_the_base_is_that_of_the_rotation():
-    assert torch.equal(Decoder(10, width=16, heads=2, base=1e2).blocks[0].frequencies, rope.frequencies(8, 1e2))
+def test_the_base_and_the_share_that_turns_are_those_of_the_rotation():
+    block = Decoder(10, width=16, heads=2, base=1e2, turning=0.5).blocks[0]
+    assert torch.equal(block.frequencies, rope.partial_frequencies(8, 1e2, 0.5))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
