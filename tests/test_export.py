@@ -10,7 +10,7 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
-from helpers import attention, intervention, models, probe, rope
+from helpers import attention, intervention, models, probe
 from helpers.transformer import Block, Decoder
 
 LAYERS, HEADS = 30, 9
@@ -162,15 +162,6 @@ def test_a_file_that_holds_no_such_model_is_refused(tmp_path):
     for source in (tmp_path / "model.gguf", tmp_path / "none.gguf", tmp_path, 3):
         with pytest.raises(ValueError, match="source must be"):
             export.language_model(source)
-
-
-def test_turns_are_those_of_rope(smollm2):
-    found = intervention.turns(smollm2, 5)
-    wanted = torch.arange(5)[:, None] * rope.frequencies(64, 1e5)
-    assert torch.allclose(torch.view_as_real(found), torch.stack([wanted.cos(), wanted.sin()], -1), atol=1e-6)
-    changed = intervention.turns(smollm2, 5, silent=[0], still=[31])
-    assert (changed[:, 0] == 0).all()
-    assert (changed[:, 31] == 1).all()
 
 
 @pytest.mark.parametrize(
