@@ -74,6 +74,7 @@ def tree_of_depth_2():
 
 
 ATTENTION = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], dtype=torch.float64)
+EYE, GATES = torch.eye(3, dtype=torch.float64), torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)
 FRAME = pd.DataFrame({"distance": [1.0, 0.5]}, index=pd.Index([1, 2], name="n"))
 COPIER = Decoder(len(Copying().vocabulary), width=8)
 # a good call of a function: its arguments by name, each a value or, where it has to be new each time, a function
@@ -100,13 +101,8 @@ EXAMPLES = {
     "attention.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
-    "attention.forgetting_bias": {"gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)},
-    "attention.delta_rule": {
-        "q": torch.eye(3, dtype=torch.float64),
-        "k": torch.eye(3, dtype=torch.float64),
-        "rate": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64),
-        "gates": torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64),
-    },
+    "attention.forgetting_bias": {"gates": GATES},
+    "attention.delta_rule": {"q": EYE, "k": EYE, "rate": GATES, "gates": GATES},
     "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
     "differential.lambda_init": {"layer": 2},
     "differential.attend": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},

@@ -37,15 +37,14 @@ def clone(tmp_path):
     (tmp_path / "src/helpers").mkdir()
     shutil.copy(ROOT / "src/course/closure.py", tmp_path / "src/course")
     sources = {
-        "helpers/__init__.py": "",
+        **dict.fromkeys(
+            ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
+        ),
         "helpers/drawing.py": "DRAWINGS = ()\n",
         "helpers/words.py": "missing = []\ndef use(table): pass\n",
         "helpers/tool.py": "x = 1\n",
         "helpers/base.py": "x = 2\n",
         "helpers/data.py": "def table(name): return name\n",
-        "helpers/unused.py": "",
-        "course/__init__.py": "",
-        "course/chapter1/__init__.py": "",
         "course/chapter1/figures.py": "from helpers.base import x\n",
         "course/chapter1/player.js": "play()\n",
     }

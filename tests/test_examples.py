@@ -20,25 +20,16 @@ MODULES = [
     if not module.name.endswith("__main__")
 ]
 # public functions without an example, and why
-WITHOUT = {
-    **dict.fromkeys(
-        [
-            "collapse.repeated_states",
-            "collapse.last_token_distance",
-            "collapse.copying_prompt",
-            "collapse.copying_margins",
-        ],
-        "needs a real model, which takes longer than an example may; the lessons show it",
+REASONS = {
+    "needs a real model, which takes longer than an example may; the lessons show it": (
+        "collapse.repeated_states collapse.last_token_distance collapse.copying_prompt collapse.copying_margins "
+        "intervention.turns intervention.read"
     ),
-    **dict.fromkeys(
-        ["gnn.accuracy", "gnn.train", "gnn.fit", "sweep.options", "sweep.run_line"],
-        "trains, or is a command line",
-    ),
-    **dict.fromkeys(["intervention.turns", "intervention.read"], "needs a language model; its module has one"),
-    "checkpoints.save": "writes files; checkpoints.load has one",
-    **dict.fromkeys(["data.download", "data.room"], "needs a server or a full disk"),
-    "rope.turn": "rope.rotate has one",
+    "trains, or is a command line": "gnn.accuracy gnn.train gnn.fit sweep.options sweep.run_line",
+    "writes files, or needs a server or a full disk": "checkpoints.save data.download data.room",
+    "rope.rotate has one": "rope.turn",
 }
+WITHOUT = {name for names in REASONS.values() for name in names.split()}
 
 
 def examples() -> dict[str, doctest.DocTest]:
