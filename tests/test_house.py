@@ -81,7 +81,7 @@ BUDGETS = {
     "course/report": 1_885,
     "course/scorecard": 595,
     "course": 17_180,
-    "tests": 14_554,
+    "tests": 14_532,
 }
 
 
