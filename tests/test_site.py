@@ -28,12 +28,22 @@ def settle(page):
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_page_is_whole_accessible_and_asks_nobody_else(visit, name):
+def test_page_is_whole_accessible_and_asks_nobody_else_and_its_code_fits(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
     assert page.foreign == [], "a page loads nothing from another host"
     assert page.errors == [], "a page opens without an error on the console"
     assert page.locator("img:not([alt])").count() == 0, "every image has alt text"
+    wide = page.evaluate(
+        """() => [...document.querySelectorAll('div.cell_input pre')]
+        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 60))"""
+    )
+    assert wide == [], "code that scrolls sideways at 1280 px"
+    text = page.evaluate(
+        """() => { const c = document.querySelector('main').cloneNode(true);
+        c.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove()); return c.textContent; }"""
+    )
+    assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
     page.add_script_tag(path=AXE)
     assert page.evaluate(SERIOUS) == [], "axe finds nothing serious"
 
@@ -133,15 +143,8 @@ def move(page, figure, control):
         page.keyboard.press("Space")
     else:
         at_end = box.evaluate("e => e.tagName === 'SELECT' ? e.selectedIndex === e.length - 1 : e.value === e.max")
-        page.keyboard.press(
-            "ArrowUp"
-            if box.evaluate("e => e.tagName") == "SELECT" and at_end
-            else "ArrowLeft"
-            if at_end
-            else "ArrowDown"
-            if box.evaluate("e => e.tagName") == "SELECT"
-            else "ArrowRight"
-        )
+        keys = {"SELECT": ("ArrowDown", "ArrowUp"), "INPUT": ("ArrowRight", "ArrowLeft")}
+        page.keyboard.press(keys[box.evaluate("e => e.tagName")][at_end])
 
 
 def assert_widgets_move(page, figures):
@@ -436,14 +439,10 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
 
 
 @pytest.mark.parametrize("name", DECKS)
-def test_a_slide_opened_by_its_link_shows_all_of_itself(visit, name):
-    page = visit(f"slides/{name}", viewport={"width": 1280, "height": 720})
-    page.wait_for_function("window.deckReady && Reveal.isReady()")
-    hidden = [
-        e
-        for e in page.evaluate("""[...document.querySelectorAll('.slides div.fragment')].map(e => {
-        const i = Reveal.getIndices(e.closest('section')); return [i.h, i.v ?? 0] })""")
-    ]
+def test_a_slide_opened_by_its_link_shows_all_of_itself(deck, name):
+    page = deck(name)
+    hidden = page.evaluate("""[...document.querySelectorAll('.slides div.fragment')].map(e => {
+      const i = Reveal.getIndices(e.closest('section')); return [i.h, i.v ?? 0] })""")
     assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
     for h, v in hidden[:1]:
         page.evaluate(f"Reveal.slide({h}, {v})")
@@ -601,22 +600,6 @@ def test_links_of_a_page_lead_to_headings(name):
     for target, anchor in re.findall(r'href="(?!\w+:|//)([^"#?]*)#([\w.-]+)"', home.read_text()):
         page = (home.parent / target).resolve() if target else home
         assert f'id="{anchor}"' in page.read_text(), f"{name}: {target} has no {anchor}"
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_code_fits_the_page_and_formulas_are_set(visit, name):
-    page = visit(f"chapters/{name}.html")
-    settle(page)
-    wide = page.evaluate(
-        """() => [...document.querySelectorAll('div.cell_input pre')]
-        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 60))"""
-    )
-    assert wide == [], "code that scrolls sideways at 1280 px"
-    text = page.evaluate(
-        """() => { const c = document.querySelector('main').cloneNode(true);
-        c.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove()); return c.textContent; }"""
-    )
-    assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
 
 
 def machine_at(page, stop):
