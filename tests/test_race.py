@@ -20,7 +20,7 @@ from course.chapter6 import claims as claims6
 from course.chapter6 import figures, measures
 from course.claims import FAILS, HOLDS
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states, sweep
-from helpers import attention, data, probe, training, transformer
+from helpers import attention, data, probe, style, training, transformer
 
 SOURCE = Path(__file__).parents[1] / "src"
 TIMES = {"seconds", "step_ms"}
@@ -662,22 +662,48 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     assert "No entry has learned" in figures.slopes(rows.assign(learned=0), "retrieval")[0].data
 
 
-def test_the_corner_has_who_passes_both():
-    rows = comparison.table()
-    (ax, finding), both = figures.locks(rows), comparison.all_kept(rows, figures.BOTH)
-    assert {"RoPE", *both} <= {text.get_text() for text in ax.texts}
-    assert all(name in finding for name in both)
+def lesson(*cells, **names):
+    """The names that these cells of lesson 7 bind, run as they stand there."""
+    book = json.loads((SOURCE.parent / "chapters/7-the-race/lesson.ipynb").read_text())
+    sources = {cell["id"]: "".join(cell["source"]) for cell in book["cells"]}
+    names = {"comparison": comparison, "data": data, "entries": entries, "figures": figures, "pd": pd, "protocol": protocol,
+             "rows": comparison.table(), "style": style, "own": None, "Markdown": str, **names}  # fmt: skip
+    for cell in cells:
+        exec(sources[cell], names)
+    return names
+
+
+@pytest.mark.parametrize("mine", [None, "mine"])
+def test_the_corner_of_the_page_has_who_passes_both(mine):
+    rows, said = comparison.table(), {}
+    own = None if mine is None else rows[rows.entry == "NoPE"].assign(entry=mine, learned=1)
+    found = lesson("c7locks-code", "c7locks-fig", own=own, show=lambda ax, **words: said.update(words))
+    both = comparison.all_kept(rows, figures.BOTH)
+    assert set(found["both"]) == set(both)
+    assert {"RoPE", *both, *filter(None, [mine])} <= {text.get_text() for text in found["ax"].texts}
+    assert all(name in said["alt"] for name in both)
+
+
+def test_pages_follow_the_table_at_twice_the_steps_and_far_lengths():
+    found = lesson("c6-more-steps")
+    more = found["more"].set_index(["entry", "budget"])
+    table = data.table("race_counting")
+    assert {budget for _, budget in more.index} == {protocol.BUDGET["steps"], 2 * protocol.BUDGET["steps"]}
+    for (entry, budget), part in table.groupby(["entry", "budget"]):
+        assert more.learned[entry, budget] == f"{part.learned.sum()} of {len(part)}"
+        assert more["right at 128"][entry, budget] == pytest.approx(part.score_128[part.learned == 1].mean())
+    further = lesson("c7far-fig", explore=lambda draw, **_: None)["further"]
+    for task, part in data.table("race_far").groupby("task"):
+        _, finding = further(task)
+        means = part[part.learned == 1].groupby("entry").score_2048.mean()
+        assert all(f"{name} {value:.2f}" in finding for name, value in means.items())
 
 
 def test_the_yardstick_of_the_page_is_the_package_s():
     """The ten lines of lesson 7, run as they stand there, against `comparison.successes`."""
-    book = json.loads((SOURCE.parent / "chapters/7-the-race/lesson.ipynb").read_text())
-    (source,) = ("".join(cell["source"]) for cell in book["cells"] if cell["id"] == "c7ten-code")
-    rows = comparison.table()
-    names = {"rows": rows}
-    exec(source, names)
-    won = comparison.successes(rows).query("task == 'last'").set_index("entry").success
-    assert names["cells"].success.reindex(won.index).eq(won).all()
+    cells = lesson("c7ten-code")["cells"]
+    won = comparison.successes(comparison.table()).query("task == 'last'").set_index("entry").success
+    assert cells.success.reindex(won.index).eq(won).all()
     assert won.any()
     assert not won.all()
 

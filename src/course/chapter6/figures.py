@@ -1,6 +1,7 @@
 """What chapter 6 draws: functions that return a figure and the sentence that states its finding."""
 
 import html
+import itertools
 
 import pandas as pd
 import torch
@@ -13,7 +14,6 @@ from course.chapter6 import measures
 from course.experiments import comparison
 from course.experiments.entries import (
     BASELINE,
-    HYPOTHESES,
     MIXED,
     MIXED_SCALED,
     NAMED,
@@ -24,21 +24,13 @@ from course.experiments.entries import (
 )  # fmt: skip
 from course.experiments.protocol import (
     BUDGET,
-    CELL,
     CHANCE,
-    CHECKED,
-    EQUAL,
     FAR,
     KEPT,
-    LEARNED,
     LENGTHS,
-    LEVEL,
     LOOKED,
-    NO_ROOM,
-    SHARP,
     TASKS,
     TRAINED,
-    vocabulary,
 )
 from helpers import data, style
 from helpers.words import translated
@@ -49,32 +41,24 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 # Lesson ------------------------------------------------------------------------------------------------
 
 
-def noise_left(ratio: float = 1.0) -> tuple[Axes, str]:
-    """What is left of the noise against the cosine of the two patterns: closed form, and simulated rows.
-
-    Args:
-        ratio: size of the second pattern over the first's.
-    """
+def noise_left() -> tuple[Axes, str]:
+    """What is left of the noise against the cosine of two equally large patterns: closed form, and simulated rows."""
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
     for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):
-        ax.plot(cosine, measures.left(cosine, lam, ratio), color=colour, label=f"λ = {lam}")
+        ax.plot(cosine, measures.left(cosine, lam), color=colour, label=f"λ = {lam}")
     ax.plot(cosine, (1 - cosine.square()).sqrt(), color=BLUE, ls="--", label="best λ")
     ax.axhline(1, color=BLACK, lw=1)
-    spreads = {0.5: (1.5, 0.93), 1.0: (1.0, 1.0), 2.0: (1.0, 1.55)}[ratio]  # deviations of the logits of such patterns
     for correlation in (0.0, 0.5, 0.9, 1.0):
         for lam, colour in ((0.8, RED), (None, BLUE)):
-            found = measures.simulated_left(correlation, spreads[0], lam, other=spreads[1])
+            found = measures.simulated_left(correlation, 1.0, lam)
             ax.plot(found.cosine, found.left, "o", mfc="none", mew=2, color=colour)
-    ax.set(xlim=(0, 1), ylim=(0, 1.95 if ratio > 1 else 1.4))
+    ax.set(xlim=(0, 1), ylim=(0, 1.4))
     ax.legend(loc="lower left")
-    needed = 0.8 / 2 * ratio
-    size = {0.5: "half as large", 1.0: "equally large", 2.0: "twice as large"}[ratio]
-    whose = "Equally large noises" if ratio == 1 else f"b {size}"
-    ax.set_title(f"{whose}: λ = 0.8 needs a cosine above {needed:.2f}")
-    independent, near = (float(measures.left(c, 0.8, ratio)) for c in (0.0, 0.9))
+    ax.set_title(f"Equally large noises: λ = 0.8 needs a cosine above {0.8 / 2:.2f}")
+    independent, near = (float(measures.left(c, 0.8)) for c in (0.0, 0.9))
     return ax, (
-        f"b {size} as a: with λ = 0.8 unrelated noise grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
+        f"b equally large as a: with λ = 0.8 unrelated noise grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
         f"{near:.2f}. Circles: simulated rows of 4,096 keys."
     )
 
@@ -129,7 +113,6 @@ NAMES = {
 }
 LONG = LENGTHS[-1]
 BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
-LARGE = (11.5, 4.65)  # inches, of a picture that fills a slide
 FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
     BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
 ]  # fmt: skip
@@ -142,10 +125,6 @@ def _tasks(rows: pd.DataFrame) -> list[str]:
 def _run(rows: pd.DataFrame) -> list[str]:
     """The remedies that the table has."""
     return [name for name in REMEDIES if name in set(rows.entry)]
-
-
-def _listed(words: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 # The seventh act ---------------------------------------------------------------------------------------
@@ -211,41 +190,6 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     return HTML(f"<figure>{SLOPES}{picture}<figcaption>{said}</figcaption></figure>"), finding
 
 
-def locks(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Axes, str]:
-    """Two locks: each entry that learned both by its share right at the longest length, retrieval across and last copy up."""
-    every = rows if own is None else pd.concat([rows, own])
-    points = pd.DataFrame(
-        {t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in BOTH}
-    ).dropna()
-    ax = style.axes("", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=5.2)
-    ax.add_patch(Rectangle((KEPT, KEPT), 0.12, 0.12, fc="#e4efe4", ec="none"))
-    x0, y0 = points.loc[BASELINE]
-    ax.axvline(x0, color=BLUE, lw=1, ls=":")
-    ax.axhline(y0, color=BLUE, lw=1, ls=":")
-    both = [
-        name
-        for name in points.sort_values(["last", "retrieval"], ascending=False).index
-        if name in comparison.all_kept(rows, BOTH)
-    ]
-    mine = [] if own is None else [name for name in own.entry.unique() if name in points.index]
-    rest = points.drop([BASELINE, *both, *mine])
-    ax.plot(rest.retrieval, rest["last"], "o", ms=8, color=GREY)
-    ax.plot(x0, y0, "o", ms=13, color=BLUE)
-    ax.annotate(BASELINE, (x0, y0), (12, -34), textcoords="offset points", color=BLUE, size=17)
-    for name, place in (("NoPE", (0, 15)), ("sliding window", (0, -16)), (RANDOM, (-90, -16))):
-        if name in rest.index:
-            ax.annotate(name, rest.loc[name], place, textcoords="offset points", ha="center", va="center", size=15, color=GREY)  # fmt: skip
-    for place, name in enumerate([*both, *mine]):
-        ax.plot(*points.loc[name], "o", ms=11, color=GREEN if name in both else PURPLE)
-        arrow = {"arrowstyle": "-", "color": GREY, "lw": 1, "shrinkB": 6, "relpos": (0, 0.5)}
-        ax.annotate(name, points.loc[name], (1.1, 0.93 - 0.14 * place), textcoords="axes fraction", va="center", size=15, arrowprops=arrow)  # fmt: skip
-    ax.set(xlim=(0.35, 1.03), ylim=(0.5, 1.03))
-    listed = (
-        "; ".join(f"{name} ({points.retrieval[name]:.2f}, {points['last'][name]:.2f})" for name in both) or "nobody"
-    )
-    return ax, f"At {LONG}, retrieval and last copy: RoPE ({x0:.2f}, {y0:.2f}). Right in {KEPT} of both, by attention on the answer: {listed}."  # fmt: skip
-
-
 SORT = """<style>.board { font-size: .78rem; } .board th, .board td { padding: .2rem .3rem !important; }</style>
 <script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
   const body = head.closest('table').tBodies[0], at = head.cellIndex, up = head.dataset.up !== '1';
@@ -288,53 +232,39 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     )
 
 
-def opens(rows: pd.DataFrame, few: bool = False) -> tuple[Figure, str]:
-    """What keeps which task, at what price: share right at the longest length, successes and openings marked, steps, time.
-
-    Args:
-        few: the entries of `FEW` alone, large, and without the price.
-    """
+def opens(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
     shown = [task for task in LOOKED if task in tasks]
-    here = [name for name in _run(rows) if not few or name in FEW]
+    here = [name for name in _run(rows) if name in FEW]
     order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
-    price = rows[rows.task.isin(shown)].groupby(["entry", "task"]).steps.median()
-    figure = Figure(figsize=LARGE if few else (12.5, 0.33 * len(order) + 1.6))
-    size, ax = 16 if few else 13, figure.subplots()
-    for y, name in enumerate(order):
-        for x, task in enumerate(tasks):
-            learned, run = able.get((task, name), False), (name, task) in won.index
-            value = means.get((name, task), 0.0)
-            shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
-            ax.add_patch(
-                Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white")
-            )
-            mark = ""
-            if run:
-                cell = won.loc[name, task]
-                mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
-                mark += "+" if cell.opens else ""
-            words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
-            ax.text(x, y, words, ha="center", va="center", size=size if learned else size - 3, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
-        if not few:
-            steps = [f"{price[name, task]:.0f}" if (name, task) in price else "–" for task in shown]
-            for x, words in enumerate([*steps, f"{rows[rows.entry == name].step_ms.median():.1f}"]):
-                ax.text(len(tasks) + x, y, words, ha="center", va="center", size=12)
-    heads = [NAMES[task] for task in tasks]
-    heads += [] if few else [f"steps,\n{NAMES[task]}" for task in shown] + ["ms\na step"]
-    ax.set(xlim=(-0.5, len(heads) - 0.5), ylim=(len(order) - 0.5, -0.5))
-    ax.set_xticks(range(len(heads)), heads, size=size if few else 12)
-    ax.set_yticks(range(len(order)), order, size=size - 2 if few else size)
+    figure = Figure(figsize=(11.5, 4.65))  # of a slide
+    ax = figure.subplots()
+    for (y, name), (x, task) in itertools.product(enumerate(order), enumerate(tasks)):
+        learned, run = able.get((task, name), False), (name, task) in won.index
+        value = means.get((name, task), 0.0)
+        shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
+        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white"))
+        mark = ""
+        if run:
+            cell = won.loc[name, task]
+            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
+            mark += "+" if cell.opens else ""
+        words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
+        ax.text(x, y, words, ha="center", va="center", size=16 if learned else 13, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
+    ax.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(len(order) - 0.5, -0.5))
+    ax.set_xticks(range(len(tasks)), [NAMES[task] for task in tasks], size=16)
+    ax.set_yticks(range(len(order)), order, size=14)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.grid(visible=False)
     ax.spines[:].set_visible(False)
     both, every = (comparison.all_kept(rows, names) for names in (BOTH, shown))
-    title = f"{_number_of(both, 'design')} stayed right at {_listed([NAMES[task] for task in BOTH])}"
+    title = f"{_number_of(both, 'design')} stayed right at {' and '.join(NAMES[task] for task in BOTH)}"
     if len(shown) > len(BOTH):
         title += f", {_number_of(every, '').strip().lower()} at recall, too"
-    figure.suptitle(title, size=18 if few else 16, weight="bold", x=0.01, ha="left")
+    figure.suptitle(title, size=18, weight="bold", x=0.01, ha="left")
     one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
     more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
     kept = f" Attention not looked at, {', '.join(more)}." if more else ""
@@ -383,100 +313,6 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(names).rename(index=translated, columns=translated).rename_axis(translated("entry"))
 
 
-def further(task: str) -> tuple[Axes, str]:
-    """Share right up to 2,048 tokens, of what is right at 128: `data/race_far.csv`."""
-    table = data.table("race_far").query("task == @task and learned == 1")
-    lengths = (LONG, *FAR)
-    means = table.groupby("entry", sort=False)[[f"score_{n}" for n in lengths]].mean()
-    order = means.iloc[:, -1].sort_values(ascending=False)
-    ax = style.axes("", "tokens (trained on up to 16 pairs or digits)", "share right", log="x", height=4.0)
-    entries = data.table("race_far").entry.unique()  # one colour an entry, at every task
-    colours = dict(zip(entries, (GREEN, BLUE, PURPLE, RED, BLACK), strict=True))
-    for name, row in means.iterrows():
-        ax.plot(lengths, row, "o-", color=colours[name], label=name)
-    ax.axhline(CHANCE[task], color=GREY, ls=":", lw=1.5)
-    ax.set_ylim(0, 1.15)
-    style.ticks(ax, lengths)
-    style.label(ax)
-    kept = [name for name in order.index if order[name] >= KEPT]
-    ax.set_title(f"{NAMES[task]}: {len(kept)} of {len(order)} right in {KEPT} at {FAR[-1]:,}")
-    listed = ", ".join(f"{name} {value:.2f}" for name, value in order.items())
-    return ax, f"{NAMES[task]} at {FAR[-1]:,} tokens: {listed}."
-
-
-# What the lesson says -------------------------------------------------------------------------------------
-
-
-def protocol(rows: pd.DataFrame) -> str:
-    """The budget in words, from the settings and the table."""
-    kept = rows[rows.entry.isin(REMEDIES)]
-    apart = kept.groupby("task").parameters.agg(lambda p: p.max() / p.min() - 1).max()
-    budget = BUDGET
-    return (
-        f"**Everybody gets** {budget['layers']} layers of width {budget['width']}, {kept.parameters.min():,} to "
-        f"{kept.parameters.max():,} parameters (within one task they differ by {apart:.1%} at most), {budget['rows']} rows a "
-        f"step with up to {TRAINED} pairs, digits or letters, AdamW at {budget['rate']}, up to {rows.seed.nunique()} seeds. "
-        f"**A run stops** at {LEARNED} right at length {TRAINED}, looked at every {CHECKED} steps, or after "
-        f"{budget['steps']:,} steps. **Tests** on {', '.join(map(str, LENGTHS))} of them. {len(rows):,} runs at {_listed([NAMES[task] for task in _tasks(rows)])}, "
-        f"{rows.seconds.sum() / 60:.0f} minutes on one shared core."
-    )
-
-
-def decisions() -> str:
-    """The rules that the verdicts follow, as a table in Markdown."""
-    lines = [
-        ("not learned", f"fewer than {CELL:.0%} of the seeds reached {LEARNED} at {TRAINED}: left out of the comparisons"),
-        ("success", f"learned, right in {KEPT} at {LONG}, and there more than {SHARP} of the attention on the answer in the head of each question that looks at it most: the same for all entries"),
-        ("gain", "log odds of a right answer, mean of the lengths beyond the trained one, paired over seeds: against RoPE, and against the decoder without the one ingredient"),
-        (EQUAL, "the 90% interval of the gap lies within a factor of 1.25 of the odds; not corrected for the number of comparisons, as the next one is"),
-        ("better,&nbsp;worse", f"otherwise: paired t test, p below {LEVEL} after Holm's correction within the task"),
-        (NO_ROOM, "the reference makes so few mistakes that an entry without any could not be better by the factor"),
-        ("not&nbsp;told&nbsp;apart", "all else"),
-        ("opens", "a success, and better than the decoder without the ingredient, or right to a longer length"),
-    ]  # fmt: skip
-    return "| verdict | rule |\n|---|---|\n" + "\n".join(f"| {name} | {rule} |" for name, rule in lines)
-
-
-def examples(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row of each task of the table in words."""
-    lines = {}
-    for task in _tasks(rows):
-        ids, targets = TASKS[task](8, 1)(torch.Generator().manual_seed(1))
-        words = vocabulary(task)
-        asked = (targets[0] >= 0).nonzero().flatten()
-        text, right = (" ".join(words[k] for k in part if k) for part in (ids[0], targets[0][asked]))
-        lines[NAMES[task]] = {"tokens": text, "to be named": right}
-    return pd.DataFrame(lines).T.rename_axis(index="task")
-
-
-def more_steps() -> pd.DataFrame:
-    """Counting of the entries that have not learned it within the race's budget, and of the same seeds with twice as much.
-
-    Returns:
-        by entry and budget: runs that learned, their median steps, and their share right by length.
-    """
-    longer = data.table("race_counting")
-    race = comparison.table()
-    rows = pd.concat([race[(race.task == "counting") & race.entry.isin(longer.entry)], longer])
-    learned = rows[rows.learned == 1].groupby(["entry", "budget"])
-    table = learned[[f"score_{n}" for n in LENGTHS]].mean().set_axis([f"right at {n}" for n in LENGTHS], axis=1)
-    table.insert(0, "median steps", learned.steps.median())
-    table.insert(
-        0, "learned", rows.groupby(["entry", "budget"]).learned.agg(lambda part: f"{part.sum()} of {len(part)}")
-    )
-    return table.reset_index()
-
-
-def hypotheses(rows: pd.DataFrame) -> str:
-    """The lesson's hypotheses by one rule, one entry that opens a task, as a table in Markdown."""
-    judged, tasks = comparison.judge(rows), [task for task in LOOKED if task in set(rows.task)]
-    head = "| hypothesis | " + " | ".join(NAMES[task] for task in tasks) + " |\n|---|" + "---|" * len(tasks) + "\n"
-    return head + "\n".join(
-        f"| **{key}** {HYPOTHESES[key][0]} | " + " | ".join(judged[key][task] for task in tasks) + " |"
-        for key in HYPOTHESES
-    )
-
-
 def _plain(name: str) -> str:
     """The name of an entry for a list: without a comma."""
     return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
@@ -497,26 +333,4 @@ def answer(rows: pd.DataFrame) -> str:
         )
         + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**")
         + f".{further}{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
-    )
-
-
-# A language model ----------------------------------------------------------------------------------------
-
-
-def state_outliers(states: torch.Tensor, without_first: torch.Tensor) -> tuple[Axes, str]:
-    """By layer, from the embedding (0) on: the largest entry of the states over the median one."""
-    most, layer = float(states.max()), int(states.argmax())
-    ax = style.axes(
-        f"An entry {style.number(most)} times the median",
-        "layer (0: embedding)",
-        "largest entry over the median",
-        log="y",
-    )
-    for found, colour, name in ((states, RED, "all tokens"), (without_first, BLUE, "without the\nfirst token")):
-        ax.plot(range(len(found)), found, "o-", ms=5, color=colour, label=name)
-    style.whole_ticks(ax)
-    style.label(ax, gap=0.1)
-    return ax, (
-        f"Largest entry over the median: {style.number(most)} after layer {layer}; without the first token at most "
-        f"{style.number(float(without_first.max()))}, after layer {int(without_first.argmax())}."
     )

@@ -18,7 +18,6 @@ from course.chapter3 import measures as measures3
 from course.chapter4 import figures as figures4
 from course.chapter5 import figures as figures5
 from course.chapter5 import measures as measures5
-from course.chapter6 import figures as figures6
 from course.experiments import asked
 from course.report import trained
 from course.report.measuring import Numbers
@@ -294,11 +293,16 @@ def _share(share: float) -> str:
 
 def outliers(numbers: Numbers, name: str) -> Seen:
     states, without = known(numbers["states"]), known(numbers["states_without_first"])
-    ax, alt = figures6.state_outliers(states, without)
+    most, rest = float(states.max()), float(without.max())
+    frame = pd.DataFrame({"all but the first": without, "all tokens": states}).rename_axis("layer (0: embedding)")
+    ax = style.lines(frame, "largest entry over the median", "y")
+    ax.set_title(f"An entry {number(most)} times the median")
+    style.whole_ticks(ax)
+    alt = f"Largest entry over the median: {number(most)} after layer {int(states.argmax())}; without the first token at most {number(rest)}, after layer {int(without.argmax())}."
     whole, losses = numbers["plain"], numbers["losses"]
     eight, spared, four = (losses[bits] - whole for bits in ("8", "8, first token exact", "4"))
     case = "fine" if eight <= 0.1 else "trouble, first" if spared < eight / 2 else "trouble"
     return Seen(ax, alt, case, {
-        "tokens": numbers["tokens"], "largest": float(states.max()), "without": float(without.max()), "plain": whole,
+        "tokens": numbers["tokens"], "largest": most, "without": rest, "plain": whole,
         "eight": eight, "spared": spared, "four": four,
     })  # fmt: skip
