@@ -6,7 +6,6 @@ from tiny_models import tiny
 
 from course.chapter5 import claims, figures, measures
 from helpers import data, probe, rope
-from helpers.attention import slash_score
 from helpers.transformer import Decoder
 
 IDS = torch.tensor([0, 5, 9, 200, 31, 7, 7, 7, 64, 9, 5, 12])
@@ -150,15 +149,6 @@ def test_maps_of_the_decoder_are_those_that_it_uses():
     torch.testing.assert_close(block(x), after + block.mlp(block.norm2(after)))
 
 
-def test_frames_name_the_better_head():
-    maps = torch.stack([torch.ones(4, 4).tril(), torch.eye(4)])
-    maps = maps / maps.sum(-1, keepdim=True)
-    _, finding = figures.frame({"RoPE": {0: maps}}, "RoPE", 0, 0)
-    assert "1.000" in finding
-    assert slash_score(maps, 0).tolist() == pytest.approx([sum(1 / n for n in range(1, 5)) / 4, 1.0])
-    assert "gives about 0.521" in finding
-
-
 def test_two_layers_without_positions_make_a_diagonal_head():
     """The construction as a decoder would do it: matrices for queries, keys and values, on any sequence after BOS."""
     n, scale = 20, 8 * 20**2
@@ -207,7 +197,8 @@ def test_a_shared_vector_moves_all_embeddings_alike():
     plain, shared = measures.shallow("RoPE", 1), measures.shallow("RoPE", 1, shared=2.0)
     moved = shared.embedding.weight - plain.embedding.weight
     torch.testing.assert_close(moved, measures.shared_vector(1, 2.0).expand_as(moved))
-    assert measures.shares(shared, 0, "unseen")[0] > measures.shares(plain, 0, "unseen")[0]
+    first, second = (measures.projected(each, 0, "unseen")["queries"] for each in (plain, shared))
+    assert measures.concentration(second)[0] > measures.concentration(first)[0]
 
 
 def test_the_first_negative_score_is_that_of_all_distances():
@@ -231,21 +222,8 @@ def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
     assert float(sums.min()) >= 32 - 2 * 8
 
 
-def test_what_is_said_of_the_seeds_follows_the_table(monkeypatch):
-    rows = data.table("race")
-    assert f"Mean of {rows.seed.nunique()} seeds" in figures.alleviation()[1]
-    monkeypatch.setattr(data, "table", lambda name: rows[rows.seed < 3].assign(score_128=0.9))
-    assert "Mean of 3 seeds" in figures.alleviation()[1]
-
-
-def test_chance_is_that_of_the_race():
-    from course.experiments import protocol
-
-    assert measures.CHANCE == {task: protocol.CHANCE[task] for task in measures.CHANCE}
-
-
-def test_what_silencing_costs_is_read_alike_from_the_table_and_from_a_model(monkeypatch):
-    rows = data.table("silenced_pairs")
-    monkeypatch.setattr(claims, "_heads", lambda model: None)
-    monkeypatch.setattr(measures, "silenced_table", lambda model, found: rows.drop(columns="seconds"))
-    assert claims._silenced("inside", "a model").equals(claims._silenced("inside", None))
+def test_what_silencing_costs_has_the_same_columns_in_the_table_and_of_a_model():
+    model, (setting, *_) = tiny("llama"), measures.silenced_table().to_dict("records")
+    found = measures.silenced_in(model, measures.heads(model, IDS), 255, 0.0, "inside")
+    assert [*setting] == ["start", "threshold", "where", *found]
+    assert claims._silenced("inside", None).columns.tolist() == list(measures.BAND_NAMES)

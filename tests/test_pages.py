@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import time
+import types
 from fractions import Fraction
 
 import networkx as nx
@@ -16,10 +17,11 @@ from tiny_models import tiny
 from transformers import AutoModelForCausalLM
 
 from course.chapter3.measures import ones
+from course.chapter5 import claims as slash_claims
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
-from helpers import attention, collapse, counting, differential, gnn, graphs, probe, rope, tasks
+from helpers import attention, collapse, counting, data, differential, gnn, graphs, probe, rope, style, tasks
 
 LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse",
            4: "4-counting", 5: "5-rope-frequencies", 6: "6-differential-transformer"}  # fmt: skip
@@ -225,3 +227,27 @@ def test_lab_6_measures_two_maps_as_the_race_does():
     judged = comparison.compare(page["rows"], against=None).query("task == 'retrieval'").set_index("entry")
     found = page["gaps"].loc["differential\nagainst RoPE, half the heads"]
     assert list(found) == pytest.approx(list(judged.loc["differential", ["gap", "gap_low", "gap_high"]]), abs=2e-3)
+
+
+def test_the_film_of_lab_5_names_the_better_head():
+    maps = torch.stack([torch.ones(4, 4).tril(), torch.eye(4)])
+    given = {"SHOWN": {"RoPE": {0: maps / maps.sum(-1, keepdim=True)}}, "BACK": 0, "LENGTH": 4, "style": style}
+    page = defined(5, "10fafc63", page="lab", slash=attention.slash_score, explore=lambda *_, **__: None, **given)
+    _, finding = page["frame"]("RoPE", 0)
+    assert "mean weight 1.000" in finding
+    assert "gives about 0.521" in finding
+
+
+def test_the_part_in_common_on_the_page_orders_the_slashes_as_the_claim_says():
+    order = defined(5, "c5lcomm0", page="lab", data=data)["order"]
+    assert f"with the slash {order:.2f};" in slash_claims.the_condition_is_needed().measured
+
+
+def test_heads_that_stay_on_random_tokens_are_counted_by_their_distance():
+    on_prose, again = torch.zeros(2, 1, 3, 6)
+    on_prose[0, :, 1], on_prose[0, 2, 0], again[0, :2, 1] = 0.5, 0.8, 0.4
+    heads = [slash_maps.Heads(slashes=x) for x in (on_prose, again)]
+    fake = types.SimpleNamespace(heads=lambda *_, **__: heads[0], prose=lambda *_, **__: None)
+    page = defined(5, "c5lagain", page="lab", natural=heads[0], chance=heads[1], measures=fake, model=None)
+    counts = [[page["strong"](page[at], r) for r in (0, 1)] for at in ("score", "there", "text")]
+    assert counts == [[1, 2], [0, 2], [1, 2]]

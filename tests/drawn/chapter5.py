@@ -1,12 +1,10 @@
 """Calls of chapter 5's figures and tables, each with its cheapest arguments."""
 
-from types import SimpleNamespace
-
 import torch
 from tiny_models import tiny
 
 from course.chapter5 import figures, measures
-from helpers import data, rope
+from helpers import data
 
 RUNS = {"fastest": 3.9, "second": 3.2, "third": 3.1, "slowest": 3.3, "random 1": 3.25, "random 2": 3.4}
 SUMS = {
@@ -39,44 +37,21 @@ def _heads(seed: int = 0) -> measures.Heads:
     return measures.Heads(drawn(6, 3, 8), drawn(6, 3, 8), slashes, drawn(6, 3), drawn(6, 3, 2), 1 + 9 * drawn(6, 3, 2))
 
 
-def _maps() -> dict[str, dict[int, torch.Tensor]]:
-    logits = torch.rand(2, 12, 12, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    return {"RoPE": {30: measures.causal(3 * logits)}}
-
-
 CALLS = {
     "figures.decay": lambda: figures.decay("all ones", 1e4, 100_000),
     "figures.decay, favourite": lambda: figures.decay("one favourite distance", 1e4, 1000),
     "figures.decay, Gaussian": lambda: figures.decay("Gaussian", 1e4, 1000),
     "figures.second_layer": figures.second_layer,
     "figures.norm_cost": lambda: figures.norm_cost(2, 1),
-    "figures.alleviation": figures.alleviation,
-    "figures.leads": lambda: figures.leads(lambda m, base: 2 * float(rope.cosine_sum(torch.tensor([m]), 128, base))),
-    "figures.bounds": lambda: figures.bounds({1024: 4000, 4096: 18_000, 65_536: 700_000}),
-    "figures.bounds, a context stressed": lambda: figures.bounds({4096: 18_000, 65_536: 700_000}, 65_536),
     "figures.context_sums": lambda: figures.context_sums(SUMS),
     "figures.feasible": lambda: figures.feasible(1024, 40),
-    **{
-        f"figures.scaling, {method}": lambda method=method: figures.scaling(method, 4)
-        for method in ("p-RoPE", "linear", "ntk", "yarn", "llama3")
-    },
     "figures.line_and_column": lambda: figures.line_and_column(tiny("llama"), 24),
     "figures.usage": lambda: figures.usage("queries", _heads()),
     "figures.usage, keys": lambda: figures.usage("keys", _heads()),
     "figures.special_heads": lambda: figures.special_heads(_heads()),
     "figures.ablation": lambda: figures.ablation(RUNS, 3.0),
     "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
-    "figures.out_of_distribution": lambda: figures.out_of_distribution(_heads(), _heads(1), _heads()),
-    "figures.frame": lambda: figures.frame(_maps(), "RoPE", 30, 1),
     "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
-    "figures.common": lambda: figures.common(data.table("slash_common")),
-    "figures.made_rank_one": lambda: figures.made_rank_one(data.table("slash_emergence")),
-    "figures.answer": lambda: figures.answer(
-        SimpleNamespace(short="a model"),
-        data.table("silenced_pairs"),
-        data.table("slash_emergence"),
-        data.table("slash_common"),
-    ),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
     "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),

@@ -10,9 +10,9 @@ from IPython.display import HTML
 from torch import Tensor
 
 from course import checks
-from course.chapter5 import figures
+from course.chapter5 import figures, measures
 from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
-from helpers import data, intervention, models, probe, rope
+from helpers import data, intervention, models, probe, rope, style
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
 compare = functools.partial(checks.tabled, globals())
@@ -185,7 +185,20 @@ def lead(answer: Any) -> Right:
         return 2 * sigma**2 * rope.cosine_sum(m, d, b)
 
     def picture() -> HTML:
-        return drawn(*figures.leads(lambda m, b: float(answer(m, 128, b, 1.0))))
+        grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
+        first = rope.first_negative(128, 1e4, 10_000)
+        title = f"From distance {first:,} on the lead can be negative"
+        ax = style.axes(title, "distance Δ (tokens)", "mean lead", log="x", height=3.5)
+        for base, colour in ((1e4, "blue"), (5e5, "green")):
+            shown = {"color": style.COLOURS[colour]}
+            found = [float(answer(m, 128, base, 1.0)) for m in grid]
+            ax.plot(grid, found, lw=1.5, label=f"your function, base {base:,.0f}", **shown)
+            mean, error = measures.lead(distances, base=base, count=2000)
+            ax.errorbar(distances, mean, 2 * error, fmt="o", label="_", **shown)
+        ax.axhline(0, color=style.COLOURS["black"], lw=1)
+        ax.legend(loc="upper right")
+        said = "Points: 2,000 simulated triples each, ± 2 s.e., width 128. First negative sum at base 10,000: "
+        return drawn(ax, f"{said}{first:,}.")
 
     return compare("lead", answer, exact, tolerance=1e-3, picture=picture)
 
@@ -232,7 +245,16 @@ def ntk_base(answer: Any) -> Right:
     """The base at which the slowest pair is divided by the factor."""
 
     def picture() -> HTML:
-        return drawn(*figures.scaling("ntk", 8))
+        kept = rope.scaled_frequencies("ntk", 128, 1e4, 8, 4096) / rope.frequencies(128, 1e4)
+        same = int(torch.isclose(kept, torch.ones(())).sum())
+        title = f"NTK-aware: {same} of 64 pairs keeps its speed"
+        ax = style.axes(title, "pair (fast to slow)", "speed kept", height=4.1)
+        turned = int((rope.frequencies(128, 1e4) * 4096 > math.tau).sum())
+        ax.axvspan(-0.5, turned - 0.5, color="#EEF4FA", zorder=0)
+        ax.text(1, 1.06, "at least one turn in 4,096 tokens", color=style.COLOURS["blue"], size=13)
+        ax.plot(kept, "o-", ms=5, color=style.COLOURS["vermillion"])
+        ax.set(ylim=(-0.05, 1.15), xlim=(-0.5, 63.5))
+        return drawn(ax, f"Factor 8, base 10,000: {same} pair unchanged, the slowest at {kept[-1]:.3f} of its speed.")
 
     return compare("ntk_base", answer, lambda d, b, s: b * s ** (d / (d - 2)), picture=picture)
 

@@ -7,7 +7,8 @@ import torch
 
 from course.chapter5 import measures
 from course.claims import Found, called, verdict, weigh
-from helpers import attention, data, models, rope
+from course.experiments import protocol
+from helpers import attention, data, models, probe, rope
 from helpers.models import LanguageModel
 
 RANDOM = ["random_1", "random_2", "random_3"]
@@ -26,7 +27,7 @@ def bound_decays() -> Found:
 
 
 def gaussian_scores_do_not_decay() -> Found:
-    spread = measures.gaussian_spread(FAR)
+    spread = measures.gaussian_scores(FAR, 20_000).std(0).tolist()
     measured = (
         f"standard deviation over √d at {', '.join(f'{m:,}' for m in FAR)}: {', '.join(f'{x:.2f}' for x in spread)}"
     )
@@ -34,15 +35,21 @@ def gaussian_scores_do_not_decay() -> Found:
 
 
 def any_distance_can_be_the_favourite() -> Found:
-    wanted = [0, 1, 50, 700, 5000, 9999]
-    best = measures.favourites(wanted)
+    """For each distance a random query, and its key turned by that distance: where the largest of 10,000 logits is."""
+    wanted, best = [0, 1, 50, 700, 5000, 9999], []
+    theta, m = rope.frequencies(64, 1e4), torch.arange(10_000).double()
+    queries = torch.randn(len(wanted), 1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for query, distance in zip(queries, wanted, strict=True):
+        key = rope.rotate(query, torch.tensor([float(distance)]), theta)
+        best.append(int((rope.rotate(key.expand(len(m), -1), -m, theta) @ query[0]).argmax()))
     return Found(f"wanted {wanted}, found {best}, among 10,000 distances", verdict(best == wanted))
 
 
 def gaussian_scores_have_mean_zero() -> Found:
-    means, errors = measures.gaussian_mean(FAR)
-    worst = max(abs(m) / e for m, e in zip(means, errors, strict=True))
-    measured = f"largest of {len(FAR)} means: {max(map(abs, means)):.3f} (d = 128), {worst:.1f} standard errors from 0"
+    scores = measures.gaussian_scores(FAR, 20_000) * math.sqrt(128)
+    means = scores.mean(0).abs()
+    worst = float((means / (scores.std(0) / math.sqrt(len(scores)))).max())
+    measured = f"largest of {len(FAR)} means: {float(means.max()):.3f} (d = 128), {worst:.1f} standard errors from 0"
     return Found(measured, verdict(worst < 4))
 
 
@@ -196,16 +203,14 @@ def fast_pairs_are_noise_between_the_ends() -> Found:
 
 
 def fast_pairs_are_noise(model: LanguageModel | None = None) -> Found:
-    outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
+    outside = _silenced("outside", model)
     measured = f"{called(model)}, loss added in the other heads without the fastest quarter (fast, slow, slowest), by threshold: "
     measured += "; ".join(
         f"{threshold:g}: {row.fastest:.2f} ({row.fast:.2f}, {row.slow:.2f}, {row.slowest:.2f})"
         for threshold, row in outside.iterrows()
     )
-    next_least = outside.drop(columns="fastest").min(axis=1)
-    return Found(
-        measured, weigh(outside.fastest < 0.1, (outside.fastest > 1.05 * next_least) & (outside.fastest >= 0.1))
-    )
+    dear = outside.fastest > 1.05 * outside.drop(columns="fastest").min(axis=1)
+    return Found(measured, weigh(outside.fastest < 0.1, dear & (outside.fastest >= 0.1)))
 
 
 def slow_pairs_carry_the_sink() -> Found:
@@ -221,7 +226,7 @@ def slow_pairs_carry_the_sink() -> Found:
 
 
 def fast_pairs_serve_places(model: LanguageModel | None = None) -> Found:
-    inside, control = (_silenced(where, model)[list(measures.BAND_NAMES)] for where in ("inside", "control"))
+    inside, control = (_silenced(where, model) for where in ("inside", "control"))
     most = (inside.idxmax(axis=1) == "fastest") & (control.idxmax(axis=1) != "fastest")
     measured = "; ".join(
         f"above {t:g}: {inside.fastest[t]:.2f} (the next {inside.drop(columns='fastest').loc[t].max():.2f}), in as many "
@@ -232,7 +237,7 @@ def fast_pairs_serve_places(model: LanguageModel | None = None) -> Found:
 
 
 def other_heads_need_fast_pairs_least(model: LanguageModel | None = None) -> Found:
-    outside = _silenced("outside", model)[list(measures.BAND_NAMES)]
+    outside = _silenced("outside", model)
     next_least = outside.drop(columns="fastest").min(axis=1)
     least = outside.fastest < 0.95 * next_least
     measured = "; ".join(
@@ -250,19 +255,16 @@ def _none(model: LanguageModel | None) -> str:
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
     """Every head of the model on a stretch of the prose, or on random tokens of a seed."""
-    return measures.default(seed=seed, text=text) if model is None else measures.seen(model, seed, text)
+    return measures.seen(model or models.default(), seed, text)
 
 
 def _silenced(where: str, model: LanguageModel | None) -> pd.DataFrame:
-    """Loss added by silencing each set of pairs in these heads, mean of the texts, by threshold."""
-    rows = data.table("silenced_pairs") if model is None else measures.silenced_table(model, _heads(model))
+    """Loss added by silencing each quarter of the pairs in these heads, mean of the texts, by threshold."""
+    rows = measures.silenced_table(model)
     rows = rows[(rows["where"] == where) & (rows.threshold > 0) & (rows.heads > 0)]
     if rows.empty:
         raise ValueError(_none(model))
-    added = rows.drop(columns=["start", "where", "heads", "plain"]).drop(
-        columns="seconds", errors="ignore"
-    )  # of a table
-    return added.groupby("threshold").mean()
+    return rows.groupby("threshold")[list(measures.BAND_NAMES)].mean()
 
 
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Found:
@@ -283,7 +285,7 @@ def positions_alleviate() -> Found:
     scores, names = _scores(), ("RoPE", "ALiBi", "NoPE")
     gains = {(task, n): scores.loc[task, n] for task in ("last", "retrieval") for n in (16, 128)}
     listed = (
-        f"{task} (chance {measures.CHANCE[task]:g}) "
+        f"{task} (chance {protocol.CHANCE[task]:g}) "
         + ", ".join(f"{name} {gains[task, 16][name]:.2f} {gains[task, 128][name]:.2f}" for name in names)
         for task in ("last", "retrieval")
     )
@@ -335,21 +337,30 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Found:
 
 
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
-    read, found = model or models.default(), _heads(model)
-    if not measures.slash_heads(found, 1):
+    """The mean slash score of the previous-token heads with one quarter of the pairs left out of their logits."""
+    read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
+    if not heads:
         raise ValueError(_none(model))
-    table = measures.quarters(read, measures.prose(read), measures.slash_heads(found, 1))
-    left = table["left out"]
+    theta, parts = probe.rotary_frequencies(read), probe.queries_and_keys(read, measures.prose(read))
+
+    def score(pairs: set[int]) -> float:
+        one = [[x[head : head + 1] for x in parts[layer]] for layer, head, _ in heads]
+        return sum(float(measures.weights(*each, theta, pairs)[0].diagonal(-1).mean()) for each in one) / len(one)
+
+    every = set(range(len(theta)))
+    left = pd.Series({
+        name: score(every - set(measures.band(k, len(theta)))) for k, name in enumerate(measures.BAND_NAMES)
+    })  # fmt: skip
     needed = bool(left[["fastest", "fast"]].max() < left[["slow", "slowest"]].min())
-    some = bool(left.idxmin() in ("fastest", "fast"))
     listed = ", ".join(f"{name} {value:.2f}" for name, value in left.items())
-    measured = f"{called(model)}, previous-token heads: score {table.attrs['whole']:.2f}; without a quarter: {listed}"
-    return Found(measured, verdict(needed, some))
+    measured = f"{called(model)}, previous-token heads: score {score(every):.2f}; without a quarter: {listed}"
+    return Found(measured, verdict(needed, left.idxmin() in ("fastest", "fast")))
 
 
 def training_makes_slashes() -> Found:
-    means = _emerged("slash")
-    measured = "one layer, 300 steps, mean of five seeds and two distances: " + _listed(means)
+    means = {name: _rows(name).slash.mean() for name in measures.SPECTRA}
+    listed = ", ".join(f"{name} {value:.2f}" for name, value in means.items())
+    measured = f"one layer, 300 steps, mean of five seeds and two distances: {listed}"
     return Found(measured, verdict(means["RoPE"] > 0.8 and means["NoPE"] < 0.2))
 
 
@@ -367,7 +378,7 @@ def trained_slashes_generalise() -> Found:
 
 def the_condition_is_needed() -> Found:
     rows = _shared()
-    part, slash = measures.least_common(rows, "unseen"), rows.slash_unseen
+    part, slash = rows[["common_queries_unseen", "common_keys_unseen"]].min(axis=1), rows.slash_unseen
     order = float(part.corr(slash, method="spearman"))
     low, high, taken = slash[part < 0.6], slash[part > 0.8], rows[rows.strength == 1].slash_unseen_without
     measured = (
@@ -426,11 +437,3 @@ def _rows(spectrum: str, shared: float = 0.0, base: float = 1e4, offset: int | N
     rows = data.table("slash_emergence")
     rows = rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == base)]
     return rows if offset is None else rows[rows.offset == offset]
-
-
-def _emerged(column: str) -> dict[str, float]:
-    return {name: _rows(name)[column].mean() for name in measures.SPECTRA}
-
-
-def _listed(means: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.2f}" for name, value in means.items())

@@ -1,7 +1,7 @@
 """What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import pandas as pd
 import torch
@@ -14,12 +14,6 @@ from helpers import attention, data, probe, rope, style
 from helpers.models import LanguageModel
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
-PLACES = {  # of the names of shipped models beside their marks: points, and what lies there
-    "Llama-7B": ((-9, 9), "right"),
-    "Llama2-7B": ((0, -17), "center"),
-    "Gemma-7B": ((10, 0), "left"),
-    "Mistral-7B-v0.2": ((-7, 13), "right"),
-}
 
 
 # Lesson ------------------------------------------------------------------------------------------------
@@ -121,93 +115,6 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     )
 
 
-def alleviation() -> tuple[Axes, str]:
-    """Accuracy of trained decoders by encoding on two questions, at the longest length of training and beyond it."""
-    rows = data.table("race")
-    ax = style.axes("", "", "accuracy", height=3.35)
-    names, places = ("NoPE", "RoPE", "ALiBi"), []
-    means = {}
-    for i, (task, n) in enumerate((task, n) for task in ("last", "retrieval") for n in (16, 128)):
-        places.append(f"{'say the last digit' if task == 'last' else 'find the needle'}\n{n} tokens")
-        for k, name in enumerate(names):
-            values = rows[(rows.task == task) & (rows.entry == name)][f"score_{n}"]
-            means[task, n, name] = values.mean()
-            colour, at = style.ENCODINGS[name], i + (k - 1) * 0.2
-            ax.plot([at] * len(values), values, "o", ms=6, alpha=0.35, color=colour)
-            ax.plot(at, values.mean(), "o", ms=12, color=colour, label=name if i == 0 else "_")
-    for i, task in enumerate(("last", "last", "retrieval", "retrieval")):
-        label = "chance" if i == 0 else "_"
-        ax.plot([i - 0.35, i + 0.35], [measures.CHANCE[task]] * 2, color=GREY, lw=2, ls="--", label=label)
-    ax.set_xticks(range(4), places)
-    ax.set_ylim(0, 1.05)
-    ax.legend(loc="lower left", ncols=4)
-    best = {task: max(names, key=lambda name: means[task, 128, name]) for task in ("last", "retrieval")}
-    ax.set_title(f"128 tokens: {best['last']} for the last digit, {best['retrieval']} for the needle")
-    return ax, f"Mean of {rows.seed.nunique()} seeds, NoPE, RoPE, ALiBi: " + "; ".join(
-        f"{place.replace(chr(10), ', ')} " + ", ".join(f"{means[*key, name]:.2f}" for name in names)
-        for place, key in zip(places, (("last", 16), ("last", 128), ("retrieval", 16), ("retrieval", 128)), strict=True)
-    ) + "."
-
-
-def leads(lead: Callable[[float, float], float]) -> tuple[Axes, str]:
-    """A function from distance and base to the mean lead of a similar token, at two bases, beside the simulation."""
-    grid, distances = torch.logspace(0, 4, 200).tolist(), [1, 10, 100, 1000, 4096, 8000]
-    first = rope.first_negative(128, 1e4, 10_000)
-    ax = style.axes(
-        f"From distance {first:,} on the lead can be negative", "distance Δ (tokens)", "mean lead", log="x", height=3.5
-    )
-    for base, colour in ((1e4, BLUE), (5e5, GREEN)):
-        ax.plot(grid, [lead(m, base) for m in grid], color=colour, lw=1.5, label=f"your function, base {base:,.0f}")
-        mean, error = measures.lead(distances, base=base, count=2000)
-        ax.errorbar(distances, mean, 2 * error, fmt="o", color=colour, label="_")
-    ax.axhline(0, color=BLACK, lw=1)
-    ax.legend(loc="upper right")
-    return (
-        ax,
-        f"Points: 2,000 simulated triples each, ± 2 s.e., width 128. First negative sum at base 10,000: {first:,}.",
-    )
-
-
-def bounds(found: Mapping[int, float], stressed: int = 0) -> tuple[Axes, str]:
-    """The smallest base for each context: ours, published, recomputed by Su; and shipped models.
-
-    With a context `stressed`, its published base and the smallest one found are named, and no model is.
-    """
-    table, models = data.table("reported/rope_base_bound"), data.table("reported/rope_models")
-    ax = style.axes("", "context (tokens)", "base of RoPE", log="xy", height=3.8)
-    ax.plot(list(found), list(found.values()), "o-", color=BLUE, label="smallest base that passes (here)")
-    ax.plot(table.context, table.published, "o", mfc="none", mew=2, ms=11, color=RED, label="Men et al. (2024)")
-    ax.plot(table.context, table.su, "s", mfc="none", mew=2, ms=7, color=GREEN, label="Su's recomputation")
-    negative = 0
-    for (context, base), same in models.groupby(["context", "base"]):
-        fails = [rope.first_negative(width, float(base), context) is not None for width in same.width]
-        negative += sum(fails)
-        ax.plot(context, base, "v" if fails[0] else "^", color=BLACK, ms=9)
-        if stressed:
-            continue
-        names = ", ".join(name.split("-")[0] for name in same.model)
-        at, side = PLACES.get(same.model.iloc[0], ((-9, 0), "right"))
-        ax.annotate(names, (context, base), at, textcoords="offset points", size=14, ha=side, va="center")
-    ax.set_ylim(1e3, None)
-    ax.set_title(f"A negative sum within the context: {negative} of {len(models)} models")
-    if stressed:
-        published = float(table.set_index("context").published[stressed])
-        ax.axvline(stressed, color=GREY, lw=1, zorder=0)
-        for base, at, colour in ((published, (10, 34), RED), (found[stressed], (14, -34), BLUE)):
-            ax.annotate(f"{base:,.0f}", (stressed, base), at, textcoords="offset points", size=17, color=colour, weight="bold", ha="right" if colour == RED else "left")  # fmt: skip
-        ax.set_title(f"{stressed:,} tokens: a base of {found[stressed]:,.0f} passes, below {published:,.0f}")
-    ax.legend(loc="upper left")
-    worst = max(
-        table.itertuples(), key=lambda row: abs(math.log(row.published / found.get(row.context, row.published)))
-    )
-    ratio = worst.published / found[worst.context]
-    return (
-        ax,
-        f"Largest gap to the published column: {ratio:.1f} times, at {worst.context:,} tokens. "
-        f"A sum within its context is negative in {negative} of {len(models)} models.",
-    )
-
-
 def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
     row = data.table("reported/rope_base_bound").set_index("context").loc[length]
@@ -263,31 +170,6 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
 
 def _lowest(base: float, length: int) -> float:
     return min(float(sums.min()) for _, sums in rope._sums(rope.frequencies(128, base), length))
-
-
-def scaling(method: str, factor: int) -> tuple[Axes, str]:
-    """The spectrum after a change: p-RoPE, linear, NTK-aware, YaRN, Llama 3.1."""
-    width, base, length = 128, 1e4, 4096
-    theta = rope.frequencies(width, base)
-    if method == "p-RoPE":
-        changed = rope.partial_frequencies(width, base, 1 - 1 / factor)
-    else:
-        changed = rope.scaled_frequencies(method, width, base, factor, length)
-    kept = int(torch.isclose(changed, theta, rtol=1e-9).sum())
-    share = changed / theta
-    name = {"linear": "Linear", "ntk": "NTK-aware", "yarn": "YaRN", "llama3": "Llama 3.1"}.get(method, "p-RoPE")
-    ax = style.axes(f"{name}: {kept} of 64 pairs keep their speed", "pair (fast to slow)", "speed kept", height=4.1)
-    turns = theta * length / math.tau
-    ax.axvspan(-0.5, int((turns > 1).sum()) - 0.5, color="#EEF4FA", zorder=0)
-    ax.text(1, 1.06, f"at least one turn in {length:,} tokens", color=BLUE, size=13)
-    ax.plot(share, "o-", ms=5, color=RED)
-    ax.set(ylim=(-0.05, 1.15), xlim=(-0.5, 63.5))
-    what = f"p = {1 - 1 / factor:.2f}" if method == "p-RoPE" else f"factor {factor}"
-    slow = share[-1]
-    return (
-        ax,
-        f"{what}, base 10,000, trained on {length:,}: {kept} pairs unchanged, the slowest at {slow:.3f} of its speed.",
-    )
 
 
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
@@ -426,57 +308,6 @@ def _texts(rows: pd.DataFrame) -> str:
     return f"Mean of {count} texts." if count > 1 else "One text."
 
 
-def out_of_distribution(natural: measures.Heads, drawn: measures.Heads, second: measures.Heads) -> tuple[Axes, str]:
-    """The score of every head at its best offset on prose, against the same on random tokens; counts for a second text."""
-    least = attention.STRONG
-    best, offset = natural.slashes.max(-1)
-    other = measures.at(offset, drawn)
-    chosen = best > least
-    kept = chosen & (other > least)
-    ax = style.axes(
-        f"{int(kept.sum())} of {int(chosen.sum())} slash heads stay above {least} on random tokens"
-        if chosen.any()
-        else f"No head has a slash score above {least} on prose",
-        "score on prose",
-        "score on random tokens",
-    )
-    for value, name, colour in ((0, "diagonal", RED), (1, "previous token", BLUE)):
-        here = offset == value
-        ax.plot(best[here], other[here], "o", ms=6, color=colour, label=name)
-    ax.plot([0, 1], [0, 1], color=GREY, lw=1)
-    ax.axvline(least, color=GREY, lw=1, ls="--")
-    ax.axhline(least, color=GREY, lw=1, ls="--")
-    ax.legend(loc="upper left")
-    stays = chosen & (measures.at(offset, second) > least)
-    shares = {k: [int((mask & (offset == k)).sum()) for mask in (kept, stays, chosen)] for k in (0, 1)}
-    return ax, (
-        f"Still above {least} on random tokens: {shares[1][0]} of {shares[1][2]} previous-token heads, {shares[0][0]} of "
-        f"{shares[0][2]} diagonal heads; on a second text of prose: {shares[1][1]} and {shares[0][1]}."
-    )
-
-
-def frame(maps: Mapping[str, Mapping[int, Tensor]], spectrum: str, step: int, offset: int) -> tuple[Axes, str]:
-    """One picture of the film: the attention map of the better head at a step."""
-    found = maps[spectrum][step]
-    scores = attention.slash_score(found, offset)
-    head = int(scores.argmax())
-    score = float(scores[head])
-    ax = style.axes(
-        f"{spectrum}, step {step}: score {score:.2f} at distance {offset}",
-        "token looked at",
-        "token that looks",
-        height=4.1,
-    )
-    n = len(found[head])
-    uniform = float(attention.slash_score(attention.uniform(attention.causal_mask(n)), offset))
-    ax.imshow(found[head], cmap="cividis", vmin=0, vmax=1, extent=(0.5, n + 0.5, n + 0.5, 0.5))
-    ax.grid(False)
-    return (
-        ax,
-        f"{spectrum} after {step} steps: mean weight {score:.3f} on the token {offset} back (a uniform row gives about {uniform:.3f}).",
-    )
-
-
 def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
     """Every trained decoder: its slash on its own distribution and before training, by the pairs that turn."""
     runs = runs[(runs.offset == offset) & (runs.shared == 0)]
@@ -502,93 +333,3 @@ def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
     ax.set_title(f"{len(made)} of {len(spectra)} spectra get above 0.5 at distance {offset}")
     listed = "; ".join(f"{name} {means[name]:.2f}" for name in spectra)
     return ax, f"Slash score after training, mean of {runs.seed.nunique()} seeds: {listed}."
-
-
-def common(runs: pd.DataFrame) -> tuple[Axes, str]:
-    """The slash of trained decoders on tokens never seen, by the part that their queries and keys have in common.
-
-    A point a decoder, at the smaller of the two shares; open: on tokens of the training, without any vector.
-    """
-    runs = runs[runs.steps == runs.steps.min()]
-    turned, none = runs[runs.spectrum == "RoPE"], runs[runs.spectrum == "NoPE"]
-    plain = turned[turned.strength == 0]
-    groups = (
-        (plain, "no vector", BLACK, "D"),
-        (turned[(turned.part == "embeddings") & (turned.strength > 0)], "one vector in all embeddings", BLUE, "o"),
-        (turned[turned.part == "norm"], "one vector in the norm's bias", RED, "s"),
-        (none, "no positions", GREY, "^"),
-    )
-    ax = style.axes("", "part in common of queries and keys", "slash score on unseen tokens", height=3.7)
-    for rows, name, colour, mark in groups:
-        ax.plot(
-            measures.least_common(rows, "unseen"), rows.slash_unseen, mark, ms=8, alpha=0.6, color=colour, label=name
-        )
-    seen = measures.least_common(plain, "uniform"), plain.slash_uniform
-    ax.plot(*seen, "D", ms=8, mfc="white", color=BLACK, label="no vector, tokens of the training")
-    ax.set(xlim=(0, 1.03), ylim=(-0.03, 1.03))
-    ax.legend(loc="upper left")
-    order = float(measures.least_common(turned, "unseen").corr(turned.slash_unseen, method="spearman"))
-    biased = turned[(turned.part == "norm") & (turned.strength == 1)].slash_unseen
-    ax.set_title(f"Unseen tokens: rank correlation {order:.2f}, wherever the part comes from")
-    return ax, (
-        f"On unseen tokens, {len(turned)} decoders with RoPE: rank correlation of the part in common with the slash "
-        f"{order:.2f}. No vector: slash {plain.slash_unseen.min():.2f} to {plain.slash_unseen.max():.2f}; none in the "
-        f"embeddings, but one in the norm's bias (strength 1): {biased.min():.2f} to {biased.max():.2f}; no positions: at "
-        f"most {none.slash_unseen.max():.2f}."
-    )
-
-
-def made_rank_one(runs: pd.DataFrame) -> tuple[Axes, str]:
-    """How near to rank one queries and keys of a trained head are, before and after; without a shared vector."""
-    runs = runs[(runs.shared == 0) & (runs.base == 1e4)]
-    kinds = (("untrained", "before"), ("uniform", "after"), ("unseen", "after,\nunseen tokens"))
-    ax = style.axes("", "", "share of the first singular value²")
-    means = {}
-    for spectrum, colour, shift in (("RoPE", BLUE, -0.2), ("NoPE", BLACK, 0.12)):
-        here = runs[runs.spectrum == spectrum]
-        for k, (part, mark) in enumerate((("queries", "o"), ("keys", "s"))):
-            for i, (kind, _) in enumerate(kinds):
-                values = here[f"share_{part}_{kind}"]
-                means[spectrum, part, kind] = values.mean()
-                label = f"{spectrum}, {part}" if i == 0 else "_"
-                ax.plot([i + shift + 0.1 * k] * len(values), values, mark, ms=7, alpha=0.6, color=colour, label=label)
-    ax.set_xticks(range(3), [name for _, name in kinds])
-    ax.set_ylim(0, 1.03)
-    ax.legend(loc="upper left")
-    first, last = means["RoPE", "queries", "untrained"], means["RoPE", "queries", "uniform"]
-    ax.set_title(f"Training takes the queries of a slash head from {first:.2f} to {last:.2f}")
-    listed = "; ".join(
-        f"{name.replace(chr(10), ' ')} {means['RoPE', 'queries', kind]:.2f} and {means['RoPE', 'keys', kind]:.2f}"
-        for kind, name in kinds
-    )
-    return ax, (
-        f"Queries and keys with RoPE: {listed}. Without positions, where no slash is learned, after training: "
-        f"{means['NoPE', 'queries', 'uniform']:.2f} and {means['NoPE', 'keys', 'uniform']:.2f}."
-    )
-
-
-def answer(model: LanguageModel, silenced: pd.DataFrame, trained: pd.DataFrame, shared: pd.DataFrame) -> str:
-    """The lab's answer: the fast pairs in heads that look at a place, by threshold, and a slash on unseen tokens."""
-    rows = silenced[silenced.threshold > 0]
-    inside = rows[(rows["where"] == "inside") & (rows.heads > 0)].groupby("threshold")[list(measures.BAND_NAMES)].mean()
-    outside = rows[rows["where"] == "outside"].groupby("threshold")[list(measures.BAND_NAMES)].mean()
-    if len(inside):
-        most = int((inside.idxmax(axis=1) == "fastest").sum())
-        clear = outside.fastest < outside.drop(columns="fastest").min(axis=1) - 0.05  # nats
-        least = " and ".join(f"{t:g}" for t in outside.index[clear])
-        low, high = inside.index[0], inside.index[-1]
-        first = (
-            f"In {model.short}, the fastest quarter of the pairs is what heads that look at a place need most at {most} of "
-            f"{len(inside)} thresholds of the slash score ({inside.fastest[low]:.2f} nats at {low:g}, {inside.fastest[high]:.2f} "
-            f"at {high:g}). All other heads need it least at {least or 'none of them'} only: it costs them "
-            f"{outside.fastest[low]:.2f} nats at {low:g}, {outside.fastest[high]:.2f} at {high:g}."
-        )
-    else:
-        first = f"In {model.short}, no head looks at a place (slash score above {rows.threshold.min():g})."
-    unseen = trained[(trained.spectrum == "RoPE") & (trained.base == 1e4)].groupby("shared").slash_unseen.mean()
-    biased = shared[(shared.part == "norm") & (shared.strength == 1) & (shared.spectrum == "RoPE")].slash_unseen.mean()
-    return (
-        f"{first} Training makes such a head from nothing; on tokens never seen its score is **{unseen[1.0]:.2f}** if all "
-        f"embeddings share a vector, {biased:.2f} if the layer norm adds one, and {unseen[0.0]:.2f} if queries and keys are "
-        "given nothing in common."
-    ).replace(" -", " −")

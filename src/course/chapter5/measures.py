@@ -29,7 +29,6 @@ PLACES = ("inside", "outside", "control")  # of heads that look at a place
 THRESHOLDS = (0.1, 0.15, 0.2, STRONG)
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
-CHANCE = {"last": 0.75, "retrieval": 0.25}  # of two tasks of `data/race.csv`
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
 TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
 QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
@@ -196,11 +195,6 @@ def rank_table(found: Heads) -> pd.DataFrame:
     return pd.DataFrame(rows, index=columns).T
 
 
-def default(seed: int | None = None, text: int = 0) -> Heads:
-    """`seen` of the embedded model."""
-    return seen(models.default(), seed, text)
-
-
 @cache
 def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
     """Every head of a model on a stretch of the prose, or on random tokens of a seed.
@@ -238,29 +232,6 @@ def gaussian_scores(
     product = torch.view_as_complex(q) * torch.view_as_complex(k).conj()
     angles = rope.frequencies(width, base)[:, None] * torch.as_tensor(distances).double()
     return (product @ torch.polar(torch.ones_like(angles), angles)).real / math.sqrt(width)
-
-
-def gaussian_spread(distances: Sequence[float]) -> list[float]:
-    """Standard deviation of 20,000 `gaussian_scores` at each distance."""
-    return gaussian_scores(distances, 20_000).std(0).tolist()
-
-
-def gaussian_mean(distances: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Mean of 20,000 scores (without the root of d) at each distance, and its standard error."""
-    scores = gaussian_scores(distances, 20_000) * math.sqrt(128)
-    return scores.mean(0).tolist(), (scores.std(0) / math.sqrt(len(scores))).tolist()
-
-
-def favourites(distances: Sequence[int]) -> list[int]:
-    """For each distance a random query, and its key turned by that distance: where the largest of 10,000 logits is."""
-    theta, m = rope.frequencies(64, 1e4), torch.arange(10_000).double()
-    queries = torch.randn(len(distances), 1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    best = []
-    for query, distance in zip(queries, distances, strict=True):
-        key = rope.rotate(query, torch.tensor([float(distance)]), theta)
-        turned = rope.rotate(key.expand(len(m), -1), -m, theta)
-        best.append(int((turned @ query[0]).argmax()))
-    return best
 
 
 def weights_without_positions(
@@ -320,31 +291,6 @@ def smallest_bases() -> dict[int, float]:
     return {row.context: rope.smallest_base(row.context, 128, row.step, row.start) for row in rows}
 
 
-def quarters(model: LanguageModel, ids: Int[Tensor, " n"], chosen: Sequence[tuple[int, int, int]]) -> pd.DataFrame:
-    """Mean slash score of heads (layer, head, offset) from one quarter of the pairs alone, and with it left out.
-
-    Without any head the table has no rows.
-    """
-    if not chosen:
-        return pd.DataFrame(columns=["alone", "left out"])
-    theta, parts = probe.rotary_frequencies(model), probe.queries_and_keys(model, ids)
-
-    def mean(pairs: Sequence[int] | None) -> float:
-        found = []
-        for layer, head, offset in chosen:
-            q, k = (x[head : head + 1] for x in parts[layer])
-            found.append(float(weights(q, k, theta, pairs)[0].diagonal(-offset).mean()))
-        return sum(found) / len(found)
-
-    rows = {}
-    for number, name in enumerate(BAND_NAMES):
-        inside = band(number, len(theta))
-        rows[name] = {"alone": mean(inside), "left out": mean([p for p in range(len(theta)) if p not in inside])}
-    table = pd.DataFrame(rows).T
-    table.attrs["whole"] = mean(None)
-    return table
-
-
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:
     """(layer, head, offset) of the heads whose best score is above `STRONG`, strongest first; of one offset, if given."""
     best, where = found.slashes.max(-1)
@@ -373,20 +319,17 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
     """One row of the committed table: `silenced_in` the embedded model."""
-    return silenced_in(models.default(), default(), start, threshold, where)
+    return silenced_in(models.default(), seen(models.default()), start, threshold, where)
 
 
-def silenced_table(model: LanguageModel, found: Heads) -> pd.DataFrame:
+def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
     """What silencing quarters of the pairs costs, by text, threshold and heads: the committed table, for the embedded model.
 
     For another model it is measured, on the first of the four texts: about a hundred passes over 119 tokens.
-
-    Args:
-        found: the model's heads on the prose's first 256 tokens.
     """
-    if model.name == models.DEFAULT:
-        return data.table("silenced_pairs")
-    settings = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES)
+    if model is None or model.name == models.DEFAULT:
+        return data.table("silenced_pairs").drop(columns="seconds")
+    settings, found = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES), seen(model)
     return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
 
 
@@ -397,14 +340,17 @@ def silenced_in(
 
     The heads are chosen by what was `found` on the prose's first 256 tokens, the loss is that of other ones.
     """
-    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
     heads = silenced_heads(found, threshold, where)
-    plain = probe.loss(model, ids)
-    row = {"heads": int(heads.sum()), "plain": round(plain, 4)}
-    for name, pairs in quarters_of_pairs(half, controls).items():
-        with probe.altered(model, silence(pairs, half, heads)):
-            row[name.replace(" ", "_")] = round(probe.loss(model, ids) - plain, 4)
-    return row
+    return {"heads": int(heads.sum())} | _added(model, prose(model, TEXT_TOKENS, start), heads, controls)
+
+
+def _added(
+    model: LanguageModel, ids: Int[Tensor, " n"], heads: Bool[Tensor, "layers heads"], controls: int, sink: bool = False
+) -> dict[str, float]:
+    plain, row = probe.loss(model, ids), {}
+    for name, pairs in quarters_of_pairs(len(probe.rotary_frequencies(model)), controls).items():
+        row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, heads, sink) - plain, 4)
+    return {"plain": round(plain, 4)} | row
 
 
 def silenced_loss(
@@ -457,19 +403,15 @@ def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
         heads: a name of `LAYERS`, or "outside".
         sink: "silenced", or "kept": the logits on the first token stay as they were.
     """
-    model, found = models.default(), default()
-    ids, half = prose(model, TEXT_TOKENS, start), len(probe.rotary_frequencies(model))
-    where = silenced_heads(found, OUTSIDE, "outside")
+    model = models.default()
+    where = silenced_heads(seen(model), OUTSIDE, "outside")
     if heads != "outside":
         ends, inside = LAYERS[heads]
         at_an_end = torch.zeros(len(where), dtype=torch.bool)
         at_an_end[:ends] = at_an_end[-ends:] = True
         where = (at_an_end == inside)[:, None].expand(where.shape)
-    plain = probe.loss(model, ids)
-    row = {"count": int(where.sum()), "plain": round(plain, 4)}
-    for name, pairs in quarters_of_pairs(half).items():
-        row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, where, sink == "kept") - plain, 4)
-    return row
+    costs = _added(model, prose(model, TEXT_TOKENS, start), where, 3, sink == "kept")
+    return {"count": int(where.sum())} | costs
 
 
 # A slash learned from nothing --------------------------------------------------------------------------
@@ -533,19 +475,13 @@ def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]
 
 
 @torch.no_grad()
-def projected(decoder: Decoder, head: int, kind: str) -> tuple[Float[Tensor, "n d"], Float[Tensor, "n d"]]:
-    """A head's queries and keys on a batch of fresh sequences, before they are turned."""
+def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
+    """A head's "queries" and "keys" on a batch of fresh sequences, before they are turned."""
     ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
     block = decoder.blocks[0]
     x = block.norm1(decoder.embed(ids)).flatten(0, 1)
     queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
-    return queries, keys
-
-
-def shares(decoder: Decoder, head: int, kind: str) -> tuple[float, float]:
-    """Share of the largest squared singular value of a head's queries and keys, before they are turned."""
-    queries, keys = projected(decoder, head, kind)
-    return concentration(queries)[0], concentration(keys)[0]
+    return {"queries": queries, "keys": keys}
 
 
 def in_common(x: Float[Tensor, "n d"]) -> float:
@@ -580,15 +516,10 @@ def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, 
         ("uniform", decoder, "uniform"),
         ("unseen", decoder, "unseen"),
     ):
-        found[f"share_queries_{name}"], found[f"share_keys_{name}"] = shares(model, head, kind)
+        found |= {f"share_{part}_{name}": concentration(x)[0] for part, x in projected(model, head, kind).items()}
     decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
     found["slash_unseen_without"] = slash(decoder, offset, "unseen")
     return {name: round(value, 5) for name, value in found.items()}
-
-
-def least_common(runs: pd.DataFrame, kind: str) -> pd.Series:
-    """The smaller of the parts in common, of queries and of keys, on "unseen" or "uniform" tokens, by decoder."""
-    return runs[[f"common_queries_{kind}", f"common_keys_{kind}"]].min(axis=1)
 
 
 def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
@@ -597,16 +528,14 @@ def common(part: str, strength: float, spectrum: str, offset: int, seed: int, st
     "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
     """
     require.choice("part", part, PARTS)
-    decoder = shallow(spectrum, seed, strength if part == "embeddings" else 0.0)
-    vector = shared_vector(seed, strength)
+    decoder, vector = shallow(spectrum, seed, strength * (part == "embeddings")), shared_vector(seed, strength)
     if part == "norm":
         decoder.blocks[0].norm1.bias.data += vector
     training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
     head = int(slashes(decoder, offset, "skewed").argmax())
     found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
     for kind in ("uniform", "unseen"):
-        parts = projected(decoder, head, kind)
-        for name, x in zip(("queries", "keys"), parts, strict=True):
+        for name, x in projected(decoder, head, kind).items():
             found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
     if part == "norm":
         decoder.blocks[0].norm1.bias.data -= vector
@@ -624,59 +553,45 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=300)
     sweep.options(parser)
     chosen = parser.parse_args(arguments)
-    if chosen.table == "silenced":
-        settings = [
+    each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
+    few = {"seed": range(min(chosen.seeds, 3)), "steps": [chosen.steps]}
+    cost = f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}"
+    text = f"{TEXT_TOKENS} tokens of the course's prose from `start` on"
+    measure, settings, notes = {
+        "silenced": (silenced, [
             *sweep.grid(start=TEXTS, threshold=[0.0], where=["inside"]),
             *sweep.grid(start=TEXTS, threshold=THRESHOLDS, where=PLACES),
-        ]
-        notes = [
-            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
-            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; heads by slash scores on its first 256 tokens",
-        ]
-        sweep.run_line(parser, arguments, silenced, settings, notes)
-        return
-    if chosen.table == "layers":
-        settings = [
+        ], [cost, f"{text}; heads by slash scores on its first 256 tokens"]),
+        "layers": (silenced_layers, [
             *sweep.grid(start=TEXTS, heads=LAYERS, sink=["silenced"]),
             *sweep.grid(start=TEXTS, heads=["outside"], sink=["silenced", "kept"]),
-        ]
-        notes = [
-            f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}",
-            f"{TEXT_TOKENS} tokens of the course's prose from `start` on; outside: heads whose slash score on its first 256",
+        ], [
+            cost, f"{text}; outside: heads whose slash score on its first 256",
             f"tokens is at most {OUTSIDE}; sink kept: the logits on the first token stay as they were",
-        ]
-        sweep.run_line(parser, arguments, silenced_layers, settings, notes)
-        return
-    if chosen.table == "common":
-        plain, long = {"spectrum": ["RoPE"], "offset": [1, 4]}, 4 * chosen.steps
-        seeds = {"seed": range(min(chosen.seeds, 3)), "steps": [chosen.steps]}
-        settings = [
-            *sweep.grid(part=["norm"], strength=STRENGTHS, **plain, **seeds),
-            *sweep.grid(part=["embeddings"], strength=[0.0, *STRENGTHS], **plain, **seeds),
-            *sweep.grid(part=["norm"], strength=[1.0], spectrum=["NoPE"], offset=[1], **seeds),
-            *sweep.grid(part=["embeddings"], strength=[0.0], spectrum=["RoPE"], offset=[1], seed=[0, 1], steps=[long]),
-        ]
-        notes = [
+        ]),
+        "common": (common, [
+            *sweep.grid(part=["norm"], strength=STRENGTHS, spectrum=["RoPE"], offset=[1, 4], **few),
+            *sweep.grid(part=["embeddings"], strength=[0.0, *STRENGTHS], spectrum=["RoPE"], offset=[1, 4], **few),
+            *sweep.grid(part=["norm"], strength=[1.0], spectrum=["NoPE"], offset=[1], **few),
+            *sweep.grid(part=["embeddings"], strength=[0.0], spectrum=["RoPE"], offset=[1], seed=[0, 1], steps=[4 * chosen.steps]),
+        ], [
             "Decoders as in slash_emergence.csv; before training one Gaussian vector is added to all embeddings, or to the",
             "bias of the layer norm before the attention; without: taken away again after training (from unseen tokens)",
             "common: of that head's queries and keys, the share of the squared lengths that is their mean; share: as there",
-        ]
-        sweep.run_line(parser, arguments, common, settings, notes)
-        return
-    each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
-    settings = [
-        *sweep.grid(spectrum=SPECTRA, **each, shared=[0.0], base=[1e4]),
-        *sweep.grid(spectrum=["RoPE"], **each, shared=STRENGTHS, base=[1e4]),
-        *sweep.grid(spectrum=["NoPE"], **each, shared=[1.0], base=[1e4]),
-        *sweep.grid(spectrum=["0.25-RoPE", "slowest quarter"], **each, shared=[0.0], base=[SHORT_BASE]),
-    ]
-    notes = [
-        "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
-        "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
-        "shared: strength of one Gaussian vector added to all embeddings; unseen_without: taken away again from unseen tokens",
-        "share: of the largest squared singular value of that head's queries and keys, before they are turned",
-    ]
-    sweep.run_line(parser, arguments, emergence, settings, notes)
+        ]),
+        "slashes": (emergence, [
+            *sweep.grid(spectrum=SPECTRA, **each, shared=[0.0], base=[1e4]),
+            *sweep.grid(spectrum=["RoPE"], **each, shared=STRENGTHS, base=[1e4]),
+            *sweep.grid(spectrum=["NoPE"], **each, shared=[1.0], base=[1e4]),
+            *sweep.grid(spectrum=["0.25-RoPE", "slowest quarter"], **each, shared=[0.0], base=[SHORT_BASE]),
+        ], [
+            "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
+            "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
+            "shared: strength of one Gaussian vector added to all embeddings; unseen_without: taken away again from unseen tokens",
+            "share: of the largest squared singular value of that head's queries and keys, before they are turned",
+        ]),
+    }[chosen.table]  # fmt: skip
+    sweep.run_line(parser, arguments, measure, settings, notes)
 
 
 if __name__ == "__main__":
