@@ -51,7 +51,6 @@ CALLS = {
     "figures.special_heads": lambda: figures.special_heads(_heads()),
     "figures.ablation": lambda: figures.ablation(RUNS, 3.0),
     "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
-    "figures.emergence": lambda: figures.emergence(data.table("slash_emergence"), 1),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],
     "measures.ablations": lambda: measures.ablations(tiny("llama"), measures.prose(tiny("llama"), 24)),

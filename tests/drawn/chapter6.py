@@ -8,7 +8,7 @@ CALLS = {
     **{
         f"figures.panel, {content}, {kind}": lambda content=content, kind=kind: figures.panel(content, 16, kind)
         for content in measures.CONTENTS
-        for kind in measures.KINDS_OF_MAPS
+        for kind in measures.MAPS
     },
     **{
         f"figures.slopes, {task}": lambda task=task: figures.slopes(comparison.table(), task)[1]

@@ -306,30 +306,3 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
 def _texts(rows: pd.DataFrame) -> str:
     count = rows.start.nunique()
     return f"Mean of {count} texts." if count > 1 else "One text."
-
-
-def emergence(runs: pd.DataFrame, offset: int) -> tuple[Axes, str]:
-    """Every trained decoder: its slash on its own distribution and before training, by the pairs that turn."""
-    runs = runs[(runs.offset == offset) & (runs.shared == 0)]
-    slow = (runs.spectrum == "slowest quarter") & (runs.base != 1e4)
-    runs = runs.assign(spectrum=runs.spectrum.where(~slow, "slowest quarter, base 100"))
-    runs = runs[(runs.base == 1e4) | slow]
-    spectra = [*measures.SPECTRA[:-1], "slowest quarter, base 100", "NoPE"]
-    ax = style.axes("", "", "slash score", height=3.9)
-    shown = (
-        ("slash", "after training", BLUE),
-        ("slash_uniform", "uniform tokens", GREEN),
-        ("slash_untrained", "before", GREY),
-    )
-    for k, (column, name, colour) in enumerate(shown):
-        for i, spectrum in enumerate(spectra):
-            values = runs[runs.spectrum == spectrum][column]
-            ax.plot([i + (k - 1) * 0.18] * len(values), values, "o", ms=6, color=colour, label=name if i == 0 else "_")
-    ax.set_xticks(range(len(spectra)), [s.replace(", ", "\n").replace(" ", "\n") for s in spectra], size=12)
-    ax.set_ylim(-0.03, 1.03)
-    ax.legend(loc="center right", bbox_to_anchor=(1.0, 0.6))
-    means = runs.groupby("spectrum").slash.mean()
-    made = [name for name in spectra if means[name] > 0.5]
-    ax.set_title(f"{len(made)} of {len(spectra)} spectra get above 0.5 at distance {offset}")
-    listed = "; ".join(f"{name} {means[name]:.2f}" for name in spectra)
-    return ax, f"Slash score after training, mean of {runs.seed.nunique()} seeds: {listed}."

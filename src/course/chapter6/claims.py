@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import pandas as pd
 import torch
 
 from course import significance
@@ -97,7 +96,8 @@ def more_needles() -> Found:
     measured = (
         f"models of 3B and 4K tokens are not trained here; reported ahead in {ahead} of {len(table)} rows, one run each"
     )
-    return quoted(measured, _reported(table, "needles", "transformer", "diff"))
+    by = table.set_index("needles")[["transformer", "diff"]].stack()
+    return quoted(measured, {f"{name}, {n:g} needles": (float(x), None) for (n, name), x in by.items()})
 
 
 def more_answer_less_noise() -> Found:
@@ -191,12 +191,6 @@ def scalable_softmax_keeps_the_peak() -> Found:
     kept = {gap: found[gap, 100_000] >= found[gap, 100] for gap in (0.5, 2.0)}
     listed = ", ".join(f"gap {gap:g}: {found[gap, 100]:.3f} → {found[gap, 100_000]:.3f}" for gap in kept)
     return Found(f"s = 1, from 100 to 100,000 keys, {listed}", verdict(all(kept.values()), kept[2.0]))
-
-
-def _reported(table: pd.DataFrame, key: str, *columns: str) -> dict[str, tuple[float | None, float | None]]:
-    return {
-        f"{column}, {row[key]:g} {key}": (float(row[column]), None) for _, row in table.iterrows() for column in columns
-    }
 
 
 # The race ----------------------------------------------------------------------------------------------
@@ -426,8 +420,8 @@ def race_nothing_keeps_the_count() -> Found:
 # The paper's ablations, in the race's decoders ---------------------------------------------------------
 
 
-def _ablated(names: list[str], claimed: str) -> Found:
-    """Some rows against their references: `claimed` is the verdict that agrees with the claim."""
+def ablated(names: list[str], claimed: str) -> Found:
+    """Some rows of the paper's ablations against their references: `claimed` is the verdict that agrees with the claim."""
     found = ablations.judged().loc[names]
     listed = "; ".join(
         f"{name} against {ablations.AGAINST[name]}: "
@@ -440,15 +434,3 @@ def _ablated(names: list[str], claimed: str) -> Found:
         f"{SIZE}, retrieval, log odds of a right answer at 32 to 128, gap and its 90% interval: {listed}",
         _tested((sure == claimed).tolist(), len(found)),
     )
-
-
-def small_head_norm_matters() -> Found:
-    return _ablated(["DIFF, no head norm"], "worse")
-
-
-def small_start_of_lambda_hardly_matters() -> Found:
-    return _ablated(["DIFF, λ starts at 0.8", "DIFF, λ starts at 0.5"], EQUAL)
-
-
-def small_gain_changes_nothing() -> Found:
-    return _ablated(["DIFF, head norm with gain"], EQUAL)

@@ -64,24 +64,23 @@ def noise_left() -> tuple[Axes, str]:
 
 
 def panel(content: str, n: int, kind: str) -> tuple[Figure, str]:
-    """Six maps from the same logits to weights, on the same axes: those of a kind (`measures.KINDS_OF_MAPS`)."""
+    """Six maps from the same logits to weights, on the same axes: those of a kind of `measures.MAPS`."""
     logits, places = measures.panel_logits(content, n)
     figure = Figure(figsize=(11.5, 3.5))
     axes = figure.subplots(2, 3, sharex=True, sharey=True).flatten()
     answers, totals, largest = {}, {}, {}
-    chosen = [way for way in measures.MAPS if way.name in measures.KINDS_OF_MAPS[kind]]
-    for ax, way in zip(axes, chosen, strict=True):
-        weights = way.call(logits)
-        answers[way.name] = float(weights[places].sum()) if places else 0.0
-        totals[way.name] = float(weights.sum())
-        largest[way.name] = float(weights.max())
+    for ax, (name, call) in zip(axes, measures.MAPS[kind].items(), strict=True):
+        weights = call(logits)
+        answers[name] = float(weights[places].sum()) if places else 0.0
+        totals[name] = float(weights.sum())
+        largest[name] = float(weights.max())
         colours = [BLACK if i in places else RED if w < 0 else BLUE for i, w in enumerate(weights.tolist())]
         ax.vlines(range(n), 0, weights, color=colours, lw=max(1.8, 90 / n))
         for i in places:
             ax.plot(i, weights[i], "o", color=BLACK, ms=7)
         ax.axhline(0, color=BLACK, lw=0.8)
-        ax.set_title(way.name, size=16)
-        words = [f"answer {answers[way.name]:.2f}"] * bool(places) + [f"sum {totals[way.name]:.2f}"]
+        ax.set_title(name, size=16)
+        words = [f"answer {answers[name]:.2f}"] * bool(places) + [f"sum {totals[name]:.2f}"]
         frame = {"fc": "white", "ec": "none", "pad": 1, "alpha": 0.85}
         ax.text(0.97, 0.93, "\n".join(words), transform=ax.transAxes, ha="right", va="top", size=15, bbox=frame)
         ax.set_ylim(-0.25, 1.05)

@@ -1,5 +1,6 @@
 """What the lesson of chapter 6 measures: noise in two maps, ways to count it, gradients at the start."""
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import cache, partial
@@ -16,7 +17,7 @@ from helpers import attention, differential, probe
 from helpers.models import LanguageModel
 
 SPREAD = 1.5  # standard deviation of the noise in the logits
-KINDS = ("Transformer", "DIFF", "DIFF, scale left out", "DIFF, norm left out")
+KINDS = ("Transformer", "DIFF", "DIFF, norm left out")
 
 
 # Two maps and their noise ------------------------------------------------------------------------------
@@ -118,36 +119,27 @@ def counted(signal: float = 6.0, lam: float = 0.8, n: int = 1024) -> pd.DataFram
 # Gradients ---------------------------------------------------------------------------------------------
 
 
-def gradients(
-    kind: str,
-    n: int,
-    layer: int,
-    seed: int,
-    width: int = 128,
-    heads: int = 4,
-    start: str = "default",
-    correlation: float = 0.0,
-) -> dict[str, float]:
-    """Norms of the gradients of a fresh layer's weights; the same weights for all `KINDS`.
+def gradient(kind: str, n: int, seed: int, start: str = "default", correlation: float = 0.0) -> float:
+    """Norm of the gradient of W_Q in a fresh layer 3 of width 128; the same weights for all `KINDS`.
 
     Args:
         start: of the weights, see `STARTS`.
         correlation: of the Gaussian tokens with one another.
     """
     torch.manual_seed(seed)
-    model = differential.DifferentialAttention(width, heads, layer, norm=kind != KINDS[3])
+    model = differential.DifferentialAttention(128, 4, 3, norm=kind != KINDS[2])
     STARTS[start](model)
-    x, direction = torch.randn(2, 2, n, width)
-    x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, width)
+    x, direction = torch.randn(2, 2, n, 128)
+    x = math.sqrt(1 - correlation) * x + math.sqrt(correlation) * torch.randn(2, 1, 128)
     if kind == "Transformer":  # the same maps as heads of their own, each with its half of the values
         q1, k1, q2, k2, v = model.project(x)
         pairs = zip((q1, q2), (k1, k2), v.chunk(2, -1), strict=True)
         out = torch.cat([scaled_dot_product_attention(q, k, half, is_causal=True) for q, k, half in pairs], -1)
         out = model.out(out.transpose(1, 2).flatten(2))
     else:
-        out = model(x) / ((1 - model.start) if kind == KINDS[2] else 1)
+        out = model(x)
     (out * direction).sum().backward()
-    return {name: getattr(model, name).weight.grad.norm().item() for name in ("queries", "keys", "values", "out")}
+    return model.queries.weight.grad.norm().item()
 
 
 def _draw(model: torch.nn.Module, draw: Callable[[Tensor], Tensor]) -> None:
@@ -164,24 +156,15 @@ STARTS = {
 
 @cache
 def gradient_setups(lengths: tuple[int, ...] = (32, 128, 512)) -> pd.DataFrame:
-    """What norm and scale, and the norm alone, multiply the gradient of W_Q by in layer 3: by start, correlation and length.
+    """What norm and scale multiply the gradient of W_Q by: by start of the weights, correlation of the tokens, and length.
 
     Geometric mean over three seeds of the ratio to the Transformer's.
     """
     rows = []
-    for start in STARTS:
-        for correlation in (0.0, 0.5):
-            for n in lengths:
-                norms = {
-                    kind: [gradients(kind, n, 3, s, start=start, correlation=correlation)["queries"] for s in range(3)]
-                    for kind in KINDS[:3]
-                }
-                ratios = {
-                    kind: math.exp(sum(math.log(a / b) for a, b in zip(norms[kind], norms[KINDS[0]], strict=True)) / 3)
-                    for kind in KINDS[1:3]
-                }
-                row = {"start": start, "tokens alike": correlation, "n": n}
-                rows.append(row | {"norm and scale": ratios["DIFF"], "norm alone": ratios[KINDS[2]]})
+    for start, correlation, n in itertools.product(STARTS, (0.0, 0.5), lengths):
+        norms = [[gradient(kind, n, seed, start, correlation) for seed in range(3)] for kind in KINDS[:2]]
+        ratio = torch.tensor(norms, dtype=torch.float64).log().diff(dim=0).mean().exp()
+        rows.append({"start": start, "tokens alike": correlation, "n": n, "norm and scale": float(ratio)})
     return pd.DataFrame(rows)
 
 
@@ -215,13 +198,6 @@ def reach(lam: float, tries: int = 400) -> float:
 # The panel ----------------------------------------------------------------------------------------------
 
 
-class Map(NamedTuple):
-    """A way from the last token's logits to its weights; `rest` is weight that goes to nothing."""
-
-    name: str
-    call: Callable[[Tensor], Tensor]
-
-
 def _difference(logits: Tensor) -> Tensor:
     """A second map with the same noise, a little changed, and no answer: lambda 0.8."""
     generator = torch.Generator().manual_seed(5)
@@ -244,23 +220,23 @@ def _window(logits: Tensor) -> Tensor:
     return logits.masked_fill(hidden, -math.inf).softmax(-1)
 
 
-MAPS = (
-    Map("softmax", lambda x: x.softmax(-1)),
-    Map("off by one", attention.softmax_off_by_one),
-    Map("sink, logit 4", _sink),
-    Map("gate 0.5", lambda x: 0.5 * x.softmax(-1)),
-    Map("scalable softmax", attention.scalable_softmax),
-    Map("entmax 1.5", attention.entmax15),
-    Map("sparsemax", attention.sparsemax),
-    Map("softpick", attention.softpick),
-    Map("sigmoid − ln n", attention.sigmoid_weights),
-    Map("forgetting, 0.9", _forgetting),
-    Map("window of 8", _window),
-    Map("differential, 0.8", _difference),
-)
-KINDS_OF_MAPS = {
-    "sum to 1": ("softmax", "scalable softmax", "entmax 1.5", "sparsemax", "forgetting, 0.9", "window of 8"),
-    "need not sum to 1": ("off by one", "sink, logit 4", "gate 0.5", "softpick", "sigmoid − ln n", "differential, 0.8"),
+MAPS = {  # ways from the last token's logits to its weights, which sum to 1 or need not
+    "sum to 1": {
+        "softmax": lambda x: x.softmax(-1),
+        "scalable softmax": attention.scalable_softmax,
+        "entmax 1.5": attention.entmax15,
+        "sparsemax": attention.sparsemax,
+        "forgetting, 0.9": _forgetting,
+        "window of 8": _window,
+    },
+    "need not sum to 1": {
+        "off by one": attention.softmax_off_by_one,
+        "sink, logit 4": _sink,
+        "gate 0.5": lambda x: 0.5 * x.softmax(-1),
+        "softpick": attention.softpick,
+        "sigmoid − ln n": attention.sigmoid_weights,
+        "differential, 0.8": _difference,
+    },
 }
 CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
 
