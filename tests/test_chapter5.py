@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from course.chapter5 import claims, figures, measures
+from course.chapter5 import claims, measures
 from helpers import data, probe, rope
 from helpers.transformer import Decoder
 
@@ -199,11 +199,6 @@ def test_a_shared_vector_moves_all_embeddings_alike():
     torch.testing.assert_close(moved, measures.shared_vector(1, 2.0).expand_as(moved))
     first, second = (measures.projected(each, 0, "unseen")["queries"] for each in (plain, shared))
     assert measures.concentration(second)[0] > measures.concentration(first)[0]
-
-
-def test_the_first_negative_score_is_that_of_all_distances():
-    assert "first negative at 18,438" in figures.decay("all ones", 5e5, 100_000)[1]
-    assert "never negative" in figures.decay("all ones", 5e5, 1000)[1]
 
 
 def test_shipped_models_have_the_layers_that_the_lesson_names():

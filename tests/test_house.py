@@ -76,11 +76,11 @@ def test_imports_make_no_circle():
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "helpers": 8_485,
-    "course/chapter": 2_070,  # each
+    "course/chapter": 1_800,
     "course/experiments": 2_900,
     "course/report": 1_885,
     "course/scorecard": 595,
-    "course": 17_180,
+    "course": 17_040,
     "tests": 14_532,
 }
 

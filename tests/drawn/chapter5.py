@@ -38,9 +38,7 @@ def _heads(seed: int = 0) -> measures.Heads:
 
 
 CALLS = {
-    "figures.decay": lambda: figures.decay("all ones", 1e4, 100_000),
-    "figures.decay, favourite": lambda: figures.decay("one favourite distance", 1e4, 1000),
-    "figures.decay, Gaussian": lambda: figures.decay("Gaussian", 1e4, 1000),
+    "figures.decay": lambda: figures.decay(far=1000),
     "figures.second_layer": figures.second_layer,
     "figures.norm_cost": lambda: figures.norm_cost(2, 1),
     "figures.context_sums": lambda: figures.context_sums(SUMS),

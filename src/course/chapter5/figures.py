@@ -7,7 +7,6 @@ import pandas as pd
 import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from torch import Tensor
 
 from course.chapter5 import measures
 from helpers import attention, data, probe, rope, style
@@ -19,40 +18,20 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 # Lesson ------------------------------------------------------------------------------------------------
 
 
-def decay(vectors: str, base: float, far: int) -> tuple[Axes, str]:
-    """The score of queries and keys of a kind against their distance."""
+def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
+    """The spread of the scores of Gaussian queries and keys against their distance, and the factor of the bound."""
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
-    if vectors == "all ones":
-        score, name = rope.cosine_sum(m, 128, base) / 64, "score / its value at 0"
-        first = rope.first_negative(128, base, far)
-        finding = f"Equal vectors: {score[-1]:+.2f} of the first score at {far:,}; " + (
-            f"first negative at {first:,}." if first else "never negative up to there."
-        )
-        title = "Equal vectors lean to the near" if score[-1] < 0.3 else "Equal vectors hardly decay up to here"
-    elif vectors == "Gaussian":
-        score, finding = _gaussian(m, base)
-        name, title = "standard deviation of the score / √d", "Gaussian vectors do not decay at all"
-    else:
-        favourite = far // 2
-        m = torch.unique(torch.cat([m, torch.tensor([float(favourite)])]))
-        score, name = rope.cosine_sum(m - favourite, 128, base) / 64, "score / its largest value"
-        best = int(m[score.argmax()])
-        finding = f"The key is turned by {favourite:,} first: the largest score is at distance {best:,}, not at 0."
-        title = f"A key whose favourite distance is {best:,}"
+    scores = measures.gaussian_scores(m, base=base)
+    spread, mean = scores.std(0), scores.mean(0)
     bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
+    title = "Gaussian vectors do not decay at all"
     ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x", height=3.9)
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
-    ax.plot(m, score, color=BLUE, label=name)
+    ax.plot(m, spread, color=BLUE, label="standard deviation of the score / √d")
     ax.axhline(0, color=BLACK, lw=1)
     ax.set_ylim(-0.4, 1.8)
     ax.legend(loc="upper right")
-    return ax, finding
-
-
-def _gaussian(m: Tensor, base: float) -> tuple[Tensor, str]:
-    scores = measures.gaussian_scores(m, base=base)
-    spread, mean = scores.std(0), scores.mean(0)
-    return spread, (
+    return ax, (
         f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; mean between "
         f"{mean.min():+.2f} and {mean.max():+.2f} ({len(scores):,} pairs of vectors, d = 128)."
     )

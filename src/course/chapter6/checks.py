@@ -158,12 +158,10 @@ def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
         ax.vlines(torch.arange(n) + shift, 0, row, color=colour, lw=2.5, label=name)
     ax.axhline(0, color=BLACK, lw=0.8)
     ax.legend()
-    if places:
-        said = ", ".join(f"{name} {row[places].sum():.2f}" for name, row in found.items())
-        zeros = ", ".join(f"{name} {int((row == 0).sum())}" for name, row in found.items())
-        finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
-    else:
-        said = ", ".join(f"{name} {row.sum():.2f}" for name, row in found.items())
+    said = ", ".join(f"{name} {row[places or slice(None)].sum():.2f}" for name, row in found.items())
+    zeros = ", ".join(f"{name} {int((row == 0).sum())}" for name, row in found.items())
+    finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
+    if not places:
         finding = f"Nothing fits the query, and the weights sum to: {said}."
     ax.set_title(f"{content.capitalize()}: {said}")
     return drawn(ax, finding)
