@@ -80,7 +80,7 @@ BUDGETS = {
     "course/experiments": 2_900,
     "course/report": 1_885,
     "course/scorecard": 595,
-    "course": 17_040,
+    "course": 16_995,
     "tests": 14_532,
 }
 
