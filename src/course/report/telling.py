@@ -293,16 +293,15 @@ def _share(share: float) -> str:
 
 def outliers(numbers: Numbers, name: str) -> Seen:
     states, without = known(numbers["states"]), known(numbers["states_without_first"])
-    most, rest = float(states.max()), float(without.max())
     frame = pd.DataFrame({"all but the first": without, "all tokens": states}).rename_axis("layer (0: embedding)")
     ax = style.lines(frame, "largest entry over the median", "y")
-    ax.set_title(f"An entry {number(most)} times the median")
+    ax.set_title(f"An entry {number(float(states.max()))} times the median")
     style.whole_ticks(ax)
-    alt = f"Largest entry over the median: {number(most)} after layer {int(states.argmax())}; without the first token at most {number(rest)}, after layer {int(without.argmax())}."
+    alt = f"Largest entry over the median: {number(float(states.max()))} after layer {int(states.argmax())}; without the first token at most {number(float(without.max()))}, after layer {int(without.argmax())}."
     whole, losses = numbers["plain"], numbers["losses"]
     eight, spared, four = (losses[bits] - whole for bits in ("8", "8, first token exact", "4"))
     case = "fine" if eight <= 0.1 else "trouble, first" if spared < eight / 2 else "trouble"
     return Seen(ax, alt, case, {
-        "tokens": numbers["tokens"], "largest": most, "without": rest, "plain": whole,
+        "tokens": numbers["tokens"], "largest": float(states.max()), "without": float(without.max()), "plain": whole,
         "eight": eight, "spared": spared, "four": four,
     })  # fmt: skip
