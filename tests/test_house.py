@@ -80,8 +80,8 @@ BUDGETS = {
     "course/experiments": 2_900,
     "course/report": 1_885,
     "course/scorecard": 595,
-    "course": 16_560,
-    "tests": 14_532,
+    "course": 16_554,
+    "tests": 14_497,
 }
 
 
