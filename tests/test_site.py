@@ -19,6 +19,7 @@ from helpers import drawing
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
 ALL = [*DECKS, "hour.html"]
+SCRIPTS = {path.stem: path.read_text() for path in (ROOT / "tests/site").glob("*.js")}
 pytestmark = pytest.mark.site
 
 
@@ -34,15 +35,9 @@ def test_page_is_whole_accessible_and_asks_nobody_else_and_its_code_fits(visit, 
     assert page.foreign == [], "a page loads nothing from another host"
     assert page.errors == [], "a page opens without an error on the console"
     assert page.locator("img:not([alt])").count() == 0, "every image has alt text"
-    wide = page.evaluate(
-        """() => [...document.querySelectorAll('div.cell_input pre')]
-        .filter(e => e.offsetParent && e.scrollWidth > e.clientWidth + 1).map(e => e.innerText.slice(0, 60))"""
-    )
+    wide = page.evaluate(SCRIPTS["wide"])
     assert wide == [], "code that scrolls sideways at 1280 px"
-    text = page.evaluate(
-        """() => { const c = document.querySelector('main').cloneNode(true);
-        c.querySelectorAll('pre, code, script, style, mjx-container').forEach(e => e.remove()); return c.textContent; }"""
-    )
+    text = page.evaluate(SCRIPTS["words"])
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
     page.add_script_tag(path=AXE)
     assert page.evaluate(SERIOUS) == [], "axe finds nothing serious"
@@ -308,20 +303,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
     seen = 0
     while True:
         seen += 1
-        slide = page.evaluate(
-            """() => { const s = Reveal.getCurrentSlide(), r = s.getBoundingClientRect();
-            const images = [...s.querySelectorAll('img')].map(i => i.getBoundingClientRect());
-            const low = [...s.querySelectorAll('*')].filter(e => !e.closest('aside') && !e.closest('mjx-assistive-mml'))
-              .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
-            const first = [...s.querySelectorAll('p, li, td, pre, img, svg, canvas')].filter(e => !e.closest('aside, .fragment:not(.visible)'))
-              .filter(e => e.getBoundingClientRect().height > 2).length;
-            const asks = [...s.querySelectorAll('h2, h3')].some(h => /[?][^a-z]*$/.test(h.textContent));
-            return {first, asks, height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
-                    text: (c => { c.querySelectorAll('aside, pre, code, style, script, table[id^=T_], table.dataframe').forEach(e => e.remove()); return c.textContent })(s.cloneNode(true)),
-                    heading: s.querySelectorAll('h1, h2').length || s.querySelectorAll('h3').length,
-                    type: Math.min(...[...s.querySelectorAll('p, li, td')].filter(e => e.offsetParent && !e.closest('aside, figure, .live'))
-                      .map(e => parseFloat(getComputedStyle(e).fontSize)), 99)} }"""
-        )
+        slide = page.evaluate(SCRIPTS["slide"])
         where = f"{name}, slide {seen}"
         assert slide["height"] <= 720, (
             f"{where}: higher than 720 px; begin another `subslide` or move text into `notes`"
@@ -382,12 +364,6 @@ def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     assert page.errors == []
 
 
-# a control that is seen and can be used, one of each kind in a figure; of a drawing's items those with a role
-CONTROLS = """figure => { const kinds = new Set(); return [...figure.querySelectorAll('input, select, button, .item[role]')].filter(e => {
-  const box = e.getBoundingClientRect(), at = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
-  const kind = e.tagName + (e.type ?? e.getAttribute('role')), own = e.contains(at) && !e.disabled && !kinds.has(kind);
-  if (own) kinds.add(kind);
-  return own && kind !== 'glink'; }) }"""
 FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
 
 
@@ -398,7 +374,7 @@ def test_the_clicker_turns_the_slide_after_a_control_was_touched(deck, name):
         figure.evaluate(SHOW)
         page.evaluate(GROWN)
         at = page.evaluate("Reveal.getIndices()")
-        for control in figure.evaluate_handle(CONTROLS).get_properties().values():
+        for control in figure.evaluate_handle(SCRIPTS["controls"]).get_properties().values():
             element = control.as_element()
             if not element.is_visible():
                 continue  # another control has taken it away
@@ -427,10 +403,7 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
     for number, (h, v) in enumerate(page.evaluate(SLIDES), 1):
         page.evaluate(f"Reveal.slide({h}, {v})")
         page.evaluate(GROWN)
-        shown = page.evaluate(
-            """() => [...Reveal.getCurrentSlide().querySelectorAll('figure img')].map(i => {
-            const b = i.getBoundingClientRect(); return [i.src, Math.min(b.width / i.naturalWidth, b.height / i.naturalHeight)] })"""
-        )
+        shown = page.evaluate(SCRIPTS["pictures"])
         sizes = [round(14 * 120 / 72 * scale, 1) for source, scale in shown if source not in seen]
         seen.update(source for source, _ in shown)
         assert all(size >= 19.5 for size in sizes), (
@@ -469,14 +442,7 @@ def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck
     for at in asked:
         page.evaluate("at => Reveal.slide(at.h, at.v ?? 0)", at)
         page.evaluate(GROWN)
-        low, room, open_ = page.evaluate(
-            """() => { const slide = Reveal.getCurrentSlide(), every = [...slide.querySelectorAll('details')];
-            const options = every.filter(each => !each.closest('aside'));
-            const low = () => Math.max(...[...slide.querySelectorAll('*')].filter(e => !e.closest('aside') && e.checkVisibility())
-              .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).map(b => b.bottom));
-            const found = options.map(each => (each.querySelector('summary').click(), [low(), options.filter(o => o.open).length]));
-            return [Math.max(0, ...found.map(f => f[0])), innerHeight - 56 * Reveal.getScale(), Math.max(0, ...found.map(f => f[1]))] }"""
-        )
+        low, room, open_ = page.evaluate(SCRIPTS["options"])
         assert low <= room + 1, f"{name}, slide {at}: an open option reaches down to {low:.0f} of {room:.0f} px"
         assert open_ <= 1, f"{name}, slide {at}: {open_} options are open at once"
 
