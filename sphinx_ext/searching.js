@@ -11,12 +11,16 @@ var splitQuery = (query) =>
     const pairs = [...word].map((c, k, all) => c + (all[k + 1] ?? "")).filter((pair) => /^[一-鿿]{2}$/.test(pair));
     return pairs.length ? pairs : [word];
   }).filter((word) => word);
-// A quotation is text: no contents, no code, and no sentence for where scripts are off.
+// A quotation is text: no contents, no code, no numbers of a drawing, no sentence for where scripts are off; of formulas the plain ones.
 document.addEventListener("DOMContentLoaded", () => {
   const read = Search.htmlToText;
   Search.htmlToText = (page, anchor) => {
     const whole = new DOMParser().parseFromString(page, "text/html");
-    whole.querySelectorAll("main :is(nav, noscript, pre, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)").forEach((part) => part.remove());
+    whole.querySelectorAll("main :is(nav, noscript, pre, svg, .drawing-says, .hide, .toctree-wrapper, .onlyprint, .bd-header-article, .bd-sidebar-secondary, .prev-next-footer)").forEach((part) => part.remove());
+    whole.querySelectorAll("main .math").forEach((formula) => {
+      const plain = formula.textContent.trim().replace(/^\\[([]|\\[)\]]$/g, "");
+      formula.textContent = /[\\^{}]/.test(plain) ? "…" : plain;
+    });
     return read(whole.documentElement.outerHTML, anchor);
   };
 });
