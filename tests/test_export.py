@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 import torch
 from conftest import ROOT
+from test_try import CHANGES, unseen
 from tiny_models import tiny
 
 from helpers import attention, intervention, models, probe
@@ -85,44 +86,11 @@ def test_the_graph_is_the_model(graph, smollm2):
         assert_equal(read(graph, smollm2, ids), intervention.read(smollm2, ids), CLOSE)
 
 
-def alone(layer: int, head: int) -> torch.Tensor:
-    gain = torch.zeros(LAYERS, HEADS)
-    gain[layer, head] = 1
-    return gain
-
-
-def hidden(n: int, token: int) -> torch.Tensor:
-    mask = attention.causal_mask(n)
-    mask[token + 1 :, token] = False
-    return mask
-
-
-def spaced(n: int) -> list[float]:
-    return [k + 100 * (k >= n // 2) for k in range(n)]
-
-
-INTERVENTIONS = {
-    "base 1000": lambda model, n: {"rope": intervention.turns(model, n, base=1000)},
-    "fastest quarter silent": lambda model, n: {"rope": intervention.turns(model, n, silent=range(8))},
-    "slowest quarter still": lambda model, n: {"rope": intervention.turns(model, n, still=range(24, 32))},
-    "stretched": lambda model, n: {"rope": intervention.turns(model, [2.5 * k for k in range(n)])},
-    "positions left out": lambda model, n: {"rope": intervention.turns(model, spaced(n))},
-    "window": lambda model, n: {"mask": attention.window_mask(n, 5)},
-    "first token hidden": lambda model, n: {"mask": hidden(n, 0)},
-    "a token hidden": lambda model, n: {"mask": hidden(n, 7)},
-    "heads off": lambda model, n: {"heads": (torch.rand(LAYERS, HEADS, generator=torch.Generator().manual_seed(0)) > 0.1).float()},
-    "one head alone": lambda model, n: {"heads": alone(20, 4)},
-    "all heads off": lambda model, n: {"heads": torch.zeros(LAYERS, HEADS)},
-    "cold": lambda model, n: {"temperature": 0.5},
-    "warm": lambda model, n: {"temperature": 3.0},
-}  # fmt: skip
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", INTERVENTIONS)
+@pytest.mark.parametrize("name", [name for name in CHANGES if name != "as trained"])
 def test_an_intervention_is_the_same_in_the_graph_and_in_torch(graph, smollm2, name):
     ids = probe.encode(smollm2, prompts(9, 64)[-1])[:40]
-    change = INTERVENTIONS[name](smollm2, len(ids))
+    change = CHANGES[name][1](smollm2, len(ids))
     wanted = intervention.read(smollm2, ids, **change)
     assert_equal(read(graph, smollm2, ids, **change), wanted, ALTERED)
     plain = intervention.read(smollm2, ids)
@@ -148,7 +116,7 @@ def test_reading_without_an_intervention_is_the_model(smollm2):
     assert torch.allclose(found.states, torch.cat(wanted.hidden_states), atol=0.1)
     assert torch.allclose(found.attentions, probe.attention_maps(smollm2, ids), atol=1e-5)
     states, _ = probe.with_hidden(smollm2, ids, hide=0)
-    assert torch.allclose(intervention.read(smollm2, ids, mask=hidden(40, 0)).states, states, atol=0.1)
+    assert torch.allclose(intervention.read(smollm2, ids, mask=unseen(40, 0)).states, states, atol=0.1)
 
 
 def test_a_decoder_of_another_make_is_refused():
