@@ -81,7 +81,7 @@ BUDGETS = {
     "course/report": 1_885,
     "course/scorecard": 595,
     "course": 16_554,
-    "tests": 14_497,
+    "tests": 14_439,
 }
 
 
