@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-import pandas as pd
 import torch
 from IPython.display import HTML
 from scipy import stats
@@ -214,9 +213,15 @@ def counted(answer: Any) -> Right:
         for name, correlation in (("independent", 0.0), ("correlated 0.9", 0.9)):
             first, second = (x[0] for x in measures.noisy_logits(6.0, correlation, 1024))
             found[name] = _floats(answer(differential.difference(first, second, 0.8), 0))
+        ax = style.axes("", "noise's share …", "share of the row")
+        for shift, (name, values), colour in zip((-0.2, 0.2), found.items(), (RED, BLUE), strict=True):
+            bars = ax.bar([shift, 1 + shift], values[[2, 4]].tolist(), 0.38, color=colour, label=name)
+            ax.bar_label(bars, fmt="%.2f")
+        ax.set_xticks(range(2), ["with signs", "by size"])
+        ax.axhline(0, color=BLACK, lw=1)
+        ax.set_ylim(0, 1.15)
+        ax.legend()
         one, two = found.values()
-        frame = pd.DataFrame({name: row[[2, 4]].tolist() for name, row in found.items()}, ["with signs", "by size"])
-        ax = style.dots(frame, "the noise's share of the row", numbers=True, colours=[RED, BLUE])
         ax.set_title(f"Independent noise: {one[2]:.2f} of the row with signs, {one[4]:.2f} by size")
         return drawn(
             ax,
