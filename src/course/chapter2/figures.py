@@ -1,31 +1,18 @@
 """What chapter 2 draws: functions that return a figure and the sentence that states its finding."""
 
-import itertools
-import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Arc
-from pandas.io.formats.style import Styler
 from torch import Tensor
 
-from course import significance
 from course.chapter2 import measures
-from helpers import attention, probe, require, style
-from helpers.models import LanguageModel
+from helpers import attention, style
 
-_MASKS = {
-    "causal": lambda n: attention.uniform(attention.causal_mask(n)),
-    "window of 8": lambda n: attention.uniform(attention.window_mask(n, 8)),
-    "prefix of 4": lambda n: attention.uniform(attention.prefix_mask(n, 4)),
-    "decay 0.3": lambda n: attention.decay(n, 0.3),
-    "sink 0.8": lambda n: attention.sink(n, 0.8),
-}
-MASKS = tuple(_MASKS)
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))
 
 
@@ -109,43 +96,26 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     )
 
 
-def mask(name: str, n: int) -> Float[Tensor, "n n"]:
-    """Attention that knows one of the `MASKS` and nothing else."""
-    return _MASKS[require.choice("name", name, MASKS)](n)
-
-
-def trap(own: Callable[[Tensor], float] | None = None) -> tuple[Axes, str]:
-    """The sink score of uniform attention, which has no sink, against length; beside it another score of maps."""
-    lengths = range(2, 65)
+def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
+    """Two scores of a sink against length: the plain one of uniform attention, which has none, and another of two maps."""
     maps = {
         "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
         "sink of 0.3": lambda n: attention.sink(n, 0.3),
     }
-    scores = [float(attention.sink_score(maps["uniform"](n))) for n in lengths]
-    last = max(n for n, score in zip(lengths, scores, strict=True) if score > attention.STRONG)
-    ax = style.axes(
-        f"Uniform attention is a “sink” up to {last} tokens",
-        "n (tokens)",
-        "sink score of the first token",
-        height=3.4,
-    )
-    ax.plot(lengths, scores, color=BLUE, label="uniform")
-    for name, make in maps.items() if own else ():
-        ax.plot(
-            lengths,
-            [own(make(n)) for n in lengths],
-            ls="--",
-            label=f"yours, {name}",
-            color=BLUE if name == "uniform" else GREEN,
-        )
+    index = pd.RangeIndex(2, 65, name="n (tokens)")
+    found = {"uniform": [float(attention.sink_score(maps["uniform"](n))) for n in index]}
+    found |= {f"yours, {name}": [own(make(n)) for n in index] for name, make in maps.items()}
+    frame = pd.DataFrame(found, index)
+    last = frame.index[frame["uniform"] > attention.STRONG].max()
+    ax = style.lines(frame, "sink score of the first token", height=3.4, colours=[BLUE, BLUE, GREEN], form="-")
+    ax.set_title(f"Uniform attention is a “sink” up to {last} tokens")
+    for line in ax.get_lines()[1:]:
+        line.set_linestyle("--")
     ax.axhline(attention.STRONG, color=RED, lw=1.5, ls="--")
-    if own:
-        style.label(ax)
-    else:
-        ax.text(40, 0.32, "threshold 0.3", color=RED, size=14)
-    ax.set_ylim(-0.05 if own else 0, 0.8)
+    ax.set_ylim(-0.05, 0.8)
     return ax, (
-        f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores {scores[-1]:.3f}."
+        f"Uniform attention scores above 0.3 for every length up to {last}; at 64 tokens it scores "
+        f"{frame['uniform'][64]:.3f}."
     )
 
 
@@ -154,9 +124,9 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     kept, layers = measures.measured_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
     found = [float(attention.influence([attention.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
-    falls = all(a > b for a, b in itertools.pairwise(found))
+    assert found == sorted(found, reverse=True)  # as the title says
     ax = style.axes(
-        "A sink keeps other tokens from mixing" if falls else "A sink does not keep others from mixing",
+        "A sink keeps other tokens from mixing",
         "share of attention on the first token",
         "influence of token 5",
         log="y",
@@ -174,16 +144,14 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
 
 def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Axes, str]:
     """The mean sink score of a layer's heads, by text; layers from 1."""
-    means = {name: score.mean(1) for name, score in scores.items()}
-    ax = style.axes("", "layer", "mean sink score", height=4.2)
-    for name, mean in means.items():
-        ax.plot(range(1, len(mean) + 1), mean, label=name)
+    ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
+    for name, score in scores.items():
+        ax.plot(range(1, len(score) + 1), score.mean(1), label=name)
+        means[name] = float(score.mean())
     ax.set_ylim(0, 1)
     style.label(ax)
-    low = min(float(mean.mean()) for mean in means.values())
-    lowest = min(means, key=lambda name: float(means[name].mean()))
-    ax.set_title(f"No sink in “{lowest}”" if low < 0.1 else "A sink in every text")
-    return ax, "Mean sink score: " + ", ".join(f"{name} {float(mean.mean()):.2f}" for name, mean in means.items()) + "."
+    ax.set_title(f"No sink in “{min(means, key=means.get)}”" if min(means.values()) < 0.1 else "A sink in every text")
+    return ax, "Mean sink score: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()) + "."
 
 
 def sensitivities(norms: Tensor, errors: Tensor, words: Sequence[str], exact: Tensor | None = None) -> tuple[Axes, str]:
@@ -246,94 +214,6 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     )
 
 
-def proxies(table: pd.DataFrame, kept: float = 0.5) -> tuple[Axes, str]:
-    """Rank correlations with the Jacobian's norms of what is used in its place: a dot a text, a bar for the mean.
-
-    Args:
-        kept: the share of a state that each layer keeps in rollout and its controls, for the title.
-    """
-    below = int((table.loc["rollout"] <= table.loc["mask alone"]).sum())
-    ax = style.axes(
-        f"ρ = {kept:g}: rollout is at or below the mask alone in {below} of {table.shape[1]} texts",
-        "rank correlation with the Jacobian's norms",
-        "",
-        height=3.5,
-    )
-    controls = ("position", "shuffled heads", "mask alone", "untrained")
-    order = table.mean(axis=1).sort_values().index
-    for k, name in enumerate(order):
-        colour = GREY if name in controls else BLUE
-        ax.plot(table.loc[name], [k] * table.shape[1], "o", ms=8, mfc="none", mew=1.8, color=colour)
-        ax.plot([table.loc[name].mean()], [k], "|", ms=24, mew=4, color=colour)
-    ax.set_yticks(range(len(order)), order)
-    ax.axvline(0, color="black", lw=1)
-    ax.set_xlim(-1, 1)
-    means = ", ".join(f"{name} {style.number(float(table.loc[name].mean()))}" for name in reversed(order))
-    return ax, f"ρ = {kept:g}. Mean over {table.shape[1]} texts: {means}."
-
-
-def taken_apart(table: pd.DataFrame) -> Styler:
-    """`measures.brake_table`: what each change costs and how far changes then spread, as means and ranges over the texts."""
-    names = {
-        "mass": "the first token hidden",
-        "value": "its attention kept, its value zeroed",
-        "heads": f"{measures.OFF:.0%} of all heads off, drawn (4 draws)",
-    }
-    rows = [
-        {
-            "changed from token 25 on": text,
-            "loss (nats)": f"{part['loss'].mean():+.2f} ({part['loss'].min():+.2f} to {part['loss'].max():+.2f})",
-            "spread": f"× {part['spread'].mean():.2f} ({part['spread'].min():.2f} to {part['spread'].max():.2f})",
-        }
-        for change, text in names.items()
-        for part in [table.xs(change, level="change")]
-    ]
-    return pd.DataFrame(rows).replace("-", "−", regex=True).style.hide()
-
-
-def taken_apart_says(table: pd.DataFrame) -> str:
-    """What `taken_apart` shows, in a sentence."""
-    loss, spread = (table[name].groupby("change").mean() for name in ("loss", "spread"))
-    texts = table.loc["mass"].index
-    further = {
-        name: int((table.loc["mass"]["spread"] > table.loc[name]["spread"]).sum()) for name in ("value", "heads")
-    }
-    return (
-        f"Hiding the first token lets changes spread × **{spread['mass']:.2f}**, further than zeroing its value in "
-        f"{further['value']} of {len(texts)} texts and than a fifth of the heads off in {further['heads']}. Its value alone is "
-        f"**{loss['value'] / loss['mass']:.0%}** of the loss, and heads off at random, with the sink in place, cost "
-        f"{loss['heads'] / loss['mass']:.0%} of it with a spread of × {spread['heads']:.2f}. So most of the brake is where the "
-        "attention goes and not what the token says, its value is not nothing, and confusion is a part."
-    )
-
-
-def handed_over(model: LanguageModel, tokens: Int[Tensor, " n"]) -> str:
-    """What the first token hands over beside the others, in a sentence."""
-    if not probe.reads_projections(model):
-        return f"What a token hands over is not read in {model.short}: its layers hold no values apart (`v_proj`)."
-    ratio = measures.value_ratios(model, tokens)
-    return (
-        f"What the first token hands over is **{float(ratio.median()):.2f}** of the others' mean norm (median of "
-        f"{ratio.numel()} heads), and below one half in {float((ratio < 0.5).float().mean()):.0%} of the heads."
-    )
-
-
-def giants(found: dict[str, measures.Hidden]) -> tuple[Axes, str]:
-    """By layer, the state's norm of the token that is largest at half depth, over the median of all tokens."""
-    ax = style.axes("", "layer", "norm over the median", log="y", height=5.0)
-    parts = []
-    for (name, each), colour in zip(found.items(), (BLUE, RED, GREEN), strict=True):
-        ratio = each.norms[:, each.heir - 1] / each.norms.median(1).values
-        ax.plot(range(len(ratio)), ratio, color=colour, label=f"token {each.heir}: {name}")
-        parts.append(
-            f"{name}: token {each.heir}, {style.number(each.times)} times the median, attention {each.attention:.0%}"
-        )
-    ax.legend(loc="upper left", bbox_to_anchor=(0, -0.2))
-    grown = [name for name, each in found.items() if each.times > 50]
-    ax.set_title(f"A giant state in {len(grown)} of {len(found)} cases")
-    return ax, "At half depth " + "; ".join(parts) + "."
-
-
 def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
     """How much the later loss rises when the first token is hidden from a place on: a line a text."""
     plain = measures.case(table, 0)["loss"]
@@ -359,65 +239,4 @@ def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
         f"nats; from token 9 on {style.number(float(rows[9].min()))} to {style.number(float(rows[9].max()))}; from token 25 on "
         f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. Token {control} hidden from token 25 on: "
         f"{style.number(float(other[25].max()))} at most."
-    )
-
-
-def brakes(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How far a replaced token moves later states when a token is hidden, over the same with nothing hidden."""
-    plain = measures.case(table, 0)["spread"]
-    cases = {
-        "sink hidden late": (1, 25),
-        "sink hidden from the start": (1, 1),
-        f"token {measures.CONTROL} hidden late": (measures.CONTROL, 25),
-    }
-    found = {name: measures.case(table, *case)["spread"] / plain for name, case in cases.items()}
-    late, *controls = found.values()
-    further = int((late > pd.concat(controls).max()).sum())
-    ax = style.axes(
-        f"Without a sink, changes spread further: {further} of {len(late)}",
-        "change of later states, over nothing hidden",
-        "",
-        height=3.6,
-    )
-    for k, (name, ratio) in enumerate(reversed(found.items())):
-        colour = RED if name == "sink hidden late" else GREY
-        ax.plot(ratio, [k] * len(ratio), "o", mfc="none", mew=1.8, color=colour)
-        ax.plot([ratio.mean()], [k], "|", ms=24, mew=4, color=colour)
-    ax.set_yticks(range(len(found)), list(reversed(found)))
-    ax.set_ylim(-0.6, len(found) - 0.4)
-    ax.axvline(1, color="black", lw=1)
-    return ax, "; ".join(f"{name}: {r.min():.2f} to {r.max():.2f}" for name, r in found.items()) + "."
-
-
-def _nats(loss: float) -> str:
-    return f"{round(loss, 1) + 0:.1f}".replace("-", "−")
-
-
-def answer(table: pd.DataFrame, ranks: Mapping[float, pd.DataFrame], hidden: pd.DataFrame, attended: float) -> str:
-    """The lab's answer, from what was measured on the model alone.
-
-    Args:
-        ranks: `measures.proxies` by the share of a state that each layer keeps.
-        attended: the attention that the first token gets.
-    """
-    rows = {
-        network: [measures.profile_of(table, text, network) for text in measures.NAMES]
-        for network in ("seed 0", "trained")
-    }
-    shares = {network: statistics.fmean(float(row[0] / row.sum()) for row in each) for network, each in rows.items()}
-    fresh = rows["seed 0"]
-    falls = all(significance.rank_correlation(torch.arange(len(row) - 1), row[:-1])[0] < -0.9 for row in fresh)
-    plain, late, early = (measures.case(hidden, *which)["loss"] for which in ((0, 1), (1, 25), (1, 1)))
-    means = {kept: {name: float(each.loc[name].mean()) for name in each.index} for kept, each in ranks.items()}
-    said = ", ".join(
-        f"**{style.number(row['rollout'])}** at ρ = {kept:g} (the mask alone {style.number(row['mask alone'])})"
-        for kept, row in means.items()
-    )
-    return (
-        f"{'Before training, yes' if falls else 'Not even before training'}: with random weights the first "
-        f"token has **{shares['seed 0']:.0%}** of the sensitivity{', and ever less falls on later ones' if falls else ''}. "
-        f"{'After it, no' if next(iter(means.values()))['untrained'] < 0.5 else 'After it, still'}: the first token gets "
-        f"**{attended:.0%}** of all attention and has **{shares['trained']:.0%}** of the sensitivity (mean of the texts; an equal share: "
-        f"{1 / measures.TOKENS:.0%}). How well rollout ranks the tokens depends on the share of a state that it takes for kept: "
-        f"{said}. Hidden from token 25 on, the first token costs {_nats((late - plain).mean())} nats; hidden from the start, {_nats((early - plain).mean())}."
     )

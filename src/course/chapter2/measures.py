@@ -19,7 +19,7 @@ from course import significance
 from course.experiments import sweep
 from helpers import attention, compute, data, graphs, models, probe, require
 from helpers.models import LanguageModel
-from helpers.widget.atlas import MOST_TOKENS, Reading
+from helpers.widget.atlas import Reading
 
 TEXT = (
     "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
@@ -63,48 +63,25 @@ def connections(n: int) -> dict[str, tuple[Float[Tensor, "n n"], int]]:
     return found
 
 
-def compare_connections(n: int = 31, layers: int = 16, kept: float = 0.5, width: int = 16) -> pd.DataFrame:
+def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
     """Chapter 1's measures on five graphs, each at the node for which it is worst; a direction counts where it can.
 
-    Columns: hops; effective resistance of the undirected graph; fewest paths of `layers` steps; influence of the
-    worst-heard node when each layer keeps the share `kept` of a state, and as if how many nodes were heard equally; the
-    Jacobian of chapter 1's random network for its worst-heard node, as a share of the own input's.
+    Columns: hops; effective resistance of the undirected graph; influence of the worst-heard node when each layer keeps the
+    share `kept` of a state, and as if how many nodes were heard equally.
     """
     rows = {}
     for name, (matrix, read) in connections(n).items():
         directed = nx.from_numpy_array((matrix > 0).numpy().astype(int), create_using=nx.DiGraph)
         plain = nx.Graph(directed.to_undirected())
         plain.remove_edges_from(nx.selfloop_edges(plain))
-        steps = (matrix > 0).double()
         row = attention.influence([matrix] * layers, kept)[read]
-        norms = network_norms(matrix, read, layers, width)
         rows[name] = {
             "hops": max(nx.shortest_path_length(directed, read).values()),
             "resistance": graphs.effective_resistance(plain)[read].max().item(),
-            "fewest paths": int(torch.linalg.matrix_power(steps, layers)[read].min()),
             "worst heard": row.min().item(),
             "heard, as if": heard(row).item(),
-            "Jacobian, worst": (norms.min() / norms[read]).item(),
         }
-    return pd.DataFrame(rows).T.astype({"hops": int, "fewest paths": int})
-
-
-def network_norms(
-    matrix: Float[Tensor, "n n"], read: int, layers: int, width: int, seeds: int = 5
-) -> Float[Tensor, " n"]:
-    """Spectral norms of the Jacobian of one node's state by every input, in chapter 1's network; mean over seeds."""
-
-    def norms(seed: int) -> Tensor:
-        weights = graphs.orthogonal_weights(layers, width, seed)
-        x = torch.randn(len(matrix), width, generator=torch.Generator().manual_seed(seed + 1), dtype=torch.float64)
-        return _jacobian_norms(lambda h: graphs.propagate(h, matrix, weights)[read], x)
-
-    return torch.stack([norms(seed) for seed in range(seeds)]).mean(0)
-
-
-def _jacobian_norms(state: Callable[[Tensor], Tensor], inputs: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
-    jacobian = torch.autograd.functional.jacobian(state, inputs, vectorize=True)
-    return torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2)
+    return pd.DataFrame(rows).T
 
 
 def worst_heard(layers: Sequence[int], kept: float, n: int = 31) -> dict[str, list[float]]:
@@ -123,22 +100,21 @@ def falls_behind(kept: float, n: int = 31) -> int:
     return ahead[-1] + 1 if ahead else 2
 
 
-def share_kept(profile: Float[Tensor, " n"], layers: int, squared: bool = False) -> tuple[float, float]:
-    """The share of a state that each layer of uniform causal attention must keep to give a profile, and how far off it is.
+def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]:
+    """The share of a state that each layer of uniform causal attention must keep to give a positive profile, and how far off.
 
     Least squares of log shares, over shares kept from 0.3 to 0.995 in steps of 0.005; with it the root mean square error of
     the natural logarithm.
-
-    Args:
-        profile: sensitivities of the last token, positive; their squares are taken for shares where `squared`.
 
     >>> share_kept(attention.influence([attention.uniform(attention.causal_mask(8))] * 6, 0.9)[-1], 6)[0]
     0.9
     """
     require.tensor("profile", profile, "n")
     require.integer("layers", layers, 1)
-    shares = profile.double() ** (2 if require.flag("squared", squared) else 1)
-    target, flat = (shares / shares.sum()).log(), attention.uniform(attention.causal_mask(len(profile)))
+    target, flat = (
+        (profile.double() / profile.double().sum()).log(),
+        attention.uniform(attention.causal_mask(len(profile))),
+    )
     own, errors = torch.eye(len(profile), dtype=torch.float64), {}
     for kept in (k / 200 for k in range(60, 200)):
         row = torch.linalg.matrix_power((1 - kept) * flat + kept * own, layers)[-1]
@@ -155,24 +131,22 @@ def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
 # The bound beside a true Jacobian --------------------------------------------------------------------------
 
 
-def decoder(
-    n: int = 12, layers: int = 3, width: int = 16, sharpness: float = 1.0, seed: int = 0, scales: dict | None = None
-) -> tuple[Callable[[Tensor, bool], Tensor], Float[Tensor, "n d"]]:
-    """The decoder of Theorem B.5 with random weights, and an input.
+def bound_and_truth(
+    sharpness: float, seed: int = 0, scaled: bool = False, n: int = 12, layers: int = 3
+) -> pd.DataFrame:
+    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed and without.
 
-    z_j = sum_i A_ji v_i / norm1 + v_j with A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U
-    orthogonal, and y = v / norm3. The function's second argument keeps A from being differentiated.
-
-    Args:
-        scales: `norm1`, `norm2`, `slope` (one a layer) and `norm3`, as `attention.influence_bound` takes them; by
-            default all are 1.
+    The decoder of the theorem with random weights of width 16: z_j = sum_i A_ji v_i / norm1 + v_j with
+    A = softmax(sharpness v_j W v_i), v' = slope relu(z / norm2 U) + z with U orthogonal, and y = v / norm3. Norms and slopes
+    are 1, or drawn between 1/2 and 2 where `scaled`.
     """
-    scales = scales or {}
-    first, second, slope = (scales.get(name, [1.0] * layers) for name in ("norm1", "norm2", "slope"))
-    generator = torch.Generator().manual_seed(seed)
+    generator, width = torch.Generator().manual_seed(seed), 16
     mixing = torch.randn(layers, width, width, generator=generator, dtype=torch.float64) / width
     perceptron = torch.linalg.qr(torch.randn(layers, width, width, generator=generator, dtype=torch.float64)).Q
     inputs = torch.randn(n, width, generator=generator, dtype=torch.float64)
+    drawn = torch.rand(3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    drawn = 2 ** (2 * drawn - 1) if scaled else torch.ones_like(drawn)
+    (first, second, slope), last = drawn[:, :layers].tolist(), float(drawn[0, -1])
     hidden = ~attention.causal_mask(n)
 
     def run(v: Tensor, frozen: bool) -> tuple[Tensor, list[Tensor]]:
@@ -186,53 +160,15 @@ def decoder(
             maps.append(weights.detach())
             z = weights @ v / beta1 + v
             v = steep * torch.relu(z / beta2 @ u) + z
-        return v / scales.get("norm3", 1.0), maps
+        return v[-1] / last, maps
 
-    return run, inputs
-
-
-def random_scales(layers: int, seed: int) -> dict:
-    """Norms and slopes for `decoder`, drawn between 1/2 and 2."""
-    drawn = 2 ** (2 * torch.rand(3, layers + 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) - 1)
-    first, second, slope = drawn[:, :layers].tolist()
-    return {"norm1": first, "norm2": second, "slope": slope, "norm3": float(drawn[0, -1])}
-
-
-def bound_and_truth(
-    sharpness: float, n: int = 12, layers: int = 3, seed: int = 0, scales: dict | None = None
-) -> pd.DataFrame:
-    """Theorem B.5's bound beside the norm of the last token's Jacobian, with attention held fixed and without."""
-    run, inputs = decoder(n, layers, sharpness=sharpness, seed=seed, scales=scales)
-    _, maps = run(inputs, True)
-    columns = {"bound": attention.influence_bound(maps, **(scales or {}))[-1]}
+    bound = attention.influence_bound(run(inputs, True)[1], norm1=first, norm2=second, slope=slope, norm3=last)[-1]
+    columns = {"bound": bound.numpy()}
     for name, frozen in (("attention fixed", True), ("true", False)):
-        columns[name] = _jacobian_norms(lambda v, frozen=frozen: run(v, frozen)[0][-1], inputs)
-    return pd.DataFrame({name: column.numpy() for name, column in columns.items()})
-
-
-def printed_constant(n: int = 5, layers: int = 3) -> pd.DataFrame:
-    """The last token's Jacobian beside Theorem B.5 as printed and as proved: uniform attention, norms and slope 1.
-
-    The decoder of the theorem with the identity for its perceptron, v' = 2 (A v + v), whose Jacobian is exact.
-    """
-    matrix = attention.uniform(attention.causal_mask(n))
-
-    def run(v: Tensor) -> Tensor:
-        for _ in range(layers):
-            z = matrix @ v + v
-            v = z + z
-        return v[-1]
-
-    maps = [matrix] * layers
-    jacobian = torch.autograd.functional.jacobian(run, torch.ones(n, dtype=torch.float64))
-    return pd.DataFrame(
-        {
-            "Jacobian": jacobian.abs().numpy(),
-            "as printed": printed_path_sum(torch.stack(maps)).numpy(),
-            "as proved": attention.influence_bound(maps)[-1].numpy(),
-        },
-        index=range(1, n + 1),
-    ).rename_axis("token")
+        state = functools.partial(lambda frozen, v: run(v, frozen)[0], frozen)
+        jacobian = torch.autograd.functional.jacobian(state, inputs, vectorize=True)
+        columns[name] = torch.linalg.matrix_norm(jacobian.movedim(1, 0), ord=2).numpy()
+    return pd.DataFrame(columns)
 
 
 def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, " n"]:
@@ -325,32 +261,6 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
     return read
 
 
-def fitting(model: LanguageModel, text: str) -> str:
-    """The longest beginning of a text, in whole words, that the head atlas can show with this model's tokens."""
-    words = text.split(" ")
-    while len(words) > 1 and len(probe.encode(model, " ".join(words))) >= MOST_TOKENS:
-        words.pop()
-    return " ".join(words)
-
-
-def best_heads(scores: probe.HeadScores, offsets: Sequence[int]) -> pd.DataFrame:
-    """For each offset, the head with the highest slash score (layer and head from 1), its score, and the mean of all."""
-    rows = []
-    for k, offset in enumerate(offsets):
-        slash = scores.slash[..., k]
-        layer, head = divmod(int(slash.argmax()), slash.shape[1])
-        rows.append(
-            {
-                "offset": offset,
-                "layer": layer + 1,
-                "head": head + 1,
-                "score": float(slash.max()),
-                "all heads": float(slash.mean()),
-            }
-        )
-    return pd.DataFrame(rows)
-
-
 class Hidden(NamedTuple):
     """What becomes of a text when one token is hidden from later ones."""
 
@@ -393,38 +303,27 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.
     can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
     has each head's maps put into another layer.
     """
-    return _influences(_passes(model, tuple(tokens.tolist())), kept)
-
-
-class _Passes(NamedTuple):
-    """Of one text: the maps averaged over heads, the same of shuffled heads, and what does not depend on the share kept."""
-
-    mean: Float[Tensor, "layers n n"]
-    shuffled: Float[Tensor, "layers n n"]
-    norm_based: Float[Tensor, " n"] | None
+    mean, shuffled, norm_based = _passes(model, tuple(tokens.tolist()))
+    flat = [attention.uniform(attention.causal_mask(len(tokens)))] * len(mean)
+    rows = {
+        "position": torch.arange(len(tokens)).double(),
+        "shuffled heads": attention.influence(shuffled, kept)[-1],
+        "mask alone": attention.influence(flat, kept)[-1],
+        "rollout": attention.influence(mean, kept)[-1],
+        "last row": mean[:, -1].mean(0),
+    }
+    return rows if norm_based is None else rows | {"norm-based rollout": norm_based}
 
 
 @functools.lru_cache(maxsize=8)
-def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> _Passes:
+def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Of one text what the share kept does not change: maps averaged over heads, over shuffled heads, norm-based rollout."""
     ids = torch.tensor(tokens)
     maps = probe.attention_maps(model, ids).double()
     order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
     shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
     reads = probe.reads_projections(model)
-    norm_based = attention.influence(probe.contributions(model, ids).shares)[-1] if reads else None
-    return _Passes(maps.mean(1), shuffled, norm_based)
-
-
-def _influences(passes: _Passes, kept: float) -> dict[str, Float[Tensor, " n"]]:
-    layers, n, _ = passes.mean.shape
-    rows = {
-        "position": torch.arange(n).double(),
-        "shuffled heads": attention.influence(passes.shuffled, kept)[-1],
-        "mask alone": attention.influence([attention.uniform(attention.causal_mask(n))] * layers, kept)[-1],
-        "rollout": attention.influence(passes.mean, kept)[-1],
-        "last row": passes.mean[:, -1].mean(0),
-    }
-    return rows if passes.norm_based is None else rows | {"norm-based rollout": passes.norm_based}
+    return maps.mean(1), shuffled, attention.influence(probe.contributions(model, ids).shares)[-1] if reads else None
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
@@ -593,44 +492,10 @@ def brake_table() -> pd.DataFrame:
 
 
 @functools.cache
-def kept_by_text(network: str = "seed 0", squared: bool = False) -> dict[str, tuple[float, float]]:
-    """`share_kept` of the committed profiles of a network ("trained" or "seed 0"), by text."""
-    table = data.table("sensitivity_smollm2")
-    return {text: share_kept(profile_of(table, text, network), LAYERS_READ, squared) for text in NAMES}
-
-
 def measured_share() -> float:
-    """The share that a layer of the untrained network keeps: the median over the texts, by norms."""
-    return statistics.median(kept for kept, _ in kept_by_text().values())
-
-
-def readers_of(token: int = CONTROL) -> list[tuple[str, str, str, str]]:
-    """What each reader gets of one token in the last of `TOKENS`, in rows of `style.readers`; means over the texts.
-
-    A share is kept from a tenth of an equal one on, and lost below a thousandth. The model itself hears the token where its
-    later loss rises by more than 0.1 nats when nobody can look at it, and in part from 0.01 on.
-    """
-    rows, hidden = [], hiding_table(models.default())
-
-    def share(reader: str, asked: str, value: float) -> None:
-        fate = "kept" if value > 0.1 / TOKENS else "in part" if value > 0.001 / TOKENS else "lost"
-        rows.append((reader, asked, f"{value:.2g} of the state", fate))
-
-    flat = [attention.uniform(attention.causal_mask(TOKENS))] * LAYERS_READ
-    for kept, note in ((0.5, ""), (measured_share(), ", as fitted")):
-        share(
-            "an average",
-            f"{LAYERS_READ} layers that keep {kept:g}{note}",
-            float(attention.influence(flat, kept)[-1, token - 1]),
-        )
-    table = data.table("sensitivity_smollm2")
-    for network, name in (("seed 0", "random weights"), ("trained", "trained")):
-        profiles = [profile_of(table, text, network) for text in NAMES]
-        share("a Jacobian", name, statistics.fmean(float(p[token - 1] / p.sum()) for p in profiles))
-    cost = float((case(hidden, token)["loss"] - case(hidden, 0)["loss"]).mean())
-    fate = "kept" if cost > 0.1 else "in part" if cost > 0.01 else "lost"
-    rows.append(("the model itself", "later loss, the token hidden from all", f"{cost:+.3f} nats", fate))
-    return rows
+    """The share that a layer of the untrained network keeps: `share_kept` of its committed profiles, median over the texts."""
+    rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
+    return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 
 
 def case(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
@@ -642,11 +507,6 @@ def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "train
     """One row of `profiles` as a tensor."""
     row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
     return torch.tensor([float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64)
-
-
-def is_exact(model: LanguageModel) -> bool:
-    """Whether the lab's own text has exact norms: the embedded model's are committed."""
-    return model.name == models.DEFAULT
 
 
 def main() -> None:
