@@ -76,12 +76,12 @@ def test_imports_make_no_circle():
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "helpers": 8_485,
-    "course/chapter": 1_800,
+    "course/chapter": 1_664,
     "course/experiments": 2_900,
     "course/report": 1_885,
     "course/scorecard": 595,
-    "course": 16_559,
-    "tests": 14_439,
+    "course": 16_240,
+    "tests": 14_402,
 }
 
 
