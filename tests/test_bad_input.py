@@ -136,6 +136,7 @@ EXAMPLES = {
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
     "style.readers": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
+    "sweep.notes": {"module": "trained", "table": "commas"},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
 MAKE = {

@@ -117,7 +117,7 @@ def run(
     command = f"command: {_typed() if command is None else require.text('command', command)}"
     for name, value in (("jobs", jobs), ("threads", threads)):
         require.integer(name, value, 1, MOST)
-    if dask and ("://" not in require.text("dask", dask) or jobs > 1):
+    if (dask is not None and require.text("dask", dask)) and ("://" not in dask or jobs > 1):
         raise ValueError(
             f"dask must be the address of a running scheduler, as tcp://host:8786, with jobs 1, not {dask!r}, {jobs}"
         )
@@ -182,7 +182,8 @@ def notes(module: str, table: str = "table", **constants: object) -> list[str]:
     >>> notes("ablations", TASK="retrieval")
     ["retrieval, protocol and columns of race.csv; gain: the head norm's, learned; no head norm: no scale either"]
     """
-    return _NOTES[module][table].format(**constants).splitlines()
+    tables = _NOTES[require.choice("module", module, list(_NOTES))]
+    return tables[require.choice("table", table, list(tables))].format(**constants).splitlines()
 
 
 _NOTES = tomllib.loads((Path(__file__).parent / "notes.toml").read_text())

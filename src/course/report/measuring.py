@@ -94,10 +94,7 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
 def hiding(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(measures2.LENGTH)
     if subject.committed:
-        return {
-            "rows": measures2.hiding_table(subject.model).to_dict("records"),
-            "from": "data/hiding_smollm2.csv",
-        }
+        return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": "data/hiding_smollm2.csv"}
     names = measures2.NAMES[: plan.texts]
     cases = [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
     settings = [
@@ -256,11 +253,8 @@ def silenced(subject: Subject, plan: Plan) -> Numbers:
         ]
         rows, source = pd.DataFrame(rows), None
     places = rows.groupby("where")
-    return found | {
-        "where": places[bands].mean().T.to_dict(),
-        "heads": places.heads.first().to_dict(),
-        "from": source,
-    }
+    where, heads = places[bands].mean().T.to_dict(), places.heads.first().to_dict()
+    return found | {"where": where, "heads": heads, "from": source}
 
 
 def base(subject: Subject, plan: Plan) -> Numbers:
