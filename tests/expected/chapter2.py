@@ -41,7 +41,7 @@ FALLING = torch.linspace(2, 0.5, 48)
 U = torch.cat([torch.tensor([9.0]), torch.linspace(2, 0.5, 46), torch.tensor([3.0])])
 TURNED = torch.cat([U[:1], U[1:-1].flip(0), U[-1:]])
 VALLEY = torch.cat([torch.full((16,), 2.0), torch.ones(16), torch.full((16,), 3.0)])
-RISING, FALLING = [0.1, 0.2, 0.3], [0.3, 0.2, 0.1]
+UPWARD, DOWNWARD = [0.1, 0.2, 0.3], [0.3, 0.2, 0.1]
 
 
 def squashed(tree, causal):
