@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from tiny_models import tiny
 
-from course.chapter2 import figures, measures
+from course.chapter2 import claims, figures, measures
 from helpers import attention, data, graphs
 from helpers.widget.atlas import Atlas, Reading
 
