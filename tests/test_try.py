@@ -266,8 +266,8 @@ def test_a_missing_list_of_files_and_an_old_browser_are_told(visit):
     assert "model.json, is not beside this page (the site answers 404)" in page.inner_text(".live-status")
     for name in ("index", "small"):
         old = visit("live/index.html")
-        script = {"body": "}", "content_type": "text/javascript"}
-        old.context.route(re.compile(r"/(app|small)\.js$"), lambda handler, script=script: handler.fulfill(**script))
+        script = re.compile(r"/(app|small)\.js$")
+        old.context.route(script, lambda handler: handler.fulfill(body="}", content_type="text/javascript"))
         old.goto(old.url.replace("index", name))
         assert "the browser is too old" in old.inner_text("main")
 
