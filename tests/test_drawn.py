@@ -28,15 +28,11 @@ def blocks(name: str) -> dict[str, list[str]]:
     return found
 
 
-def unchanged(shown: list[str], written: list[str]) -> bool:
-    return len(shown) == len(written) and all(map(same, written, shown))
-
-
 def write(file: str, shown: dict[str, list[str]]) -> None:
     """Write down what is shown; where nothing changed but the last digits, the old lines stay."""
-    written = blocks(file)
-    new = {name: written[name] if unchanged(now, written.get(name, [])) else now for name, now in shown.items()}
-    text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in new.items())
+    old = {name: found for name, found in blocks(file).items() if len(found) == len(shown.get(name, ()))}
+    kept = {name: found for name, found in old.items() if all(map(same, found, shown[name]))}
+    text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in (shown | kept).items())
     (ROOT / f"tests/drawn/{file}.txt").write_text(text + "\n")
 
 

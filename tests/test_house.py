@@ -80,7 +80,7 @@ BUDGETS = {
     "course/experiments": 2_900,
     "course/report": 1_885,
     "course/scorecard": 595,
-    "course": 16_240,
+    "course": 16_230,
     "tests": 14_402,
 }
 

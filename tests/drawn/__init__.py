@@ -40,8 +40,7 @@ def lines(result: object) -> list[str]:
 def same(first: str, second: str, part: float = 0.01) -> bool:
     """Whether two lines say the same: equal words, and numbers equal to one in a hundred or to the last digit printed.
 
-    Whole numbers without a per cent sign must be equal up to a hundred. A page trains and rounds on its own processor:
-    there `part` is larger, and a fifth of it, of the line's largest number, is allowed everywhere.
+    Whole numbers without a per cent sign must be equal up to a hundred. `part` is larger for what a page trains or rounds.
     """
     words, numbers = zip(*(_parts(line) for line in (first, second)), strict=True)
     if words[0] != words[1]:
