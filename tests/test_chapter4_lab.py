@@ -77,12 +77,12 @@ def again(run, table, *names):
     """The first row of a committed table, run again: columns that differ by more than seeds do.
 
     A training run multiplies what another processor rounds, so each column has the tolerance of its seeds: four
-    standard deviations over the runs that differ in the seed alone, or 0.02 where there are no three of them.
+    standard deviations over the runs that differ in the seed alone, or 0.03, a standard error of 256 strings, where there are no three of them.
     """
     row = table.iloc[0]
     seeds = table[(table[[name for name in names if name != "seed"]] == row[[*names]].drop("seed")).all(axis=1)]
     found = run(**table[[*names]].iloc[:1].to_dict("records")[0])
-    loose = {name: max(0.02, 4 * seeds[name].std()) if len(seeds) > 2 else 0.02 for name in found}
+    loose = {name: max(0.03, 4 * seeds[name].std()) if len(seeds) > 2 else 0.03 for name in found}
     return {name: (row[name], v) for name, v in found.items() if v is not None and abs(row[name] - v) > loose[name]}
 
 
