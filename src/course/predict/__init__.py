@@ -109,7 +109,7 @@ def answer(key: str, found: str, because: str) -> HTML:
     said = html.escape(json.dumps({name: words.translated(name) for name in (*options, NONE)}, ensure_ascii=False))
     guess = f'<strong class="prediction-guess">{html.escape(guess)}</strong>'
     found = f"<strong>{html.escape(words.translated(found))}</strong>"
-    both = words.translated("Guessed: @. Found: #. ").replace("@", guess).replace("#", found)
+    both = guess.join(part.replace("#", found) for part in words.translated("Guessed: @. Found: #. ").split("@"))
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
         f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
