@@ -29,6 +29,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from course import worded
 from helpers import compute, show
 
 LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
@@ -341,6 +342,21 @@ def tabled(
     return compare(
         names, row["call"], answer, solution, given(names, name), row["mistakes"], tolerance, picture, **more
     )
+
+
+def refuse(names: Mapping[str, Any], name: str, **found: Any) -> None:
+    """Nothing, where none of the conditions holds that the chapter's table has as `refused` under this name.
+
+    A line each, `condition :: sentence`. Both are read among the module's names and what was `found`, the sentence in its
+    braces.
+
+    Raises:
+        Wrong: with the sentence of the first condition that holds.
+    """
+    for line in tables(names)[name]["refused"].splitlines():
+        condition, _, sentence = line.partition(" :: ")
+        if eval(condition, {**names, **found}):
+            raise Wrong(worded(sentence, {**names, **found}))
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
