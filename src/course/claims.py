@@ -5,13 +5,15 @@ table a chapter beside `course.scorecard`, which gathers them.
 """
 
 import functools
+import inspect
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
-from course import sources
+from course import sources, worded
 from course.sources import COURSE, Source
 
 HOLDS = "holds"
@@ -22,6 +24,10 @@ LITTLE = "too little evidence"
 UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
+
+Numbers = Mapping[
+    str, Any
+]  # what a claim's function gives: what its row of the table tells and decides by, under its names
 
 
 class Found(NamedTuple):
@@ -52,9 +58,11 @@ class Claim(NamedTuple):
     varied: str = ""  # what was varied, and what was not: "lengths and five seeds; not the width"
     correction: str = ""  # what the correction is, where a claim holds with one
     theorem: bool = False  # a theorem or a definition: a run can check it with numbers, not refute it
+    measured: str = ""  # what was found, in words: an f-string over the function's numbers and the names of its module
+    verdict: str = ""  # what follows from them: an expression over the same names, with `verdict`, `weigh` and `quoted`
     parts: tuple[str, ...] = ()  # the claims that are measured in one set-up; their verdicts make the row's
     module: str = ""  # where its function stands
-    measure: Callable[..., Found] | None = None  # None for a row of parts
+    function: Callable[..., Numbers] | None = None  # what measures its numbers; None for a row of parts
 
     @property
     def chapter(self) -> int:
@@ -64,6 +72,23 @@ class Claim(NamedTuple):
     def own(self) -> bool:
         """Whether the claim is a finding of this course, counted apart from those of the sources."""
         return self.source is COURSE
+
+    @property
+    def asks_a_model(self) -> bool:
+        """Whether it is about language models: then it can be measured on any."""
+        return "model" in inspect.signature(self.function).parameters
+
+    def decide(self, numbers: Numbers) -> str:
+        """The verdict that follows from these numbers."""
+        return eval(self.verdict, {**vars(sys.modules[self.module]), **RULES, **numbers})
+
+    def measure(self, *model: Any) -> Found:
+        """What the function finds, in a language model or the embedded one where the claim is about one."""
+        numbers = self.function(*model)
+        if isinstance(numbers, Found):
+            return numbers
+        told = worded(self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers})
+        return Found(told, self.decide(numbers), numbers.get("numbers", {}))
 
 
 CLAIMS: dict[str, Claim] = {}  # rows and parts of rows, by name; `course.scorecard` fills it
@@ -91,7 +116,7 @@ def read(table: Path, module: ModuleType) -> dict[str, Claim]:
         if not row["parts"]:
             if not hasattr(module, call):
                 raise ValueError(f"{name} must have a function in {module.__name__}, and there is no {call}")
-            row["measure"] = functools.partial(getattr(module, call), **given) if given else getattr(module, call)
+            row["function"] = functools.partial(getattr(module, call), **given) if given else getattr(module, call)
         found[name] = Claim(name=name, module=module.__name__, **row)
     for each in found.values():
         if missing := set(each.parts) - set(found):
@@ -137,19 +162,19 @@ def verdict(
     return missing or (HOLDS if whole else CORRECTED if part else FAILS)
 
 
-def quoted(said: str, numbers: Mapping[str, tuple[float | None, None]] | None = None) -> Found:
-    """A row that repeats what a source reports, where nothing was run here that bears on it.
+def quoted(numbers: Mapping[str, tuple[float | None, None]] | None = None) -> str:
+    """The verdict on a row that repeats what a source reports, where nothing was run here that bears on it.
 
     Raises:
         ValueError: a number was measured here; then it is to be compared with what the source reports.
 
-    >>> quoted("not trained at 3B here").verdict
+    >>> quoted()
     'too little evidence'
     """
     measured = {name for name, (_, here) in (numbers or {}).items() if here is not None}
     if measured:
         raise ValueError(f"numbers must be the source's alone, but {sorted(measured)} were measured here")
-    return Found(said, verdict(False, run=bool(measured)), numbers or {})
+    return verdict(False, run=bool(measured))
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool], **rest: bool) -> str:
@@ -173,3 +198,6 @@ def weigh(agree: Iterable[bool], against: Iterable[bool], **rest: bool) -> str:
         raise ValueError("against must not hold for a cell that agrees")
     most = 2 * sum(a for a, _ in cells) > len(cells) and not any(b for _, b in cells)
     return verdict(all(a for a, _ in cells), most, **{"run": bool(cells)} | rest)
+
+
+RULES = {"verdict": verdict, "weigh": weigh, "quoted": quoted}  # what the `verdict` of a table may call

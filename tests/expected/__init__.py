@@ -1,8 +1,8 @@
 """For each claim, the verdicts that it may have, and why; where a closed form or a committed table decides, just one.
 
-They stand in `chapterN.toml`, and with a claim `evidence`, made up, for each verdict that its function can give: what
-stands in for which name of the claim's module, in Python, or an expression for all of it, among the names of `chapterN.py`;
-a list where a verdict is reached in several ways, an empty table where the course's own evidence gives it.
+They stand in `chapterN.toml`, and with a claim `evidence`, made up, for each verdict that its rule can give: the numbers
+that its `verdict` on the scorecard names, or an expression for them in Python, among the names of `chapterN.py`; a list
+where a verdict is reached in several ways, an empty table where the course's own evidence gives it.
 """
 
 import importlib
@@ -13,7 +13,9 @@ from pathlib import Path
 def _made_up(row: str | dict | list, names: dict) -> list[dict]:
     if isinstance(row, list):
         return [found for each in row for found in _made_up(each, names)]
-    return [eval(row, names) if isinstance(row, str) else {place: eval(text, names) for place, text in row.items()}]
+    if isinstance(row, str):
+        return [eval(row, names)]
+    return [{place: eval(each, names) if isinstance(each, str) else each for place, each in row.items()}]
 
 
 EXPECTED, EVIDENCE = {}, {}

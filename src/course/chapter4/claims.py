@@ -10,7 +10,7 @@ import torch
 
 from course import counters, significance
 from course.chapter4 import measures
-from course.claims import Found, called, verdict, weigh
+from course.claims import Found, Numbers, called, verdict, weigh
 from course.experiments import asked, inside, trained
 from helpers import counting, data
 from helpers.models import LanguageModel
@@ -20,52 +20,40 @@ def _change(once: str, more: str, **setting) -> float:
     return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
 
 
-def same_ratio_same_state() -> Found:
+def same_ratio_same_state() -> Numbers:
     pairs = [("10", "1100"), ("0111", "0111" * 25), ("1", "1" * 200)]
-    largest = max(_change(*pair, layers=layers, seed=seed) for pair in pairs for layers in (1, 3) for seed in range(5))
-    control = _change("10", "1100", causal=True), _change("10", "110")
-    measured = (
-        f"largest difference {largest:.1e} over {len(pairs)} pairs, 1 and 3 layers, 5 networks; "
-        f"with a causal mask {control[0]:.2f}, with another ratio {control[1]:.2f}"
-    )
-    return Found(measured, verdict(largest <= 1e-13 and min(control) > 0.01))
+    return {
+        "pairs": len(pairs),
+        "largest": max(
+            _change(*pair, layers=layers, seed=seed) for pair in pairs for layers in (1, 3) for seed in range(5)
+        ),
+        "masked": _change("10", "1100", causal=True),
+        "other": _change("10", "110"),
+    }
 
 
-def a_first_token_counts() -> Found:
+def a_first_token_counts() -> Numbers:
     lengths = (1, 2, 5, 10, 50, 200)
-    without = max(_change("1" * n, "1" * (n + 1)) for n in lengths)
-    within = min(_change("1" * n, "1" * (n + 1), first=True) for n in lengths)
-    read = [1 / Fraction(1, 1 + n) - 1 for n in range(5000)] == list(range(5000))
-    measured = (
-        f"from n to n + 1 ones, n = 1 to 200, fp64: at most {without:.0e} without and at least {within:.0e} with it; "
-        f"in exact fractions 1/α - 1 gives all of 5,000 counts: {'yes' if read else 'no'}"
-    )
-    return Found(measured, verdict(without < 1e-13 and within > 1e-6 and read))
+    return {
+        "without": max(_change("1" * n, "1" * (n + 1)) for n in lengths),
+        "within": min(_change("1" * n, "1" * (n + 1), first=True) for n in lengths),
+        "read": [1 / Fraction(1, 1 + n) - 1 for n in range(5000)] == list(range(5000)),
+    }
 
 
-def collapse_ends_counting() -> Found:
+def collapse_ends_counting() -> Numbers:
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
-    limits = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
-    listed = ", ".join(f"{limit + 1:,} ({name})" for name, limit in limits.items())
-    measured = (
-        f"the weight of a first token differs at all of 5,000 n in exact fractions; rounded, its count is wrong "
-        f"first at n = {listed}. Closeness is not enough: it takes a number type, or a fixed read-out that cannot grow as 1/α"
-    )
-    return Found(measured, verdict(not exact, max(limits.values()) < 2**26))
+    return {"exact": exact, "limits": {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}}
 
 
-def first_token_reach() -> Found:
-    stated = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
-    found = {name: counting.first_token_limit(name) for name in stated}
-    still = [Fraction(1, 1 + limit) - Fraction(1, 2 + limit) for limit in found.values()]
-    listed = ", ".join(f"{limit:,} ({name})" for name, limit in found.items())
-    network = {name: measures.misread(name) for name in ("bf16", "fp16")}
-    measured = (
-        f"right up to {listed}; there the exact weights of n and n + 1 differ by {float(still[0]):.1e} to "
-        f"{float(still[-1]):.1e}. Four random Transformers err first at {network['bf16']} and {network['fp16']} (fp16)"
-    )
-    numbers = {f"largest count, {name}": (None, float(limit)) for name, limit in found.items()}
-    return Found(measured, verdict(found == stated and min(still) > 0), numbers)
+def first_token_reach() -> Numbers:
+    reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
+    return {
+        "reach": reach,
+        "still": [float(Fraction(1, 1 + limit) - Fraction(1, 2 + limit)) for limit in reach.values()],
+        "network": {name: measures.misread(name) for name in ("bf16", "fp16")},
+        "numbers": {f"largest count, {name}": (None, float(limit)) for name, limit in reach.items()},
+    }
 
 
 def wide_enough_counts() -> Found:

@@ -97,7 +97,8 @@ def more_needles() -> Found:
         f"models of 3B and 4K tokens are not trained here; reported ahead in {ahead} of {len(table)} rows, one run each"
     )
     by = table.set_index("needles")[["transformer", "diff"]].stack()
-    return quoted(measured, {f"{name}, {n:g} needles": (float(x), None) for (n, name), x in by.items()})
+    numbers = {f"{name}, {n:g} needles": (float(x), None) for (n, name), x in by.items()}
+    return Found(measured, quoted(numbers), numbers)
 
 
 def more_answer_less_noise() -> Found:
@@ -109,14 +110,14 @@ def more_answer_less_noise() -> Found:
         f"are normalised: independent noise sums to {independent['noise, with signs']:.2f} with signs, to "
         f"{independent['noise, by size']:.2f} by size"
     )
-    return quoted(measured)
+    return Found(measured, quoted())
 
 
 def fewer_outliers() -> Found:
     table = data.table("reported/differential_outliers").pivot(index="activation", columns="model", values="largest")
     ratio = table["Transformer"] / table["DIFF Transformer"]
     listed = ", ".join(f"{name} {value:.1f} times" for name, value in ratio.items())
-    return quoted(f"models of 3B are not trained here; reported smaller: {listed}")
+    return Found(f"models of 3B are not trained here; reported smaller: {listed}", quoted())
 
 
 def start_of_lambda_hardly_matters() -> Found:
@@ -126,7 +127,7 @@ def start_of_lambda_hardly_matters() -> Found:
     measured = (
         f"not trained at that size here; reported gaps {gaps[0]:.3f} and {gaps[1]:.3f}, one run each, no interval"
     )
-    return quoted(measured)
+    return Found(measured, quoted())
 
 
 def head_norm_matters() -> Found:
@@ -137,7 +138,7 @@ def head_norm_matters() -> Found:
         f"not trained at that size here; reported: without the norm {cost:.3f} worse, which is more than the whole gain "
         f"over a Transformer, {gain:.3f}; a Transformer with half the heads has {halved:.3f}, and {normed:.3f} with the norm"
     )
-    return quoted(measured)
+    return Found(measured, quoted())
 
 
 def equal_loss(what: str) -> Found:
@@ -148,7 +149,8 @@ def equal_loss(what: str) -> Found:
     if what == "tokens":
         time = [share / value[f"throughput at {end}"] for end in ("most", "least")]
         measured += f"; at the lower throughput that is reported, {time[0]:.0%} to {time[1]:.0%} of the time"
-    return quoted(measured, {f"share of {what}": (float(share), None)})
+    numbers = {f"share of {what}": (float(share), None)}
+    return Found(measured, quoted(numbers), numbers)
 
 
 # The critics, and other maps ---------------------------------------------------------------------------
@@ -170,7 +172,7 @@ def learning_rather_than_noise() -> Found:
         "no models large enough are trained here; one difference at the start is there: gradients of W_Q are "
         f"{own.min():.1f} to {own.max():.1f} times a Transformer's"
     )
-    return quoted(measured)
+    return Found(measured, quoted())
 
 
 def off_by_one_can_say_nothing() -> Found:

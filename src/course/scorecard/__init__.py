@@ -2,11 +2,11 @@
 
 import functools
 import html
-import inspect
 import json
 import re
 import time
 import unicodedata
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -130,7 +130,8 @@ def _kept(claim: Claim) -> Path | None:
     if not (root / "pyproject.toml").is_file():
         return None
     chapter = claim.module.rpartition(".")[0]
-    return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}.json"
+    words = zlib.crc32(f"{claim.measured} {claim.verdict}".encode())
+    return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}-{words:08x}.json"
 
 
 def _seconds(claim: Claim) -> float | None:
@@ -235,7 +236,7 @@ def records() -> list[dict]:
         row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
         row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
         row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(each, measured)}
-        listed.append({key: value for key, value in row.items() if key not in ("measure", "theorem", "module")})
+        listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "module")})
     return listed
 
 
@@ -260,9 +261,7 @@ def evidence(claim: Claim) -> str:
     given = _controlled().get(claim.name, {}).get("evidence")
     if given:
         return given
-    return (
-        "theorem" if claim.theorem else "model" if "model" in inspect.signature(claim.measure).parameters else "formula"
-    )
+    return "theorem" if claim.theorem else "model" if claim.asks_a_model else "formula"
 
 
 def controls(claim: Claim) -> dict[str, str]:
