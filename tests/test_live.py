@@ -1,8 +1,8 @@
 """The live panel as a reader meets it: in JupyterLab, and in the classic Notebook with what Colab has, in Chromium."""
 
-import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -14,32 +14,12 @@ from conftest import ROOT
 from playwright.sync_api import Error
 
 CLASSIC, LAB = ROOT / ".venv-colab/bin/python", Path(sys.executable)
-WIDGET = """from helpers import explore, style
-def draw(n, kind):
-    if n == 64:
-        raise RuntimeError("no <64>")
-    while n == 128:
-        pass
-    if n == 32:
-        print("printed")
-    ax = style.axes(f"A line to {n}", "x", "y")
-    ax.plot([0, 1], [0, n])
-    return ax, f"It ends at {n}, {kind}."
-explore(draw, caption="A line", labels={"n": "length"}, n=[8, 16, 32, 64, 128], kind=["a", "b"])"""
-
-DRAWING = """from helpers import drawing
-drawing.show("clocks")"""
 
 
 @pytest.fixture
 def serve(chromium, tmp_path):
-    """Start a notebook server and open a notebook of one widget in it; other hosts are blocked."""
-    (tmp_path / "pages").mkdir()
-    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
-    for name, source in (("widget", WIDGET), ("drawing", DRAWING)):
-        cell = {"cell_type": "code", "metadata": {}, "source": source, "outputs": [], "execution_count": None}
-        notebook = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 4}
-        (tmp_path / f"pages/{name}.ipynb").write_text(json.dumps(notebook))
+    """Start a notebook server and open a notebook of `tests/live` in it; other hosts are blocked."""
+    shutil.copytree(ROOT / "tests/live", tmp_path / "pages")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
