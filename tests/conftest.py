@@ -24,9 +24,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 AXE = ROOT / "frontend/node_modules/axe-core/axe.min.js"
-SERIOUS = """async () => (await axe.run({resultTypes: ['violations']})).violations
-  .filter(v => ['serious', 'critical'].includes(v.impact))
-  .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '))"""
+# functions in JavaScript, for a page's `evaluate` and for `javascript`
+SCRIPTS = {path.stem: path.read_text() for path in (ROOT / "tests/scripts").glob("*.js")}
 NODE = shutil.which("node", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
 sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 
@@ -40,12 +39,12 @@ hypothesis.settings.load_profile("course")
 jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
 
 
-def javascript(code: str, data: object) -> object:
-    """What the body of an asynchronous function in JavaScript makes of `data`."""
+def javascript(name: str, data: object = None) -> object:
+    """What a function of `tests/scripts` makes of `data` in node; what it imports is named from the repository's root."""
     script = f"""const data = JSON.parse(await new Response(process.stdin).text());
-      process.stdout.write(JSON.stringify(await (async () => {{ {code} }})()));"""
-    command = [NODE, "--input-type=module", "-e", script]
-    done = subprocess.run(command, input=json.dumps(data), capture_output=True, text=True, check=False, timeout=120)
+      process.stdout.write(JSON.stringify(await ({SCRIPTS[name]})(data)));"""
+    command, pipes = [NODE, "--input-type=module", "-e", script], {"capture_output": True, "text": True}
+    done = subprocess.run(command, input=json.dumps(data), cwd=ROOT, check=False, timeout=120, **pipes)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -9,7 +9,7 @@ import browser
 import pytest
 import torch
 import waves
-from conftest import AXE, javascript, watched
+from conftest import AXE, SCRIPTS, javascript, watched
 from stills import drawn, measured, stills
 
 from course.chapter2 import measures as measures2
@@ -20,16 +20,8 @@ from helpers import attention, collapse, counting, drawing, graphs, rope, words
 NAMES = list(drawing.DRAWINGS)
 
 
-def node(calls):
-    """What functions of `mathematics.js` return: `calls` are (name, arguments)."""
-    source = json.dumps((drawing.HERE / "mathematics.js").as_uri())
-    return javascript(
-        f"const m = await import({source}); return data.map(([name, given]) => m[name](...given));", calls
-    )
-
-
 def assert_equal(calls, expected, least=1e-12):
-    for call, got, wanted in zip(calls, node(calls), expected, strict=True):
+    for call, got, wanted in zip(calls, javascript("mathematics", calls), expected, strict=True):
         pairs = zip(flat(got), flat(wanted), strict=True)
         assert all(math.isclose(a, b, rel_tol=1e-9, abs_tol=least) for a, b in pairs), (call, got, wanted)
 
@@ -205,7 +197,7 @@ def test_graphs_average_and_conduct_as_in_python():
         assert_equal([("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()])
         assert_equal([("effectiveResistance", (matrix,))], [graphs.effective_resistance(graph).tolist()], 1e-9)
         added = [sorted(e[:2]) for e in graphs.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
-        assert node([("openingEdge", (matrix,))]) == added
+        assert javascript("mathematics", [("openingEdge", (matrix,))]) == added
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -220,8 +212,7 @@ def test_a_drawing_is_small_and_asks_nobody(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_a_module_as_anywidget_takes_it(name, tmp_path):
     (tmp_path / "module.mjs").write_text(drawing.module(name))
-    code = "return typeof (await import(data)).default.render;"
-    assert javascript(code, (tmp_path / "module.mjs").as_uri()) == "function"
+    assert javascript("module", (tmp_path / "module.mjs").as_uri()) == "function"
 
 
 def test_the_still_pictures_are_what_the_drawings_give():
@@ -241,9 +232,6 @@ def test_bad_data_is_refused_and_a_script_in_it_stays_data():
 
 
 PHONE = {"width": 390, "height": 844}
-VIOLATIONS = (
-    "async () => (await axe.run()).violations.map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3))"
-)
 
 
 @pytest.fixture
@@ -267,7 +255,7 @@ def stand(chromium, tmp_path):
 
 
 def seen(page):
-    page.evaluate("() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))")
+    page.evaluate(SCRIPTS["drawn"])
     return page.locator(".drawing-stage > g").first.inner_html()
 
 
@@ -280,7 +268,7 @@ def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
         assert [url for url in page.asked if not url.endswith(f"/{name}.html") and not url.startswith("data:")] == []
         assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
         page.add_script_tag(path=AXE)
-        assert page.evaluate(VIOLATIONS) == []
+        assert page.evaluate(SCRIPTS["violations"]) == []
 
 
 @pytest.mark.site
@@ -314,17 +302,7 @@ def test_a_hand_drags_by_mouse_and_a_frame_is_short(stand, name):
     (x, y), before = middle(item), seen(page)
     drag(page, (x, y), (x - 25, y + 20))
     assert seen(page) != before
-    milliseconds = page.evaluate(
-        """async () => { const box = document.querySelector('.drawing-controls input[type=range]'), taken = [];
-        for (let k = 0; k < 20; k += 1) { const value = Number(box.value);
-          if (value < box.max) box.stepUp(); else box.value = box.min;
-          await new Promise(r => requestAnimationFrame(r));
-          box.dispatchEvent(new Event('input')); const begun = performance.now();
-          await new Promise(r => document.querySelector('figure').addEventListener('painted', r, {once: true}));
-          document.querySelector('svg').getBoundingClientRect(); taken.push(performance.now() - begun); }
-        return taken.sort((a, b) => a - b)[10]; }"""
-    )
-    assert milliseconds < 50, "the middle one of twenty frames"
+    assert page.evaluate(SCRIPTS["frame"]) < 50, "milliseconds, the middle one of twenty frames"
     assert page.errors == []
 
 
@@ -351,11 +329,7 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     """Where `touch-action` does not reach, the browser takes the finger after some ten pixels, to scroll."""
     page = stand(name, has_touch=True, is_mobile=True, viewport=PHONE | {"height": 420})
     part, right, down = FOLLOWS[name]
-    page.evaluate(
-        """() => { window.fingers = {};
-        for (const kind of ['pointermove', 'pointerup', 'pointercancel'])
-          addEventListener(kind, () => { fingers[kind] = (fingers[kind] ?? 0) + 1; }, true); }"""
-    )
+    page.evaluate(SCRIPTS["fingers"])
     assert page.evaluate("document.documentElement.scrollHeight > innerHeight + 60"), "the page could scroll"
     item = named(page, part)
     item.scroll_into_view_if_needed()
@@ -365,12 +339,7 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     assert page.evaluate("fingers") == {"pointermove": 12, "pointerup": 1}
     assert page.evaluate("scrollY") == there
     goal = [(k, before[k] + way) for k, way in enumerate((right, down)) if way]
-    page.wait_for_function(
-        """([part, goal]) => { const box = document.querySelector(`.item[data-id="${part}"]`).getBoundingClientRect();
-        const now = [box.x + box.width / 2, box.y + box.height / 2]; return goal.every(([k, x]) => Math.abs(now[k] - x) < 16) }""",
-        arg=[part, goal],
-        timeout=30_000,
-    )
+    page.wait_for_function(SCRIPTS["followed"], arg=[part, goal], timeout=30_000)
 
 
 @pytest.mark.site
@@ -439,14 +408,7 @@ def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
 @pytest.mark.site
 def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     page = stand("clocks")
-    body = drawing.show("clocks").body
-    page.evaluate(
-        """body => { const host = document.createElement('div'); document.body.append(host);
-        const root = host.attachShadow({mode: 'open'}); root.innerHTML = body;
-        const script = document.createElement('script'); script.text = root.querySelector('script:last-of-type').textContent;
-        root.append(script); }""",
-        body,
-    )
+    page.evaluate(SCRIPTS["shadow"], drawing.show("clocks").body)
     assert page.evaluate("document.querySelector('body > div').shadowRoot.querySelectorAll('.item').length") > 8
     assert page.errors == []
 
@@ -456,11 +418,7 @@ def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
 def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     """As on Colab: scripts run, in a frame of no origin, and links to the book are left out."""
     page = stand("clocks")
-    page.evaluate(
-        """body => { const frame = document.createElement('iframe'); frame.sandbox = 'allow-scripts'; frame.srcdoc = body;
-        frame.width = 800; frame.height = 800; document.body.prepend(frame); }""",
-        drawing.show(name).body,
-    )
+    page.evaluate(SCRIPTS["sandbox"], drawing.show(name).body)
     frame = page.frame_locator("iframe")
     says = frame.locator(".drawing-says")
     frame.locator(".drawing-stage .item").first.wait_for(state="attached")

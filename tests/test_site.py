@@ -7,7 +7,7 @@ import re
 
 import icons
 import pytest
-from conftest import AXE, ROOT, SERIOUS
+from conftest import AXE, ROOT, SCRIPTS
 from fontTools.ttLib import TTFont
 from lectures import lectures
 from pages import pages
@@ -19,7 +19,6 @@ from helpers import drawing
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 DECKS = [item["deck"] for item in lectures(ROOT)]
 ALL = [*DECKS, "hour.html"]
-SCRIPTS = {path.stem: path.read_text() for path in (ROOT / "tests/site").glob("*.js")}
 pytestmark = pytest.mark.site
 
 
@@ -40,7 +39,7 @@ def test_page_is_whole_accessible_and_asks_nobody_else_and_its_code_fits(visit, 
     text = page.evaluate(SCRIPTS["words"])
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
     page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == [], "axe finds nothing serious"
+    assert page.evaluate(SCRIPTS["serious"]) == [], "axe finds nothing serious"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -56,8 +55,7 @@ def test_page_is_legible_in_the_dark(visit, name):
     settle(page)
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.add_script_tag(path=AXE)
-    found = page.evaluate(SERIOUS.replace("{resultTypes", "{runOnly: ['color-contrast'], resultTypes"))
-    assert found == [], "contrast holds on a dark page too"
+    assert page.evaluate(SCRIPTS["serious"], ["color-contrast"]) == [], "contrast holds on a dark page too"
 
 
 def test_pages_are_light_and_carry_no_widget_machinery():
@@ -230,19 +228,17 @@ def test_search_quotes_the_text_and_finds_the_lesson_before_the_teachers_page(vi
 def test_a_page_printed_by_the_browser_is_open_and_whole(visit):
     page = visit("chapters/2-causal-attention/lesson.html", color_scheme="dark")
     settle(page)
-    closed = """[...document.querySelectorAll('main details:not([open])')]
-      .map(e => e.querySelector('summary').textContent.trim().split(/\\s+/)[0])"""
-    before = page.evaluate(closed)
+    before = page.evaluate(SCRIPTS["folded"])
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert set(page.evaluate(closed)) == {"code"}, "folds are open in print, but for the code"
+    assert set(page.evaluate(SCRIPTS["folded"])) == {"code"}, "folds are open in print, but for the code"
     rules = "e => { const s = getComputedStyle(e); return [s.breakInside, s.breakAfter, s.display] }"
     assert {page.locator("main figure").nth(k).evaluate(rules)[0] for k in range(5)} == {"avoid"}
     assert page.locator("main h2").first.evaluate(rules)[:2] == ["avoid", "avoid"]
     assert not page.locator(".bd-sidebar-primary").is_visible()
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    assert page.evaluate(closed) == before
+    assert page.evaluate(SCRIPTS["folded"]) == before
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
 
 
@@ -260,7 +256,7 @@ def test_a_tap_shows_a_figure_at_a_size_that_a_phone_can_read(visit):
     assert ticks >= 16
     assert page.evaluate("document.activeElement.textContent") == "Close"
     page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert page.evaluate(SCRIPTS["serious"]) == []
     page.keyboard.press("Escape")
     assert large.count() == 0
     page.locator(".enlarge").first.press("Enter")
@@ -284,22 +280,12 @@ def test_lectures_page_lists_every_deck_with_its_length(visit):
         assert page.locator(f'a[href$="slides/{item["deck"]}"]').count() == 1
 
 
-# a slide's type grows in the frame after the formulas are set
-GROWN = "MathJax.startup.promise.then(() => new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r))))"
-
-
-# the slide of an element, with all that comes later on it
-SHOW = """e => { const i = Reveal.getIndices(e.closest('section')); Reveal.slide(i.h, i.v);
-  while (Reveal.availableFragments().next) Reveal.nextFragment() }"""
-SLIDES = "[...document.querySelectorAll('.slides section:not(.stack)')].map(s => Reveal.getIndices(s)).map(i => [i.h, i.v ?? 0])"
-
-
 @pytest.fixture
 def deck(visit):
     def open_deck(name, query=""):
         page = visit(f"slides/{name}{query}", viewport={"width": 1280, "height": 720})
         page.wait_for_function("window.deckReady && Reveal.isReady()")
-        page.evaluate(GROWN)
+        page.evaluate(SCRIPTS["grown"])
         return page
 
     return open_deck
@@ -327,7 +313,7 @@ def test_every_slide_fits_and_is_finished(deck, name):
         if page.evaluate("Reveal.isLastSlide()"):
             break
         page.evaluate("while (Reveal.availableFragments().next) Reveal.nextFragment(); Reveal.next()")
-        page.evaluate(GROWN)
+        page.evaluate(SCRIPTS["grown"])
     assert seen == page.evaluate("Reveal.getTotalSlides()")
     assert page.errors == []
     assert page.foreign == []
@@ -339,7 +325,7 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     figures = page.locator("figure.explore")
     for k in range(figures.count()):
         figure = figures.nth(k)
-        figure.evaluate(SHOW)
+        figure.evaluate(SCRIPTS["show"])
         at = page.evaluate("Reveal.getIndices()")
         for control in range(figure.locator("input, select").count()):
             state = figure.locator(".explore-frame").inner_html()
@@ -353,8 +339,8 @@ def test_widgets_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
 def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
     page = deck(name)
     for figure in page.locator("figure.drawing:not(.emblem)").all():
-        figure.evaluate(SHOW)
-        page.evaluate(GROWN)
+        figure.evaluate(SCRIPTS["show"])
+        page.evaluate(SCRIPTS["grown"])
         at, size = page.evaluate("Reveal.getIndices()"), figure.locator(".drawing-stage").bounding_box()
         assert size["height"] >= 240, "a drawing too small to read"
         sliders = figure.locator('.item[role="slider"]')
@@ -365,7 +351,7 @@ def test_drawings_live_on_slides_and_arrow_keys_stay_with_them(deck, name):
         before, seen = figure.locator(".drawing-stage").inner_html(), []
         for key in ["ArrowLeft", "ArrowDown", "ArrowRight", "ArrowUp"]:
             page.keyboard.press(key)
-            page.evaluate(GROWN)
+            page.evaluate(SCRIPTS["grown"])
             seen.append(figure.locator(".drawing-stage").inner_html())
         assert set(seen) != {before}, "no arrow moves it"
         assert page.evaluate("Reveal.getIndices()") == at
@@ -379,8 +365,8 @@ FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
 def test_the_clicker_turns_the_slide_after_a_control_was_touched(deck, name):
     page = deck(name)
     for figure in page.locator(FIGURES).all():
-        figure.evaluate(SHOW)
-        page.evaluate(GROWN)
+        figure.evaluate(SCRIPTS["show"])
+        page.evaluate(SCRIPTS["grown"])
         at = page.evaluate("Reveal.getIndices()")
         for control in figure.evaluate_handle(SCRIPTS["controls"]).get_properties().values():
             element = control.as_element()
@@ -397,7 +383,7 @@ def test_the_clicker_turns_the_slide_after_a_control_was_touched(deck, name):
                 element.focus()  # and now by the keyboard
             page.keyboard.press("PageDown")
             assert page.evaluate("Reveal.getIndices()") != at, f"{name}: {element.evaluate('e => e.outerHTML')[:300]}"
-            figure.evaluate(SHOW)
+            figure.evaluate(SCRIPTS["show"])
     assert page.errors == []
 
 
@@ -408,9 +394,9 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
     A figure that a deck shows again, to remind, may be smaller.
     """
     page, seen = deck(name), set()
-    for number, (h, v) in enumerate(page.evaluate(SLIDES), 1):
+    for number, (h, v) in enumerate(page.evaluate(SCRIPTS["slides"]), 1):
         page.evaluate(f"Reveal.slide({h}, {v})")
-        page.evaluate(GROWN)
+        page.evaluate(SCRIPTS["grown"])
         shown = page.evaluate(SCRIPTS["pictures"])
         sizes = [round(14 * 120 / 72 * scale, 1) for source, scale in shown if source not in seen]
         seen.update(source for source, _ in shown)
@@ -422,8 +408,7 @@ def test_ticks_of_figures_can_be_read_from_the_back(deck, name):
 @pytest.mark.parametrize("name", DECKS)
 def test_a_slide_opened_by_its_link_shows_all_of_itself(deck, name):
     page = deck(name)
-    hidden = page.evaluate("""[...document.querySelectorAll('.slides div.fragment')].map(e => {
-      const i = Reveal.getIndices(e.closest('section')); return [i.h, i.v ?? 0] })""")
+    hidden = page.evaluate(SCRIPTS["later"])
     assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
     for h, v in hidden[:1]:
         page.evaluate(f"Reveal.slide({h}, {v})")
@@ -446,10 +431,9 @@ def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
     page.reload()
     page.wait_for_function("window.deckReady && Reveal.isReady()")
-    asked = page.evaluate(f"{SLIDES.removesuffix('.map(i => [i.h, i.v ?? 0])')}")
-    for at in asked:
-        page.evaluate("at => Reveal.slide(at.h, at.v ?? 0)", at)
-        page.evaluate(GROWN)
+    for at in page.evaluate(SCRIPTS["slides"]):
+        page.evaluate("at => Reveal.slide(...at)", at)
+        page.evaluate(SCRIPTS["grown"])
         low, room, open_ = page.evaluate(SCRIPTS["options"])
         assert low <= room + 1, f"{name}, slide {at}: an open option reaches down to {low:.0f} of {room:.0f} px"
         assert open_ <= 1, f"{name}, slide {at}: {open_} options are open at once"
@@ -463,7 +447,7 @@ def test_speaker_view_shows_the_notes(deck):
     speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
     assert page.foreign == []
     assert speaker.locator(".pacing-title").is_visible(), "reveal.js keeps pace by the minutes of the cues"
-    page.evaluate(f"({SHOW})(document.querySelector('.cue:has(> :nth-child(4))'))")
+    page.locator(".cue:has(> :nth-child(4))").first.evaluate(SCRIPTS["show"])
     speaker.wait_for_function("document.querySelectorAll('.cue > div').length > 2", timeout=20_000)
     blocks = speaker.locator(".cue > div")
     tops = [block.bounding_box()["y"] for block in blocks.all()]
@@ -484,11 +468,9 @@ def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, sit
     assert speaker.evaluate("document.fonts.ready.then(f => [...f].map(face => face.status))") == ["loaded", "loaded"]
     speaker.locator("select").select_option("tall")
     speaker.wait_for_function("document.querySelector('.speaker-layout-label').innerText === '布局: 高'")
-    shown = speaker.evaluate(
-        """() => { const c = document.body.cloneNode(true);
-        c.querySelectorAll('script, .value, .clock').forEach(e => e.remove()); return c.textContent }"""
+    assert re.findall("[A-Za-z]{3,}", speaker.evaluate(SCRIPTS["speaker"])) == [], (
+        "a word of reveal.js is still English"
     )
-    assert re.findall("[A-Za-z]{3,}", shown) == [], "a word of reveal.js is still English"
     page.context.close()
 
 
@@ -518,7 +500,7 @@ def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
     size = "parseFloat(getComputedStyle(Reveal.getCurrentSlide().querySelector('p')).fontSize)"
     walked = deck(DECKS[0])
     walked.evaluate("while (Reveal.getSlidePastCount() < 4) Reveal.next()")
-    walked.evaluate(GROWN)
+    walked.evaluate(SCRIPTS["grown"])
     linked = deck(DECKS[0], walked.evaluate("(({h, v}) => `#/${h}/${v}`)(Reveal.getIndices())"))
     linked.wait_for_timeout(300)
     assert linked.evaluate(size) == walked.evaluate(size)
@@ -528,7 +510,7 @@ def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
 def test_deck_is_accessible(deck, name):
     page = deck(name)
     page.add_script_tag(path=AXE)
-    assert page.evaluate(SERIOUS) == []
+    assert page.evaluate(SCRIPTS["serious"]) == []
 
 
 @pytest.mark.parametrize("name", DECKS)

@@ -12,7 +12,7 @@ import export
 import live
 import pytest
 import torch
-from conftest import AXE, ROOT, SERIOUS, javascript, watched
+from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 
 from helpers import attention, checkpoints, intervention, models, probe
 from helpers.transformer import Decoder
@@ -20,18 +20,6 @@ from helpers.transformer import Decoder
 LIVE = ROOT / "frontend/live"
 SHAPE = {"layers": 30, "heads": 9, "groups": 3, "size": 64, "width": 576, "vocabulary": 49152, "base": 1e5}
 FOX = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"
-
-
-def node(code: str, data: object) -> object:
-    """What a piece of JavaScript makes of `data`, with the page's module as `change`."""
-    return javascript(f"const change = await import({json.dumps((LIVE / 'change.js').as_uri())}); {code}", data)
-
-
-def inputs(settings: dict, n: int) -> dict:
-    code = """const use = change.checked(data.settings, data.shape, data.n);
-    const { cos, sin } = change.tables(use, data.shape, 0, data.n);
-    return { cos: [...cos], sin: [...sin], gain: [...change.gain(use, data.shape)], seen: [...change.bias(use, 0, data.n)].map((x) => x === 0) };"""
-    return node(code, {"settings": settings, "shape": SHAPE, "n": n})
 
 
 # what a reader sets, and the same in Python
@@ -71,7 +59,7 @@ def gains(rest: float, *off: tuple[int, int]) -> torch.Tensor:
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_setting_of_the_page_is_the_same_intervention_in_python(name, smollm2):
     n, (settings, python) = 9, CHANGES[name]
-    found, wanted = inputs(settings, n), python(smollm2, n)
+    found, wanted = javascript("inputs", {"settings": settings, "shape": SHAPE, "n": n}), python(smollm2, n)
     turns = wanted.get("rope", intervention.turns(smollm2, n)) / wanted.get("temperature", 1.0) ** 0.5
     for table, part in (("cos", turns.real), ("sin", turns.imag)):
         assert torch.allclose(torch.tensor(found[table]).view(n, 64), torch.cat([part] * 2, -1).float(), atol=1e-6)
@@ -84,11 +72,7 @@ def test_the_measures_of_the_page_are_those_of_the_course():
     n = 12
     maps = (3 * torch.randn(5, n, n)).masked_fill(~attention.causal_mask(n), -torch.inf).softmax(-1)
     a, b = torch.randn(2, 50)
-    code = """const scores = change.scores(Float32Array.from(data.maps), 5, data.n);
-    return { scores, divergence: change.divergence(data.a, data.b), same: change.divergence(data.a, data.a), likeliest: change.likeliest(data.a, 4),
-      distance: change.distance(data.a, data.b), size: change.size(data.a), softmax: [...change.softmax(data.a)],
-      marks: [0.301, 0.299].map((sink) => change.mark({ sink, diagonal: 0.2, previous: 0, slash: 0 })) };"""
-    found = node(code, {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
+    found = javascript("measures", {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
     stochastic = maps.double() / maps.double().sum(-1, keepdim=True)
     for head, score in enumerate(found["scores"]):
         assert score["sink"] == pytest.approx(float(attention.sink_score(stochastic[head])), abs=1e-5)
@@ -107,13 +91,9 @@ def test_the_measures_of_the_page_are_those_of_the_course():
 
 
 def test_a_link_holds_everything_and_nonsense_in_it_does_no_harm():
-    code = """const state = { ...change.VIEW, ...change.TRAINED, ...data };
-    const back = change.fromLink(change.toLink(state));
-    const odd = change.fromLink('#window=x&token=NaN&__proto__=1&first=maybe&quarters=%00&constructor=2&stretch=Infinity&prompt=' + 'a'.repeat(9000));
-    return { same: JSON.stringify(back) === JSON.stringify(state), odd };"""
     data = {"prompt": "a & b = c # 100 % +\n😀", "window": 8, "first": True, "quarters": "otts"}
     data |= {"off": "1.2, 3.*", "view": "heads", "base": "1e4"}
-    found = node(code, data)
+    found = javascript("link", data)
     assert found["same"]
     odd = found["odd"]
     assert (odd["window"], odd["token"], odd["first"], odd["stretch"]) == (0, 0, False, 1)
@@ -127,8 +107,7 @@ def test_a_link_holds_everything_and_nonsense_in_it_does_no_harm():
      {"stretch": "Infinity"}, {"every": "-3"}, {"quarters": "tt"}],
 )  # fmt: skip
 def test_a_setting_that_makes_no_sense_is_refused_in_a_sentence(settings):
-    code = "try { change.checked(data.settings, data.shape, 9); return null; } catch (error) { return { field: error.field, said: error.message }; }"
-    found = node(code, {"settings": settings, "shape": SHAPE})
+    found = javascript("refused", {"settings": settings, "shape": SHAPE})
     assert found is not None
     assert found["field"] == next(iter(settings))
     assert found["said"].endswith(".")
@@ -140,28 +119,20 @@ def test_the_tokenizer_of_the_page_is_the_models(smollm2):
         FOX, "", " ", "1234567890", "3.14 + 12\n\n 7", "a\r\n\tb  c   d", "😀👩‍👩‍👧🏽", "שלום עולם", "مرحبا بالعالم", "你好，世界", "नमस्ते दुनिया", "Ünïcödé ﬁ ½x² Ⅷ٣ ﷺ", "don't we'll I'M",
         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n", "<|im_start", "\x00\x07", "__init__(self, *args):", "1,1,1", "a" * 500, "\u202eabc\u202c", "e\u0301",
     ]  # fmt: skip
-    dist = (ROOT / "frontend/dist/live/tokenizers.min.mjs").as_uri()
-    code = f"""const {{ Tokenizer }} = await import({json.dumps(dist)});
-    const read = new Tokenizer(data.tokenizer, data.config);
-    return data.texts.map((text) => (text ? read.encode(text, {{ add_special_tokens: false }}).ids : []));"""
-    found = node(code, {"texts": texts, **live.tokenizer(models.embedded())})
+    found = javascript("tokens", {"texts": texts, **live.tokenizer(models.embedded())})
     assert found == [probe.encode(smollm2, text).tolist() for text in texts]
 
 
 def test_a_token_keeps_its_number_when_separators_come_between():
-    code = """const tokens = data.ids.map((id) => ({ id })), after = change.separated(tokens, [{ id: 0 }], 2);
-    const own = change.checked({ hide: "1, 3", gap: 9, after: data.after }, data.shape, 5);
-    const use = change.placed(own, tokens.map((each) => after.indexOf(each)));
-    return { ids: after.map(({ id }) => id), hidden: [...use.hide].map((k) => after[k - 1].id), places: change.positions(use, 0, after.length) };"""
-    found = node(code, {"ids": [11, 12, 13, 14, 15], "after": 3, "shape": SHAPE})
+    settings = {"hide": "1, 3", "gap": 9, "after": 3}
+    found = javascript("separated", {"ids": [11, 12, 13, 14, 15], "settings": settings, "shape": SHAPE})
     assert found["ids"] == [11, 12, 0, 13, 14, 0, 15]
     assert found["hidden"] == [11, 13]
     assert found["places"] == [0, 1, 2, 3, 13, 14, 15]
 
 
 def test_the_stored_run_is_of_the_first_prompt():
-    code = f"const {{ PRESETS }} = await import({json.dumps((LIVE / 'presets.js').as_uri())}); return change.fromLink(PRESETS[0].link).prompt;"
-    assert node(code, {}) == live.PROMPT
+    assert javascript("preset") == live.PROMPT
 
 
 @pytest.mark.parametrize("name", ["index.html", "small.html"])
@@ -175,11 +146,8 @@ def test_the_policy_lets_run_what_the_page_brings_and_nothing_else(name):
 
 def answers(model: Decoder, vocabulary: list[str], letters: str, ask: str) -> dict:
     """Logits and final states after each prefix of `letters`, by the page's own decoder."""
-    code = f"""const {{ prefixes, unpacked }} = await import({json.dumps((LIVE / "decoder.js").as_uri())});
-    const found = prefixes(unpacked(data.model), data.letters, data.ask);
-    return {{ logits: found.map(({{ logits }}) => [...logits]), states: found.map(({{ state }}) => [...state]) }};"""
     written = export.course_decoder(model) | {"vocabulary": vocabulary}
-    return node(code, {"model": written, "letters": letters, "ask": ask})
+    return javascript("prefixes", {"model": written, "letters": letters, "ask": ask})
 
 
 @torch.no_grad()
@@ -246,9 +214,7 @@ def test_a_run_is_drawn_before_anything_large_is_asked_for(visit):
 def test_typing_goes_on_where_a_browser_limits_the_history(visit):
     """Safari throws from the hundredth change of the address within seconds on."""
     page = visit("live/index.html", bypass_csp=True)
-    page.evaluate("""() => { const real = history.replaceState.bind(history); let calls = 0;
-      history.replaceState = (...all) => { if ((calls += 1) > 100) throw new DOMException("limit", "SecurityError"); return real(...all); };
-      for (let k = 0; k < 99; k += 1) history.replaceState(null, "", location.href); }""")
+    page.evaluate(SCRIPTS["history"])
     page.fill("[data-set=prompt]", "")
     page.locator("[data-set=prompt]").press_sequentially("ab" * 60)
     page.wait_for_function("decodeURIComponent(location.hash).includes('abab')")
@@ -313,9 +279,8 @@ def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_sl
     n = len(ids)
     plain = intervention.read(smollm2, ids)
     silent = intervention.read(smollm2, ids, rope=intervention.turns(smollm2, n, silent=range(8)))
-    code = "side => ({ maps: [...window.found[side].attentions], last: [...window.found[side].logits.slice(-49152)] })"
     for side, wanted in (("trained", plain), ("changed", silent)):
-        found = loaded.evaluate(code, side)
+        found = loaded.evaluate(SCRIPTS["outputs"], side)
         assert torch.allclose(torch.tensor(found["maps"]).view(30, 9, n, n), wanted.attentions, atol=1e-3)
         assert torch.allclose(torch.tensor(found["last"]), wanted.logits[-1], atol=1e-2)
     maps = [each.attentions.double() / each.attentions.double().sum(-1, keepdim=True) for each in (plain, silent)]
@@ -328,7 +293,7 @@ def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_sl
     assert lost > 5
     assert loaded.locator("table tbody tr").count() == 8
     loaded.evaluate(AXE.read_text())  # the page's policy lets no script in
-    assert loaded.evaluate(SERIOUS) == []
+    assert loaded.evaluate(SCRIPTS["serious"]) == []
     assert loaded.errors == []
 
 
@@ -482,19 +447,6 @@ def test_a_browser_without_room_says_so_and_works_on(chromium, site):
     context.close()
 
 
-BOTH = """async (ids) => {
-  const { engine } = await import("/live/engine.js"), change = await import("/live/change.js");
-  const found = {};
-  for (const threads of [1, 2]) {
-    const ask = engine(() => {}), facts = await ask("load", { threads }), use = change.checked({}, facts.shape);
-    const made = await ask("forward", { ids, rows: [ids.length - 1], want: ["logits"], ...change.tables(use, facts.shape, 0, ids.length),
-      bias: change.bias(use, 0, ids.length), gain: change.gain(use, facts.shape) });
-    found[threads] = { threads: facts.threads, seconds: made.seconds, logits: [...made.logits] };
-  }
-  return found;
-}"""
-
-
 @pytest.mark.site
 @pytest.mark.slow
 def test_the_page_opens_without_a_network_once_its_model_was_loaded_and_then_has_threads(chromium):
@@ -518,7 +470,7 @@ def test_the_page_opens_without_a_network_once_its_model_was_loaded_and_then_has
     page.goto(f"{site}/live/small.html")
     page.wait_for_selector("#small[data-drawn]")
     assert errors == []
-    found = page.evaluate(BOTH, list(range(100, 164)))
+    found = page.evaluate(SCRIPTS["threads"], list(range(100, 164)))
     assert [found[k]["threads"] for k in "12"] == [1, 2]
     gaps = [abs(a - b) for a, b in zip(found["1"]["logits"], found["2"]["logits"], strict=True)]
     assert max(gaps) < 1e-4
@@ -560,6 +512,6 @@ def test_small_models_answer_at_once(visit):
     page.fill("[data-small=letters]", "z")
     assert "Type letters" in page.inner_text(".live-error")
     page.evaluate(AXE.read_text())
-    assert page.evaluate(SERIOUS) == []
+    assert page.evaluate(SCRIPTS["serious"]) == []
     assert page.errors == []
     assert page.foreign == []

@@ -1,0 +1,2 @@
+// Whether a drawing's module has what anywidget calls.
+async (address) => typeof (await import(address)).default.render
