@@ -31,7 +31,7 @@ class Reports(Directive):
         chosen = [each for each in reports if each["model"]["name"] == asked]
         if not chosen:
             raise self.error(f"no report of {asked!r} in data/reports")
-        return [nodes.raw("", page.inside(page.body(chosen, page.linked("."))), format="html")]
+        return [nodes.raw("", page.inside(page.body(chosen, ".")), format="html")]
 
 
 def write_claims(app, failed):
