@@ -85,18 +85,21 @@ def still(name: str, language: str = "en", **state: float) -> str:
 
 def stills() -> dict[str, str]:
     """Every still picture by its name."""
+    languages = {
+        name: ["en", *(p.name.split(".")[1] for p in drawing.HERE.glob(f"words/{name}.*"))] for name in drawing.DRAWINGS
+    }
     found = {
         drawing.scene(name, 0, language): still(name, language)
         for name in drawing.DRAWINGS
-        for language in ("en", "zh")
-        if name != "machine" and (language == "en" or (drawing.HERE / f"words/{name}.{language}.json").exists())
+        for language in languages[name]
+        if name != "machine"
     }
     return found | {
         drawing.scene("machine", stop, language): still(
             "machine", language, at=stop, part=SHOWN if stop == 7 else "RoPE"
         )
         for stop in range(drawing.STOPS)
-        for language in ("en", "zh")
+        for language in languages["machine"]
     }
 
 

@@ -111,6 +111,8 @@ def read(
         require.tensor(
             "heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads
         )
+        if not heads.float().isfinite().all():
+            raise ValueError(f"heads must be numbers that float32 holds, not {require.brief(heads)}")
     change = _Change(mask, heads, require.number("temperature", temperature, 1e-6))
     if why := probe.mixed_otherwise(model):
         raise ValueError(f"an intervention on attention does not reach all that mixes tokens: {why}")
