@@ -7,17 +7,16 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from IPython.display import HTML
 from torch import Tensor
 
 from course import checks
 from course.chapter2 import figures
-from course.checks import Right, Wrong, exercise, normal, run
-from helpers import attention, data, models, probe, show
+from course.checks import Right, Wrong, drawn, exercise, normal, run
+from helpers import attention, data, models, probe
 from helpers.attention import causal_mask
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare = partial(checks.tabled, globals())
+compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))
 
 
 def random_attention(*shape: int, seed: int) -> Tensor:
@@ -28,12 +27,8 @@ def random_attention(*shape: int, seed: int) -> Tensor:
 @exercise
 def mask(answer: Any) -> Right:
     """Which tokens each token may see."""
-
-    def drawn() -> HTML:
-        ax, finding = figures.graph(attention.uniform(causal_mask(10)))
-        return show(ax, alt=finding, caption="Your mask, shared out equally.")
-
-    return compare("mask", answer, lambda n: causal_mask(n).double(), picture=drawn)
+    shared, caption = attention.uniform(causal_mask(10)), "Your mask, shared out equally. "
+    return compare("mask", answer, causal_mask, picture=lambda: drawn(*figures.graph(shared), caption))
 
 
 @exercise
@@ -55,12 +50,10 @@ def half(answer: Any) -> Right:
 def _half(n: int, width: int, enough: float = 0.5, residual: float = 0.0) -> int:
     matrix = attention.uniform(attention.window_mask(n, width))
     matrix = (1 - residual) * matrix + residual * torch.eye(n)
-    row = matrix[-1]
-    for layers in itertools.count(1):
-        if row[0] >= enough:
-            return layers
-        row = row @ matrix
-    raise AssertionError
+    layers, row = 1, matrix[-1]
+    while row[0] < enough:
+        layers, row = layers + 1, row @ matrix
+    return layers
 
 
 COPIED = 64  # where the special first token stands a second time
@@ -94,21 +87,7 @@ def _with_a_copy() -> tuple[Tensor, str]:
 @exercise
 def influence(answer: Any) -> Right:
     """The product over the layers, with a residual."""
-    return compare("influence", answer, lambda a, r: attention.influence(a, r))
-
-
-def _layers(attentions: Tensor, residual: float, layer: Callable) -> Tensor:
-    product = identity = torch.eye(len(attentions[0]), dtype=torch.float64)
-    for matrix in attentions:
-        product = layer(matrix.double(), identity, residual) @ product
-    return product
-
-
-def _entrywise(attentions: Tensor, residual: float) -> Tensor:
-    product = torch.ones_like(attentions[0]).double()
-    for matrix in attentions:
-        product = ((1 - residual) * matrix + residual * torch.eye(len(matrix))) * product
-    return product
+    return compare("influence", answer, attention.influence)
 
 
 @exercise
@@ -121,23 +100,15 @@ def paths(answer: Any) -> Right:
 def sink_score(answer: Any) -> Right:
     """How far above uniform attention the first token's score is, as a share of what is possible."""
 
-    def drawn() -> HTML:
-        ax, finding = figures.trap(lambda matrix: float(run("sink_score", answer, matrix)))
-        return show(ax, alt=finding, caption="The plain score and yours, of uniform attention and of a sink.")
+    def above_uniform(matrix: Tensor) -> Tensor:
+        return (attention.sink_score(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
 
-    return compare("sink_score", answer, _above_uniform, picture=drawn)
-
-
-def _plain(matrix: Tensor) -> Tensor:
-    return attention.sink_score(matrix)
+    caption = "The plain score and yours, of uniform attention and of a sink. "
+    return compare("sink_score", answer, above_uniform, picture=lambda: drawn(*figures.trap(answer), caption))
 
 
 def _flat(n: int) -> float:
     return float(attention.sink_score(attention.uniform(causal_mask(n))))
-
-
-def _above_uniform(matrix: Tensor) -> Tensor:
-    return (_plain(matrix) - _flat(len(matrix))) / (1 - _flat(len(matrix)))
 
 
 @exercise
@@ -148,10 +119,7 @@ def peak(answer: Any) -> Right:
 
 def _peak(layers: int, rate: float) -> int:
     """By looking: ties and rounding aside, the floor of the formula."""
-    x = 0
-    while (layers + x + 1) / (x + 1) * math.exp(-rate) > 1:
-        x += 1
-    return x
+    return next(x for x in itertools.count() if (layers + x + 1) / (x + 1) * math.exp(-rate) <= 1)
 
 
 @exercise
@@ -190,33 +158,8 @@ def masks(answer: Any) -> Right:
         if len(each) != layers or any(m.shape != (n, n) for m in each):
             raise Wrong(f"{call} must return {layers} mask{'s' * (layers > 1)} of {n} x {n}, one for each layer.")
         for k, m in enumerate(each, 1):
-            where = f"{call}, layer {k}"
-            if not ((m == 0) | (m == 1)).all():
-                raise Wrong(
-                    f"{where}: a mask holds true and false (or 1 and 0) alone; what is seen is shared out equally."
-                )
-            if (m.triu(1) != 0).any():
-                raise Wrong(f"{where}: a token sees a later one. Is the mask transposed?")
-            if (m.sum(1) == 0).any():
-                raise Wrong(f"{where}: token {int(m.sum(1).argmin())} sees nothing. Let it see itself.")
-            if (m.sum(1) > 2).any():
-                raise Wrong(
-                    f"{where}: token {int(m.sum(1).argmax())} sees {int(m.sum(1).max())} tokens; two are allowed."
-                )
+            refuse("one_mask", m=m, seen=m.sum(1), where=f"{call}, layer {k}")
         row = attention.influence([attention.uniform(m.bool()) for m in each])[-1]
-        if (row - 1 / n).abs().max() > 1e-9:
-            raise Wrong(_unequal(call, row, each))
+        said = f"{call}: the shares of the last token's state are {checks.shown(row)}."
+        refuse("masks", said=said, n=n, heard=int((row > 0).sum()), each=each)  # all n heard: one path each
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")
-
-
-def _unequal(call: str, row: Tensor, each: list[Tensor]) -> str:
-    """Why a profile is not flat."""
-    n, heard = len(row), int((row > 0).sum())
-    shares = checks.shown(row)
-    if 1 < heard < n and all(torch.equal(m, each[0]) for m in each):
-        why = "Steps of equal length meet again and again: L layers of the same mask reach few tokens. Let the steps grow."
-    elif heard < n:
-        why = f"Only {heard} of {n} tokens are heard at all: with two tokens a row, each layer has to double how many."
-    else:
-        why = "All are heard, some by more paths: each token must be reached by exactly one path."
-    return f"{call}: the shares of the last token's state are {shares}. {why}"

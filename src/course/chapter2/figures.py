@@ -104,7 +104,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
     }
     index = pd.RangeIndex(2, 65, name="n (tokens)")
     found = {"uniform": [float(attention.sink_score(maps["uniform"](n))) for n in index]}
-    found |= {f"yours, {name}": [own(make(n)) for n in index] for name, make in maps.items()}
+    found |= {f"yours, {name}": [float(own(make(n))) for n in index] for name, make in maps.items()}
     frame = pd.DataFrame(found, index)
     last = frame.index[frame["uniform"] > attention.STRONG].max()
     ax = style.lines(frame, "sink score of the first token", height=3.4, colours=[BLUE, BLUE, GREEN], form="-")

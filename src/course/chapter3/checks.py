@@ -1,12 +1,12 @@
 """What is behind the exercises of chapter 3."""
 
+import bisect
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
 
 import torch
-from IPython.display import HTML
 from torch import Tensor
 
 from course import checks
@@ -19,7 +19,7 @@ MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
 
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare = partial(checks.tabled, globals())
+compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))
 
 
 def probabilities(*shape: int, seed: int) -> Tensor:
@@ -47,17 +47,8 @@ def slope(answer: Any) -> Right:
     if not value > 0:
         raise Wrong(f"slope must be positive, not {value:g}: then the head prefers near tokens.")
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
-    if abs(value - math.log(2)) > 1e-3:
-        found = f"slope = {value:g} gives a change of {change:.6f} for long sequences; the largest is larger."
-        if abs(value - 0.5) < 1e-3:
-            found += " Is 1/2 your x = e^-s? Then solve for the slope s."
-        elif abs(value - math.log(2)) < 0.02:
-            found = f"slope = {value:g} is near: give it to three decimals."
-        elif abs(value - 1) < 1e-3:
-            found += " It is not where the last two weights are in the ratio e: write the change as a function of e^-s."
-        else:
-            found += " Write x = e^-s: the change is a parabola in x."
-        raise Wrong(found)
+    said = f"slope = {value:g} gives a change of {change:.6f} for long sequences; the largest is larger."
+    refuse("slope", value=value, said=said)
     return Right(
         f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; change {change:.3f}."
     )
@@ -75,35 +66,27 @@ def first_zero(answer: Any) -> Right:
 
 
 def _first_zero(windows: Sequence[int]) -> int:
-    """By walking: the first number of ones of which the last has not heard of the first token, number 0."""
-    n = 1
-    while True:
-        heard = {n}
-        for window in windows:
-            heard = {j for i in heard for j in range(max(0, i - window + 1), i + 1)}
-        if 0 not in heard:
-            return n
-        n += 1
+    """By walking: the last of this many ones is one step too far from the first token for it to have heard of it."""
+    back = {0}
+    for window in windows:
+        back = {far + step for far in back for step in range(window)}
+    return max(back) + 1
 
 
 @exercise
 def moved(answer: Any) -> Right:
     """The L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
     compare("moved", answer, _moved)
-    states = random_states(0, layers=3)
-    rows = {"second": [0] + 128 * [1, 1, 2] + [1, 1], "fifth": [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]}
-    found = {name: float(run("moved", answer, states, row, 3)) for name, row in rows.items()}
+    second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
     unit, comma = (probe.encode(models.default(), text)[-1:].tolist() for text in ("1", "1,"))
     first = probe.opening(models.default()).tokens.tolist()
-    read = {
-        "second": first + 16 * [*unit, *unit, *comma] + 2 * unit,
-        "fifth": first + 8 * [*5 * unit, *comma] + 5 * unit,
-    }
-    there = {name: float(run("moved", answer, states_of_the_model, row, 3)) for name, row in read.items()}
+    read = first + 16 * [*unit, *unit, *comma] + 2 * unit, first + 8 * [*5 * unit, *comma] + 5 * unit
+    random = [float(run("moved", answer, random_states(0, layers=3), row, 3)) for row in (second, fifth)]
+    there = [float(run("moved", answer, states_of_the_model, row, 3)) for row in read]
     return Right(
-        f"at {len(rows['second'])} tokens in three random layers your function gives {found['second']:.2g} with a comma after "
-        f"every second 1, and {found['fifth']:.2g} after every fifth. In {models.DEFAULT}, at {len(read['second'])} and "
-        f"{len(read['fifth'])} tokens, it gives {there['second']:.2g} and {there['fifth']:.2g}."
+        f"at {len(second)} tokens in three random layers your function gives {random[0]:.2g} with a comma after "
+        f"every second 1, and {random[1]:.2g} after every fifth. In {models.DEFAULT}, at {len(read[0])} and "
+        f"{len(read[1])} tokens, it gives {there[0]:.2g} and {there[1]:.2g}."
     )
 
 
@@ -157,117 +140,71 @@ def _guarded(function: Callable) -> Callable:
 
 
 FUNCTIONS = [
-    Case(f"{text}, torch.{kind}", (_guarded(function), getattr(torch, kind)))
-    for text, function, kinds in (
-        ("lambda n: 1 / n", lambda n: 1 / n, ("bfloat16", "float16")),
-        ("lambda n: 2 + 1 / n", lambda n: 2 + 1 / n, ("bfloat16", "float16", "float32")),
-        ("lambda n: 1000 + 1 / n", lambda n: 1000 + 1 / n, ("bfloat16", "float16")),
-    )
-    for kind in kinds
+    Case(text, (_guarded(function), dtype)) for text, (function, dtype) in checks.given(globals(), "first_collision")
 ]
 
 
-@cache  # a check compares an answer with it, and with three mistakes
-def _collision(function: Callable, dtype: torch.dtype, start: int = 1) -> int:
-    return _first_equal(function, dtype, start, torch.equal)
+@cache  # a check compares an answer with it, and with its mistakes
+def _collision(function: Callable, dtype: torch.dtype, start: int = 1, rtol: float = 0.0, atol: float = 0.0) -> int:
+    """From which length on f(n) and f(n + 1) are equal in the type, or closer than these."""
 
+    def rounded(n: int) -> Tensor:
+        return collapse.round_to(torch.tensor(function(n), dtype=torch.float64), dtype)
 
-@cache
-def _near(function: Callable, dtype: torch.dtype, least: float = 1e-3) -> int:
-    return _first_equal(function, dtype, 1, lambda x, y: bool((x.double() - y.double()).abs() <= least))
-
-
-@cache
-def _close(function: Callable, dtype: torch.dtype) -> int:
-    return _first_equal(function, dtype, 1, torch.isclose)
-
-
-def _first_equal(function: Callable, dtype: torch.dtype, start: int, equal: Callable) -> int:
     n = start
-    while not equal(_rounded(function(n), dtype), _rounded(function(n + 1), dtype)):
+    while not torch.isclose(rounded(n), rounded(n + 1), rtol=rtol, atol=atol):
         n += 1
     return n
-
-
-def _rounded(value: float, dtype: torch.dtype) -> Tensor:
-    return collapse.round_to(torch.tensor(value, dtype=torch.float64), dtype).to(dtype)
 
 
 @exercise
 def stays_nearest(answer: Any) -> Right:
     """How often a prompt with an error stays the nearest of all on a straight line of prompts."""
-
-    def either(tail: Callable[[float], float], root=0.5, half=0.5) -> Callable:
-        return lambda length, share: tail(half / (length * share**root))
-
-    return compare(
-        "stays_nearest", answer, _stays_nearest, picture=lambda: drawn(*figures.along(answer, "nearest")), either=either
-    )
-
-
-def _within(x: float) -> float:
-    """How often a standard normal number is within x of 0."""
-    return math.erf(x / math.sqrt(2))
+    return compare("stays_nearest", answer, _stays_nearest, picture=lambda: drawn(*figures.along(answer, "nearest")))
 
 
 def _stays_nearest(length: float, share: float) -> float:
-    return _within(0.5 / (length * math.sqrt(share)))
+    return math.erf(0.5 / (length * math.sqrt(share)) / math.sqrt(2))
 
 
 @exercise
 def kernel(answer: Any) -> Right:
     """Bounded logits, a function of distance, whose head keeps changing by at least 1."""
-    distance = torch.arange(10_001, dtype=torch.float64)
-    logits = run("kernel(torch.arange(10_001).double())", answer, distance)
-    logits = tensor("kernel(torch.arange(10_001).double())", logits)
-    if logits.shape != distance.shape:
-        raise Wrong("kernel must take a tensor of distances and return logits of the same shape.")
-    if not torch.isfinite(logits).all() or logits.abs().max() > 3:
-        raise Wrong(f"the logits must stay within [-3, 3]; the largest size is {float(logits.abs().max()):.4g}.")
-    if bool((logits == logits[0]).all()):
-        raise Wrong("all logits are equal: then the head takes the mean, which collapses.")
-    change = float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
-    if change < 1:
-        why = "the far logits hardly vary, so the head is a mean there" if float(logits[5000:].std()) < 0.1 else ""
-        if not why and float(logits.abs().max()) < 2:
-            why = f"the contrast is weak: logits within ±{float(logits.abs().max()):.2g} hardly prefer one token to another"
-        why = why or "after a shift by one the head should read values of the other sign; yours reads too many of both"
-        raise Wrong(f"repeating the last of 10,000 tokens changes the output by {change:.3g}, less than 1: {why}.")
-    bound = float(logits.abs().max())
+    call = "kernel(torch.arange(10_001).double())"
+    logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
+    refuse("kernel", logits=logits)
     return Right(
-        f"bounded by {bound:.2f}, and one token changes the output by {change:.3f}.",
+        f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {_change(logits):.3f}.",
         lambda: drawn(*figures.head(logits)),
     )
+
+
+def _change(logits: Tensor) -> float:
+    """What the output changes by when the last of 10,000 tokens is repeated."""
+    return float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
 
 
 @exercise
 def adaptive_temperature(answer: Any) -> Right:
     """Adaptive temperature, as Veličković et al. (2024) define it."""
-
-    def picture() -> HTML:
-        return drawn(*figures.sharpening(3, answer))
-
+    learners = _learners(answer, collapse.adaptive_temperature)
     return compare(
         "adaptive_temperature",
-        _learners(answer, collapse.adaptive_temperature),
+        learners,
         collapse.adaptive_temperature,
-        picture=picture,
+        picture=lambda: drawn(*figures.sharpening(3, learners)),
     )
 
 
-def _adaptive(reverse=False, unit=1.0, least=1.0, power=1, rows=True, naive=False, from_=0.5) -> Callable:
-    def adaptive(x: Tensor) -> Tensor:
-        p = x.softmax(-1)
-        terms = -p * p.log() if naive else torch.special.entr(p)
-        entropy = (terms.sum(-1, keepdim=True) if rows else terms.sum()) / unit
-        factor = torch.zeros_like(entropy)
-        coefficients = (-0.037, 0.481, -2.3, 4.917, -1.791)
-        for coefficient in reversed(coefficients) if reverse else coefficients:
-            factor = factor * entropy + coefficient
-        factor = torch.where(entropy > from_, factor.clamp(min=least), 1.0)
-        return (factor**power * x).softmax(-1)
-
-    return adaptive
+def _adaptive(x: Tensor, unit=1.0, least=1.0, power=1, rows=True, naive=False, from_=0.5, step=1) -> Tensor:
+    p = x.softmax(-1)
+    terms = -p * p.log() if naive else torch.special.entr(p)
+    entropy = (terms.sum(-1, keepdim=True) if rows else terms.sum()) / unit
+    factor = torch.zeros_like(entropy)
+    for coefficient in (-0.037, 0.481, -2.3, 4.917, -1.791)[::step]:
+        factor = factor * entropy + coefficient
+    factor = torch.where(entropy > from_, factor.clamp(min=least), 1.0)
+    return (factor**power * x).softmax(-1)
 
 
 @exercise
@@ -277,22 +214,18 @@ def seq_vcr_loss(answer: Any) -> Right:
 
 
 def _seq_vcr(
-    biased=False, pairs=1.0, diagonal=False, pooled=False, root=0.5, eta=0.001, weights=(1.0, 0.004), centred=True,
+    x: Tensor, biased=False, diagonal=False, pooled=False, root=0.5, eta=0.001, weights=(1.0, 0.004), centred=True,
     cut=True, outside=False, absolute=False,
-) -> Callable:  # fmt: skip
-    def loss(x: Tensor) -> Tensor:
-        positions, width = x.shape[1], x.shape[2]
-        total = torch.zeros((), dtype=x.dtype)
-        for i in range(positions):
-            rows = x.flatten(0, 1) if pooled else x[:, i]
-            c = torch.cov(rows.T, correction=0 if biased else 1) if centred else rows.T @ rows / (len(rows) - 1)
-            variance, size = c.diagonal(), c.abs() if absolute else c.square()
-            off = size.sum() - (0 if diagonal else size.diagonal().sum())
-            short = 1 - (variance.sqrt() + eta if outside else (variance + eta) ** root)
-            total += weights[0] * (short.clamp(min=0) if cut else short).sum() + weights[1] * pairs * off
-        return total / (positions * width)
-
-    return loss
+) -> Tensor:  # fmt: skip
+    total = torch.zeros((), dtype=x.dtype)
+    for position in x.unbind(1):
+        rows = x.flatten(0, 1) if pooled else position
+        c = torch.cov(rows.T, correction=0 if biased else 1) if centred else rows.T @ rows / (len(rows) - 1)
+        variance, size = c.diagonal(), c.abs() if absolute else c.square()
+        off = size.sum() - (0 if diagonal else size.diagonal().sum())
+        short = 1 - (variance.sqrt() + eta if outside else (variance + eta) ** root)
+        total += weights[0] * (short.clamp(min=0) if cut else short).sum() + weights[1] * off
+    return total / x[0].numel()
 
 
 @exercise
@@ -302,19 +235,8 @@ def enough_tokens(answer: Any) -> Right:
         call = f"enough_tokens({n0}, {bound}, {epsilon})"
         n = number(call, run(call, answer, n0, bound, epsilon))
         least = _least_length(n0, bound, epsilon)
-        if not n >= n0:
-            raise Wrong(f"{call} must be a length of at least n0, not {n:g}.")
-        if n < least:
-            worst = max(n, _peak(n0, bound))
-            raise Wrong(
-                f"{call} = {n:,.0f} is too few: at {'that many' if worst == n else f'{worst:,.0f}'} tokens the rows of near "
-                f"logits +B and -B differ by {_variation(worst, n0, bound):.4g}, more than {epsilon}."
-            )
-        if n > 8 * least:
-            raise Wrong(
-                f"{call} = {n:,.0f} is wasteful: {least:,} tokens are enough for these rows, and yours are "
-                f"{n / least:,.0f} times as many. How does your length depend on n0, on B, on epsilon?"
-            )
+        worst = max(n, n0 * (1 + math.exp(bound)))  # the variation rises up to there, then it falls
+        refuse("enough_tokens", call=call, n=n, n0=n0, bound=bound, epsilon=epsilon, least=least, worst=worst)
     return Right("your length is enough for the worst rows that are tried, and within a factor of 8 of the least.")
 
 
@@ -323,15 +245,7 @@ def _variation(n: float, n0: int, bound: float) -> float:
     return 2 * (near / (near + n - n0) - n0 / n)
 
 
-def _peak(n0: int, bound: float) -> float:
-    """The length at which `_variation` is largest: it rises before it falls."""
-    return n0 * (1 + math.exp(bound))
-
-
 def _least_length(n0: int, bound: float, epsilon: float) -> int:
-    """The first length beyond the peak of `_variation` with at most epsilon, by bisection."""
-    low, high = 2 * n0, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _variation(middle, n0, bound) <= epsilon else (middle, high)
-    return high
+    """The first length with at most epsilon, where `_variation` falls."""
+    lengths = range(2 * n0 + 1, 2 * n0 + math.ceil(4 * n0 * math.exp(2 * bound) / epsilon))
+    return lengths[0] + bisect.bisect_left(lengths, -epsilon, key=lambda n: -_variation(n, n0, bound))
