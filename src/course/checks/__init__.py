@@ -18,6 +18,7 @@ import threading
 import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -94,6 +95,7 @@ class Verdict:
         return shown + (self.picture.data if self.picture else "")
 
 
+@dataclass(eq=False, repr=False)
 class Exercise:
     """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`.
 
@@ -101,19 +103,17 @@ class Exercise:
     function is right the verdict sets what it gives beside that guess, with the sentence that belongs to it.
     """
 
-    def __init__(
-        self,
-        number: str,
-        title: str,
-        check: Callable[..., Right],
-        seconds: float = 0.0,
-        guesses: Mapping[str, str] | None = None,
-        true: str = "",
-    ):
-        self.number, self.title, self.check, self.seconds = number, title, check, seconds
-        self.guesses, self.true, self.guess = guesses, true, None
-        self.last: Verdict | None = None
-        self.__doc__ = check.__doc__
+    number: str
+    title: str
+    check: Callable[..., Right]
+    seconds: float = 0.0
+    guesses: Mapping[str, str] | None = None
+    true: str = ""
+    guess: str | None = None
+    last: Verdict | None = None
+
+    def __post_init__(self):
+        self.__doc__ = self.check.__doc__
 
     def __call__(self, *answers: Any) -> Verdict:
         self.last = self._verdict(answers)
@@ -155,14 +155,11 @@ class Exercise:
         wanted = [self.check.__name__ if each == "answer" else each for each in wanted]
         if len(answers) != len(wanted):
             call = f"checks.{self.check.__name__}({', '.join(wanted)})"
-            raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer')}, not {len(answers)}.")
+            raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}.")
         if not self.guesses:
             return "", answers
         guess, *others = answers
-        options = ", ".join(map(repr, self.guesses))
-        filled("prediction", guess, f"choose one of {options}. Any will do")
-        if not isinstance(guess, str) or guess not in self.guesses:
-            raise Wrong(f"prediction must be one of {options}, not {shown(guess)}.")
+        guess = choice("prediction", guess, self.guesses, f"choose one of {_listed(self.guesses)}. Any will do")
         if not quiet:
             self.guess = guess = self.guess or guess
         return guess, tuple(others)
@@ -172,7 +169,7 @@ def exercise(check: Callable[..., Right]) -> Exercise:
     """Make an exercise of a check: the chapter's table has its number, title and guesses under the check's name."""
     row = tables(check.__globals__)[check.__name__]
     return Exercise(
-        row["number"], row["title"], check, row.get("seconds", 0.0), row.get("guesses"), row.get("true", "")
+        check=check, **{key: row[key] for key in ("number", "title", "seconds", "guesses", "true") if key in row}
     )
 
 
@@ -187,8 +184,8 @@ def _read(path: Path) -> dict[str, dict]:
     return tomllib.loads(path.read_text())
 
 
-def _many(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
 
 
 def _state(verdict: Verdict | None) -> str:
@@ -311,52 +308,44 @@ def compare(
                 raise
             got = value = None
         tried.append(Tried(case, got, wanted, value, _numbers(call, wanted)))
-        if first is None and not _equal(value, tried[-1].target, _allowed(got, tolerance)):
+        allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
+        if first is None and not _equal(value, tried[-1].target, allowed):
             first = tried[-1]
     if first is None:
         return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
-    call = f"{name}({first.case.text})"
-    if bool(torch.isnan(first.value).any()):
-        difference = f"{call} contains NaN: {shown(first.got)}; expected {shown(first.wanted)}."
-    elif first.value.shape != first.target.shape:
-        difference = f"{call} {_shapes(first.value.shape, first.target.shape)}."
-    else:
-        difference = f"{call} {_differing(*first[1:])}."
     expressions = _functions(mistakes, parameters, {**names, "right": solution, **more})
     why = _mistake(expressions, tried, first, max(tolerance, 1e-5))
     why = why or _relation(tried, [each.strip() for each in parameters.split(",")], answer, solution)
-    raise Wrong(f"{difference} {why}".strip())
+    raise Wrong(f"{name}({first.case.text}) {_differing(*first[1:])}. {why}".strip())
 
 
-def tabled(
-    names: Mapping[str, Any],
-    name: str,
-    answer: Any,
-    solution: Callable,
-    tolerance: float = 1e-6,
-    picture: Callable[[], HTML] | None = None,
-    **more: Any,
-) -> Right:
+def tabled(names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any) -> Right:
     """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
     row = tables(names)[name]
-    return compare(
-        names, row["call"], answer, solution, given(names, name), row["mistakes"], tolerance, picture, **more
-    )
+    return compare(names, row["call"], answer, solution, given(names, name), row["mistakes"], **more)
 
 
-def refuse(names: Mapping[str, Any], name: str, **found: Any) -> None:
-    """Nothing, where none of the conditions holds that the chapter's table has as `refused` under this name.
+def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
+    """The first sentence whose condition holds, of those rows that the chapter's table has under this name; or nothing.
 
     A line each, `condition :: sentence`. Both are read among the module's names and what was `found`, the sentence in its
     braces.
+    """
+    names = {**names, **found}
+    for condition, sentence in _rows(tables(names)[name][rows]):
+        if eval(condition, names):
+            return worded(sentence, names)
+    return ""
+
+
+def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **found: Any) -> None:
+    """Nothing, where none of the conditions of these rows holds.
 
     Raises:
-        Wrong: with the sentence of the first condition that holds.
+        Wrong: with the sentence of the first that does.
     """
-    for line in tables(names)[name]["refused"].splitlines():
-        condition, _, sentence = line.partition(" :: ")
-        if eval(condition, {**names, **found}):
-            raise Wrong(worded(sentence, {**names, **found}))
+    if sentence := reason(names, name, rows, **found):
+        raise Wrong(sentence.strip())
 
 
 def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
@@ -381,16 +370,14 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
     except Wrong:  # from a function that the check handed over
         raise
     except Exception as error:
-        if isinstance(error, NotImplementedError) and not error.args and _raised_by(answer, error):  # not by torch
+        where, stub = _own_line(answer, error)
+        if isinstance(error, NotImplementedError) and not error.args and stub:  # torch raises it, too
             raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
-        raise Wrong(f"{call} raised {type(error).__name__}: {error}{_own_line(answer, error)}") from None
+        raise Wrong(f"{call} raised {type(error).__name__}: {error}{where}") from None
     if result is None:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
-    for before, after in zip(arguments, mine, strict=True):
-        if not _unchanged(before, after):
-            raise Wrong(
-                f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs."
-            )
+    if not all(map(_unchanged, arguments, mine)):
+        raise Wrong(f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs.")
     return result
 
 
@@ -408,33 +395,33 @@ def number(name: str, answer: Any) -> float:
     return value
 
 
-def choice(name: str, answer: Any, reasons: Mapping[str, str], right: str) -> Right:
-    """The answer is one of `reasons`, each with the sentence that says why it is right or wrong.
+def choice(name: str, answer: Any, options: Iterable[str], *todo: str) -> str:
+    """The answer, which is one of these.
 
     Raises:
-        Wrong: it is empty, none of these, or not the right one.
+        Wrong: it is empty, or none of them.
     """
-    filled(name, answer)
-    if not isinstance(answer, str) or answer not in reasons:
-        raise Wrong(f"{name} must be one of {', '.join(map(repr, reasons))}, not {shown(answer)}.")
-    if answer != right:
-        raise Wrong(reasons[answer])
-    return Right(reasons[right])
+    filled(name, answer, *todo)
+    if not isinstance(answer, str) or answer not in options:
+        raise Wrong(f"{name} must be one of {_listed(options)}, not {shown(answer)}.")
+    return answer
+
+
+def _listed(options: Iterable[str]) -> str:
+    return ", ".join(map(repr, options))
 
 
 def edges(name: str, answer: Any, count: int) -> list[tuple]:
     """The answer as `count` pairs of nodes, from whatever container it comes in."""
     filled(name, answer)
-    what = "a pair of nodes" if count == 1 else f"{count} pairs of nodes"
+    what, theirs = ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
     try:
         pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]
     except TypeError:
-        raise Wrong(f"{name} must be {what}, not {shown(answer[0] if count == 1 else answer)}.") from None
+        raise Wrong(f"{name} must be {what}, not {shown(theirs)}.") from None
     pairs = [pair[:2] if len(pair) == 3 and isinstance(pair[2], dict) else pair for pair in pairs]
     if len(pairs) != count or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
-        raise Wrong(
-            f"{name} must be {what}, each of two different nodes, not {shown(answer[0] if count == 1 else answer)}."
-        )
+        raise Wrong(f"{name} must be {what}, each of two different nodes, not {shown(theirs)}.")
     return pairs
 
 
@@ -447,9 +434,7 @@ def shown(value: Any) -> str:
     """A value as a learner can read it: numbers to six digits, small tensors whole."""
     if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
         return f"{float(value):.6g}"
-    if isinstance(value, Tensor) or (
-        hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object"))
-    ):
+    if hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object")):
         tensor = torch.as_tensor(value).detach()
         if tensor.is_complex():
             return f"a complex tensor of shape {tuple(tensor.shape)}"
@@ -474,19 +459,17 @@ def _rounded(value: Any) -> Any:
     return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
 
 
-def _shapes(mine: Sequence[int], theirs: Sequence[int]) -> str:
-    """Which axis is wrong."""
-    said = f"has the wrong shape: {tuple(mine)}, expected {tuple(theirs)}"
-    wrong = [k for k, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b]
-    if len(mine) != len(theirs):
-        return f"{said}. It has {_many(len(mine), 'axis').replace('axiss', 'axes')}, not {len(theirs)}"
-    k = wrong[0]
-    return f"{said}. Axis {k} has {_many(mine[k], 'entry').replace('entrys', 'entries')}, not {theirs[k]}"
-
-
 def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
-    """Both results, or the first entry in which they differ, with as many digits as that takes."""
+    """The NaN, the axis that is wrong, both results, or the first entry in which they differ, with the digits it takes."""
     mine, theirs = shown(got), shown(wanted)
+    if torch.isnan(value).any():
+        return f"contains NaN: {mine}; expected {theirs}"
+    if value.shape != target.shape:
+        wrong = f"has the wrong shape: {tuple(value.shape)}, expected {tuple(target.shape)}"
+        if value.ndim != target.ndim:
+            return f"{wrong}. It has {_many(value.ndim, 'axis', 'axes')}, not {target.ndim}"
+        k = next(k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b)
+        return f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not {target.shape[k]}"
     if mine != theirs and value.numel() <= MOST_NUMBERS:
         return f"is {mine}; expected {theirs}"
     far = ~torch.isclose(value, target, rtol=1e-5, atol=1e-9, equal_nan=True)
@@ -497,23 +480,28 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
     return f"{where}is {a:.{digits}g}; expected {b:.{digits}g}"
 
 
+def _rows(text: str) -> list[tuple[str, str]]:
+    """The lines of a table, `expression :: words`, each in its two parts."""
+    return [(made, words) for made, _, words in (row.strip().partition(" :: ") for row in text.splitlines()) if made]
+
+
 def _functions(mistakes: str, parameters: str, names: Mapping[str, Any]) -> list[tuple[Callable, str]]:
     """The mistakes of a table as functions, each with its sentence."""
-    rows = [line.strip().partition(" :: ") for line in mistakes.splitlines() if line.strip()]
-    return [(eval(f"lambda {parameters}: {made}", dict(names)), sentence) for made, _, sentence in rows]
+    return [(eval(f"lambda {parameters}: {made}", dict(names)), sentence) for made, sentence in _rows(mistakes)]
+
+
+def _made(function: Callable, arguments: tuple) -> Tensor | None:
+    """What a function gives for copies of the arguments, in float64; None where it fails."""
+    try:
+        return _numbers("", function(*_copied(arguments)))
+    except Exception:
+        return None
 
 
 def _mistake(expressions: list, tried: Sequence[Tried], first: Tried, tolerance: float) -> str:
     """The sentence of the mistake that runs where the answer runs, and gives the same there; or nothing."""
     for function, sentence in expressions:
-        for each in (first, *tried):
-            try:
-                made = _numbers("", function(*_copied(each.case.arguments)))
-            except Exception:
-                made = None
-            if (made is None) != (each.value is None) or (made is not None and not _equal(each.value, made, tolerance)):
-                break
-        else:
+        if all(_equal(each.value, _made(function, each.case.arguments), tolerance) for each in (first, *tried)):
             return sentence
     return ""
 
@@ -530,11 +518,9 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
     off = [each for each in ran if not _equal(each.value, each.target, 1e-5)]
     if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
         return ""
-    held = ""
     if len(ran) > 2 and all(_equal(each.value, ran[0].value, 1e-9) for each in ran):
         return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
-    if len(off) > 1:
-        held = _transformed(ran) or _scaled(ran, parameters) or _region(off)
+    held = (_transformed(ran) or _scaled(ran, parameters) or _region(off)) if len(off) > 1 else ""
     held = held or _unused(tried, parameters, answer, solution)
     if held or not all(each.value.shape == each.target.shape for each in ran):
         return held
@@ -547,10 +533,7 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
 
 def _transformed(ran: Sequence[Tried]) -> str:
     for function, said in _relations("results", "t"):
-        try:
-            made = [function(each.target) for each in ran]
-        except (RuntimeError, IndexError):
-            continue
+        made = [_made(function, (each.target,)) for each in ran]
         if all(_equal(each.value, x, 1e-5) and not x.isnan().all() for each, x in zip(ran, made, strict=True)):
             return f"On every case it is what is expected, {said}."
     return ""
@@ -558,12 +541,8 @@ def _transformed(ran: Sequence[Tried]) -> str:
 
 def _sums(ran: Sequence[Tried], off: Sequence[Tried]) -> str:
     """What is true of all results and cannot be right: the order of their entries, or the sums of their rows."""
-    if all(
-        each.value.shape == each.target.shape
-        and each.target.ndim
-        and _equal(each.value.flatten().sort().values, each.target.flatten().sort().values, 1e-5)
-        for each in off
-    ):
+    pairs = [(each.value.flatten().sort().values, each.target.flatten().sort().values) for each in off]
+    if off[0].target.ndim and all(_equal(*pair, 1e-5) for pair in pairs):
         return "On every case these are the right numbers, in another order."
     if all(each.value.ndim > 1 and bool((each.target.sum(-1) - 1).abs().max() < 1e-6) for each in ran):
         if all(bool((each.value.sum(-2) - 1).abs().max() < 1e-5) for each in ran):
@@ -604,29 +583,28 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
         }
         for each in ran
     ]
-    for kind, by in (("factor", _factor), ("gap", _gap)):
-        found = [by(each.value, each.target) for each in ran]
-        known = [x for x in found if x is not None and not math.isnan(x)]
-        if len(known) < 2 or any(x is not None and math.isnan(x) for x in found):
+    for kind, by, words in (
+        ("factor", _factor, {"times": lambda size: size, "divided by": lambda size: 1 / size if size else math.nan}),
+        ("gap", _gap, {"plus": lambda size: size, "minus": lambda size: -size}),
+    ):
+        pairs = [(by(each.value, each.target), size) for each, size in zip(ran, sizes, strict=True)]
+        pairs = [(x, size) for x, size in pairs if x is not None]
+        known = [x for x, _ in pairs]
+        if len(known) < 2 or any(map(math.isnan, known)):
             continue
         if max(known) - min(known) <= 1e-5 * max(map(abs, known)):
             value = sum(known) / len(known)
             if kind == "gap":
                 return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
-            factors = ((constant(), words) for constant, words in _relations("factors", ""))
-            said = next((words for x, words in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
+            factors = ((constant(), said) for constant, said in _relations("factors", ""))
+            said = next((said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
             return f"On every case it is {said} what is expected."
-        pairs = [(x, size) for x, size in zip(found, sizes, strict=True) if x is not None]
-        for text in set.intersection(*(set(size) for _, size in pairs)):
-            values = [size[text] for _, size in pairs]
-            if max(values) - min(values) < 1e-9:
-                continue
-            for sign, word in ((1, "times"), (-1, "divided by")) if kind == "factor" else ((1, "plus"), (-1, "minus")):
-                if kind == "factor" and 0 in values:
-                    continue
-                made = [v**sign if kind == "factor" else sign * v for v in values]
-                if all(math.isclose(x, m, rel_tol=1e-5, abs_tol=1e-9) for (x, _), m in zip(pairs, made, strict=True)):
-                    return f"On every case it is what is expected {word} {text}."
+        for text, (word, made) in itertools.product(pairs[0][1], words.items()):
+            values = [size.get(text, math.nan) for _, size in pairs]
+            if max(values) - min(values) > 1e-9 and all(
+                math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9) for x, v in zip(known, values, strict=True)
+            ):
+                return f"On every case it is what is expected {word} {text}."
     return ""
 
 
@@ -669,24 +647,18 @@ def _region(off: Sequence[Tried]) -> str:
 def _unused(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
     """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
     for k, name in enumerate(parameters):
-        moved, stayed = 0, True
         pairs = [
-            (one, other)
+            (one, other.case.arguments[k])
             for one, other in itertools.permutations(tried, 2)
             if _alike(one.case.arguments[k], other.case.arguments[k]) and one.value is not None
         ]
+        stayed = []  # of the cases in which the result has to change
         for one, other in pairs[:24]:
-            arguments = [*one.case.arguments]
-            arguments[k] = other.case.arguments[k]
-            try:
-                target = _numbers("", solution(*_copied(tuple(arguments))))
-                value = _numbers("", answer(*_copied(tuple(arguments))))
-            except Exception:
-                continue
-            if not _equal(target, one.target, 1e-5):
-                moved += 1
-                stayed = stayed and _equal(value, one.value, 1e-9)
-        if moved > 2 and stayed:
+            arguments = (*one.case.arguments[:k], other, *one.case.arguments[k + 1 :])
+            value, target = (_made(function, arguments) for function in (answer, solution))
+            if value is not None and target is not None and not _equal(target, one.target, 1e-5):
+                stayed.append(_equal(value, one.value, 1e-9))
+        if len(stayed) > 2 and all(stayed):
             return f"Your result does not change with `{name}`, and it has to."
     return ""
 
@@ -702,16 +674,13 @@ def _numbers(call: str, value: Any) -> Tensor:
     return tensor(call, value, "return a number or a tensor")
 
 
-def _equal(value: Tensor, target: Tensor, tolerance: float) -> bool:
-    if value.shape != target.shape:
-        return False
+def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> bool:
+    """Whether these are the same numbers; None stands for a failure."""
+    if value is None or target is None or value.shape != target.shape:
+        return value is target
     scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
     near = max(tolerance / 10 * (scale or 1.0), 1e-12)
     return torch.allclose(value, target, rtol=tolerance, atol=near, equal_nan=True)
-
-
-def _allowed(value: Any, tolerance: float) -> float:
-    return max(tolerance, 1e-5 if "float32" in str(getattr(value, "dtype", "")) else 0.0)
 
 
 def _copied(arguments: tuple) -> tuple:
@@ -724,19 +693,13 @@ def _unchanged(before: Any, after: Any) -> bool:
     return nx.utils.graphs_equal(before, after) if isinstance(before, nx.Graph) else callable(before) or before == after
 
 
-def _raised_by(answer: Callable, error: Exception) -> bool:
-    """Whether the learner's own code raised it, not what it calls."""
+def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
+    """Where in the learner's own code it happened, and whether that raised it, not what it calls."""
     code, frames = getattr(answer, "__code__", None), traceback.extract_tb(error.__traceback__)
-    return code is not None and frames[-1].filename == code.co_filename
-
-
-def _own_line(answer: Callable, error: Exception) -> str:
-    """Where in the learner's own code it happened."""
-    code = getattr(answer, "__code__", None)
-    frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
     line = own[-1].line if own else ""
-    return f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
+    where = f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
+    return where, bool(own) and own[-1] is frames[-1]
 
 
 @contextlib.contextmanager
