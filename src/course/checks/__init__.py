@@ -354,11 +354,12 @@ def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell a
         raise Empty(f"{name} is still empty: {todo}.")
 
 
-def run(call: str, answer: Any, *arguments: Any) -> Any:
+def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
     """The answer's result on copies of the arguments; `call` is how the learner would write it.
 
     Raises:
-        Wrong: the answer is no function, is empty, raises, returns nothing, or changes an argument.
+        Wrong: the answer is no function, is empty, raises, returns nothing (unless that is a result), or changes an
+            argument.
     """
     name = call.partition("(")[0]
     filled(name, answer)
@@ -374,7 +375,7 @@ def run(call: str, answer: Any, *arguments: Any) -> Any:
         if isinstance(error, NotImplementedError) and not error.args and stub:  # torch raises it, too
             raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
         raise Wrong(f"{call} raised {type(error).__name__}: {error}{where}") from None
-    if result is None:
+    if result is None and not nothing:
         raise Wrong(f"{call} returned nothing. Is there a return statement?")
     if not all(map(_unchanged, arguments, mine)):
         raise Wrong(f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs.")
