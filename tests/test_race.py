@@ -16,10 +16,10 @@ from scipy import stats
 from tiny_models import tiny
 
 from course import significance
-from course.chapter6 import claims as claims6
 from course.chapter6 import figures, measures
 from course.claims import FAILS, HOLDS
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states, sweep
+from course.scorecard import CLAIMS
 from helpers import attention, data, probe, style, training, transformer
 
 SOURCE = Path(__file__).parents[1] / "src"
@@ -585,7 +585,7 @@ def test_a_row_of_the_ablation_can_be_repeated():
 
 def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
     rows = ablations.table()
-    true, names = ablations.judged, ["DIFF, no head norm", "DIFF, head norm with gain", "DIFF, λ starts at 0.8"]
+    true, names = ablations.judged, [name for name in ablations.ROWS if name.startswith("DIFF, ")]
 
     def shifted(gap):
         moved = rows.assign(odds=lambda t: t.odds.where(~t.entry.isin(names), t.entry.map(own)))
@@ -596,10 +596,10 @@ def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
         monkeypatch.setattr(ablations, "judged", lambda: true(moved))
 
     own = rows.groupby("entry").odds.mean()
-    claims = [(names[:1], "worse"), (names[1:2], protocol.EQUAL), (names[2:], protocol.EQUAL)]
+    claims = ("small_head_norm_matters", "small_gain_changes_nothing", "small_start_of_lambda_hardly_matters")
     for gap, verdicts in {-1.0: [HOLDS, FAILS, FAILS], 0.0: [FAILS, HOLDS, HOLDS]}.items():
         shifted(gap)
-        assert [claims6.ablated(rows, claimed).verdict for rows, claimed in claims] == verdicts
+        assert [CLAIMS[name].measure().verdict for name in claims] == verdicts
 
 
 def test_a_cell_of_the_states_comes_again():
@@ -765,12 +765,13 @@ def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead
     assert "Counting at 128: **ALiBi**" in figures.answer(rows)
     assert "counting: ALiBi" in figures.opens(rows)[1]
     assert set(comparison.judge(rows)["H1"]) == set(protocol.LOOKED)
-    assert claims6.race_nothing_keeps_the_count().verdict == FAILS
+    assert CLAIMS["race_nothing_keeps_the_count"].measure().verdict == FAILS
     instead(rows, score_128=lifted([]))
-    assert claims6.race_nothing_keeps_the_count().verdict == HOLDS
+    assert CLAIMS["race_nothing_keeps_the_count"].measure().verdict == HOLDS
 
 
-H4, PHYSICAL = entries.HYPOTHESES["H4"][1], list(entries.PHYSICAL)
+H4 = entries.HYPOTHESES["H4"][1]
+PHYSICAL = {f"{what.split()[-1]}_help": names for what, names in entries.PHYSICAL.items()}
 SHARES = ("answer_16", "answer_128", "best_16", "best_128")
 NOISES = ("noise_16", "noise_128", "outlier_logits", "outlier_states", "quantisation_error")
 BETTER = {"longer": lifted(H4)} | {c: lifted(H4) for c in SHARES} | {c: lifted(H4, 0.1) for c in NOISES}
@@ -790,17 +791,16 @@ def kept(names, tasks=protocol.TASKS):
         (WORSE, {"differential_retrieves": FAILS, "differential_attends_to_the_answer": FAILS, "differential_has_smaller_outliers": FAILS}),
         *(({f"gain_{k}": lambda row, f=factor: f + jitter(row) for k in (1, 2)}, {"subtraction_raises_signal_over_noise": verdict})
           for factor, verdict in ((1.5, HOLDS), (0.7, FAILS))),
-        *((kept(entries.PHYSICAL[what]), {what: HOLDS, "positions_are_not_enough": HOLDS}) for what in PHYSICAL),
+        *((kept(names), {what: HOLDS, "positions_are_not_enough": HOLDS}) for what, names in PHYSICAL.items()),
         (kept(["ALiBi"]), dict.fromkeys([*PHYSICAL, "positions_are_not_enough", "local_and_global_opens_both"], FAILS)),
         (kept([entries.MIXED]), {"local_and_global_opens_both": HOLDS}),
-        (kept([entries.MIXED], ["last"]), {"local_and_global_opens_both": FAILS, "windows": FAILS}),  # one of two is not most
+        (kept([entries.MIXED], ["last"]), {"local_and_global_opens_both": FAILS, "windows_help": FAILS}),  # one of two is not most
     ],
 )  # fmt: skip
 def test_claims_on_the_race_can_hold_and_can_fail(instead, columns, verdicts):
     instead(**columns)
     for name, verdict in verdicts.items():
-        found = claims6.physical(name) if name in PHYSICAL else getattr(claims6, f"race_{name}")()
-        assert found.verdict == verdict, name
+        assert CLAIMS[f"race_{name}"].measure().verdict == verdict, name
 
 
 def test_the_claim_on_share_and_accuracy_follows_the_sign_and_tells_no_cause(instead):
@@ -813,7 +813,7 @@ def test_the_claim_on_share_and_accuracy_follows_the_sign_and_tells_no_cause(ins
             noise_128=lambda row: -place[row.entry],
             score_128=lambda row, sign=sign: sign * place[row.entry],
         )
-        found = claims6.race_share_goes_with_right_answers()
+        found = CLAIMS["race_share_goes_with_right_answers"].measure()
         assert found.verdict == (HOLDS if sign > 0 else FAILS)
         assert "no cause" in found.measured
         assert f"{count} remedies {'−' if sign < 0 else ''}1.0" in found.measured
