@@ -9,7 +9,8 @@ import pytest
 import scipy.stats
 import torch
 
-from course.chapter1 import claims, figures, measures
+from course import scorecard
+from course.chapter1 import figures, measures
 from course.claims import FAILS, HOLDS, OPEN
 from helpers import gnn, graphs
 
@@ -296,7 +297,7 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
         ]
         monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
         monkeypatch.setattr(measures, "reported", lambda: paper)
-        return claims.figure_3("gcn")
+        return scorecard.CLAIMS["figure_3_gcn"].measure()
 
     fitted = (2, 1.0, "fitted"), (3, 1.0, "fitted")
     assert found(*fitted, (4, 0.68, "stalled")).verdict == HOLDS

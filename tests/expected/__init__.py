@@ -23,6 +23,6 @@ for path in sorted(Path(__file__).parent.glob("chapter*.toml")):
     rows = tomllib.loads(path.read_text())
     EXPECTED |= {name: (set(row["may"]), row["why"]) for name, row in rows.items()}
     asked = {name: row["evidence"] for name, row in rows.items() if "evidence" in row}
-    names = vars(importlib.import_module(f"expected.{path.stem}")) if asked else {}
+    names = vars(importlib.import_module(f"expected.{path.stem}")) if path.with_suffix(".py").exists() else {}
     for name, evidence in asked.items():
         EVIDENCE[name] = {verdict: _made_up(row, names) for verdict, row in evidence.items()}
