@@ -79,6 +79,17 @@ def smollm2():
     return models.load()
 
 
+@pytest.fixture
+def short(monkeypatch):
+    """The plan, the only one, by which a report of a tiny decoder takes seconds."""
+    from course.report import runner
+    from course.report.subject import Plan
+
+    plan = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
+    monkeypatch.setattr(runner, "PLANS", (plan,))
+    return plan
+
+
 @pytest.fixture(scope="session")
 def site():
     """The address of the built book, served from this machine."""

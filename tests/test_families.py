@@ -4,62 +4,40 @@ import json
 
 import pytest
 import torch
-from tiny_models import LLAMA, byte_tokenizer
-from transformers import AutoConfig, AutoModelForCausalLM
+from tiny_models import tiny
 
 from course.chapter5 import measures as measures5
 from course.report import line, runner
 from course.report.sections import SECTIONS
-from course.report.subject import Plan, Subject
-from helpers import compute, intervention, models, probe
+from course.report.subject import Subject
+from helpers import intervention, models, probe
 
 IDS = torch.randint(1, 250, (20,), generator=torch.Generator().manual_seed(0))
-TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
-OWN = LLAMA | {"vocab_size": 257, "num_hidden_layers": 4, "bos_token_id": 0, "eos_token_id": 0, "pad_token_id": None}
-PLAIN = {k: v for k, v in OWN.items() if k not in ("head_dim", "num_key_value_heads")}
-FULL = ["sliding_attention", "full_attention"] * 2
-# configuration; what mixes the tokens, each kind once; sections that are refused, with a word of the reason
+HALF, INTERLEAVED, UNTURNED = (
+    ("attention", layout, float(layout is not None)) for layout in ("half", "interleaved", None)
+)
+# what mixes the tokens, each kind once; sections that are refused, with a word of the reason
 FAMILIES = {
-    "cohere": (OWN, {("attention", "interleaved", 1.0)}, {}),
-    "cohere2": (
-        OWN | {"sliding_window": 16, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
-        {("attention", "interleaved", 1.0), ("attention", None, 0.0)},
-        {"frequencies": "turn no queries", "silenced": "turn no queries"},
-    ),
-    **dict.fromkeys(
-        ("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2"),
-        (OWN | {"sliding_window": None}, {("attention", "half", 1.0)}, {}),
-    ),
-    "gemma2": (OWN | {"sliding_window": 16, "query_pre_attn_scalar": 16}, {("attention", "half", 1.0)}, {}),
-    "gpt_neox": (PLAIN | {"rotary_pct": 0.25}, {("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
-    "smollm3": (
-        OWN | {"no_rope_layers": [1, 1, 1, 0], "pad_token_id": 0},
-        {("attention", "half", 1.0), ("attention", None, 0.0)},
-        {"frequencies": "1 of its 4 layers", "silenced": "1 of its 4 layers"},
-    ),
-    "glm": (OWN | {"pad_token_id": 0}, {("attention", "interleaved", 0.5)}, {"frequencies": "8 of 16 dimensions"}),
-    "gpt_oss": (
-        OWN | {"num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16, "layer_types": FULL},
-        {("attention", "half", 1.0)},
-        {"sinks": "learned sinks", "hiding": "learned sinks", "heads": "learned sinks"},
-    ),
+    "cohere": ({INTERLEAVED}, {}),
+    "cohere2": ({INTERLEAVED, UNTURNED}, {"frequencies": "turn no queries", "silenced": "turn no queries"}),
+    **dict.fromkeys(("mistral", "qwen2", "qwen3", "olmo2", "granite", "starcoder2", "gemma2"), ({HALF}, {})),
+    "gpt_neox": ({("attention", "half", 0.25)}, {"frequencies": "4 of 16 dimensions"}),
+    "smollm3": ({HALF, UNTURNED}, {"frequencies": "1 of its 4 layers", "silenced": "1 of its 4 layers"}),
+    "glm": ({("attention", "interleaved", 0.5)}, {"frequencies": "8 of 16 dimensions"}),
+    "gpt_oss": ({HALF}, dict.fromkeys(("sinks", "hiding", "heads"), "learned sinks")),
     "diffllama": (
-        OWN,
         {("the difference of two attention maps", None, 0.0)},
-        {name: "difference of two" for name in ("sinks", "hiding", "heads", "frequencies", "silenced")},
+        dict.fromkeys(("sinks", "hiding", "heads", "frequencies", "silenced"), "difference of two"),
     ),
     "lfm2": (
-        PLAIN | {"num_key_value_heads": 2, "layer_types": ["conv", "full_attention"] * 2, "pad_token_id": 0},
-        {("a convolution", None, 0.0), ("attention", "half", 1.0)},
+        {("a convolution", None, 0.0), HALF},
         {"hiding": "2 of its 4 layers mix tokens by a convolution", "frequencies": "turn no queries"},
     ),
     "gptj": (
-        {"vocab_size": 257, "n_embd": 64, "n_layer": 4, "n_head": 4, "n_positions": 512, "rotary_dim": 8},
-        {("attention", None, 0.0)},
+        {UNTURNED},
         {"sinks": "does not let its attention be replaced", "frequencies": "cannot be seen where they are turned"},
     ),
     "mamba": (
-        {"vocab_size": 257, "hidden_size": 64, "num_hidden_layers": 4, "state_size": 8},
         {("a state space", None, 0.0)},
         {"sinks": "state space", "hiding": "state space", "base": "no rotary positions"},
     ),
@@ -67,16 +45,10 @@ FAMILIES = {
 
 
 def family(kind: str) -> models.LanguageModel:
-    """A random decoder of a family, with a token for each byte."""
-    compute.seed(0)
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **FAMILIES[kind][0]))
-    model.config._name_or_path = kind
-    return models.LanguageModel(model.eval().requires_grad_(False), byte_tokenizer())
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    monkeypatch.setattr(runner, "PLANS", (TINY,))
+    """A random decoder of a family, named after it."""
+    found = tiny(kind, num_hidden_layers=4)
+    found.model.config._name_or_path = kind
+    return found
 
 
 def subject(monkeypatch, model: models.LanguageModel) -> Subject:
@@ -88,7 +60,7 @@ def subject(monkeypatch, model: models.LanguageModel) -> Subject:
 def test_what_mixes_the_tokens_is_found(kind):
     found = probe.layers(family(kind))
     assert len(found) == 4
-    assert {(each.mixes, each.layout, each.share) for each in found} == FAMILIES[kind][1]
+    assert {(each.mixes, each.layout, each.share) for each in found} == FAMILIES[kind][0]
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -110,12 +82,12 @@ OFTEN = ("cohere2", "gpt_oss", "mamba")
 
 
 @pytest.mark.parametrize("kind", [k if k in OFTEN else pytest.param(k, marks=pytest.mark.slow) for k in FAMILIES])
-def test_no_section_ends_a_report_and_a_refusal_says_why(kind, quick, monkeypatch):
+def test_no_section_ends_a_report_and_a_refusal_says_why(kind, short, monkeypatch):
     about = subject(monkeypatch, family(kind))
     assert about.facts()["layers"] == 4
     for name in ("sinks", "heard", "hiding", "copying", "heads", "frequencies", "silenced", "base"):
-        found = runner._section(SECTIONS[name]._replace(claims={}), about, TINY)
-        wanted = FAMILIES[kind][2].get(name)
+        found = runner._section(SECTIONS[name]._replace(claims={}), about, short)
+        wanted = FAMILIES[kind][1].get(name)
         if wanted is None:
             assert found["status"] in ("measured", "does not apply"), f"{name}: {found['why']}"
         else:
@@ -137,17 +109,17 @@ def test_fast_pairs_of_an_interleaved_model_are_found_fast():
     assert shares[1:].max() < 0.1
 
 
-def test_a_model_whose_reading_gives_other_logits_is_not_read_head_by_head(quick, monkeypatch):
+def test_a_model_whose_reading_gives_other_logits_is_not_read_head_by_head(short, monkeypatch):
     assert subject(monkeypatch, family("cohere")).unread is None
     plain = intervention.read
     monkeypatch.setattr(
         intervention, "read", lambda *given: (found := plain(*given))._replace(logits=found.logits * 1.05)
     )
     about = subject(monkeypatch, family("cohere"))
-    found = runner._section(SECTIONS["sinks"]._replace(claims={}), about, TINY)
+    found = runner._section(SECTIONS["sinks"]._replace(claims={}), about, short)
     assert found["status"] == "does not apply"
     assert "off its own" in found["why"]
-    assert runner._section(SECTIONS["base"], about, TINY)["status"] == "measured"
+    assert runner._section(SECTIONS["base"], about, short)["status"] == "measured"
 
 
 def test_weights_that_are_not_finite_are_found_at_loading(monkeypatch):

@@ -4,12 +4,10 @@ import types
 
 import pytest
 import torch
-from tiny_models import VOCABULARY, byte_tokenizer, tiny
+from tiny_models import KINDS, VOCABULARY, byte_tokenizer, tiny
 from tokenizers import processors
 
 from helpers import attention, data, models, probe
-
-KINDS = ["llama", "qwen2", "gemma", "gemma2", "gpt2"]
 
 
 @pytest.fixture(scope="module", params=KINDS)

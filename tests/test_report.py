@@ -1,6 +1,7 @@
 """The report: on tiny decoders of many makes, its faults in one sentence each, and its numbers those of the labs."""
 
 import errno
+import functools
 import json
 import os
 import signal
@@ -11,17 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_models import KINDS, LLAMA, byte_tokenizer, prose_tokenizer
-from transformers import (
-    AutoModelForCausalLM,
-    Gemma3TextConfig,
-    GPTNeoXConfig,
-    LlamaConfig,
-    MistralConfig,
-    OlmoConfig,
-    PhiConfig,
-    Qwen3Config,
-)
+from tiny_models import byte_tokenizer, prose_tokenizer, save, tiny
 
 from course import claims, report, scorecard
 from course.chapter2 import measures as measures2
@@ -30,81 +21,43 @@ from course.chapter5 import measures as measures5
 from course.experiments import asked
 from course.report import line, page, runner, trained
 from course.report.sections import SECTIONS
-from course.report.subject import PLANS, Plan, Subject, free_memory
-from helpers import checkpoints, collapse, compute, data, models, probe, rope
+from course.report.subject import PLANS, Subject, free_memory
+from helpers import checkpoints, collapse, data, models, probe, rope
 from helpers.tasks import Copying
 from helpers.transformer import Decoder
 
-SMALL = LLAMA | {"max_position_embeddings": 2048, "num_hidden_layers": 2}
-PARTIAL = {k: v for k, v in SMALL.items() if k not in ("head_dim", "num_key_value_heads")}
-MAKES = {
-    "llama": (LlamaConfig, SMALL),
-    "qwen2": (KINDS["qwen2"][0], SMALL),
-    "qwen3": (Qwen3Config, SMALL),
-    "gemma3": (
-        Gemma3TextConfig,
-        SMALL
-        | {"sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"], "query_pre_attn_scalar": 16},
-    ),
-    "mistral": (MistralConfig, SMALL | {"sliding_window": 32}),
-    "phi": (PhiConfig, PARTIAL | {"partial_rotary_factor": 0.5}),
-    "neox": (GPTNeoXConfig, PARTIAL | {"rotary_pct": 0.25}),
-    "gpt2": (KINDS["gpt2"][0], KINDS["gpt2"][1] | {"n_positions": 2048, "n_layer": 2}),
-    "olmo": (OlmoConfig, SMALL | {"num_key_value_heads": 4}),
-}
-# what cannot be read in which make, and a word of the sentence that says so
+MAKES = ("llama", "qwen2", "qwen3", "gemma3_text", "mistral", "phi", "gpt_neox", "gpt2", "olmo")
+# sections that cannot be read in which make, and a word of the sentence that says so
 LEFT_OUT = {
-    ("gemma3", "frequencies"): "sets of rotary frequencies",
-    ("gemma3", "silenced"): "sets of rotary frequencies",
-    ("phi", "frequencies"): "16 dimensions of a head",
-    ("phi", "silenced"): "16 dimensions of a head",
-    ("neox", "frequencies"): "16 dimensions of a head",
-    ("neox", "silenced"): "16 dimensions of a head",
-    ("gpt2", "frequencies"): "no rotary positions",
-    ("gpt2", "silenced"): "no rotary positions",
-    ("gpt2", "base"): "no rotary positions",
+    "gemma3_text": dict.fromkeys(("frequencies", "silenced"), "sets of rotary frequencies"),
+    "phi": dict.fromkeys(("frequencies", "silenced"), "16 dimensions of a head"),
+    "gpt_neox": dict.fromkeys(("frequencies", "silenced"), "16 dimensions of a head"),
+    "gpt2": dict.fromkeys(("frequencies", "silenced", "base"), "no rotary positions"),
 }
-TINY = Plan("short", (0,), 4, 1, 48, (6, 12), (5, 10), (3,), ("begun",), 128, 1, 0)
 
 
-def saved(folder: Path, make: str, merges: bool = False, tokenizer=None, **fields) -> Path:
-    """A random decoder of a make in a folder, with a token for each byte, or a tokenizer that merges digits."""
-    tokenizer = tokenizer or (prose_tokenizer(True) if merges else byte_tokenizer())
-    kind, known = MAKES[make]
-    compute.seed(0)
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": None}
-    model = AutoModelForCausalLM.from_config(kind(vocab_size=len(tokenizer), **ids, **(known | fields)))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+def saved(folder: Path, make: str, **fields) -> Path:
+    """A random decoder of a make in a folder."""
+    return save(folder, tiny(make, **({"max_position_embeddings": 2048, "num_hidden_layers": 2} | fields)))
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A function from a make to its folder, made once."""
-    root, made = tmp_path_factory.mktemp("makes"), {}
-
-    def folder(make: str, **fields) -> Path:
-        key = make + "".join(sorted(fields))
-        if key not in made:
-            made[key] = saved(root / key, make, **fields)
-        return made[key]
-
-    return folder
+    root = tmp_path_factory.mktemp("makes")
+    return functools.cache(lambda make: saved(root / make, make))
 
 
 @pytest.fixture
-def quick(monkeypatch):
-    """Plans so short that a tiny decoder takes seconds."""
-    monkeypatch.setattr(runner, "PLANS", (TINY,))
+def quick(short, monkeypatch):
+    """Every section in seconds, its pictures in none."""
     monkeypatch.setattr(asked, "NEW_BEGUN", 4)
     monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
 
 
 @pytest.fixture
-def cheap(monkeypatch):
+def cheap(short):
     """Two sections of a few passes, for what is about files and not about numbers."""
-    monkeypatch.setattr(runner, "PLANS", (TINY,))
     return ["base", "heads"]
 
 
@@ -114,7 +67,7 @@ def test_every_make_has_a_report_and_what_does_not_apply_says_why(make, folders,
     found = report.read(files.numbers)
     assert list(found["sections"]) == list(SECTIONS)
     for name, part in found["sections"].items():
-        wanted = LEFT_OUT.get((make, name))
+        wanted = LEFT_OUT.get(make, {}).get(name)
         if wanted is None:
             assert part["status"] == "measured", f"{name}: {part['why']}"
         else:
@@ -127,7 +80,7 @@ def test_every_make_has_a_report_and_what_does_not_apply_says_why(make, folders,
 
 
 def test_gemma_has_a_sum_for_each_of_its_two_bases(folders, tmp_path, quick):
-    found = report.read(report.run(str(folders("gemma3")), tmp_path, sections=["base"]).numbers)
+    found = report.read(report.run(str(folders("gemma3_text")), tmp_path, sections=["base"]).numbers)
     kinds = found["sections"]["base"]["numbers"]["kinds"]
     assert len(kinds) == 2
     assert sorted(each["limit"] for each in kinds.values()) == [16, 2048]
@@ -432,7 +385,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, che
 
 
 def test_digits_that_merge_are_said_on_the_page(tmp_path, cheap):
-    folder = saved(tmp_path / "merges", "llama", merges=True)
+    folder = saved(tmp_path / "merges", "llama", tokenizer=prose_tokenizer(True))
     text = report.run(str(folder), tmp_path / "out", sections=cheap).page.read_text()
     assert "digits are not one token each" in text
 
@@ -452,8 +405,7 @@ def test_a_tokenizer_without_a_first_token_says_so(tmp_path, quick):
 
 @pytest.mark.parametrize("make", ["llama", "gpt2"])
 def test_a_short_context_says_what_it_cannot_hold(make, tmp_path, quick):
-    size = {"n_positions": 64} if make == "gpt2" else {"max_position_embeddings": 64}
-    folder = saved(tmp_path / "short", make, **size)
+    folder = saved(tmp_path / "short", make, max_position_embeddings=64)
     found = report.read(report.run(str(folder), tmp_path / "out").numbers)
     for name in ("sinks", "hiding", "heads", "outliers", "copying", "counting"):
         assert "the context is 64" in found["sections"][name]["why"], name

@@ -5,15 +5,7 @@ from pathlib import Path
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 from tokenizers.trainers import BpeTrainer
-from transformers import (
-    AutoModelForCausalLM,
-    Gemma2Config,
-    GemmaConfig,
-    GPT2Config,
-    LlamaConfig,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast
 
 from helpers import compute, data, models
 
@@ -28,31 +20,60 @@ LLAMA = {
     "head_dim": 16,
     "max_position_embeddings": 512,
 }
-KINDS = {
-    "llama": (LlamaConfig, LLAMA | {"tie_word_embeddings": True}),
-    "qwen2": (Qwen2Config, LLAMA),
-    "gemma": (GemmaConfig, LLAMA | {"num_key_value_heads": 1}),
-    "gemma2": (Gemma2Config, LLAMA | {"sliding_window": 8, "query_pre_attn_scalar": 16}),
-    "gpt2": (GPT2Config, {"n_embd": 64, "n_layer": 3, "n_head": 4, "n_positions": 512}),
-}
+UNGROUPED = {name: value for name, value in LLAMA.items() if name not in ("head_dim", "num_key_value_heads")}
+# what is set in a configuration, by the name that transformers has for the family
+FAMILIES = {
+    "llama": LLAMA | {"tie_word_embeddings": True},
+    "gemma": LLAMA | {"num_key_value_heads": 1},
+    "gemma2": LLAMA | {"sliding_window": 8, "query_pre_attn_scalar": 16},
+    "gemma3_text": LLAMA | {
+        "sliding_window": 16, "query_pre_attn_scalar": 16, "layer_types": ["sliding_attention", "full_attention"],
+    },
+    "gpt2": UNGROUPED,
+    "gptj": UNGROUPED | {"rotary_dim": 8},
+    "gpt_neox": UNGROUPED | {"rotary_pct": 0.25},
+    "phi": UNGROUPED | {"partial_rotary_factor": 0.5},
+    "olmo": LLAMA | {"num_key_value_heads": 4},
+    **dict.fromkeys(("qwen2", "qwen3", "cohere", "olmo2", "granite", "starcoder2", "glm", "diffllama"), LLAMA),
+    "mistral": LLAMA | {"sliding_window": 32},
+    "cohere2": LLAMA | {"sliding_window": 16, "layer_types": ["sliding_attention"] * 3 + ["full_attention"]},
+    "smollm3": LLAMA | {"no_rope_layers": [1, 1, 1, 0]},
+    "gpt_oss": LLAMA | {
+        "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 16,
+        "layer_types": ["sliding_attention", "full_attention"] * 2,
+    },
+    "lfm2": UNGROUPED | {"num_key_value_heads": 2, "layer_types": ["conv", "full_attention"] * 2},
+    "mamba": {"hidden_size": 64, "state_size": 8},
+}  # fmt: skip
+KINDS = ("llama", "qwen2", "gemma", "gemma2", "gpt2")  # one of each architecture that the probes must read
 
 
-def tiny(kind: str, seed: int = 0, attention: str = "sdpa", **overrides) -> models.LanguageModel:
-    """A random decoder of the given kind and a tokenizer with one token a byte.
+def tiny(
+    kind: str, seed: int = 0, attention: str | None = None, tokenizer: PreTrainedTokenizerFast | None = None, **fields
+) -> models.LanguageModel:
+    """A random decoder and its tokenizer.
 
     Args:
-        kind: one of `KINDS`; all but "gpt2" group their keys (`num_key_value_heads=4` undoes it).
+        kind: one of `FAMILIES`; of `KINDS` all but "gpt2" group their keys (`num_key_value_heads=4` undoes it).
         seed: of the weights.
-        attention: "sdpa" or "eager"; "gemma2" knows only the second.
-        overrides: further fields of the configuration, such as `num_hidden_layers`.
+        attention: "sdpa" or "eager", the first if none is given and the family has it; "gemma2" has only the second.
+        tokenizer: with one token a byte, if none is given.
+        fields: more of the configuration, such as `num_hidden_layers`.
     """
-    make, fields = KINDS[kind]
-    ids = {"bos_token_id": 0, "eos_token_id": 0, "pad_token_id": 0}
+    tokenizer = tokenizer or byte_tokenizer()
+    ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     compute.seed(seed)
-    config = make(vocab_size=len(VOCABULARY), **ids, **(fields | overrides))
+    config = AutoConfig.for_model(kind, vocab_size=len(tokenizer), **(FAMILIES[kind] | ids | fields))
     attention = "eager" if kind == "gemma2" else attention  # its soft caps have no fused form
     model = AutoModelForCausalLM.from_config(config, attn_implementation=attention)
-    return models.LanguageModel(model.eval().requires_grad_(False), byte_tokenizer())
+    return models.LanguageModel(model.eval().requires_grad_(False), tokenizer)
+
+
+def save(folder: Path, model: models.LanguageModel) -> Path:
+    """A model and its tokenizer in a folder, as `save_pretrained` writes them."""
+    for part in model:
+        part.save_pretrained(folder)
+    return folder
 
 
 def byte_tokenizer() -> PreTrainedTokenizerFast:
@@ -62,24 +83,6 @@ def byte_tokenizer() -> PreTrainedTokenizerFast:
     backend.decoder = decoders.ByteLevel()
     backend.add_special_tokens([AddedToken(BOS, special=True)])
     return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token=BOS, eos_token=BOS, pad_token=BOS)
-
-
-def saved(kind: str, folder: Path) -> Path:
-    """A tiny decoder with a tokenizer that was trained on the course's prose, in a folder as `save_pretrained` writes it.
-
-    "gpt2" merges digits, has a chat template and no BOS; the others read each digit alone.
-    """
-    if folder.exists():
-        return folder
-    room = {"n_positions": 1024} if kind == "gpt2" else {"max_position_embeddings": 1024}
-    tokenizer = prose_tokenizer(kind == "gpt2")
-    make, fields = KINDS[kind]
-    ids = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    compute.seed(0)
-    model = AutoModelForCausalLM.from_config(make(vocab_size=len(tokenizer), **ids, **(fields | room)))
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
 
 
 def prose_tokenizer(merges_digits: bool) -> PreTrainedTokenizerFast:
