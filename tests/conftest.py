@@ -62,6 +62,14 @@ def pytest_addoption(parser) -> None:
     parser.addoption("--redraw", action="store_true", help="write down anew what the figures and tables show")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items) -> None:
+    """A test that asks for a browser or for the built book is of the site."""
+    for item in items:
+        if {"chromium", "site"} & {*item.fixturenames}:
+            item.add_marker("site")
+
+
 def pytest_xdist_auto_num_workers(config) -> int:
     """What `-n auto` means: a process a core, as long as each has the memory that a language model takes."""
     return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // 2.5e9)))

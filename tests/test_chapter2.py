@@ -327,7 +327,6 @@ def test_bad_arguments_of_the_atlas_are_named(model):
         Atlas(lambda _: Reading(["a", "b"], torch.ones(1, 1, 2, 2)), "p", "c")
 
 
-@pytest.mark.site
 def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
     page = chromium.new_page()
     errors = []

@@ -259,7 +259,6 @@ def seen(page):
     return page.locator(".drawing-stage > g").first.inner_html()
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
     for options in ({}, {"color_scheme": "dark"}, {"viewport": PHONE}):
@@ -271,7 +270,6 @@ def test_a_drawing_is_accessible_fits_a_phone_and_asks_nobody(stand, name):
         assert page.evaluate(SCRIPTS["violations"]) == []
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_every_control_and_every_hand_moves_by_keyboard(stand, name):
     page = stand(name, reduced_motion="reduce")
@@ -293,7 +291,6 @@ def test_every_control_and_every_hand_moves_by_keyboard(stand, name):
     assert page.errors == []
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_hand_drags_by_mouse_and_a_frame_is_short(stand, name):
     page = stand(name)
@@ -323,7 +320,6 @@ FOLLOWS = {
 }  # fmt: skip
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     """Where `touch-action` does not reach, the browser takes the finger after some ten pixels, to scroll."""
@@ -342,7 +338,6 @@ def test_a_finger_drags_all_the_way_and_the_page_stands_still(stand, name):
     page.wait_for_function(SCRIPTS["followed"], arg=[part, goal], timeout=30_000)
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_link_carries_the_state(stand, name):
     page = stand(name, reduced_motion="reduce")
@@ -355,7 +350,6 @@ def test_a_link_carries_the_state(stand, name):
     assert seen(other) == now
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_word_lights_what_it_names(stand, name):
     page = stand(name)
@@ -364,12 +358,10 @@ def test_a_word_lights_what_it_names(stand, name):
         assert page.locator(".drawing-stage .lit").count() > 0, word.get_attribute("data-light")
 
 
-@pytest.mark.site
 def test_the_machine_in_a_lesson_says_what_it_is_and_leads_to_the_front_page(stand):
     assert stand("machine").locator(".machine-whole a").get_attribute("href").endswith("chapters/welcome.html")
 
 
-@pytest.mark.site
 def test_a_drawing_plays_stops_and_starts_over(stand):
     page = stand("squash")
     hops = page.get_by_role("slider", name="hops")
@@ -392,7 +384,6 @@ def test_a_drawing_plays_stops_and_starts_over(stand):
     assert not calm.locator(".drawing-play button").is_visible()
 
 
-@pytest.mark.site
 def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
     page = chromium.new_page()
     page.set_content(
@@ -405,7 +396,6 @@ def test_a_word_in_emphasis_below_a_drawing_lights_its_part(chromium):
     page.close()
 
 
-@pytest.mark.site
 def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     page = stand("clocks")
     page.evaluate(SCRIPTS["shadow"], drawing.show("clocks").body)
@@ -413,7 +403,6 @@ def test_drawings_live_beside_each_other_and_in_a_shadow_tree(stand):
     assert page.errors == []
 
 
-@pytest.mark.site
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_moves_in_a_sandboxed_frame(stand, name):
     """As on Colab: scripts run, in a frame of no origin, and links to the book are left out."""
@@ -505,7 +494,6 @@ DONE = [
 ]  # fmt: skip
 
 
-@pytest.mark.site
 @pytest.mark.parametrize(("name", "steps", "told"), DONE, ids=[told[:40] for _, _, told in DONE])
 def test_what_the_hand_does_the_sentence_says(stand, name, steps, told):
     page = stand(name, reduced_motion="reduce")

@@ -134,7 +134,6 @@ def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
     page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
 
 
-@pytest.mark.site
 def test_the_panel_works_in_jupyterlab(serve):
     page = lab(serve, "widget")
     assert_the_panel_works(page, ".noUi-handle")
@@ -164,7 +163,6 @@ def assert_the_drawing_moves(page):
     assert says.count() == 1
 
 
-@pytest.mark.site
 def test_a_drawing_moves_in_jupyterlab(serve):
     assert_the_drawing_moves(lab(serve, "drawing"))
 

@@ -46,7 +46,6 @@ def test_a_table_without_a_head_or_with_a_short_row_is_refused(tmp_path, text):
         tables.shown(tmp_path / "t.csv")
 
 
-@pytest.mark.site
 def test_about_shows_the_times_of_the_live_model(visit):
     page = visit("chapters/about.html")
     assert page.get_by_text("256 tokens, all maps").count() == 1

@@ -77,7 +77,6 @@ def test_an_odd_count_of_cases_is_never_a_power_of_two():
         assert cases % 2 == 1
 
 
-@pytest.mark.site
 def test_a_place_in_a_deck_is_that_of_the_built_deck(root, visit):
     path = teaching.part(root, "2 lesson")
     page = visit(f"slides/{path.parent.name}-{path.stem}.html")
@@ -153,7 +152,6 @@ def test_the_files_hold_the_rows_of_the_page(root):
         assert rows == [int(each["minutes"] * 2) for each in teaching.plan(root, name)["rows"]]
 
 
-@pytest.mark.site
 def test_the_page_shows_the_minutes_and_gives_the_files(root, visit):
     page = visit("chapters/teaching.html")
     for name, table in zip(("hour", "day"), page.locator("table.sitting").all(), strict=True):

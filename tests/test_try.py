@@ -187,7 +187,6 @@ def test_the_model_lies_beside_the_book_in_parts_that_any_host_takes():
     assert facts["shape"] == SHAPE
 
 
-@pytest.mark.site
 def test_opened_as_a_file_the_page_says_how_to_serve_it(chromium):
     page = chromium.new_page()
     page.goto((ROOT / "_build/html/live/index.html").as_uri())
@@ -195,7 +194,6 @@ def test_opened_as_a_file_the_page_says_how_to_serve_it(chromium):
     page.close()
 
 
-@pytest.mark.site
 def test_a_run_is_drawn_before_anything_large_is_asked_for(visit):
     page = visit("live/index.html")
     page.wait_for_selector("#live[data-stored=next]")
@@ -210,7 +208,6 @@ def test_a_run_is_drawn_before_anything_large_is_asked_for(visit):
     assert page.errors == page.foreign == []
 
 
-@pytest.mark.site
 def test_typing_goes_on_where_a_browser_limits_the_history(visit):
     """Safari throws from the hundredth change of the address within seconds on."""
     page = visit("live/index.html", bypass_csp=True)
@@ -223,7 +220,6 @@ def test_typing_goes_on_where_a_browser_limits_the_history(visit):
     assert page.errors == []
 
 
-@pytest.mark.site
 def test_a_missing_list_of_files_and_an_old_browser_are_told(visit):
     page = visit("live/index.html", service_workers="block")
     page.context.route("**/model.json", lambda handler: handler.fulfill(status=404, body="<!DOCTYPE html>"))
@@ -266,7 +262,6 @@ def sent(page, **state) -> str:
     return page.inner_text(".live-status")
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_slash(loaded, smollm2):
     sent(loaded, prompt=FOX, view="heads")
@@ -297,7 +292,6 @@ def test_a_reader_takes_the_fast_quarter_away_and_sees_which_heads_lose_their_sl
     assert loaded.errors == []
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
     ones = ["<|im_start|>" + "1" * n for n in (12, 13)]
@@ -314,7 +308,6 @@ def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
     assert "A margin is between two tokens" in loaded.inner_text("#live-panel")
 
 
-@pytest.mark.site
 @pytest.mark.slow
 @pytest.mark.parametrize(("text", "letters"), [("The capital of France is", "capital"), ("中国的首都是", "中")])
 def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded, smollm2, text, letters):
@@ -332,7 +325,6 @@ def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded,
     assert said == smollm2.tokenizer.decode(wanted).rstrip("\ufffd")
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_a_hidden_token_is_the_one_of_that_number_also_between_separators(loaded):
     sent(loaded, prompt="one two three four five six seven", separator=",", every=2, hide="3", view="next")
@@ -344,7 +336,6 @@ def test_a_hidden_token_is_the_one_of_that_number_also_between_separators(loaded
     assert not loaded.evaluate("document.querySelector('#live-panel').inert")
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_who_is_heard_is_what_hiding_each_token_changes(loaded, smollm2):
     text = "<|im_start|>Paris, Rome, Paris,"
@@ -363,7 +354,6 @@ def test_who_is_heard_is_what_hiding_each_token_changes(loaded, smollm2):
     assert math.isclose(float(re.search(r"most: ([\d.]+) nats", said)[1]), found[top], rel_tol=0.06)
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
     refused = {
@@ -388,7 +378,6 @@ def test_bad_input_ends_in_a_sentence_or_in_a_picture(loaded):
     assert loaded.errors == []
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium, site):
     files = [file["name"] for file in json.loads((ROOT / "_build/html/live/model.json").read_text())["files"]]
@@ -429,7 +418,6 @@ def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium
     context.close()
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_a_browser_without_room_says_so_and_works_on(chromium, site):
     context = chromium.new_context()
@@ -447,7 +435,6 @@ def test_a_browser_without_room_says_so_and_works_on(chromium, site):
     context.close()
 
 
-@pytest.mark.site
 @pytest.mark.slow
 def test_the_page_opens_without_a_network_once_its_model_was_loaded_and_then_has_threads(chromium):
     context = chromium.new_context(bypass_csp=True)
@@ -490,7 +477,6 @@ def test_the_service_worker_keeps_every_file_of_the_page_and_no_part_of_the_mode
             assert name in kept
 
 
-@pytest.mark.site
 def test_small_models_answer_at_once(visit):
     page = visit("live/small.html")
     page.wait_for_selector("#small[data-drawn]")

@@ -386,7 +386,6 @@ def apart(colours):
     return np.array([min(np.linalg.norm(a - b) for a, b in itertools.combinations(seen, 2)) for seen in places])
 
 
-@pytest.mark.site
 @pytest.mark.parametrize(
     ("dark", "ground"),
     [
