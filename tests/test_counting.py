@@ -1,16 +1,19 @@
 """Counting: the paper's prompts, a strict reading of answers, what softmax keeps of a count, and how wide a counter is."""
 
 import math
+import tomllib
 from fractions import Fraction
 
 import pytest
 import torch
+from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from helpers import collapse, counting
 
 LINE = "The final answer to your maths question is: "
+CASES = tomllib.loads((ROOT / "tests/cases/counting.toml").read_text())  # prompts and answers as they are written
 
 
 # Tasks and prompts ---------------------------------------------------------------------------------------
@@ -39,31 +42,16 @@ def test_no_other_word_holds_the_counted_one():
     assert sentence.sequence.count(counting.WORD) == sentence.count
 
 
-SUM = "Please perform the following sum: 1 + 1. Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’, where ’xxxx’ is your answer.."
-ONES = "Please count the number of ones in the following sequence:110. Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’, where ’xxxx is your answer."
-WORD = "Please count the number of times ‘car’ appears in the following sentence: ’a car’. Please give the answer on the final line exactly as ’The final answer to your maths question is: xxxx’, where ’xxxx’ is your answer."
-FEW = """Let’s think step by step, showing me your reasoning. Here are a few examples:
-Please perform the following sum: 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1
-We divide the sum into groups of 5.
-(1 + 1 + 1 + 1 + 1) + (1 + 1 + 1 + 1 + 1) + 1 + 1
-The answer is then 2 * 5 + 2 = 12
-The final answer to your maths question is: 12
-Please perform the following sum: 1 + 1 + 1 + 1 + 1 + 1
-We divide the sum into groups of 5.
-(1 + 1 + 1 + 1 + 1) + 1
-The answer is then 1 * 5 + 1 = 6
-The final answer to your maths question is: 6
-"""
-
-
 def test_prompts_are_the_papers():
     """Barbero et al. (2024), appendix C.1, as printed."""
-    assert counting.prompt("sum", "no CoT", "1 + 1") == SUM
-    assert counting.prompt("ones", "no CoT", "110") == counting.prompt("zeros and ones", "no CoT", "110") == ONES
-    assert counting.prompt("word", "no CoT", "a car") == WORD
-    assert counting.prompt("sum", "CoT few-shot", "1 + 1") == FEW + SUM
-    first_sentence = FEW.split(" Here")[0]
-    assert counting.prompt("sum", "CoT zero-shot", "1 + 1") == f"{first_sentence}\n{SUM}"
+    printed = CASES["prompts"]
+    assert counting.prompt("sum", "no CoT", "1 + 1") == printed["sum"]
+    assert counting.prompt("word", "no CoT", "a car") == printed["word"]
+    for task in ("ones", "zeros and ones"):
+        assert counting.prompt(task, "no CoT", "110") == printed["ones"]
+    assert counting.prompt("sum", "CoT few-shot", "1 + 1") == printed["few"] + printed["sum"]
+    first_sentence = printed["few"].split(" Here")[0]
+    assert counting.prompt("sum", "CoT zero-shot", "1 + 1") == f"{first_sentence}\n{printed['sum']}"
 
 
 @pytest.mark.parametrize("task", counting.TASKS)
@@ -90,45 +78,27 @@ def test_a_model_that_repeats_its_prompt_has_not_answered(task, strategy):
 # Answers -------------------------------------------------------------------------------------------------
 
 
-WRITTEN = {
-    37: ["37", "**37**.", "’37’.", "$37$", r"\boxed{37}", r"$\boxed{\text{37}}$", "`37`", "<ANSWER>37</ANSWER>", "37.0", "there are 37 ones"],
-    1204: ["1,204", "$1{,}204$"], 1_204_000: ["1,204,000."], 7: ["007"], -3: ["-3", "−3"], 12: ["2 * 5 + 2 = 12"], 0: ["0"], 100: ["about 100!"],
-}  # fmt: skip
+WRITTEN = [(rest, int(number)) for number, forms in CASES["written"].items() for rest in forms]
 
 
-@pytest.mark.parametrize(("rest", "number"), [(rest, number) for number, forms in WRITTEN.items() for rest in forms])
+@pytest.mark.parametrize(("rest", "number"), WRITTEN)
 def test_numbers_on_the_answer_line(rest, number):
     assert counting.parse_answer(f"Let me count: 11 + 26.\n{LINE}{rest}\nThat was 5 * 7 + 2.") == number
 
 
-@pytest.mark.parametrize(
-    "rest",
-    ["xxxx", "", "many", "thirty-seven", "37.5", "1/2", "10 or 12", "10-12", "10–12", "1e3", "37%", "1,20", "12,3456", "x37",
-     "1, 2, 3", "37 of 50", "2 * 5 + 2", "3^2", "10²", "1.204,5", "#", "²", "1" * 5000, "nan", "inf", "None"],
-)  # fmt: skip
+@pytest.mark.parametrize("rest", [*CASES["no_number"], "1" * 5000])
 def test_what_is_no_single_whole_number_is_never_one(rest):
     assert counting.parse_answer(LINE + rest) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "37", "There are 37 ones.", "The answer is then 2 * 5 + 2 = 12", "The final answer is: 37", "1" * 10_000,
-     "The final answer to your question is: 37", "The final answer to your maths\nquestion is: 37", LINE + "\n37",
-     "The final answer to your maths question is 37"],
-)  # fmt: skip
+@pytest.mark.parametrize("text", [*CASES["no_line"], "1" * 10_000])
 def test_without_the_answer_line_there_is_no_answer(text):
-    assert counting.parse_answer(text) is None
+    assert counting.parse_answer(text.replace("{line}", LINE)) is None
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["**The final answer to your maths question is:** 37", "the FINAL answer to your maths question is:37",
-     "**The final answer to your maths question is**: **37**", f"So {LINE}37", f"{LINE}12\r\n{LINE}37\r\n",
-     f"You want 'The final answer to your maths question is: xxxx'.\n\n{LINE}37", f"{LINE}12, no: {LINE}37",
-     "> *The  final answer to your maths question is :* 37"],
-)  # fmt: skip
+@pytest.mark.parametrize("text", CASES["dressed"])
 def test_the_last_answer_line_counts_in_any_dress(text):
-    assert counting.parse_answer(text) == 37
+    assert counting.parse_answer(text.replace("{line}", LINE)) == 37
 
 
 def test_the_last_line_counts_when_it_says_nothing():
