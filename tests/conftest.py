@@ -4,8 +4,10 @@
 """
 
 import contextlib
+import functools
 import inspect
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -47,6 +49,20 @@ def javascript(name: str, data: object = None) -> object:
     done = subprocess.run(command, input=json.dumps(data), cwd=ROOT, check=False, timeout=120, **pipes)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def defined(chapter: int, *cells: str, page: str = "lesson", **given) -> dict:
+    """The names that these cells of a page bind, one after the other, after what is given."""
+    import networkx
+    import pandas
+    import torch
+
+    (path,) = (ROOT / "chapters").glob(f"{chapter}-*/{page}.ipynb")
+    sources = {cell["id"]: "".join(cell["source"]) for cell in json.loads(path.read_text())["cells"]}
+    names = {"functools": functools, "math": math, "nx": networkx, "pd": pandas, "torch": torch, **given}
+    for cell in cells:
+        exec(sources[cell], names)
+    return names
 
 
 @pytest.fixture(autouse=True)

@@ -1,17 +1,14 @@
 """What a page defines in the open is what the package computes: its cells are executed and compared on random input."""
 
 import functools
-import json
-import math
 import time
 import types
 from fractions import Fraction
 
 import networkx as nx
-import pandas as pd
 import pytest
 import torch
-from conftest import ROOT
+from conftest import defined
 from scipy import stats
 from tiny_models import tiny
 from transformers import AutoModelForCausalLM
@@ -23,25 +20,12 @@ from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
 from helpers import attention, collapse, counting, data, differential, gnn, graphs, probe, rope, style, tasks
 
-LESSONS = {1: "1-over-squashing", 2: "2-causal-attention", 3: "3-representational-collapse",
-           4: "4-counting", 5: "5-rope-frequencies", 6: "6-differential-transformer"}  # fmt: skip
-
 
 @pytest.fixture(autouse=True)
 def double_precision():
     torch.set_default_dtype(torch.float64)
     yield
     torch.set_default_dtype(torch.float32)
-
-
-def defined(chapter: int, *cells: str, page: str = "lesson", **given) -> dict:
-    """The names that these cells of a page bind, one after the other, after what is given."""
-    notebook = json.loads((ROOT / f"chapters/{LESSONS[chapter]}/{page}.ipynb").read_text())
-    sources = {cell["id"]: "".join(cell["source"]) for cell in notebook["cells"]}
-    names = {"functools": functools, "math": math, "nx": nx, "pd": pd, "torch": torch, **given}
-    for cell in cells:
-        exec(sources[cell], names)
-    return names
 
 
 def test_attention_on_the_page_is_that_of_pytorch():

@@ -2,7 +2,6 @@
 
 import functools
 import html
-import json
 import math
 import zlib
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from conftest import defined
 from scipy import stats
 from tiny_models import tiny
 
@@ -661,15 +661,12 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     assert "No entry has learned" in figures.slopes(rows.assign(learned=0), "retrieval")[0].data
 
 
-def lesson(*cells, **names):
-    """The names that these cells of lesson 7 bind, run as they stand there."""
-    book = json.loads((SOURCE.parent / "chapters/7-the-race/lesson.ipynb").read_text())
-    sources = {cell["id"]: "".join(cell["source"]) for cell in book["cells"]}
-    names = {"comparison": comparison, "data": data, "entries": entries, "figures": figures, "pd": pd, "protocol": protocol,
-             "rows": comparison.table(), "style": style, "own": None, "Markdown": str, **names}  # fmt: skip
-    for cell in cells:
-        exec(sources[cell], names)
-    return names
+def lesson(*cells, **given):
+    """The names that these cells of lesson 7 bind, after those of the cells before."""
+    modules = (comparison, data, entries, figures, protocol, style)
+    known = {module.__name__.rpartition(".")[2]: module for module in modules}
+    known |= {"rows": comparison.table(), "own": None, "Markdown": str}
+    return defined(7, *cells, **(known | given))
 
 
 @pytest.mark.parametrize("mine", [None, "mine"])
