@@ -46,11 +46,9 @@ EXEMPT = {
     "models.blocks": "as models.load",
     "models.convert": "as models.load",
     "rope.turn": "rope.rotate without its checks, for the inside of a layer",
-    "sweep.options": "a command line, whose arguments argparse checks",
     "training.fit": "it changes its model; tests/test_training.py gives it each bad argument",
     "training.fit_together": "as training.fit",
     "training.accuracy": "as training.fit",
-    "sweep.run_line": "as sweep.options",
 }
 # may return infinity, and why
 INFINITE = {
@@ -137,7 +135,6 @@ EXAMPLES = {
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},
     "style.readers": {"rows": [("an average", "n", 0.5, "kept")]},
     "style.ticks": {"places": [1, 2], "names": ["one", "two"]},
-    "sweep.notes": {"module": "trained", "table": "commas"},
     "sweep.run": {"function": lambda n: {"square": n * n}, "settings": [{"n": 2}], "command": "none"},
 }
 MAKE = {

@@ -202,7 +202,7 @@ def test_committed_tables_are_whole_and_another_model_is_measured(model, monkeyp
     found = measures.hiding_table(model)
     assert found["loss"].tolist() == [round(measures.hiding(model, byte[: measures.LENGTH], 1, 1).loss, 4)]
     table = measures.profiles(model)
-    own = measures.sensitivity(model, "prose 2", "trained", measures.FEW)
+    own = measures.sensitivity("prose 2", "trained", measures.FEW, model)
     assert measures.profile_of(table, "prose 2").tolist() == pytest.approx(list(own.values()))
 
 

@@ -5,6 +5,7 @@ import torch
 from tiny_models import tiny
 
 from course.chapter5 import claims, measures
+from course.experiments import slashes
 from helpers import data, probe, rope
 from helpers.transformer import Decoder
 
@@ -71,9 +72,9 @@ def test_parts_of_the_logits_come_from_their_pairs_alone():
 
 def test_concentration_of_known_matrices():
     one = torch.outer(torch.arange(1.0, 8.0), torch.ones(5))
-    assert measures.concentration(one) == (pytest.approx(1.0), 1)
+    assert slashes.concentration(one) == (pytest.approx(1.0), 1)
     equal = torch.cat([torch.ones(1, 4), torch.eye(4)])  # the first row is left out
-    assert measures.concentration(equal) == (pytest.approx(0.25), 4)
+    assert slashes.concentration(equal) == (pytest.approx(0.25), 4)
 
 
 def test_pair_norms_leave_the_first_token_out():
@@ -93,24 +94,24 @@ def test_lead_and_its_error_by_the_closed_form():
 def test_copying_asks_for_the_token_at_the_offset_and_hides_half_of_the_vocabulary():
     generator = torch.Generator().manual_seed(0)
     for kind, low, high in (("skewed", 0, 32), ("uniform", 0, 32), ("unseen", 32, 64)):
-        ids, targets = measures.copying(generator, offset=3, kind=kind, batch=50)
+        ids, targets = slashes.copying(generator, offset=3, kind=kind, batch=50)
         assert ids.min() >= low
         assert ids.max() < high
         assert torch.equal(targets[:, 3:], ids[:, :-3])
         assert (targets[:, :3] == -100).all()
-    assert (measures.copying(generator, offset=1, batch=50)[0] == 0).float().mean() > 0.2
+    assert (slashes.copying(generator, offset=1, batch=50)[0] == 0).float().mean() > 0.2
 
 
 def test_spectra_turn_the_pairs_they_name():
-    found = {name: measures.shallow(name, 0).blocks[0].frequencies for name in measures.SPECTRA}
+    found = {name: slashes.shallow(name, 0).blocks[0].frequencies for name in slashes.SPECTRA}
     theta = rope.frequencies(32, 1e4)
     assert torch.equal(found["RoPE"], theta)
     assert torch.equal(found["0.25-RoPE"], rope.partial_frequencies(32, 1e4, 0.25))
-    assert torch.equal(sum(found[name] for name in ("0.25-RoPE", *measures.QUARTERS)), theta)
+    assert torch.equal(sum(found[name] for name in ("0.25-RoPE", *slashes.QUARTERS)), theta)
     assert torch.equal(found["slowest quarter"], torch.where(torch.arange(16) < 12, 0.0, theta))
     assert found["NoPE"] is None
     with pytest.raises(ValueError, match="spectrum"):
-        measures.shallow("ALiBi", 0)
+        slashes.shallow("ALiBi", 0)
 
 
 def test_a_row_of_the_table_is_repeated_from_its_seed():
@@ -120,9 +121,9 @@ def test_a_row_of_the_table_is_repeated_from_its_seed():
         row = rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.offset == 1) & (rows.seed == 0)].iloc[
             0
         ]
-        decoder = measures.shallow(spectrum, 0, shared)
-        assert measures.slash(decoder, 1, "skewed") == pytest.approx(row.slash_untrained, abs=2e-5)
-    assert len(rows) == (len(measures.SPECTRA) + len(measures.STRENGTHS) + 1 + 2) * 2 * 5
+        decoder = slashes.shallow(spectrum, 0, shared)
+        assert slashes.slash(decoder, 1, "skewed") == pytest.approx(row.slash_untrained, abs=2e-5)
+    assert len(rows) == (len(slashes.SPECTRA) + 3 + 1 + 2) * 2 * 5
 
 
 def test_one_layer_without_positions_cannot_see_the_order():
@@ -194,11 +195,11 @@ def test_heads_are_parted_by_their_scores_and_the_control_is_as_large():
 
 
 def test_a_shared_vector_moves_all_embeddings_alike():
-    plain, shared = measures.shallow("RoPE", 1), measures.shallow("RoPE", 1, shared=2.0)
+    plain, shared = slashes.shallow("RoPE", 1), slashes.shallow("RoPE", 1, shared=2.0)
     moved = shared.embedding.weight - plain.embedding.weight
-    torch.testing.assert_close(moved, measures.shared_vector(1, 2.0).expand_as(moved))
-    first, second = (measures.projected(each, 0, "unseen")["queries"] for each in (plain, shared))
-    assert measures.concentration(second)[0] > measures.concentration(first)[0]
+    torch.testing.assert_close(moved, slashes.shared_vector(1, 2.0).expand_as(moved))
+    first, second = (slashes.projected(each, 0, "unseen")["queries"] for each in (plain, shared))
+    assert slashes.concentration(second)[0] > slashes.concentration(first)[0]
 
 
 def test_shipped_models_have_the_layers_that_the_lesson_names():

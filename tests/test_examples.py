@@ -25,7 +25,7 @@ REASONS = {
         "collapse.repeated_states collapse.last_token_distance collapse.copying_prompt collapse.copying_margins "
         "intervention.turns intervention.read"
     ),
-    "trains, or is a command line": "gnn.accuracy gnn.train gnn.fit sweep.options sweep.run_line",
+    "trains": "gnn.accuracy gnn.train gnn.fit",
     "writes files, or needs a server or a full disk": "checkpoints.save data.download data.room",
     "rope.rotate has one": "rope.turn",
 }

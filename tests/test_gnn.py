@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course.experiments import sweep, trees
+from course.experiments import sweep
 from helpers import data, gnn
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
@@ -168,26 +168,6 @@ def test_training_ends_after_twenty_periods_that_are_no_better(monkeypatch):
     assert sum(1 for _ in gnn.train(network, task, epochs=3000)) == 2000
 
 
-def test_the_script_writes_a_row_for_each_run(tmp_path):
-    out = tmp_path / "runs.csv"
-    trees.main(["--depths", "2", "--kinds", "attention", "--seeds", "0", "1", "--epochs", "5", "--out", str(out)])
-    assert [(row["kind"], row["seed"]) for row in sweep.read(out).rows] == [("attention", "0"), ("attention", "1")]
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        (["--epochs", "0"], "--epochs must be 1 or more, not 0"),
-        (["--kinds", "attention", "--key", "everywhere"], "'star' take no fully adjacent layer"),
-        (["--jobs", "0"], "jobs must be an integer from 1"),
-    ],
-)
-def test_the_script_refuses_bad_input_in_a_sentence(tmp_path, capsys, line, message):
-    with pytest.raises(SystemExit, match="2"):
-        trees.main(["--depths", "2", *line, "--out", str(tmp_path / "runs.csv")])
-    assert message in capsys.readouterr().err
-
-
 def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
     """At depth 2 a pass over 76 examples is two batches; the curve has a value for every ten epochs."""
     short = gnn.fit("gcn", 2, 0, 32, False, "root", epochs_allowed=25)
@@ -206,7 +186,12 @@ def test_a_row_tells_how_a_run_ended_and_how_it_got_there():
 def test_the_table_of_runs_is_one_that_the_script_writes():
     """Its budgets are epochs, equal for the runs that are compared, and its head names the commands."""
     table = sweep.read(data.folder() / "tree_neighbors_match_runs.csv")
-    assert sum(line.startswith("command: python -m course.experiments.trees --depths") for line in table.head) > 0
+    assert (
+        sum(
+            line.startswith("command: python -m course.experiments tree_neighbors_match_runs --") for line in table.head
+        )
+        > 0
+    )
     budgets = {}
     for row in table.rows:
         epochs, allowed = int(row["epochs"]), int(row["epochs_allowed"])

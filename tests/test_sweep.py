@@ -1,6 +1,5 @@
 """The runner of sweeps under real faults: killed processes and workers, a full disk, two commands at once."""
 
-import argparse
 import csv
 import os
 import signal
@@ -296,14 +295,6 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
     assert len(list(tmp_path.glob("*-*"))) > 12, "no run was started a second time, so none was killed in the middle"
 
 
-def test_options_that_ask_for_no_run_end_with_a_sentence(tmp_path, capsys):
-    from course.experiments import race
-
-    with pytest.raises(SystemExit):
-        race.main(["--seeds", "-1", "--out", str(tmp_path / "race.csv")])
-    assert "--seeds, and every other count, begin at 1" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -352,17 +343,6 @@ def test_a_table_of_something_else_is_left_alone(tmp_path):
     out.write_text("n,square,seconds\n1,1")
     with pytest.raises(ValueError, match=r"row 1 of .* has too many or too few values"):
         sweep.run(square, sweep.grid(n=[1]), out)
-
-
-def test_a_command_line_ends_in_a_sentence(tmp_path, capsys):
-    parser = argparse.ArgumentParser(prog="python squares.py")
-    sweep.options(parser)
-    line = ["--out", str(tmp_path / "squares.csv"), "--threads", "1"]
-    sweep.run_line(parser, line, square, sweep.grid(n=[1, 2]))
-    assert sweep.read(tmp_path / "squares.csv").head[0] == f"command: python squares.py {' '.join(line)}"
-    with pytest.raises(SystemExit, match="2"):
-        sweep.run_line(parser, ["--out", str(tmp_path / "a.csv"), "--jobs", "0"], square, sweep.grid(n=[1]))
-    assert "jobs must be an integer from 1 to 1024, not 0" in capsys.readouterr().err
 
 
 def test_text_with_commas_and_quotes_comes_back_as_it_was(tmp_path):

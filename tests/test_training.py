@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from course.chapter5.measures import copying
+from course.experiments.slashes import copying
 from helpers import training
 from helpers.transformer import Decoder
 

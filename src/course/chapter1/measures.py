@@ -1,6 +1,5 @@
 """Measurements of over-squashing: what a far input moves, on graphs and on Tree-NeighborsMatch."""
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -13,7 +12,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from course import significance
-from course.experiments import sweep
 from helpers import attention, compute, data, gnn, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
@@ -138,16 +136,16 @@ def against_random(gains: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def _ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
+def ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
     found = predictors(examples()[graph], times, seeds, skip)
     return {name: "" if math.isnan(value) else f"{value:.6g}" for name, value in found.items()}
 
 
-def _gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
-    gains = rewiring_gains(examples()[graph], edges, times, seeds, draws)
-    found = against_random(gains)
+def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
+    drawn = rewiring_gains(examples()[graph], edges, times, seeds, draws)
+    found = against_random(drawn)
     row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in ("gain", "ahead", "s.e.")}
-    return {"layers": times * nx.diameter(examples()[graph]), "random": f"{gains['random'].mean():.6g}"} | row
+    return {"layers": times * nx.diameter(examples()[graph]), "random": f"{drawn['random'].mean():.6g}"} | row
 
 
 @cache
@@ -434,43 +432,3 @@ def everywhere_seeds() -> str:
         if len(part) > 1
     ]
     return f"By seed, with the key everywhere: {'; '.join(said)} epochs."
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Fill a table for data/: the chain control of Alon & Yahav (2021), unless another one is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m course.chapter1.measures", description=main.__doc__)
-    parser.add_argument("--lengths", type=int, nargs="+", default=[*range(7)])
-    parser.add_argument("--few", choices=["tree", "star", "chain"], help="few examples of --depths, or at --lengths")
-    parser.add_argument("--depths", type=int, nargs="+", default=[2])
-    parser.add_argument("--examples", type=int, nargs="+", default=[76], help="as many as the chain has")
-    parser.add_argument("--ranks", type=int, nargs="+", help="what predicts the Jacobian, at so many diameters")
-    parser.add_argument("--gains", type=int, nargs="+", help="what four edges gain, at so many diameters")
-    parser.add_argument("--graphs", nargs="+", default=[*graphs.FAMILIES], choices=graphs.FAMILIES)
-    parser.add_argument("--whole-orders", action="store_true", help="all questions about few orders of the leaves")
-    parser.add_argument("--permuted", type=int, nargs="+", default=[0], help="1: the labels at random")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--most", type=int, default=6000, help="steps a run")
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    shared = {"seed": chosen.seeds, "most": [chosen.most]}
-    if chosen.few:
-        lengths = chosen.lengths if chosen.few == "chain" else [0]
-        few = {"graph": [chosen.few], "depth": chosen.depths, "examples": chosen.examples}
-        few |= {
-            "whole_orders": [chosen.whole_orders],
-            "permuted": [bool(x) for x in chosen.permuted],
-            "length": lengths,
-        }
-        sweep.run_line(parser, arguments, fit_few, sweep.grid(**few | shared))
-    elif chosen.ranks:
-        settings = sweep.grid(graph=chosen.graphs, times=chosen.ranks, seeds=[SEEDS], skip=[False, True])
-        sweep.run_line(parser, arguments, _ranks, settings)
-    elif chosen.gains:
-        settings = sweep.grid(graph=chosen.graphs, times=chosen.gains, edges=[4], seeds=[3 * SEEDS], draws=[4])
-        sweep.run_line(parser, arguments, _gains, settings)
-    else:
-        sweep.run_line(parser, arguments, fit_on_a_chain, sweep.grid(length=chosen.lengths, **shared))
-
-
-if __name__ == "__main__":
-    main()

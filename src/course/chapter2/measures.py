@@ -1,7 +1,4 @@
-"""What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model.
-
-python -m course.chapter2.measures writes data/sensitivity_smollm2.csv, hiding_smollm2.csv and brake_smollm2.csv: minutes.
-"""
+"""What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model."""
 
 import functools
 import math
@@ -34,10 +31,10 @@ TEXTS = ("natural", "random", "repeated")
 TOKENS = 48  # of the committed sensitivities
 LENGTH = 128  # tokens of the texts in which a token is hidden
 AFTER = 64  # token 65 is replaced; later losses and changes are those of the tokens after it
+LAST = AFTER + 1
 STRETCHES = 6  # of data/prose.txt, beside the lab's own text
 APART = 120  # tokens from the start of one stretch to the next
-DIRECTIONS = 64  # of the committed sensitivities that are not exact
-FEW = 12  # of those of another model, measured on the spot
+FEW = 12  # directions of the sensitivities of another model, measured on the spot
 SINCE = (1, 9, 17, 25, 33, 49, 65)  # the token from which on the first one is hidden
 CONTROL = 6  # the token that is hidden instead
 LATE = 25  # the token from which on the brake is taken apart
@@ -402,8 +399,9 @@ def untrained(model: LanguageModel, seed: int) -> LanguageModel:
     return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
 
 
-def sensitivity(model: LanguageModel, text: str, network: str, directions: int) -> dict[str, float]:
+def sensitivity(text: str, network: str, directions: int, model: LanguageModel | None = None) -> dict[str, float]:
     """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
+    model = model or models.default()
     tokens = texts(model, TOKENS)[text]
     read = model if network == "trained" else untrained(model, int(network.split()[1]))
     width = model.model.config.get_text_config().hidden_size
@@ -411,8 +409,9 @@ def sensitivity(model: LanguageModel, text: str, network: str, directions: int) 
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
 
 
-def hidden(model: LanguageModel, text: str, token: int, since: int) -> dict[str, float]:
+def hidden(text: str, token: int, since: int, model: LanguageModel | None = None) -> dict[str, float]:
     """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
+    model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
     return {
         "loss": round(found.loss, 4),
@@ -423,6 +422,13 @@ def hidden(model: LanguageModel, text: str, token: int, since: int) -> dict[str,
     }
 
 
+def brake_row(text: str, change: str, draw: int) -> dict[str, float]:
+    """`brake` on one of the `texts` in the embedded model, as numbers."""
+    model = models.default()
+    loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
+    return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
+
+
 NAMES = ("harbour", *(f"prose {k + 1}" for k in range(STRETCHES)))
 HIDDEN = [
     {"text": text, "token": token, "since": since}
@@ -431,40 +437,13 @@ HIDDEN = [
 ]
 
 
-BRAKE = [
-    {"text": text, "change": change, "draw": draw}
-    for text in NAMES
-    for change, draw in (("nothing", 0), ("mass", 0), ("value", 0), *(("heads", draw) for draw in range(4)))
-]
-
-
-def _profile_settings(exact: int, others: int, seeds: int) -> list[dict]:
-    """All texts for the trained network and one fresh one, the lab's own text for further seeds."""
-    found = [{"text": t, "network": "trained", "directions": exact if t == "harbour" else others} for t in NAMES]
-    found += [{"text": t, "network": "seed 0", "directions": others} for t in NAMES]
-    return found + [{"text": "harbour", "network": f"seed {k}", "directions": others} for k in range(1, seeds)]
-
-
-def _sensitivity(**setting: str | int) -> dict[str, float]:
-    return sensitivity(models.default(), **setting)
-
-
-def _hidden(**setting: str | int) -> dict[str, float]:
-    return hidden(models.default(), **setting)
-
-
-def _brake(text: str, change: str, draw: int) -> dict[str, float]:
-    model = models.default()
-    loss, spread = brake(model, texts(model, LENGTH)[text], change, draw)
-    return {"loss": round(loss, 4), "spread": float(f"{spread:.5g}")}
-
-
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
     """Sensitivities of every token by text and network: the committed table if the model is the embedded one."""
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
-    return pd.DataFrame([s | sensitivity(model, **s) for s in _profile_settings(FEW, FEW, 1)])
+    settings = sweep.grid(network=["trained", "seed 0"], text=NAMES, directions=[FEW])
+    return pd.DataFrame([s | sensitivity(**s, model=model) for s in settings])
 
 
 @functools.cache
@@ -472,7 +451,7 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
     """What hiding a token does, by text: the committed table if the model is the embedded one."""
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
-    return pd.DataFrame([s | hidden(model, **s) for s in HIDDEN])
+    return pd.DataFrame([s | hidden(**s, model=model) for s in HIDDEN])
 
 
 @functools.cache
@@ -507,50 +486,3 @@ def profile_of(table: pd.DataFrame, text: str = "harbour", network: str = "train
     """One row of `profiles` as a tensor."""
     row = table[(table["text"] == text) & (table["network"] == network)].iloc[0]
     return torch.tensor([float(row[f"token {i}"]) for i in range(1, TOKENS + 1)], dtype=torch.float64)
-
-
-def main() -> None:
-    compute.seed(0)
-    about = f"{models.DEFAULT} as embedded, fp32; texts: course.chapter2.measures.texts"
-    command = "python -m course.chapter2.measures"
-    sweep.run(
-        _sensitivity,
-        _profile_settings(576, DIRECTIONS, 3),
-        data.folder() / "sensitivity_smollm2.csv",
-        command=command,
-        notes=[
-            f"{about}, {TOKENS} tokens each",
-            "Frobenius norms of the Jacobian of the last token's final state by each token's embedding, from so many",
-            "orthogonal directions (576 are all: exact); network: trained, or fresh random weights of a seed",
-        ],
-    )
-    sweep.run(
-        _hidden,
-        HIDDEN,
-        data.folder() / "hiding_smollm2.csv",
-        command=command,
-        notes=[
-            f"{about}, {LENGTH} tokens each",
-            f"token (from 1; 0: none) hidden from all later ones from token `since` on; loss of the tokens after {AFTER + 1}",
-            f"(nats); spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer; heir:",
-            "the token with the largest state at half depth, the hidden one left out; times: its norm over the median;",
-            "attention: the mean attention that it gets from later tokens",
-        ],
-    )
-
-    sweep.run(
-        _brake,
-        BRAKE,
-        data.folder() / "brake_smollm2.csv",
-        command=command,
-        notes=[
-            f"{about}, {LENGTH} tokens each",
-            f"from token {LATE} on: nothing changed; the first token hidden (mass); its attention kept and its value zeroed",
-            f"(value); {OFF:.0%} of all heads, drawn, hand over zero (heads); loss of the tokens after {AFTER + 1} (nats);",
-            f"spread: relative change of the states after token {AFTER + 1} when it is replaced, last layer",
-        ],
-    )
-
-
-if __name__ == "__main__":
-    main()

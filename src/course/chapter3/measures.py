@@ -1,11 +1,5 @@
-"""What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`.
+"""What chapter 3 measures in random decoders and in a pretrained one, beside the public mathematics of `collapse`."""
 
-`python -m course.chapter3.measures` writes how well two number types tell n from n + 1, for lengths up to 2,048;
-with `--table readers` what several readers make of the rounded states, with `--table recovered` whether a prompt can be
-recovered from a model's states, with `--table copying` what the other copying prompts give.
-"""
-
-import argparse
 import copy
 import itertools
 import math
@@ -21,7 +15,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course.experiments import sweep
 from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
@@ -453,16 +446,17 @@ def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def write(states: dict[str, Tensor], out: Path, name: str, seconds: float) -> None:
-    """The table by type, kind of error and band, with the command that makes it."""
+def write(out: Path) -> None:
+    """`tabled` for the embedded model, with the command that makes it."""
+    start, found = time.monotonic(), tabled(passes(2048))
     lines = (
-        f"# {name} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
+        f"# {models.DEFAULT} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
         "#   pair and nearest; errors: those of the type, and others of the same length (course.chapter3.measures.replaced)",
-        f"# command: python -m course.chapter3.measures --tokens {len(states['fp32']) - 1} --out data/{out.name}",
-        f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {seconds:.0f} s, Python {sys.version.split()[0]}, "
+        f"# command: python -m course.experiments {out.stem}",
+        f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )
-    out.write_text("\n".join(lines) + "\n" + tabled(states).to_csv(index=False, float_format="%.4f"))
+    out.write_text("\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
 
 
 PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`
@@ -548,48 +542,3 @@ def separator_curves() -> dict[str, Tensor]:
         for step in (1, 3)
         for name, tokens in (("ones", ones), ("commas", commas))
     }
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.chapter3.measures", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--table", choices=["telling apart", "readers", "recovered", "copying"], default="telling apart"
-    )
-    parser.add_argument("--tokens", type=int, default=2048)
-    sweep.options(parser)
-    given = parser.parse_args(arguments)
-    if given.table == "recovered":
-        notes = [
-            f"20 tokens of the course's prose recovered from the states of {models.DEFAULT} after a layer, token by token,",
-            "among all different tokens of the prose; named: by a linear read-out; own, other: largest distance of a right",
-            "token's state from the one seen, and least of any other candidate's, as shares of the state's length",
-        ]
-        sweep.run_line(parser, arguments, recovered, sweep.grid(start=[100, 500], layer=[1, 10, 30]), notes)
-        return
-    if given.table == "readers":
-        notes = [
-            f"What several readers make of {READ[0]} to {READ[1] - 1:,} ones, read by {models.DEFAULT}, with the errors of a type",
-            "nearest: the own exact state is the nearest; off, read: median error and right answers of a linear read-out of n;",
-            "token, variation: same most likely next token, total variation of the predictions; step: that of n and n + 1",
-        ]
-        settings = [
-            {"type": kind, "errors": errors, "seed": seed}
-            for kind, many in (("bf16", (EXACT, *ERRORS, *PARTS)), ("fp16", ERRORS[:1]))
-            for errors in many
-            for seed in range(3 if errors in DRAWN else 1)
-        ]
-        sweep.run_line(parser, arguments, rounding, settings, notes)
-        return
-    if given.table == "copying":
-        notes = [
-            f"Logit of 0 minus logit of 1 as the answer of {models.DEFAULT} to the copying prompts of Barbero et al. (2024);",
-            "first_last_0_300: a 0 at the first of 300 digits, and the last one is asked for",
-        ]
-        sweep.run_line(parser, arguments, copied, sweep.grid(prompt=PROMPTS), notes)
-        return
-    start, states = time.monotonic(), passes(given.tokens)
-    write(states, Path(given.out), models.DEFAULT, time.monotonic() - start)
-
-
-if __name__ == "__main__":
-    main()

@@ -7,7 +7,7 @@ import torch
 
 from course.chapter5 import measures
 from course.claims import Found, called, verdict, weigh
-from course.experiments import protocol
+from course.experiments import protocol, slashes
 from helpers import attention, data, models, probe, rope
 from helpers.models import LanguageModel
 
@@ -358,7 +358,7 @@ def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Found:
 
 
 def training_makes_slashes() -> Found:
-    means = {name: _rows(name).slash.mean() for name in measures.SPECTRA}
+    means = {name: _rows(name).slash.mean() for name in slashes.SPECTRA}
     listed = ", ".join(f"{name} {value:.2f}" for name, value in means.items())
     measured = f"one layer, 300 steps, mean of five seeds and two distances: {listed}"
     return Found(measured, verdict(means["RoPE"] > 0.8 and means["NoPE"] < 0.2))
@@ -413,9 +413,9 @@ def training_makes_rank_one() -> Found:
 
 
 def slow_pairs_do_not_learn_it() -> Found:
-    turning, still = (_rows("slowest quarter", base=base, offset=4).slash for base in (measures.SHORT_BASE, 1e4))
+    turning, still = (_rows("slowest quarter", base=base, offset=4).slash for base in (slashes.SHORT_BASE, 1e4))
     third = _rows("third quarter", offset=4).slash
-    fast = min(_rows("0.25-RoPE", base=base, offset=4).slash.mean() for base in (measures.SHORT_BASE, 1e4))
+    fast = min(_rows("0.25-RoPE", base=base, offset=4).slash.mean() for base in (slashes.SHORT_BASE, 1e4))
     measured = (
         f"slowest quarter alone: {turning.mean():.2f} where it turns by 1 radian over the text (base 100), "
         f"{still.mean():.2f} where it hardly turns; third quarter {third.mean():.2f}; fastest at least {fast:.2f}"
@@ -425,7 +425,7 @@ def slow_pairs_do_not_learn_it() -> Found:
 
 
 def medium_pairs_learn_a_near_slash() -> Found:
-    names = ("0.25-RoPE", *measures.QUARTERS)  # from the fastest to the slowest
+    names = ("0.25-RoPE", *slashes.QUARTERS)  # from the fastest to the slowest
     means = {name: _rows(name, offset=1).slash.mean() for name in (*names, "NoPE")}
     measured = "fastest to slowest quarter alone, five seeds: " + ", ".join(f"{means[name]:.2f}" for name in names)
     learned = [means[name] > means["NoPE"] + 0.2 for name in names]

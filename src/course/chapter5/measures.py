@@ -1,15 +1,8 @@
-"""What chapter 5 measures: frequencies and slashes in a pretrained decoder, and a slash learned from nothing.
+"""What chapter 5 measures: frequencies and slashes in a pretrained decoder, closed forms and simulations."""
 
-python -m course.chapter5.measures --out data/slash_emergence.csv --jobs 2         trained decoders
-python -m course.chapter5.measures --table common --out data/slash_common.csv      the same, by where a common part stands
-python -m course.chapter5.measures --table silenced --out data/silenced_pairs.csv  pairs silenced in some heads
-python -m course.chapter5.measures --table layers --out data/silenced_layers.csv   in some layers, or but for the sink's logit
-"""
-
-import argparse
 import math
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
 import pandas as pd
@@ -18,26 +11,16 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from course.experiments import sweep
-from helpers import compute, data, models, probe, require, rope, training
-from helpers.attention import STRONG, slash_score
+from course.experiments.slashes import BAND_NAMES, BANDS, band, concentration
+from helpers import compute, data, models, probe, require, rope
+from helpers.attention import STRONG
 from helpers.models import LanguageModel
-from helpers.transformer import Decoder
 
-BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
-BANDS = len(BAND_NAMES)
 PLACES = ("inside", "outside", "control")  # of heads that look at a place
 THRESHOLDS = (0.1, 0.15, 0.2, STRONG)
 TEXT_TOKENS = 119
 TEXTS = (255, 373, 491, 609)  # first tokens of four texts after the 256 tokens on which heads are chosen
 OFFSETS = 6  # slashes are looked for at distances 0 … 5
-TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
-QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
-SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
-STRENGTHS = (0.3, 1.0, 3.0)  # of the vector that all embeddings share
-PARTS = (
-    "embeddings",
-    "norm",
-)  # where one vector is added before training: to all embeddings, or to the layer norm's bias
 LAYERS = {  # sets of heads by their layers: how many at each end, and whether they or the others are silenced
     "first and last layer": (1, True),
     "all other layers": (1, False),
@@ -45,7 +28,6 @@ LAYERS = {  # sets of heads by their layers: how many at each end, and whether t
     "all but three at each end": (3, False),
 }
 OUTSIDE = 0.15  # heads below this slash score are silenced with and without the sink's logit
-SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
 
 
 class Heads(NamedTuple):
@@ -120,13 +102,6 @@ def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
     return (first**2 + second**2).sqrt().mean(1)
 
 
-def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
-    """Share of the largest squared singular value, and how many hold 95% of all squares."""
-    squares = torch.linalg.svdvals(x[1:]) ** 2
-    share = squares / squares.sum()
-    return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
-
-
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
     """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
     theta, found = probe.rotary_frequencies(model), ([], [], [], [], [], [])
@@ -140,11 +115,6 @@ def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> He
         found[4].append(torch.tensor([[a[0], b[0]] for a, b in pairs]))
         found[5].append(torch.tensor([[a[1], b[1]] for a, b in pairs]))
     return Heads(*(torch.stack(part) for part in found))
-
-
-def band(number: int, pairs: int) -> list[int]:
-    """The pairs of one of the `BANDS` equal bands, 0 being the fastest."""
-    return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
 
 
 def silence(
@@ -412,187 +382,3 @@ def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
         where = (at_an_end == inside)[:, None].expand(where.shape)
     costs = _added(model, prose(model, TEXT_TOKENS, start), where, 3, sink == "kept")
     return {"count": int(where.sum())} | costs
-
-
-# A slash learned from nothing --------------------------------------------------------------------------
-
-
-def copying(
-    generator: torch.Generator,
-    *,
-    offset: int,
-    kind: str = "skewed",
-    length: int = TASK["length"],
-    batch: int = TASK["batch"],
-) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
-    """Tokens, and as targets the token `offset` places back.
-
-    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training sees, "uniform" ones
-    with equal weights from it, "unseen" ones from the other half.
-    """
-    seen = TASK["seen"]
-    if kind == "skewed":
-        weights = 1 / torch.arange(1, seen + 1)
-        ids = torch.multinomial(weights, batch * length, replacement=True, generator=generator).view(batch, length)
-    else:
-        low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
-        ids = torch.randint(low, high, (batch, length), generator=generator)
-    targets = torch.full_like(ids, training.UNASKED)
-    targets[:, offset:] = ids[:, : length - offset]
-    return ids, targets
-
-
-def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
-    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`."""
-    require.choice("spectrum", spectrum, SPECTRA)
-    torch.manual_seed(seed)
-    share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
-    encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
-    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base)
-    if spectrum in QUARTERS:
-        theta = decoder.blocks[0].frequencies
-        kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
-        decoder.blocks[0].frequencies = theta * kept
-    decoder.embedding.weight.data += shared_vector(seed, shared)
-    return decoder
-
-
-def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
-    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow` apart."""
-    return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
-
-
-@torch.no_grad()
-def slashes(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> Float[Tensor, " heads"]:
-    """The slash score of each head, mean over a batch of fresh sequences."""
-    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
-    return slash_score(decoder.attention(ids)[0], offset).mean(0)
-
-
-def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
-    """The slash score of the better head."""
-    return float(slashes(decoder, offset, kind, length).max())
-
-
-@torch.no_grad()
-def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
-    """A head's "queries" and "keys" on a batch of fresh sequences, before they are turned."""
-    ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
-    block = decoder.blocks[0]
-    x = block.norm1(decoder.embed(ids)).flatten(0, 1)
-    queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
-    return {"queries": queries, "keys": keys}
-
-
-def in_common(x: Float[Tensor, "n d"]) -> float:
-    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where they cancel.
-
-    >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
-    0.5
-    """
-    return float(x.mean(0).square().sum() / x.square().sum(-1).mean())
-
-
-def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
-    """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
-    decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
-    losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
-    right = {
-        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
-    }
-    head = int(slashes(decoder, offset, "skewed").argmax())
-    found = {
-        "loss": sum(losses[-20:]) / 20,
-        "accuracy": right["skewed"],
-        "accuracy_uniform": right["uniform"],
-        "slash_untrained": slash(untrained, offset, "skewed"),
-        "slash": slash(decoder, offset, "skewed"),
-        "slash_uniform": slash(decoder, offset, "uniform"),
-        "slash_unseen": slash(decoder, offset, "unseen"),
-        "slash_longer": slash(decoder, offset, "skewed", 4 * TASK["length"]),
-    }
-    for name, model, kind in (
-        ("untrained", untrained, "uniform"),
-        ("uniform", decoder, "uniform"),
-        ("unseen", decoder, "unseen"),
-    ):
-        found |= {f"share_{part}_{name}": concentration(x)[0] for part, x in projected(model, head, kind).items()}
-    decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
-    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
-    return {name: round(value, 5) for name, value in found.items()}
-
-
-def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
-    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
-
-    "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
-    """
-    require.choice("part", part, PARTS)
-    decoder, vector = shallow(spectrum, seed, strength * (part == "embeddings")), shared_vector(seed, strength)
-    if part == "norm":
-        decoder.blocks[0].norm1.bias.data += vector
-    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
-    head = int(slashes(decoder, offset, "skewed").argmax())
-    found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
-    for kind in ("uniform", "unseen"):
-        for name, x in projected(decoder, head, kind).items():
-            found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
-    if part == "norm":
-        decoder.blocks[0].norm1.bias.data -= vector
-    else:
-        decoder.embedding.weight.data[TASK["seen"] :] -= vector
-    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
-    return {name: round(value, 5) for name, value in found.items()}
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.chapter5.measures", description=__doc__.splitlines()[0])
-    parser.add_argument("--table", choices=["slashes", "common", "silenced", "layers"], default="slashes")
-    parser.add_argument("--offsets", type=int, nargs="+", default=[1, 4])
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=300)
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    each = {"offset": chosen.offsets, "seed": range(chosen.seeds), "steps": [chosen.steps]}
-    few = {"seed": range(min(chosen.seeds, 3)), "steps": [chosen.steps]}
-    cost = f"Loss added (nats a token) by silencing a quarter of the pairs of the queries in some heads of {models.DEFAULT}"
-    text = f"{TEXT_TOKENS} tokens of the course's prose from `start` on"
-    measure, settings, notes = {
-        "silenced": (silenced, [
-            *sweep.grid(start=TEXTS, threshold=[0.0], where=["inside"]),
-            *sweep.grid(start=TEXTS, threshold=THRESHOLDS, where=PLACES),
-        ], [cost, f"{text}; heads by slash scores on its first 256 tokens"]),
-        "layers": (silenced_layers, [
-            *sweep.grid(start=TEXTS, heads=LAYERS, sink=["silenced"]),
-            *sweep.grid(start=TEXTS, heads=["outside"], sink=["silenced", "kept"]),
-        ], [
-            cost, f"{text}; outside: heads whose slash score on its first 256",
-            f"tokens is at most {OUTSIDE}; sink kept: the logits on the first token stay as they were",
-        ]),
-        "common": (common, [
-            *sweep.grid(part=["norm"], strength=STRENGTHS, spectrum=["RoPE"], offset=[1, 4], **few),
-            *sweep.grid(part=["embeddings"], strength=[0.0, *STRENGTHS], spectrum=["RoPE"], offset=[1, 4], **few),
-            *sweep.grid(part=["norm"], strength=[1.0], spectrum=["NoPE"], offset=[1], **few),
-            *sweep.grid(part=["embeddings"], strength=[0.0], spectrum=["RoPE"], offset=[1], seed=[0, 1], steps=[4 * chosen.steps]),
-        ], [
-            "Decoders as in slash_emergence.csv; before training one Gaussian vector is added to all embeddings, or to the",
-            "bias of the layer norm before the attention; without: taken away again after training (from unseen tokens)",
-            "common: of that head's queries and keys, the share of the squared lengths that is their mean; share: as there",
-        ]),
-        "slashes": (emergence, [
-            *sweep.grid(spectrum=SPECTRA, **each, shared=[0.0], base=[1e4]),
-            *sweep.grid(spectrum=["RoPE"], **each, shared=STRENGTHS, base=[1e4]),
-            *sweep.grid(spectrum=["NoPE"], **each, shared=[1.0], base=[1e4]),
-            *sweep.grid(spectrum=["0.25-RoPE", "slowest quarter"], **each, shared=[0.0], base=[SHORT_BASE]),
-        ], [
-            "Decoders of one layer, two heads and width 64, trained to copy the token `offset` places back",
-            "16 sequences of 32 tokens a step, drawn with weights 1/rank from 32 tokens; slash: the better head's score",
-            "shared: strength of one Gaussian vector added to all embeddings; unseen_without: taken away again from unseen tokens",
-            "share: of the largest squared singular value of that head's queries and keys, before they are turned",
-        ]),
-    }[chosen.table]  # fmt: skip
-    sweep.run_line(parser, arguments, measure, settings, notes)
-
-
-if __name__ == "__main__":
-    main()

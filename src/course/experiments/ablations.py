@@ -1,12 +1,9 @@
 """Table 6 of Ye et al. (2025) in the race's decoders: heads, the norm of the heads and its gain, where lambda starts.
 
-python -m course.experiments.ablations --out data/ablations.csv
-
 Decisions, written down before the runs: the race's criterion, budget, seeds, margin and test; Holm's correction over
 the rows; each row against the one that differs in one thing (`AGAINST`).
 """
 
-import argparse
 from collections.abc import Sequence
 from functools import partial
 
@@ -15,7 +12,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from course.experiments import comparison, entries, protocol, runs, sweep
+from course.experiments import comparison, entries, runs
 from course.experiments.entries import Differential, Entry
 from helpers import data, differential, require
 from helpers.transformer import Block
@@ -69,19 +66,3 @@ def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
     rows = table() if rows is None else rows
     found = comparison.compare(rows, against=AGAINST).set_index("entry")
     return found.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.experiments.ablations", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=protocol.BUDGET["seeds"])
-    parser.add_argument(
-        "--steps", type=int, default=protocol.BUDGET["steps"], help="the most a run may take to the criterion"
-    )
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    settings = sweep.grid(row=ROWS, seed=range(chosen.seeds), budget=[chosen.steps])
-    sweep.run_line(parser, arguments, run, settings, sweep.notes("ablations", TASK=TASK), together="seed")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,6 +1,5 @@
 """A language model is asked to count: the paper's four tasks and three strategies; `data/counting_smollm2.csv`."""
 
-import argparse
 import functools
 import re
 from collections.abc import Sequence
@@ -140,25 +139,3 @@ def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
     strings = [counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()]
     back = sum(text.isdigit() and int(text) == answer for text, answer in zip(strings, given.answer, strict=True))
     return back, int((given.answer % 10 == 0).sum()), len(given)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.experiments.asked", description=__doc__.splitlines()[0])
-    parser.add_argument("--model", default=models.DEFAULT, help="the default, a hub id or a folder")
-    parser.add_argument("--seeds", type=int, default=1, help="sequences of each length, in the tasks that draw them")
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    settings = [
-        {"model": chosen.model, "task": task, "strategy": strategy, "line": line, "seed": seed}
-        for seed in range(chosen.seeds)
-        for task in counting.TASKS
-        for line in reversed(LINES)
-        for strategy in counting.STRATEGIES
-        if not (line == "begun" and strategy == "CoT zero-shot")  # it would leave no room for the steps
-        if seed == 0 or task not in ("sum", "ones")  # strings of ones alone: one of each length
-    ]
-    sweep.run_line(parser, arguments, run, settings, sweep.notes("asked", **globals()))
-
-
-if __name__ == "__main__":
-    main()

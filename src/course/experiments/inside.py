@@ -2,9 +2,8 @@
 `counting_edge.csv`, `counting_asked.csv`, `counting_written.csv` and `counting_symbols.csv`.
 """
 
-import argparse
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -110,27 +109,6 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
     return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
 
 
-def settings(seeds: Sequence[int] = range(10)) -> list[sweep.Setting]:
-    """The grid, in the order in which it is run: what tells most stands first, for every seed."""
-
-    def cell(encoding: str, width: int, longest: int, seed: int) -> sweep.Setting:
-        steps = STEPS_A_LETTER * longest
-        return {"encoding": encoding, "width": width, "longest": longest, "steps": steps, "seed": seed}
-
-    cells = []
-    for seed in seeds[:2]:
-        for names in (("NoPE", "RoPE"), ("APE", "ALiBi")):
-            cells += [cell(name, 64, longest, seed) for longest in (16, 32, 64) for name in names]
-        cells += [cell(name, width, 64, seed) for width in (16, 32) for name in ("NoPE", "RoPE")]
-    cells += [cell(name, 64, 128, seeds[0]) for name in ("NoPE", "RoPE")]
-    cells += [cell(name, 128, 64, seed) for seed in seeds[:2] for name in ("NoPE", "RoPE")]
-    every = ("NoPE", "RoPE", "APE", "ALiBi")
-    for seed in seeds[2:]:
-        cells += [cell(name, 64, longest, seed) for longest in (16, 32) for name in every]
-    cells += [cell(name, 64, 64, seed) for seed in seeds[2:5] for name in every]
-    return cells
-
-
 # The edge, the supervision, the width -----------------------------------------------------------------------
 
 BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
@@ -148,13 +126,6 @@ def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Settin
     return {name: round(value, 5) for name, value in found.items()}
 
 
-def edge_settings() -> list[sweep.Setting]:
-    """RoPE: as many steps as in `settings`, twice and four times as many, and strings that are 16 letters longer."""
-    cells = [(16, 1, 0), (32, 1, 0), (48, 1, 0), (32, 2, 0), (32, 4, 0), (32, 1, 1), (32, 2, 1), (48, 1, 1)]
-    cells += [(64, 1, 0), (64, 2, 0), (32, 1, 2), (32, 2, 2), (48, 1, 2)]
-    return [{"encoding": "RoPE", "longest": n, "steps": k * STEPS_A_LETTER * n, "seed": seed} for n, k, seed in cells]
-
-
 ASKED = ("every letter", "the end")
 
 
@@ -168,18 +139,6 @@ def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting
     found = {"loss": sum(losses[-20:]) / 20}
     found |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
     return {name: round(value, 5) for name, value in found.items()}
-
-
-def asked_settings() -> list[sweep.Setting]:
-    """Both supervisions at equal steps, and the end alone with four times the steps."""
-    few = trained.STEPS["counting"]
-    sizes = [("every letter", few), ("the end", few), ("the end", 4 * few)]
-    return [
-        {"encoding": name, "asked": asked, "steps": steps, "seed": seed}
-        for seed in range(2)
-        for asked, steps in sizes
-        for name in trained.PROBED_ENCODINGS
-    ]
 
 
 FAR = (16, 32, 64, 128)  # letters, at which a counter that writes is tested
@@ -225,18 +184,6 @@ def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -
     return found | {"loss": round(found["loss"], 5)}
 
 
-def written_settings() -> list[sweep.Setting]:
-    """Two encodings, and RoPE with a window of eight; who is asked at the end alone gets four times the steps."""
-    few = trained.STEPS["counting"]
-    return [
-        {"encoding": name, "window": window, "asked": asked, "steps": steps, "seed": seed}
-        for seed in range(3)
-        for asked, steps in ((WRITES, few), ("every letter", few), ("the end", 4 * few))
-        for name, window in (("RoPE", 0), ("NoPE", 0), ("RoPE", 8))
-        if asked != "the end" or not window  # two windows hear 15 tokens
-    ]
-
-
 LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
 
 
@@ -275,28 +222,3 @@ def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Settin
     shares = [float((named == targets)[targets == symbols + c].double().mean()) for c in range(1, MOST + 1)]
     found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
     return {name: round(value, 5) for name, value in found.items()}
-
-
-def symbols_settings() -> list[sweep.Setting]:
-    """Vocabularies against widths."""
-    return sweep.grid(symbols=(8, 32, 128), width=(8, 16, 32, 64), steps=[1000], seed=[0])
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    runs = {
-        "inside": (run, settings),
-        "edge": (edge_run, edge_settings),
-        "asked": (asked_run, asked_settings),
-        "written": (written_run, written_settings),
-        "symbols": (symbols_run, symbols_settings),
-    }
-    parser = argparse.ArgumentParser(prog="python -m course.experiments.inside", description=__doc__.splitlines()[0])
-    parser.add_argument("table", nargs="?", choices=runs, default="inside")
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    function, cells = runs[chosen.table]
-    sweep.run_line(parser, arguments, function, cells(), sweep.notes("inside", chosen.table))
-
-
-if __name__ == "__main__":
-    main()

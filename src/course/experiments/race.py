@@ -1,16 +1,12 @@
 """The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
-python -m course.experiments.race --out data/race.csv                   the table
-python -m course.experiments.race --what fixed --out data/race_fixed.csv  named entries at a fixed budget
-python -m course.experiments.race --what far --out data/race_far.csv      up to 2,048 tokens, what is right at 128
-python -m course.experiments.race --size wide --out data/race_wide.csv  the same at width 256 with 6 layers: for a GPU
+Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_far`, what is right at 128 on up to 2,048 tokens;
+`race_wide`, the same at width 256 with 6 layers, for a GPU.
 """
 
-import argparse
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 
 import pandas as pd
 import torch
@@ -19,8 +15,7 @@ from torch import Tensor, nn
 
 from course.experiments import protocol, sweep
 from course.experiments.comparison import with_longer
-from course.experiments.entries import ENTRIES, SEEN, Entry, entry_of
-from course.experiments.protocol import BUDGET, SIZES, TASKS
+from course.experiments.entries import ENTRIES, Entry, entry_of
 from course.experiments.runs import far, fixed, measure
 from helpers import compute, require
 from helpers.transformer import Block
@@ -36,8 +31,8 @@ def run(
     Raises:
         ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
     """
-    require.choice("task", task, TASKS)
-    require.choice("size", size, SIZES)
+    require.choice("task", task, protocol.TASKS)
+    require.choice("size", size, protocol.SIZES)
     seeds = require.integers("seed", seed, 0)
     rows = WHAT[require.choice("what", what, WHAT)]
     return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
@@ -75,11 +70,11 @@ def enter(
         raise ValueError(f"name must be new, but {name!r} is an entry of the race")
     entry = _own(weigh)
     if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
-        raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(TASKS)}, not {chosen!r}")
+        raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not {chosen!r}")
     for task in chosen:
-        require.choice("chosen", task, TASKS)
+        require.choice("chosen", task, protocol.TASKS)
     require.integer("seeds", seeds, 1)
-    steps = BUDGET["steps"] if steps is None else require.integer("steps", steps, 1)
+    steps = protocol.BUDGET["steps"] if steps is None else require.integer("steps", steps, 1)
     rows = []
     for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
         start = time.perf_counter()
@@ -107,7 +102,7 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
     """
     require.function("weigh", weigh)
-    logits = torch.randn(2, BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
+    logits = torch.randn(2, protocol.BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
     hidden = torch.ones(5, 5).triu(1).bool()
     try:
         found = weigh(logits.masked_fill(hidden, -math.inf))
@@ -121,27 +116,3 @@ def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
         raise ValueError("weigh must return finite weights, also where the logits are minus infinity")
     if (found[..., hidden] != 0).any():
         raise ValueError("weigh must give no weight to a token that must not be seen (a logit of minus infinity)")
-
-
-# The command -------------------------------------------------------------------------------------------
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.experiments.race", description=__doc__.splitlines()[0])
-    parser.add_argument("--size", choices=list(SIZES), default="small")
-    parser.add_argument("--entries", nargs="+", choices=ENTRIES | SEEN, default=list(ENTRIES), metavar="ENTRY")
-    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS), metavar="TASK")
-    parser.add_argument("--seeds", type=int, default=BUDGET["seeds"])
-    parser.add_argument("--steps", type=int, default=BUDGET["steps"], help="the most a run may take to the criterion")
-    parser.add_argument("--what", choices=WHAT, default="table", help="which table")
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    settings = sweep.grid(
-        task=chosen.tasks, entry=chosen.entries, seed=range(chosen.seeds), budget=[chosen.steps], size=[chosen.size]
-    )
-    notes = sweep.notes("race", chosen.what, **vars(protocol) | protocol.SIZES[chosen.size])
-    sweep.run_line(parser, arguments, partial(run, what=chosen.what), settings, notes, together="seed")
-
-
-if __name__ == "__main__":
-    main()

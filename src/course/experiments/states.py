@@ -1,9 +1,5 @@
-"""How many pairs does a state of fixed size hold? The runs behind `data/race_states.csv`.
+"""How many pairs does a state of fixed size hold? The runs behind `data/race_states.csv`."""
 
-python -m course.experiments.states --out data/race_states.csv
-"""
-
-import argparse
 from collections.abc import Callable, Sequence
 
 import torch
@@ -14,9 +10,9 @@ from helpers import require, training
 from helpers.tasks import Batch
 from helpers.transformer import Decoder
 
-DESIGNS, WIDTHS, SEEDS = ("NoPE", LINEAR, DELTA), (4, 8, 16, 32), 3
+DESIGNS = ("NoPE", LINEAR, DELTA)
 PAIRS, KEYS, VALUES, ASKED = (4, 8, 12, 16, 24, 32), 32, 4, 4
-STEPS, RATE, ROWS = 1500, 5e-3, 32
+RATE, ROWS = 5e-3, 32
 VOCABULARY = VALUES + KEYS + KEYS * VALUES
 
 
@@ -50,16 +46,3 @@ def run(design: str, width: int, steps: int, seed: Sequence[int]) -> list[sweep.
         | {f"right_{n}": round(training.accuracy(model, recalled(n, 64)), 5) for n in PAIRS}
         for model, loss in zip(models, losses, strict=True)
     ]
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(prog="python -m course.experiments.states", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    settings = sweep.grid(design=DESIGNS, width=WIDTHS, steps=[STEPS], seed=range(chosen.seeds))
-    sweep.run_line(parser, arguments, run, settings, sweep.notes("states", **globals()), together="seed")
-
-
-if __name__ == "__main__":
-    main()

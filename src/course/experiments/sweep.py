@@ -6,7 +6,6 @@ there stay, and the table ends the same. Budgets belong into the settings, in st
 also says how many seconds it took.
 """
 
-import argparse
 import contextlib
 import csv
 import datetime
@@ -24,7 +23,6 @@ import sys
 import tempfile
 import threading
 import time
-import tomllib
 import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -166,48 +164,6 @@ def read(out: str | Path) -> Table:
     if lines and not rows:
         raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
     return Table([line[2:] for line in lines if line.startswith("#")], rows)
-
-
-def options(parser: argparse.ArgumentParser) -> None:
-    """Give a command line the options of `run`: --out, --jobs, --dask and --threads."""
-    parser.add_argument("--out", type=Path, required=True, help="the table; rows that are there are not run again")
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
-
-
-def notes(module: str, table: str = "table", **constants: object) -> list[str]:
-    """The lines for the head of a table, as `notes.toml` has them; it may name these constants.
-
-    >>> notes("ablations", TASK="retrieval")
-    ["retrieval, protocol and columns of race.csv; gain: the head norm's, learned; no head norm: no scale either"]
-    """
-    tables = _NOTES[require.choice("module", module, list(_NOTES))]
-    return tables[require.choice("table", table, list(tables))].format(**constants).splitlines()
-
-
-_NOTES = tomllib.loads((Path(__file__).parent / "notes.toml").read_text())
-
-
-def run_line(
-    parser: argparse.ArgumentParser,
-    arguments: Sequence[str] | None,
-    function: Callable[..., Setting],
-    settings: Sequence[Setting],
-    notes: Sequence[str] = (),
-    together: str | None = None,
-) -> pd.DataFrame:
-    """`run` with the options of a command line, named after its parser; bad input ends it with a sentence."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    chosen = parser.parse_args(arguments)
-    places = {"jobs": chosen.jobs, "dask": chosen.dask, "threads": chosen.threads}
-    command = f"{parser.prog} {shlex.join(arguments)}"
-    if not settings:
-        parser.error("these options ask for no run: --seeds, and every other count, begin at 1")
-    try:
-        return run(function, settings, chosen.out, command=command, notes=notes, together=together, **places)
-    except ValueError as error:
-        parser.error(str(error))
 
 
 MOST = 1_024  # processes, or threads of one

@@ -2,10 +2,8 @@
 and `data/copying_trained.csv`, and the checkpoints of the lab.
 """
 
-import argparse
 import copy
 import platform
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -42,15 +40,6 @@ NEVER = 0  # in a table: no turn up to the last of `TURNS`
 PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
 # of the talk; a base of 1 turns nothing apart
 BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
-ENCODINGS = [
-    PLAIN,
-    *(PLAIN | {"encoding": name} for name in ("0.5-RoPE", "NoPE", "APE", "ALiBi")),
-    PLAIN | {"window": 8},
-    *(PLAIN | {"base": base} for base in (10, 100, 1_000_000)),
-]
-OTHER_BASES = [PLAIN | {"base": base} for base in BASES if base not in (10, 100, 10_000, 1_000_000)]
-TOKENISED = [PLAIN | {"tokens": tokens} for tokens in ("separated", "chunks of 2", "chunks of 4")]
-COUNTED = [*ENCODINGS, *OTHER_BASES, *TOKENISED]
 
 
 def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int) -> Decoder:
@@ -451,52 +440,7 @@ def make_checkpoints(folder: Path, seed: int = 0) -> None:
             trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
             results={"accuracy at the lengths of training": inside} | results,
             limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
-            command="python -m course.experiments.trained checkpoints --folder data/checkpoints",
+            command="python -m course.experiments checkpoints",
             made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
             licence="as the course's code",
         )  # fmt: skip
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    arguments = sys.argv[1:] if arguments is None else arguments
-    name = "python -m course.experiments.trained"
-    if arguments[:1] == ["checkpoints"]:
-        parser = argparse.ArgumentParser(prog=f"{name} checkpoints", description=make_checkpoints.__doc__)
-        parser.add_argument("--folder", type=Path, required=True, help="where weights and cards go")
-        make_checkpoints(parser.parse_args(arguments[1:]).folder)
-        return
-    comma_settings = [("characters", COMMA_STEPS), ("separated", COMMA_STEPS), ("separated", FEWER)]
-    runs = {
-        "counting": (count_run, [each | {"steps": STEPS["counting"]} for each in COUNTED]),
-        "copying": (copy_run, [_without_tokens(each) | {"steps": STEPS["copying"]} for each in ENCODINGS]),
-        "counters": (counter_run, [{"encoding": name, "steps": STEPS["counting"]} for name in PROBED_ENCODINGS]),
-        "copiers": (copier_run, [{"encoding": name, "steps": STEPS["copying"]} for name in ("RoPE", "NoPE")]),
-        "commas": (
-            comma_run,
-            [
-                {"encoding": name, "tokens": tokens, "steps": steps}
-                for name in ("RoPE", "NoPE")
-                for tokens, steps in comma_settings
-            ],
-        ),
-    }
-    parser = argparse.ArgumentParser(prog=name, description=__doc__.splitlines()[0])
-    parser.add_argument("task", choices=runs)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    sweep.options(parser)
-    chosen = parser.parse_args(arguments)
-    function, configurations = runs[chosen.task]
-    settings = [
-        {name: value for name, value in each.items() if name != "steps"} | {"seed": seed, "steps": each["steps"]}
-        for seed in chosen.seeds
-        for each in configurations
-    ]
-    sweep.run_line(parser, arguments, function, settings, sweep.notes("trained", chosen.task))
-
-
-def _without_tokens(setting: sweep.Setting) -> sweep.Setting:
-    return {name: value for name, value in setting.items() if name != "tokens"}
-
-
-if __name__ == "__main__":
-    main()

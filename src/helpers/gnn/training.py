@@ -113,20 +113,21 @@ def fit(
     fully_adjacent: bool,
     key: str,
     epochs_allowed: int,
-    device: str = "cpu",
+    device: str | None = None,
 ) -> dict[str, str | int]:
     """Train one network until it makes no error for an epoch, or for so many epochs; one row of the table.
 
     `curve` holds the mean training accuracy of every ten epochs (of those there are in the last block), so
     that two runs can be compared at equal epochs. `ended` is "fitted", "epochs" or, by the released rule,
-    "stalled".
+    "stalled". `device` None: the accelerator, if there is one.
 
     Raises:
         ValueError: as `build` and `train`, or a device that is none.
     """
     require.integer("epochs_allowed", epochs_allowed, 1)
+    device = compute.device().type if device is None else require.text("device", device)
     try:
-        torch.empty(0, device=require.text("device", device))
+        torch.empty(0, device=device)
     except (RuntimeError, ValueError, AssertionError):
         raise ValueError(f"device must be one that is here, as 'cpu', not {require.brief(device)}") from None
     compute.seed(require.seed(seed))

@@ -1,0 +1,162 @@
+"""A slash learned from nothing: decoders of one layer that copy, the runs behind `data/slash_emergence.csv` and
+`data/slash_common.csv`.
+"""
+
+from functools import partial
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from helpers import require, training
+from helpers.attention import slash_score
+from helpers.transformer import Decoder
+
+BAND_NAMES = ("fastest", "fast", "slow", "slowest")  # equal quarters of the pairs
+BANDS = len(BAND_NAMES)
+TASK = {"vocabulary": 64, "seen": 32, "length": 32, "batch": 16}
+QUARTERS = {"second quarter": 1, "third quarter": 2, "slowest quarter": 3}  # 0.25-RoPE is the fastest
+SPECTRA = ("RoPE", "0.75-RoPE", "0.25-RoPE", *QUARTERS, "NoPE")
+# where one vector is added before training: to all embeddings, or to the layer norm's bias
+PARTS = ("embeddings", "norm")
+SHORT_BASE = 100.0  # with it the slowest quarter turns by one radian over the task's 32 tokens, with 10,000 by 0.03
+
+
+def band(number: int, pairs: int) -> list[int]:
+    """The pairs of one of the `BANDS` equal bands, 0 being the fastest."""
+    return list(range(number * pairs // BANDS, (number + 1) * pairs // BANDS))
+
+
+def concentration(x: Float[Tensor, "n d"]) -> tuple[float, int]:
+    """Share of the largest squared singular value, and how many hold 95% of all squares."""
+    squares = torch.linalg.svdvals(x[1:]) ** 2
+    share = squares / squares.sum()
+    return float(share[0]), int((share.cumsum(0) < 0.95).sum()) + 1
+
+
+def copying(
+    generator: torch.Generator,
+    *,
+    offset: int,
+    kind: str = "skewed",
+    length: int = TASK["length"],
+    batch: int = TASK["batch"],
+) -> tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]:
+    """Tokens, and as targets the token `offset` places back.
+
+    "skewed" tokens are drawn with weights 1/rank from the half of the vocabulary that training sees, "uniform" ones
+    with equal weights from it, "unseen" ones from the other half.
+    """
+    seen = TASK["seen"]
+    if kind == "skewed":
+        weights = 1 / torch.arange(1, seen + 1)
+        ids = torch.multinomial(weights, batch * length, replacement=True, generator=generator).view(batch, length)
+    else:
+        low, high = (0, seen) if kind == "uniform" else (seen, TASK["vocabulary"])
+        ids = torch.randint(low, high, (batch, length), generator=generator)
+    targets = torch.full_like(ids, training.UNASKED)
+    targets[:, offset:] = ids[:, : length - offset]
+    return ids, targets
+
+
+def shallow(spectrum: str, seed: int, shared: float = 0.0, base: float = 1e4) -> Decoder:
+    """A decoder of one layer and two heads with one of the `SPECTRA`; all embeddings share `shared_vector`."""
+    require.choice("spectrum", spectrum, SPECTRA)
+    torch.manual_seed(seed)
+    share = float(spectrum.split("-")[0]) if spectrum[0] == "0" else 1.0
+    encoding = "NoPE" if spectrum == "NoPE" else "RoPE"
+    decoder = Decoder(TASK["vocabulary"], width=64, heads=2, layers=1, encoding=encoding, turning=share, base=base)
+    if spectrum in QUARTERS:
+        theta = decoder.blocks[0].frequencies
+        kept = torch.isin(torch.arange(len(theta)), torch.tensor(band(QUARTERS[spectrum], len(theta))))
+        decoder.blocks[0].frequencies = theta * kept
+    decoder.embedding.weight.data += shared_vector(seed, shared)
+    return decoder
+
+
+def shared_vector(seed: int, strength: float) -> Float[Tensor, " d"]:
+    """`strength` times a Gaussian vector: at 1 it is as long as what tells the tokens of `shallow` apart."""
+    return strength * torch.randn(64, generator=torch.Generator().manual_seed(1000 + seed))
+
+
+@torch.no_grad()
+def slashes(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> Float[Tensor, " heads"]:
+    """The slash score of each head, mean over a batch of fresh sequences."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=offset, kind=kind, length=length)
+    return slash_score(decoder.attention(ids)[0], offset).mean(0)
+
+
+def slash(decoder: Decoder, offset: int, kind: str, length: int = TASK["length"]) -> float:
+    """The slash score of the better head."""
+    return float(slashes(decoder, offset, kind, length).max())
+
+
+@torch.no_grad()
+def projected(decoder: Decoder, head: int, kind: str) -> dict[str, Float[Tensor, "n d"]]:
+    """A head's "queries" and "keys" on a batch of fresh sequences, before they are turned."""
+    ids, _ = copying(torch.Generator().manual_seed(999), offset=1, kind=kind)
+    block = decoder.blocks[0]
+    x = block.norm1(decoder.embed(ids)).flatten(0, 1)
+    queries, keys, _ = block.qkv(x).view(len(x), 3, block.heads, -1)[:, :, head].unbind(1)
+    return {"queries": queries, "keys": keys}
+
+
+def in_common(x: Float[Tensor, "n d"]) -> float:
+    """The share of the squared lengths that is one vector, the mean: 1 where all are equal, 0 where they cancel.
+
+    >>> in_common(torch.tensor([[1.0, 1.0], [1.0, -1.0]]))
+    0.5
+    """
+    return float(x.mean(0).square().sum() / x.square().sum(-1).mean())
+
+
+def emergence(spectrum: str, offset: int, seed: int, steps: int, shared: float, base: float) -> dict[str, float]:
+    """Train one shallow decoder to copy from `offset` places back, and look at its attention."""
+    decoder, untrained = (shallow(spectrum, seed, shared, base) for _ in range(2))
+    losses = training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    right = {
+        kind: training.accuracy(decoder, partial(copying, offset=offset, kind=kind)) for kind in ("skewed", "uniform")
+    }
+    head = int(slashes(decoder, offset, "skewed").argmax())
+    found = {
+        "loss": sum(losses[-20:]) / 20,
+        "accuracy": right["skewed"],
+        "accuracy_uniform": right["uniform"],
+        "slash_untrained": slash(untrained, offset, "skewed"),
+        "slash": slash(decoder, offset, "skewed"),
+        "slash_uniform": slash(decoder, offset, "uniform"),
+        "slash_unseen": slash(decoder, offset, "unseen"),
+        "slash_longer": slash(decoder, offset, "skewed", 4 * TASK["length"]),
+    }
+    for name, model, kind in (
+        ("untrained", untrained, "uniform"),
+        ("uniform", decoder, "uniform"),
+        ("unseen", decoder, "unseen"),
+    ):
+        found |= {f"share_{part}_{name}": concentration(x)[0] for part, x in projected(model, head, kind).items()}
+    decoder.embedding.weight.data[TASK["seen"] :] -= shared_vector(seed, shared)
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+def common(part: str, strength: float, spectrum: str, offset: int, seed: int, steps: int) -> dict[str, float]:
+    """Train one shallow decoder with a vector of some strength in one of the `PARTS`; its attention on tokens never seen.
+
+    "without" is after the vector is taken away again: from the embeddings of these tokens, or from the layer norm.
+    """
+    require.choice("part", part, PARTS)
+    decoder, vector = shallow(spectrum, seed, strength * (part == "embeddings")), shared_vector(seed, strength)
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data += vector
+    training.fit(decoder, partial(copying, offset=offset), steps=steps, seed=seed)
+    head = int(slashes(decoder, offset, "skewed").argmax())
+    found = {f"slash_{kind}": slash(decoder, offset, kind) for kind in ("uniform", "unseen")}
+    for kind in ("uniform", "unseen"):
+        for name, x in projected(decoder, head, kind).items():
+            found |= {f"share_{name}_{kind}": concentration(x)[0], f"common_{name}_{kind}": in_common(x)}
+    if part == "norm":
+        decoder.blocks[0].norm1.bias.data -= vector
+    else:
+        decoder.embedding.weight.data[TASK["seen"] :] -= vector
+    found["slash_unseen_without"] = slash(decoder, offset, "unseen")
+    return {name: round(value, 5) for name, value in found.items()}
