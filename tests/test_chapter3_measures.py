@@ -4,9 +4,9 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from course import claims as registry
-from course.chapter3 import claims, figures, measures
-from helpers import checkpoints, collapse, probe
+from course import claims, scorecard
+from course.chapter3 import figures, measures
+from helpers import checkpoints, collapse, data, probe
 
 VARIED, EQUAL = measures.SEQUENCES
 
@@ -91,7 +91,8 @@ def test_bands_give_medians_and_shares():
 
 def test_the_table_says_what_the_page_says_of_bf16():
     """Same lengths, same error of the difference, same sharing; only the direction differs, and only it loses prompts."""
-    own, other, shuffled, isotropic = (claims._errors(None).loc[errors, "bf16"].iloc[-1] for errors in measures.ERRORS)
+    table = data.table("telling_apart").query("type == 'bf16'").set_index("errors")
+    own, other, shuffled, isotropic = (table.loc[errors].iloc[-1] for errors in measures.ERRORS)
     assert own.nearest < 0.6
     assert abs(own.nearest - other.nearest) < 0.15
     assert min(shuffled.nearest, isotropic.nearest) > 0.98
@@ -114,12 +115,12 @@ def _margins(first, last):
     return {(p, a): (right[p] if p == a else one, one) for p in collapse.PLACES for a in collapse.PLACES}
 
 
-def test_a_model_that_is_wrong_at_five_digits_cannot_decide():
-    wrong = _margins([-1.0, 1.0], [-1.0, -1.0])
-    assert claims._copied(True, wrong, "0 of 2", None).verdict == registry.UNABLE
-    able = _margins([1.0, 1.0], [1.0, -1.0])
-    assert claims._copied(True, able, "2 of 2", None).verdict == registry.HOLDS
-    assert claims._copied(False, able, "2 of 2", None).verdict == registry.FAILS
+def test_a_model_that_is_wrong_at_five_digits_cannot_decide(monkeypatch):
+    wrong, able = _margins([-1.0, 1.0], [-1.0, -1.0]), _margins([1.0, 1.0], [1.0, -1.0])
+    claim = scorecard.CLAIMS["first_digit_is_easier"]
+    for margins, verdict in ((wrong, claims.UNABLE), (able, claims.HOLDS)):
+        monkeypatch.setattr(collapse, "copying_margins", lambda *_, margins=margins, **__: margins)
+        assert claim.decide(claim.function(object())) == verdict
     ax, finding = figures.copying("m", {"plain": wrong}, [5, 300], "plain")
     assert "wrong at 5 digits already (first, last)" in ax.get_title(loc="left")
     ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")
