@@ -8,6 +8,7 @@ import time
 import unicodedata
 import zlib
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -157,21 +158,26 @@ def _key(chapter: str, pins: str) -> str:
 
 def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
-    listed = [(each, measure(each).verdict) for each in rows()]
-    all_kinds = Counter(verdict for _, verdict in listed)
-    bars = "".join(
-        _bar(name, Counter(verdict for each, verdict in listed if kind(each) == key)) for key, name in KINDS.items()
+    listed = [(kind(each), each.chapter, measure(each).verdict) for each in rows()]
+    kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
+    bars = "".join(_bar(name, Counter(v for key_, _, v in listed if key_ == key)) for key, name in KINDS.items())
+    chips = {
+        "verdict": [(v, f"{LOOKS[v][0]} {v}", verdicts[v], LOOKS[v][1]) for v in VERDICTS],
+        "kind": [(key, name, kinds[key], "currentColor") for key, name in KINDS.items()],
+        "chapter": [(k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())],
+    }
+    chosen = "".join(
+        f'<div class="card-chips" role="group" aria-label="Show only these {of}s">'
+        + "".join(
+            f'<button type="button" aria-pressed="false" data-kind="{of}" data-value="{value}" style="--tone:{colour}">'
+            f"{words} <b>{count}</b></button>"
+            for value, words, count, colour in row
+        )
+        + "</div>"
+        for of, row in chips.items()
     )
-    verdicts = "".join(_chip("verdict", v, f"{LOOKS[v][0]} {v}", all_kinds[v], LOOKS[v][1]) for v in VERDICTS)
-    kinds = Counter(kind(each) for each, _ in listed)
-    sorts = "".join(_chip("kind", key, name, kinds[key], "currentColor") for key, name in KINDS.items())
-    numbers = Counter(each.chapter for each, _ in listed)
-    chapters = "".join(_chip("chapter", str(k), f"chapter {k}", n, "currentColor") for k, n in sorted(numbers.items()))
     return HTML(
-        f'<div class="card-summary"><style>{STYLE}</style>{bars}'
-        f'<div class="card-chips" role="group" aria-label="Show only these verdicts">{verdicts}</div>'
-        f'<div class="card-chips" role="group" aria-label="Show only these kinds">{sorts}</div>'
-        f'<div class="card-chips" role="group" aria-label="Show only these chapters">{chapters}</div>'
+        f'<div class="card-summary"><style>{STYLE}</style>{bars}{chosen}'
         f'<p class="card-shown" aria-live="polite">All {len(listed)} rows are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
         f"<script>{SCRIPT}</script></div>"
     )
@@ -183,24 +189,13 @@ def kind(claim: Claim) -> str:
 
 
 def _bar(name: str, count: Counter) -> str:
-    total = count.total()
-    if not total:
-        return ""
-    words = ", ".join(f"{v} {count[v]}" for v in VERDICTS if count[v])
+    there = {v: count[v] for v in VERDICTS if count[v]}
     parts = "".join(
-        f'<span style="flex:{count[v]};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {count[v]}</span>'
-        for v in VERDICTS
-        if count[v]
+        f'<span style="flex:{n};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {n}</span>'
+        for v, n in there.items()
     )
-    label = f"{total} {name}: {words}"
+    label = f"{count.total()} {name}: {', '.join(f'{v} {n}' for v, n in there.items())}"
     return f'<div class="card-bar" role="img" aria-label="{label}">{parts}</div><p class="card-words">{label}.</p>'
-
-
-def _chip(kind: str, value: str, words: str, count: int, colour: str) -> str:
-    return (
-        f'<button type="button" aria-pressed="false" data-kind="{kind}" data-value="{value}" style="--tone:{colour}">'
-        f"{words} <b>{count}</b></button>"
-    )
 
 
 def papers() -> HTML:
@@ -214,9 +209,8 @@ def papers() -> HTML:
         here = sorted(((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict))
         counts = Counter(measured.verdict for _, measured in here)
         told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
-        title = html.escape(name)
-        if not group[0].own:
-            title = f'<a href="{html.escape(group[0].source.url)}">{title}</a>'
+        paper = html.escape(name), html.escape(group[0].source.url)
+        title = paper[0] if group[0].own else f'<a href="{paper[1]}">{paper[0]}</a>'
         parts.append(
             f'<section class="card-paper"><h2>{title} <small>{told}</small></h2>'
             f"{''.join(_row(each, measured) for each, measured in here)}</section>"
@@ -234,7 +228,7 @@ def records() -> list[dict]:
         measured = measure(each)
         row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
         row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
-        row |= {"models": dict(models_of(each.name)), "seconds": _seconds(each), "chapter": each.chapter}
+        row |= {"models": models_of(each.name), "seconds": _seconds(each), "chapter": each.chapter}
         row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(each, measured)}
         listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "module")})
     return listed
@@ -282,22 +276,21 @@ def correction(claim: Claim, measured: Found) -> str:
 
 
 @functools.cache
-def _reported() -> tuple[tuple[str, dict[str, str]], ...]:
+def _reported() -> dict[str, dict[str, str]]:
     """By model of `data/reports`, the verdicts of the claims that were measured on it."""
-    reports = [json.loads(path.read_text()) for path in sorted((data.folder() / "reports").glob("*.json"))]
-    return tuple(
-        (
-            report["model"]["name"]
-            + ("" if report["settings"]["plan"] == "full" else f" ({report['settings']['plan']} plan)"),
-            {row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []},
-        )
-        for report in reports
-    )
+    found = {}
+    for path in sorted((data.folder() / "reports").glob("*.json")):
+        report = json.loads(path.read_text())
+        plan = report["settings"]["plan"]
+        found[report["model"]["name"] + ("" if plan == "full" else f" ({plan} plan)")] = {
+            row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []
+        }
+    return found
 
 
-def models_of(name: str) -> list[tuple[str, str]]:
+def models_of(name: str) -> dict[str, str]:
     """The models of `data/reports` on which a claim was measured, with its verdict there."""
-    return [(model, found[name]) for model, found in _reported() if found.get(name)]
+    return {model: found[name] for model, found in _reported().items() if found.get(name)}
 
 
 PARTS = "holds if each part does; with a correction if most do, in whole or in part, and none fails; fails with a part that fails"
@@ -335,7 +328,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Varied"] = text(claim.varied)
         facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         if seen := models_of(claim.name):
-            facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen))
+            facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen.items()))
     there = colab(claim)
     opened = f', <a class="card-colab" href="{text(there)}">in Colab</a>' if there else ""
     seconds = _seconds(claim)
@@ -347,8 +340,8 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     return facts
 
 
-def _held(seen: list[tuple[str, str]]) -> str:
-    return f"holds in {sum(verdict == HOLDS for _, verdict in seen)} of {len(seen)} models"
+def _held(seen: Mapping[str, str]) -> str:
+    return f"holds in {sum(verdict == HOLDS for verdict in seen.values())} of {len(seen)} models"
 
 
 def _short(claim: Claim, found: Found) -> str:
