@@ -56,7 +56,7 @@ CALLS = {
     "figures.counterexample, coins": lambda: figures.counterexample("random", 1.0, 100),
     "measures.layer_means": lambda: measures.layer_means(True, 1.0, 2),
     "measures.separator_curves": measures.separator_curves,
-    "figures.sharpening": lambda: figures.sharpening(3),
+    "figures.sharpening": figures.sharpening,
     "figures.head": lambda: figures.head(2 * torch.cos(math.pi / 2 * torch.arange(10_001).double())),
     "figures.falling": _falling,
     **{

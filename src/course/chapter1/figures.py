@@ -59,20 +59,17 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
 def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     """The least width that a function gives for Eq. 5, with numbers of 32 bits and of one, beside Figure 4."""
     paper = measures.bits_a_number()["width"]
-    mine = {bits: [int(least(r, bits)) for r in paper.index] for bits in (32, 1)}
-    off = {bits: max(max(x / y, y / x) for x, y in zip(paper, mine[bits], strict=True)) for bits in mine}
-    title = f"Figure 4 is within × {off[1]:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off[32]:.0f}"
+    mine = {name: [int(least(r, bits)) for r in paper.index] for name, bits in (("32 bits", 32), ("1 bit", 1))}
+    off = {name: max(max(x / y, y / x) for x, y in zip(paper, line, strict=True)) for name, line in mine.items()}
+    title = f"Figure 4 is within × {off['1 bit']:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off['32 bits']:.0f}"
     ax = style.axes(title, "r (depth of the tree)", "width", log="y")
     ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
-    for bits, colour in ((32, "blue"), (1, "vermillion")):
-        ax.plot(
-            paper.index, mine[bits], "o-", color=style.COLOURS[colour], label=f"{bits} bits" if bits > 1 else "1 bit"
-        )
+    for (name, line), colour in zip(mine.items(), ("blue", "vermillion"), strict=True):
+        ax.plot(paper.index, line, "o-", color=style.COLOURS[colour], label=name)
     style.whole_ticks(ax)
     style.label(ax)
-    return ax, "Least width by r: " + "; ".join(
-        f"{bits} bit{'s' * (bits > 1)} per number {', '.join(map(str, line))}" for bits, line in mine.items()
-    ) + f"; Figure 4 {', '.join(map(str, paper))}."
+    listed = [f"{name} per number {', '.join(map(str, line))}" for name, line in mine.items()]
+    return ax, f"Least width by r: {'; '.join(listed)}; Figure 4 {', '.join(map(str, paper))}."
 
 
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:

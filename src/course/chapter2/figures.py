@@ -24,7 +24,11 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     heard = attention.influence([matrix] * layers)
     n, words = len(matrix), f"{layers} layer{'s' * (layers > 1)}"
     left, right = Figure(figsize=(9.0, 4.2)).subplots(1, 2, width_ratios=(1, 1.35))
-    _matrix(left, heard)
+    left.imshow(heard, cmap="Blues", vmin=0, vmax=1)
+    left.set(xlabel="token looked at", ylabel="token that looks")
+    for ticks in (left.set_xticks, left.set_yticks):
+        ticks(range(0, n, 3), range(1, n + 1, 3))
+    left.grid(False)
     left.set_title(words, size=16)
     _arcs(right, matrix, heard[-1], heard_token)
     right.set_title("arcs of one layer", size=16)
@@ -32,14 +36,6 @@ def graph(matrix: Float[Tensor, "n n"], layers: int = 1, heard_token: int = 0) -
     return left, (
         f"After {words} the last token hears {reached} of {n}, most of all token {most + 1} ({float(heard[-1, most]):.2f})."
     )
-
-
-def _matrix(ax: Axes, matrix: Float[Tensor, "n n"]) -> None:
-    ax.imshow(matrix, cmap="Blues", vmin=0, vmax=1)
-    ax.set(xlabel="token looked at", ylabel="token that looks")
-    for ticks in (ax.set_xticks, ax.set_yticks):
-        ticks(range(0, len(matrix), 3), range(1, len(matrix) + 1, 3))
-    ax.grid(False)
 
 
 def _arcs(ax: Axes, matrix: Float[Tensor, "n n"], heard: Float[Tensor, " n"], heard_token: int = 0) -> None:
@@ -80,8 +76,7 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):
         points = [(k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0]
-        if points:
-            ax.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
+        ax.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
     ax.axvline(depth * (1 - kept), color=BLUE, lw=1.5, ls=":")
     ax.text(depth * (1 - kept) * 1.06, 3e-10, f"{depth} layers", color=BLUE, size=14)
@@ -205,8 +200,8 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     style.label(ax)
     least = int(before[:-1].argmin()) + 1
     late = [float(mean[2 * n // 3 : -1].sum()) / n for mean in (before, after)]
-    turned = float(before[0]) > float(after[0]) and late[1] > late[0]
-    ax.set_title("Training turns the ear to the late tokens" if turned else "Training keeps the order of the tokens")
+    assert float(after[0] - before[0]) < 0 < late[1] - late[0]
+    ax.set_title("Training turns the ear to the late tokens")
     return ax, (
         f"Mean of {len(measures.NAMES)} texts. Random weights: the first token has {float(before[0]) / n:.1%}, the least is "
         f"token {least}, tokens {2 * n // 3 + 1} to {n - 1} have {late[0]:.0%} together. Trained: {float(after[0]) / n:.1%} and "

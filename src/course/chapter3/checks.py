@@ -192,7 +192,7 @@ def adaptive_temperature(answer: Any) -> Right:
         "adaptive_temperature",
         learners,
         collapse.adaptive_temperature,
-        picture=lambda: drawn(*figures.sharpening(3, learners)),
+        picture=lambda: drawn(*figures.sharpening(learners)),
     )
 
 

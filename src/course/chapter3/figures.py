@@ -1,7 +1,6 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 
 import pandas as pd
 import torch
@@ -16,15 +15,10 @@ from helpers.models import LanguageModel
 # The lesson ----------------------------------------------------------------------------------------------
 
 
-@cache
-def _rotating(n: int, frequency: float, values: str) -> tuple[float, float]:
-    return collapse.rotating_counterexample(n, frequency, values=values)
-
-
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     """What one repeated token changes in a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
-    change, variation = zip(*(_rotating(k, frequency, values) for k in grid), strict=True)
+    change, variation = zip(*(collapse.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True)
     at = grid.index(n)
     moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
     ax = style.axes(moved, "n (tokens)", "change", log="x", height=3.7)
@@ -36,23 +30,24 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
 
 
-def sharpening(lead: float, temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
-    """The weight of a token that leads by `lead` logits against length, with and without adaptive temperature."""
+def sharpening(temperature: Callable = collapse.adaptive_temperature) -> tuple[Axes, str]:
+    """The weight of a token that leads by 3 logits against length, with and without adaptive temperature."""
     n = [2**k for k in range(2, 15)]
-    rows = [torch.cat([torch.full((1,), float(lead)), torch.zeros(k - 1)]).double() for k in n]
+    rows = [torch.tensor([3.0] + [0.0] * (k - 1), dtype=torch.float64) for k in n]
     plain = [float(row.softmax(0)[0]) for row in rows]
     sharp = [float(temperature(row)[0]) for row in rows]
     gain = max(range(len(n)), key=lambda k: sharp[k] - plain[k])
-    end = next((k for k in range(gain + 1, len(n)) if sharp[k] - plain[k] < 1e-9), None)
-    rest = "" if end is None else f"; at n = {n[end]:,} and beyond it does nothing"
-    title = "Sharpening helps at every length here" if end is None else "Sharpening helps in a middle range of lengths"
+    end = next(n[k] for k in range(gain + 1, len(n)) if sharp[k] - plain[k] < 1e-9)
+    title = "Sharpening helps in a middle range of lengths"
     ax = style.axes(title, "n (tokens)", "weight of the leading token", log="x", height=4.0)
     ax.plot(n, sharp, "o-", color=style.COLOURS["green"], label="adaptive temperature")
     ax.plot(n, plain, "o-", color=style.COLOURS["blue"], label="softmax")
     ax.set_ylim(0, 1.25)
     ax.set_yticks([0, 0.25, 0.5, 0.75, 1])
     ax.legend(loc="upper right")
-    return ax, f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}{rest}."
+    return ax, (
+        f"Most help at n = {n[gain]:,}: {plain[gain]:.3f} becomes {sharp[gain]:.3f}; at n = {end:,} and beyond it does nothing."
+    )
 
 
 PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500)  # values + + - - ..., 10,000 tokens
@@ -61,26 +56,18 @@ PERIODIC = torch.tensor([1.0, 1.0, -1.0, -1.0], dtype=torch.float64).repeat(2500
 def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
     """Attention by distance of a head over `PERIODIC`, and the sign of the value there, before and after one more token."""
     weights = logits[: len(PERIODIC)].softmax(0)[:near]
-    longer = torch.cat([PERIODIC, PERIODIC[-1:]]).flip(0)
-    outputs = [float(weights_ @ values) for weights_, values in _shifted(logits)]
+    shown = {"10,000 tokens": PERIODIC.flip(0), "one more": torch.cat([PERIODIC, PERIODIC[-1:]]).flip(0)}
+    before, after = (float(logits[: len(values)].softmax(0) @ values) for values in shown.values())
     ax = style.axes(
-        f"One more token moves the output from {outputs[0]:+.2f} to {outputs[1]:+.2f}",
+        f"One more token moves the output from {before:+.2f} to {after:+.2f}",
         "distance to the query",
-        "attention",
+        "attention × value",
     )
-    for k, (values, name, colour) in enumerate(
-        ((PERIODIC.flip(0), "10,000 tokens", "blue"), (longer, "one more", "vermillion"))
-    ):
+    for (name, values), colour, aside in zip(shown.items(), ("blue", "vermillion"), (-0.2, 0.2), strict=True):
         signed = weights * values[:near]
-        ax.bar(torch.arange(near) + 0.4 * k - 0.2, signed, 0.4, color=style.COLOURS[colour], label=name)
-    ax.set_ylabel("attention × value")
+        ax.bar(torch.arange(near) + aside, signed, 0.4, color=style.COLOURS[colour], label=name)
     ax.legend(loc="upper right")
-    return ax, f"The output is {outputs[0]:.3f} with 10,000 tokens, and {outputs[1]:.3f} when the last is repeated."
-
-
-def _shifted(logits: Float[Tensor, " n"]) -> list[tuple[Tensor, Tensor]]:
-    longer = torch.cat([PERIODIC, PERIODIC[-1:]])
-    return [(logits[: len(values)].softmax(0), values.flip(0)) for values in (PERIODIC, longer)]
+    return ax, f"The output is {before:.3f} with 10,000 tokens, and {after:.3f} when the last is repeated."
 
 
 # The lab -------------------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from course.chapter4 import measures
 from course.experiments import asked, trained
 from helpers import checkpoints, collapse, counting, data, style
 from helpers.checkpoints import Trained
-from helpers.tasks import PLACES
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -245,12 +244,10 @@ def counting_by_length(
     style.ticks(ax, lengths, ["" if n == 18 else str(n) for n in lengths])  # no room between 16 and 20
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    falls = {
-        name: next((n for n, share in zip(lengths, mean, strict=True) if share < trained.LEARNED), None)
-        for name, mean in means.items()
-    }
-    first, last = min(at or 10**6 for at in falls.values()), max(at or 10**6 for at in falls.values())
-    ax.set_title(f"The fall starts at {first} letters" + (f" to {last}" if last != first else ""))
+    falls = [
+        next(n for n, share in zip(lengths, mean, strict=True) if share < trained.LEARNED) for mean in means.values()
+    ]
+    ax.set_title(f"The fall starts at {min(falls)} letters" + (f" to {max(falls)}" if len({*falls}) > 1 else ""))
     far, seeds = lengths.index(2 * trained.LONGEST), len(next(iter(runs.values())))
     low, high = (choose(means, key=lambda name: means[name][far]) for choose in (min, max))
     bars = f"; bars: intervals for {trained.STRINGS * seeds} strings" if interval else ""
@@ -315,13 +312,12 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     )
 
 
-def copying_ends(table: pd.DataFrame, names: Sequence[str] = ("RoPE", "APE")) -> tuple[Axes, str]:
-    """The lengths at which the first and the last digit turn, by encoding: a point a decoder and digit."""
+def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
+    """The lengths at which the first and the last digit turn, with RoPE and with APE: a point a decoder and digit."""
     points, said = {}, []
     found = counters.first_against_last(table).set_index("encoding")
-    for name in names:
-        for place in PLACES:
-            points[f"{name}, {place} digit"] = counters.turns(table, name)[place]
+    for name in ("RoPE", "APE"):
+        points |= {f"{name}, {place} digit": turns for place, turns in counters.turns(table, name).items()}
         row = found.loc[name]
         place = "first" if row["first earlier"] > row["last earlier"] else "last"
         said.append(f"{name} {place} ({int(row[f'{place} earlier'])} of {int(row.pairs)})")
@@ -376,11 +372,10 @@ def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
         name: f"{mean[f'{name}_20']:.0%}" for name in ("right", "left_out", "untrained_left_out", "ratio", "shuffled")
     }
     ax.set_title(f"{encoding}, 20 letters: {said['right']} right, {said['left_out']} read")
-    seeds = f"Means of {len(rows)} seeds" if len(rows) > 1 else "One seed"
     return ax, (
         f"{encoding}, 20 letters: the decoder names {said['right']} of the counts; a read-out of its state that saw no string "
         f"of 20 letters {said['left_out']}, before the training {said['untrained_left_out']}; one of the share of y alone "
-        f"{said['ratio']}, one fitted to shuffled counts {said['shuffled']}. {seeds}."
+        f"{said['ratio']}, one fitted to shuffled counts {said['shuffled']}. Means of {len(rows)} seeds."
     )
 
 

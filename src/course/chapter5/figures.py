@@ -24,8 +24,7 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
     scores = measures.gaussian_scores(m, base=base)
     spread, mean = scores.std(0), scores.mean(0)
     bound = rope.decay_bound(m, 128, base) / rope.decay_bound(0, 128, base)
-    title = "Gaussian vectors do not decay at all"
-    ax = style.axes(title, "distance Δ (tokens)", "relative size", log="x", height=3.9)
+    ax = style.axes("Gaussian vectors do not decay at all", "distance Δ (tokens)", "relative size", log="x", height=3.9)
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
     ax.plot(m, spread, color=BLUE, label="standard deviation of the score / √d")
     ax.axhline(0, color=BLACK, lw=1)
@@ -98,14 +97,13 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     """Which bases pass for a context, on a grid from half to 2.5 times the published bound."""
     row = data.table("reported/rope_base_bound").set_index("context").loc[length]
     bases = torch.linspace(0.5 * row.published, 2.5 * row.published, points).double()
-    lowest = torch.tensor([_lowest(float(b), length) for b in bases])
+    sums = ([found for _, found in rope._sums(rope.frequencies(128, float(base)), length)] for base in bases)
+    lowest = torch.tensor([min(float(found.min()) for found in each) for each in sums])
     good = lowest >= 0
     first = float(bases[good][0])
     again = int((good[:-1] & ~good[1:]).sum())
-    ax = style.axes(
-        f"{length:,} tokens: passing and failing alternate" if again else f"{length:,} tokens: one threshold on this grid",
-        "base", "smallest sum", height=3.6,
-    )  # fmt: skip
+    how = "passing and failing alternate" if again else "one threshold on this grid"
+    ax = style.axes(f"{length:,} tokens: {how}", "base", "smallest sum", height=3.6)
     ax.plot(bases, lowest, color=GREY, lw=1)
     ax.plot(bases[good], lowest[good], "o", ms=4, color=BLUE, label="passes")
     ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
@@ -145,10 +143,6 @@ def context_sums(kinds: Mapping[str, Mapping]) -> tuple[Axes, str]:
         ax,
         f"The mean cosine of the pairs against the distance, from the least to the largest of each stretch. {said}.",
     )
-
-
-def _lowest(base: float, length: int) -> float:
-    return min(float(sums.min()) for _, sums in rope._sums(rope.frequencies(128, base), length))
 
 
 def line_and_column(model: LanguageModel, tokens: int = 40) -> tuple[Figure, str]:
@@ -275,13 +269,9 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
         return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
     ax.set_title(f"Positional heads need the {means['inside'].idxmax()} pairs most")
     random = rows[rows["where"] == "outside"][[name for name in rows if name.startswith("random")]].mean()
+    texts = rows.start.nunique()
     return ax, (
         f"Heads with a slash score above {threshold:g}. Fastest quarter silenced: {means['inside'].fastest:+.2f} nats inside, "
         f"{means['outside'].fastest:+.2f} outside (random quarters there {random.min():+.2f} to {random.max():+.2f}), "
-        f"{means['control'].fastest:+.2f} in {heads.control} of the others. {_texts(rows)}"
+        f"{means['control'].fastest:+.2f} in {heads.control} of the others. {f'Mean of {texts} texts' if texts > 1 else 'One text'}."
     ).replace("-", "−")
-
-
-def _texts(rows: pd.DataFrame) -> str:
-    count = rows.start.nunique()
-    return f"Mean of {count} texts." if count > 1 else "One text."
