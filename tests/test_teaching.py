@@ -95,28 +95,8 @@ def test_a_plan_names_what_is_not_there(root):
             teaching.row(root, given)
 
 
-CHECKS = """
-[first]
-number = "9.1"
-title = "First"
-mistakes = '''
-g(x) :: You forgot the root.
-h(x) :: Twice.
-'''
-[its_second_function]
-mistakes = '''
-k(x) :: Twice.
-'''
-[second]
-number = "9.2"
-title = "Second"
-true = "down"
-guesses = { up = "It falls: the mean.", down = "Right." }
-"""
-
-
-def test_mistakes_are_those_of_the_checks():
-    assert teaching.known(CHECKS) == {
+def test_mistakes_are_those_of_the_checks(root):
+    assert teaching.known((root / "tests/cases/checks.toml").read_text()) == {
         "9.1": ("First", ["You forgot the root.", "Twice."]),
         "9.2": ("Second", ["“up”: It falls: the mean."]),
     }
