@@ -9,11 +9,12 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from conftest import watched
 from PIL import Image
 from tiny_models import tiny
 
 from course.chapter2 import claims, figures, measures
-from helpers import attention, data, graphs
+from helpers import attention, data, graphs, probe
 from helpers.widget.atlas import Atlas, Reading
 
 
@@ -104,8 +105,6 @@ def test_sequences_are_of_the_length_asked_for(model):
 
 def test_the_table_of_sinks_counts_each_kind_of_head_above_the_threshold(model, monkeypatch):
     """Made-up scores of four heads: three sinks, two that look at themselves, one that looks at the token before it."""
-    from helpers import probe
-
     high = torch.tensor([[3, 2, 1]]).T > torch.arange(4)
     sink, own, previous = torch.where(high, 0.301, 0.299)[:, None]
     monkeypatch.setattr(probe, "head_scores", lambda *_: probe.HeadScores(sink, torch.stack([own, previous], -1)))
@@ -115,8 +114,6 @@ def test_the_table_of_sinks_counts_each_kind_of_head_above_the_threshold(model, 
 
 def test_equal_tokens_have_no_sink_in_any_model_with_relative_positions(model):
     """All values are equal, so that every state is, and attention depends on the distance alone."""
-    from helpers import probe
-
     tokens = measures.sequence(model, "repeated", 40, first=False)
     scores = probe.head_scores(model, tokens).sink.double()
     uniform = attention.sink_score(attention.uniform(attention.causal_mask(40)))
@@ -124,8 +121,6 @@ def test_equal_tokens_have_no_sink_in_any_model_with_relative_positions(model):
 
 
 def test_stand_ins_are_the_mathematics_of_attention(model):
-    from helpers import probe
-
     tokens = measures.sequence(model, "natural", 12)
     maps = probe.attention_maps(model, tokens).double().mean(1)
     found = measures.influences(model, tokens)
@@ -139,8 +134,6 @@ def test_stand_ins_are_the_mathematics_of_attention(model):
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "gemma"])
 def test_what_tokens_hand_over_adds_up_to_what_the_block_writes(kind):
     """The sum of what all tokens hand over is the attention block's output."""
-    from helpers import probe
-
     model = tiny(kind)
     tokens = measures.sequence(model, "natural", 12)
     block = model.model.model.layers[1].self_attn
@@ -208,8 +201,6 @@ def test_committed_tables_are_whole_and_another_model_is_measured(model, monkeyp
 
 @pytest.mark.slow
 def test_the_committed_norms_are_those_of_the_embedded_model(smollm2):
-    from helpers import probe
-
     exact = measures.profile_of(measures.profiles(smollm2))
     found = probe.sensitivity(smollm2, measures.texts(smollm2, measures.TOKENS)["harbour"], probes=12)
     assert ((found.norms - exact).abs() < 5 * found.errors + 0.02 * exact).all()
@@ -328,9 +319,7 @@ def test_bad_arguments_of_the_atlas_are_named(model):
 
 
 def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
-    page = chromium.new_page()
-    errors = []
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page = watched(chromium.new_context(), "data:")
     page.set_content(f"<!doctype html><html lang=en><title>atlas</title><body>{atlas.still()}")
     finding = page.locator(".atlas-finding")
     page.locator(".atlas-tokens button").nth(3).focus()
@@ -347,5 +336,5 @@ def test_the_atlas_by_keyboard_and_pointer(atlas, chromium):
         "() => document.querySelector('canvas').getContext('2d').getImageData(0, 0, 200, 200).data.some((x) => x > 0)"
     )
     assert drawn
-    assert not errors
-    page.close()
+    assert page.errors == page.foreign == []
+    page.context.close()

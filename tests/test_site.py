@@ -7,7 +7,7 @@ import re
 
 import icons
 import pytest
-from conftest import AXE, ROOT, SCRIPTS
+from conftest import AXE, ROOT, SCRIPTS, watched
 from fontTools.ttLib import TTFont
 from lectures import lectures
 from pages import pages
@@ -117,14 +117,12 @@ def test_a_deck_without_scripts_shows_all_slides(visit):
 
 
 def test_a_search_in_a_file_lists_titles_and_says_why_no_more(chromium):
-    page, errors = chromium.new_page(), []
-    page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: errors.append(str(error)))
+    page = watched(chromium.new_context(), "file:")
     page.goto((ROOT / "_build/html/search.html").as_uri() + "?q=ALiBi")
     page.wait_for_selector("#search-results li a")
     assert "lists titles" in page.locator("main").inner_text()
-    assert errors == []
-    page.close()
+    assert page.errors == []
+    page.context.close()
 
 
 def move(page, figure, control):
