@@ -1,6 +1,5 @@
 """What chapter 1 adds: the whole-graph baseline, the chain control and its measurements."""
 
-import csv
 import math
 
 import networkx as nx
@@ -12,7 +11,7 @@ import torch
 from course import scorecard
 from course.chapter1 import figures, measures
 from course.claims import FAILS, HOLDS, OPEN
-from helpers import gnn, graphs
+from helpers import data, gnn, graphs
 
 
 @pytest.mark.parametrize("depth", [2, 3])
@@ -143,13 +142,13 @@ def test_at_equal_hops_resistance_is_ranked_inside_each_distance():
     assert math.isnan(measures.within(table.assign(resistance=1), "hops"))
 
 
-def test_tables_by_depth_are_what_their_command_gives(root):
+def test_tables_by_depth_are_what_their_command_gives():
     """A row of each is computed again."""
     row = measures.ranks_by_depth().loc[("barbell", 1)]
     found = measures.predictors(measures.examples()["barbell"], 1)
     for name in ("resistance", "R - hops", "within hops", "s.e. of within hops"):
         assert row[name] == pytest.approx(found[name], rel=1e-3)
-    seeds = int(_rows("gains_by_depth", root)[0]["seeds"])
+    seeds = int(data.table("gains_by_depth").seeds[0])
     gains = measures.rewiring_gains(measures.examples()["barbell"], times=1, seeds=seeds)
     here = measures.gains_by_depth().loc[("barbell", 1)]
     for method, again in measures.against_random(gains).iterrows():
@@ -222,30 +221,23 @@ def test_a_chain_of_no_length_is_fitted():
     assert measures.fit_on_a_chain(0, most=3)["steps"] == 3
 
 
-def _rows(name, root):
-    lines = (root / f"data/{name}.csv").read_text().splitlines()
-    return [*csv.DictReader(line for line in lines if not line.startswith("#"))]
-
-
 @pytest.mark.parametrize(("depth", "batches"), [(2, 2), (3, 100)])
-def test_the_run_of_the_grid_is_the_best_gcn_of_the_table(root, depth, batches):
+def test_the_run_of_the_grid_is_the_best_gcn_of_the_table(depth, batches):
     """Steps are epochs times batches: 76 and 6400 examples by 64."""
-    plain = {"kind": "gcn", "fully_adjacent": "False", "key": "root", "depth": str(depth)}
-    runs = [row for row in _rows("tree_neighbors_match_runs", root) if all(row[k] == v for k, v in plain.items())]
-    best = max(runs, key=lambda row: float(row["best_train_accuracy"]))
+    plain = "kind == 'gcn' and not fully_adjacent and key == 'root' and depth == @depth"
+    runs = data.table("tree_neighbors_match_runs").query(plain)
+    best = runs.loc[runs.best_train_accuracy.idxmax()]
     found = measures.grid_runs("gcn").loc[depth]
-    assert found["steps"] == int(best["epochs"]) * batches
-    assert found["best_train_accuracy"] == float(best["best_train_accuracy"])
+    assert (found["steps"], found["best_train_accuracy"]) == (best.epochs * batches, best.best_train_accuracy)
 
 
-def test_chains_are_counted_as_in_the_table(root):
-    rows = _rows("chains_measured", root)
+def test_chains_are_counted_as_in_the_table():
+    rows = data.table("chains_measured")
     for row in measures.chains().itertuples():
-        here = [each for each in rows if int(each["distance"]) == row.distance]
-        assert row.runs == len(here)
-        assert row.fitted == sum(float(each["best_train_accuracy"]) == 1 for each in here)
-        assert row.accuracy == pytest.approx(sum(float(e["best_train_accuracy"]) for e in here) / len(here))
-        assert (row.least, row.most) == (min(int(e["steps"]) for e in here), max(int(e["steps"]) for e in here))
+        here = rows[rows.distance == row.distance]
+        assert (row.runs, row.fitted) == (len(here), (here.best_train_accuracy == 1).sum())
+        assert row.accuracy == pytest.approx(here.best_train_accuracy.mean())
+        assert (row.least, row.most) == (here.steps.min(), here.steps.max())
 
 
 RUN = {
