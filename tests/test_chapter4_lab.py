@@ -261,17 +261,17 @@ def test_a_row_of_each_table_comes_again_from_its_seed():
 
 def test_a_decoder_that_counts_perfectly_has_no_errors_and_notices_each_letter(monkeypatch):
     task = trained.COUNTING
-    monkeypatch.setattr(trained, "answers", lambda model, task, strings: torch.tensor([s.count("y") for s in strings]))
+
+    def answer(rule):
+        monkeypatch.setattr(trained, "answers", lambda model, task, strings: torch.tensor([*map(rule, strings)]))
+
+    answer(lambda string: string.count("y"))
     assert trained.errors(None, task, 40).eq(0).all()
     assert trained.noticed(None, task, 12, 0) == trained.noticed(None, task, 12, -1) == 1
-    monkeypatch.setattr(
-        trained, "answers", lambda model, task, strings: torch.tensor([s[1:].count("y") for s in strings])
-    )
+    answer(lambda string: string[1:].count("y"))
     assert trained.noticed(None, task, 12, 0) == 0
     assert trained.noticed(None, task, 12, -1) == 1
-    monkeypatch.setattr(
-        trained, "answers", lambda model, task, strings: torch.tensor([2 * s.count("y") for s in strings])
-    )
+    answer(lambda string: 2 * string.count("y"))
     assert trained.noticed(None, task, 12, -1) == 0, "it rises, but not by one"
 
 

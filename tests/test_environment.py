@@ -70,18 +70,19 @@ def test_an_unfinished_environment_or_one_of_another_python_is_made_afresh(tmp_p
     assert made == [["python3.11", "-m", "venv", "--clear", tmp_path]]
 
 
+# what `pip config list` says
+PIP = r"""
+:env:.find-links='/wheels /more'
+:env:.timeout='180'
+global.find-links='/old'
+global.cert='/bundle.crt'
+global.extra-index-url='https://one.example/simple\nhttps://two.example/simple'
+global.index-url='https://mirror.example/simple'
+"""
+
+
 def test_uv_is_told_what_pip_knows():
-    config = "\n".join(
-        [
-            ":env:.find-links='/wheels /more'",
-            ":env:.timeout='180'",
-            "global.find-links='/old'",
-            "global.cert='/bundle.crt'",
-            "global.extra-index-url='https://one.example/simple\\nhttps://two.example/simple'",
-            "global.index-url='https://mirror.example/simple'",
-        ]
-    )
-    settings = environment.uv_settings(config)
+    settings = environment.uv_settings(PIP)
     assert settings["UV_FIND_LINKS"] == "/wheels,/more"
     assert settings["SSL_CERT_FILE"] == "/bundle.crt"
     assert settings["UV_INDEX"] == "https://one.example/simple https://two.example/simple"

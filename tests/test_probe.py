@@ -91,8 +91,6 @@ def test_a_length_beyond_the_sequence_and_a_map_that_is_too_large_are_named(mode
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 def test_probes_agree_between_gpu_and_cpu(ids):
-    from helpers import models
-
     cpu, gpu = models.load(device="cpu"), models.load(device="cuda")
     expected, found = probe.last_representations(cpu, ids), probe.last_representations(gpu, ids).cpu()
     torch.testing.assert_close(found, expected, rtol=1e-2, atol=1e-2)
