@@ -335,14 +335,12 @@ def right_of_two(length: float, share: float) -> float:
 def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
     """A resolution by length (ones after the first token): medians, the mean share, and the shares of right answers."""
     rows = []
-    for low, high in itertools.pairwise(bands):
-        if high > len(found.signal):
-            break
-        part = Resolution(*(field[low:high].double() for field in found))
-        medians = {name: float(getattr(part, name).median()) for name in MEDIANS}
-        means = {name: float(getattr(part, name).mean()) for name in ("share", "pair", "nearest")}
-        half = {"along": float(part.along.abs().median())}
-        rows.append({"low": low, "high": high} | medians | half | means)
+    for low, high in itertools.pairwise(band for band in bands if band <= len(found.signal)):
+        part = found._replace(along=found.along.abs())._asdict()
+        values = {name: field[low:high].double() for name, field in part.items()}
+        means = {name: values.pop(name).mean() for name in ("share", "pair", "nearest")}
+        medians = {name: field.median() for name, field in values.items()}
+        rows.append({"low": low, "high": high} | {name: float(x) for name, x in (medians | means).items()})
     return pd.DataFrame(rows)
 
 
@@ -356,9 +354,6 @@ def late(found: Resolution, start: int = 400) -> dict[str, float]:
         "right one of two": float(part.pair.mean()),
         "right one of all": float(part.nearest.mean()),
     }
-
-
-MEDIANS = ("signal", "floor", "error", "cosine", "control", "length")
 
 
 # Sequences ---------------------------------------------------------------------------------------------
@@ -469,12 +464,9 @@ PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`
 DIGITS = (5, 300)
 
 
-def copied(prompt: str, model: LanguageModel | None = None) -> dict[str, float]:
-    """`collapse.copying_margins` for one of `PROMPTS` in one row: the digit's place, the place asked for, 0 or 1, length.
-
-    The model is the embedded one, if none is given.
-    """
-    found = collapse.copying_margins(model or models.default(), DIGITS, **PROMPTS[prompt])
+def copied(prompt: str) -> dict[str, float]:
+    """One row of the committed table: the digit's place, the place asked for, 0 or 1, length; in the embedded model."""
+    found = collapse.copying_margins(models.default(), DIGITS, **PROMPTS[prompt])
     return {
         f"{place}_{asked}_{digit}_{n}": round(float(margin), 4)
         for (place, asked), pair in found.items()
@@ -483,21 +475,17 @@ def copied(prompt: str, model: LanguageModel | None = None) -> dict[str, float]:
     }
 
 
-def copying_table(model: LanguageModel) -> pd.DataFrame:
-    """The margins with each of `PROMPTS`: the committed table if the model is the embedded one, else measured."""
-    if model.name == models.DEFAULT:
-        return data.table("copying_prompts")
-    return pd.DataFrame([{"prompt": p} | copied(p, model) for p in compute.progress(PROMPTS, "copying prompts")])
-
-
 def other_prompts(model: LanguageModel) -> dict[str, dict[tuple[str, str], tuple[Tensor, Tensor]]]:
-    """The margins of `copying_table` by prompt, each in the form of `collapse.copying_margins`."""
+    """`collapse.copying_margins` with each of `PROMPTS`: from the committed table if the model is the embedded one."""
+    if model.name != models.DEFAULT:
+        asked = compute.progress(PROMPTS, "copying prompts")
+        return {prompt: collapse.copying_margins(model, DIGITS, **PROMPTS[prompt]) for prompt in asked}
     return {
         row["prompt"]: {
             (place, asked): tuple(torch.tensor([row[f"{place}_{asked}_{digit}_{n}"] for n in DIGITS]) for digit in "01")
             for place, asked in itertools.product(collapse.PLACES, collapse.PLACES)
         }
-        for row in copying_table(model).to_dict("records")
+        for row in data.table("copying_prompts").to_dict("records")
     }
 
 
@@ -519,18 +507,11 @@ SEPARATED = (13, 25, 49, 97, 193, 385)
 @cache
 def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict[str, Tensor]:
     """The distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
-    choices = READING | VARIANTS
-    runs = [
-        [
-            collapse.one_layer_distance(
-                **choice, lengths=LAYER_LENGTHS, residual=residual, deviation=deviation, seed=seed
-            )
-            for choice in choices.values()
-        ]
-        for seed in range(seeds)
-    ]
-    means = torch.stack([torch.stack(run) for run in runs]).mean(0)
-    return dict(zip(choices, means, strict=True))
+    setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
+    for name, choice in (READING | VARIANTS).items():
+        runs = [collapse.one_layer_distance(**choice, **setting, seed=seed) for seed in range(seeds)]
+        means[name] = torch.stack(runs).mean(0)
+    return means
 
 
 @cache
