@@ -102,11 +102,9 @@ def _best_gap(graph: nx.Graph) -> tuple:
 def slower(answer: Any) -> Right:
     """A graph whose largest commute time rises when the pair with the largest resistance is joined."""
     result = run("slower()", answer)
-    if not (isinstance(result, tuple | list) and len(result) == 2 and isinstance(result[0], nx.Graph)):
-        raise Wrong("slower must return a pair: a networkx graph, and an edge (u, v) that it does not have yet.")
+    refuse("slower", "pair", result=result)
     graph, edge = result[0], checks.edge("the edge", result[1])
-    if not 2 <= len(graph) <= 12:
-        raise Wrong(f"the graph must be connected and have 2 to 12 nodes; it has {len(graph)}.")
+    refuse("slower", "size", graph=graph)
     try:
         largest = float(graphs.effective_resistance(graph).max())
         before, after = (graphs.commute_time(g).max().item() for g in (graph, _with_edges("slower", graph, [edge])))
@@ -176,10 +174,7 @@ def rewiring(prediction: Any, edges: Any) -> Right:
     tree = graphs.family("tree", 15)
     checks.filled("prediction", prediction, "predict first, by what factor the walk bound of the pair falls")
     guess = number("prediction", prediction)
-    if not 0 <= guess <= 1:
-        raise Wrong(
-            f"prediction must be a factor from 0 to 1, not {guess:g}: new edges raise degrees, so the bound falls."
-        )
+    refuse("rewiring", "guess", guess=guess)
     wired = _with_edges("edges", tree, checks.edges("edges", edges, 3))
     resistance = graphs.total_resistance(wired) / graphs.total_resistance(tree)
     before, after = (

@@ -16,7 +16,7 @@ from helpers import attention, data, models, probe
 from helpers.attention import causal_mask
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))
+compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
 
 
 def random_attention(*shape: int, seed: int) -> Tensor:
@@ -150,16 +150,15 @@ def masks(answer: Any) -> Right:
     """Masks, one a layer, of at most two tokens a row, after which the last token hears all equally."""
     for layers in (1, 2, 3, 5):
         n, call = 2**layers, f"masks({layers})"
-        found = run(call, answer, layers)
+        given = run(call, answer, layers)
         try:
-            each = [checks.tensor(f"each mask of {call}", m) for m in found]
+            each = [checks.tensor(f"each mask of {call}", m) for m in given]
         except TypeError:
-            raise Wrong(f"{call} must return a list of masks, not {checks.shown(found)}.") from None
-        if len(each) != layers or any(m.shape != (n, n) for m in each):
-            raise Wrong(f"{call} must return {layers} mask{'s' * (layers > 1)} of {n} x {n}, one for each layer.")
+            raise Wrong(f"{call} must return a list of masks, not {checks.shown(given)}.") from None
+        refuse("masks", "shape", call=call, layers=layers, n=n, each=each)
         for k, m in enumerate(each, 1):
-            refuse("one_mask", m=m, seen=m.sum(1), where=f"{call}, layer {k}")
+            refuse("masks", "mask", m=m, seen=m.sum(1), where=f"{call}, layer {k}")
         row = attention.influence([attention.uniform(m.bool()) for m in each])[-1]
-        said = f"{call}: the shares of the last token's state are {checks.shown(row)}."
-        refuse("masks", said=said, n=n, heard=int((row > 0).sum()), each=each)  # all n heard: one path each
+        found = {"n": n, "heard": int((row > 0).sum()), "each": each}  # where all are heard it is by one path each
+        refuse("masks", call=call, row=row, why=reason("masks", "why", **found), **found)
     return Right("each of 2, 4, 8 and 32 tokens has the same share of the last one's state.")

@@ -19,7 +19,7 @@ MOST_STEPS = 20_000  # calls of a function of n, before a loop counts as endless
 
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))
+compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
 
 
 def probabilities(*shape: int, seed: int) -> Tensor:
@@ -44,11 +44,9 @@ def total_variation(answer: Any) -> Right:
 def slope(answer: Any) -> Right:
     """The slope at which one more token changes the output most."""
     value = number("slope", answer)
-    if not value > 0:
-        raise Wrong(f"slope must be positive, not {value:g}: then the head prefers near tokens.")
+    refuse("slope", value=value)
     change = 2 * math.exp(-value) * (1 - math.exp(-value))
-    said = f"slope = {value:g} gives a change of {change:.6f} for long sequences; the largest is larger."
-    refuse("slope", value=value, said=said)
+    refuse("slope", "less", value=value, change=change, why=reason("slope", "why", value=value))
     return Right(
         f"slope = ln 2 = {math.log(2):.4f}, where the last token has half of the attention; change {change:.3f}."
     )
@@ -173,15 +171,12 @@ def kernel(answer: Any) -> Right:
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
     refuse("kernel", logits=logits)
+    change = float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
+    refuse("kernel", "still", change=change, why=reason("kernel", "why", logits=logits))
     return Right(
-        f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {_change(logits):.3f}.",
+        f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.",
         lambda: drawn(*figures.head(logits)),
     )
-
-
-def _change(logits: Tensor) -> float:
-    """What the output changes by when the last of 10,000 tokens is repeated."""
-    return float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
 
 
 @exercise
