@@ -20,9 +20,10 @@ from conftest import ROOT
 from exercise import begin
 
 from course import checks
-from course.checks import LEVELS, Case, Exercise, Right, Wrong, compare
+from course.checks import Case, Exercise, Right, Wrong, compare
 from helpers import rope
 
+LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
 CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
 MODULES = {n: importlib.import_module(f"course.chapter{n}.checks") for n in CHAPTERS}
 EXERCISES = {

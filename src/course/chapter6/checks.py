@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
+import pandas as pd
 import torch
 from IPython.display import HTML
 from scipy import stats
@@ -13,7 +14,7 @@ from torch.nn import functional
 
 from course import checks, significance
 from course.chapter6 import figures, measures
-from course.checks import Right, Wrong, drawn, exercise, normal, run, shown
+from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
@@ -21,9 +22,8 @@ from helpers import attention, data, differential, models, probe, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
-
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
-compare = partial(checks.tabled, globals())
+compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
 
 
 def _floats(value: Any) -> Tensor:
@@ -36,37 +36,31 @@ def _floats(value: Any) -> Tensor:
 @exercise
 def subtract(answer: Any, largest: Any) -> Right:
     """The signed row, and the largest lambda at which no weight of it is below 0."""
-
-    def maps(f: Callable) -> Callable:
-        return lambda x, y, lam: f(x.softmax(-1), y.softmax(-1), lam)
-
-    compare("difference", answer, differential.difference, maps=maps)
-
-    def ratios(f: Callable) -> Callable:
-        return lambda x, y: f(x.softmax(-1), y.softmax(-1))
-
-    compare("largest", largest, ratios(lambda a, b: (a / b).min()), ratios=ratios)
+    compare("difference", answer, differential.difference)
+    compare("largest", largest, _of_maps(lambda a, b: (a / b).min()))
 
     def picture() -> HTML:
         first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
-        before, row = first.softmax(-1), _floats(answer(first, second, 0.8))
-        ax = style.axes(f"λ = 0.8: {int((row < -1e-12).sum())} of 24 weights are negative", "key", "weight")
-        ax.bar(range(24), before.tolist(), 0.9, color="#cccccc", label="first map")
-        ax.bar(range(24), row.tolist(), 0.45, color=[RED if w < 0 else BLUE for w in row])
+        found = {"first map": first.softmax(-1), "your row": _floats(answer(first, second, 0.8))}
+        ax = style.lines(pd.DataFrame(found).rename_axis("key"), "weight", form="o", colours=(GREY, BLUE))
         ax.axhline(0, color=BLACK, lw=1)
-        ax.legend()
+        ax.set_title(f"λ = 0.8: {int((found['your row'] < -1e-12).sum())} of 24 weights are negative")
         bound = float(_floats(largest(first, second)))
-        return drawn(ax, f"The row sums to {row.sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
+        return drawn(ax, f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
 
     return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
+
+
+def _of_maps(f: Callable) -> Callable:
+    """A function of logits, from one of the maps that they give."""
+    return lambda first, second, *lam: f(first.softmax(-1), second.softmax(-1), *lam)
 
 
 @exercise
 def shared(answer: Any) -> Right:
     """The cosine of two rows without one key; then over all pairs of heads of the embedded model."""
     compare("shared", answer, _shared)
-    cosines, name = _of_all_heads()
-    one, other, found = cosines
+    (one, other, found), name = _of_all_heads()
     yours = float(_floats(run("shared", answer, one, other, 0)))
     return Right(
         f"your function gives {yours:.2f} for two rows of {name}. Over all pairs of heads of one layer, on 64 tokens of prose, the "
@@ -129,18 +123,11 @@ def noise_left(answer: Any) -> Right:
 @exercise
 def off_by_one(answer: Any) -> Right:
     """Softmax with a 1 in the denominator, at logits of any size."""
-
-    def shifted(x: Tensor, one: Callable[[Tensor], Any]) -> Tensor:
-        top = x.max(-1, keepdim=True).values
-        e = (x - top).exp()
-        return e / (one(top) + e.sum(-1, keepdim=True))
-
     return compare(
         "off_by_one",
         answer,
         attention.softmax_off_by_one,
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
-        shifted=shifted,
     )
 
 
@@ -151,14 +138,14 @@ def _naive(x: Tensor) -> Tensor:
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     """The weights of each way on the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
-    found = {name: _floats(way(logits.clone())) for name, way in ways.items()}
+    found = pd.DataFrame({name: _floats(way(logits.clone())) for name, way in ways.items()}).rename_axis("key")
     ax = style.axes("", "key", "weight")
     for shift, (name, row), colour in zip((0.0, 0.3, 0.6), found.items(), (GREY, BLUE, RED), strict=False):
-        ax.vlines(torch.arange(n) + shift, 0, row, color=colour, lw=2.5, label=name)
+        ax.vlines(found.index + shift, 0, row, color=colour, lw=2.5, label=name)
     ax.axhline(0, color=BLACK, lw=0.8)
     ax.legend()
-    said = ", ".join(f"{name} {row[places or slice(None)].sum():.2f}" for name, row in found.items())
-    zeros = ", ".join(f"{name} {int((row == 0).sum())}" for name, row in found.items())
+    said = ", ".join(f"{name} {weight:.2f}" for name, weight in found.iloc[places or slice(None)].sum().items())
+    zeros = ", ".join(f"{name} {count}" for name, count in (found == 0).sum().items())
     finding = f"The answer among {n} keys gets: {said}. Exact zeros: {zeros}."
     if not places:
         finding = f"Nothing fits the query, and the weights sum to: {said}."
@@ -173,23 +160,21 @@ def smallest_scale(answer: Any) -> Right:
     def scale(gap: float, n: int, weight: float) -> float:
         return (math.log(n - 1) + _odds(weight)) / (gap * math.log(n))
 
-    return compare("smallest_scale", answer, scale, picture=lambda: _scales(answer))
+    def picture() -> HTML:
+        gaps, lengths = (1.0, 2.0, 4.0), pd.Index([2**k for k in range(3, 21)], name="n (tokens)")
+        found = pd.DataFrame({f"gap {gap:g}": [float(answer(gap, n, 0.9)) for n in lengths] for gap in gaps}, lengths)
+        ax = style.lines(found, "smallest s for 0.9", log="x", form="-")
+        for gap, line in zip(gaps, ax.get_lines(), strict=True):
+            ax.axhline(1 / gap, color=line.get_color(), ls=":", lw=1.5)
+        most, *_, least = found["gap 1"]
+        ax.set_title(f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do")
+        return drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
+
+    return compare("smallest_scale", answer, scale, picture=picture)
 
 
 def _odds(weight: float) -> float:
     return math.log(weight / (1 - weight))
-
-
-def _scales(answer: Callable) -> HTML:
-    lengths = [2**k for k in range(3, 21)]
-    most, least = (float(answer(1.0, n, 0.9)) for n in (lengths[0], lengths[-1]))
-    title = f"At gap 1 the scale falls from {most:.2f} to {least:.2f}: one that is fixed will do"
-    ax = style.axes(title, "n (tokens)", "smallest s for 0.9", log="x")
-    for gap, colour in ((1.0, RED), (2.0, BLUE), (4.0, GREEN)):
-        ax.plot(lengths, [answer(gap, n, 0.9) for n in lengths], color=colour, label=f"gap {gap:g}")
-        ax.axhline(1 / gap, color=colour, ls=":", lw=1.5)
-    style.label(ax)
-    return drawn(ax, f"Dotted: 1 / gap. At gap 1 no length from 8 to a million needs more than {most:.2f}.")
 
 
 # Counting a row ----------------------------------------------------------------------------------------
@@ -198,39 +183,30 @@ def _scales(answer: Callable) -> HTML:
 @exercise
 def counted(answer: Any) -> Right:
     """Lambda, and the shares of answer and noise: of the row's sum, and of the sum of sizes."""
-
-    def other(f: Callable[[Tensor, Tensor, Tensor], Any]) -> Callable:
-        def trap(row: Tensor, place: int) -> Any:
-            rest = torch.cat([row[:place], row[place + 1 :]])
-            return torch.stack([_floats(x) for x in f(row, row[place], rest)])
-
-        return trap
-
-    compare("counted", answer, other(_five), other=other)
+    compare("counted", answer, _of_row(_five))
 
     def picture() -> HTML:
         found = {}
         for name, correlation in (("independent", 0.0), ("correlated 0.9", 0.9)):
             first, second = (x[0] for x in measures.noisy_logits(6.0, correlation, 1024))
-            found[name] = _floats(answer(differential.difference(first, second, 0.8), 0))
-        ax = style.axes("", "noise's share …", "share of the row")
-        for shift, (name, values), colour in zip((-0.2, 0.2), found.items(), (RED, BLUE), strict=True):
-            bars = ax.bar([shift, 1 + shift], values[[2, 4]].tolist(), 0.38, color=colour, label=name)
-            ax.bar_label(bars, fmt="%.2f")
-        ax.set_xticks(range(2), ["with signs", "by size"])
-        ax.axhline(0, color=BLACK, lw=1)
-        ax.set_ylim(0, 1.15)
-        ax.legend()
-        one, two = found.values()
-        ax.set_title(f"Independent noise: {one[2]:.2f} of the row with signs, {one[4]:.2f} by size")
+            found[name] = _floats(answer(differential.difference(first, second, 0.8), 0))[[2, 4]].tolist()
+        frame = pd.DataFrame(found, index=["with signs", "by size"]).T
+        ax = style.dots(frame, "noise's share of the row", numbers=True)
+        (signed, sizes), (one, two) = found.values()
+        ax.set_title(f"Independent noise: {signed:.2f} of the row with signs, {sizes:.2f} by size")
         return drawn(
             ax,
-            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {one[2]:.2f} (independent) and {two[2]:.2f} "
-            f"(correlated) of the row; by size {one[4]:.2f} and {two[4]:.2f}.",
+            f"One row of 1,024 keys, λ = 0.8. With signs the noise is {signed:.2f} (independent) and {one:.2f} "
+            f"(correlated) of the row; by size {sizes:.2f} and {two:.2f}.",
         )
 
     _, share, noise, *_ = _floats(run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)).tolist()
     return Right(f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.", picture)
+
+
+def _of_row(f: Callable) -> Callable:
+    """A function of a row and the answer's place, from one of the row, the answer's weight and all other weights."""
+    return lambda row, place: torch.stack([*f(row, row[place], _other(row, place))])
 
 
 def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> tuple:
@@ -268,39 +244,23 @@ def _entmax(x: Tensor, alpha: float) -> Tensor:
 @exercise
 def head(answer: Any) -> Right:
     """Causal difference, values, the norm of a head and its fixed scale."""
-    norms = {
-        "whole": lambda x, s: (1 - s) * x / (x.square().mean() + 1e-5).sqrt(),
-        "layer": lambda x, s: (1 - s) * functional.layer_norm(x, x.shape[-1:]),
-        "length": lambda x, s: (1 - s) * functional.normalize(x, dim=-1),
-        "exact": lambda x, s: (1 - s) * x / x.square().mean(-1, keepdim=True).sqrt(),
-        "outside": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True).sqrt() + 1e-5),
-        "tokens": lambda x, s: (1 - s) * x / (x.square().mean(0, keepdim=True) + 1e-5).sqrt(),
-        "unscaled": lambda x, s: _normed(x, 0.0),
-        "none": lambda x, s: (1 - s) * x,
-        "rough": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True) + 1e-3).sqrt(),
-        "square": lambda x, s: (1 - s) * x / (x.square().mean(-1, keepdim=True) + 1e-5),
-        "standard": lambda x, s: (1 - s) * (x - x.mean(-1, keepdim=True)) / x.std(-1, keepdim=True),
-    }
+    compare("head", answer, _head)
 
-    compare("head", answer, _head, norms=norms)
+    def size(head: Callable, n: int, lam: float) -> float:
+        q, k, v = (normal(n, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
+        return float(_floats(run("head", head, q, k, q, k, v, lam, 0.2)).square().mean().sqrt())
 
     def picture() -> HTML:
-        lams = [k / 20 for k in range(20)]
-        q, k, v = (normal(16, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
-        sizes = [_floats(answer(q, k, q, k, v, lam, 0.2)).square().mean().sqrt() for lam in lams]
-        plain = [_head(q, k, q, k, v, lam, 0.2, norm=norms["none"]).square().mean().sqrt() for lam in lams]
-        ax = style.axes(f"λ from 0 to 0.95: size {sizes[0]:.2f} → {sizes[-1]:.2f} with the norm", "λ", "size")
-        ax.plot(lams, sizes, color=BLUE, label="your head")
-        ax.plot(lams, plain, "--", color=RED, label="norm left out")
+        ways = {"your head": answer, "norm left out": partial(_head, norm=lambda x, start: (1 - start) * x)}
+        lams = pd.Index([k / 20 for k in range(20)], name="λ")
+        found = pd.DataFrame({name: [size(way, 16, lam) for lam in lams] for name, way in ways.items()}, lams)
+        ax = style.lines(found, "size", form="-")
         ax.set_ylim(0)
-        style.label(ax)
-        return drawn(ax, f"Two equal maps, λ from 0 to 0.95: {sizes[0]:.2f} to {sizes[-1]:.2f} with the norm, "
-                      f"{plain[0]:.2f} to {plain[-1]:.2f} without it.")  # fmt: skip
+        normed, plain = (f"{sizes.iloc[0]:.2f} to {sizes.iloc[-1]:.2f}" for _, sizes in found.items())
+        ax.set_title(f"λ from 0 to 0.95: size {normed} with the norm")
+        return drawn(ax, f"Two equal maps, λ from 0 to 0.95: {normed} with the norm, {plain} without it.")
 
-    q, k, v = (normal(8, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
-    one, two = (
-        float(_floats(run("head", answer, q, k, q, k, v, lam, 0.2)).square().mean().sqrt()) for lam in (0.2, 0.6)
-    )
+    one, two = (size(answer, 8, lam) for lam in (0.2, 0.6))
     return Right(f"with two equal maps your head has the size {one:.3g} at λ = 0.2, and {two:.3g} at 0.6.", picture)
 
 
@@ -308,27 +268,18 @@ def _normed(x: Tensor, start: float) -> Tensor:
     return (1 - start) * functional.rms_norm(x, x.shape[-1:], eps=differential.EPSILON)
 
 
-def _head(q1, k1, q2, k2, v, lam, start, *, norm=_normed, causal=True, width=float) -> Tensor:
-    factor = math.sqrt(q1.shape[-1] / width(q1.shape[-1]))
-    mask = torch.ones(len(q1), len(k1), dtype=torch.bool)
-    if causal == "zero":
-        seen = mask.tril().to(q1) / math.sqrt(q1.shape[-1])
-        rows = differential.difference(*(q @ k.mT * seen for q, k in ((q1, k1), (q2, k2))), lam)
-    else:
-        rows = differential.weights(factor * q1, k1, factor * q2, k2, lam, mask.tril() if causal is True else mask)
-    return norm((rows.tril() if causal == "after" else rows) @ v, start)
+def _head(q1, k1, q2, k2, v, lam, start, *, norm=_normed) -> Tensor:
+    return norm(differential.weights(q1, k1, q2, k2, lam) @ v, start)
 
 
-def _normed_before(q1, k1, q2, k2, v, lam, start) -> Tensor:
-    first, second = (_head(q, k, q, k, v, 0.0, 0.0) for q, k in ((q1, k1), (q2, k2)))
-    return (1 - start) * (first - lam * second)
+def _seeing_all(q1, k1, q2, k2, lam) -> Tensor:
+    return differential.weights(q1, k1, q2, k2, lam, torch.ones(len(q1), len(k1)).bool())
 
 
 @exercise
 def p_values(answer: Any) -> Right:
     """Paired t tests over seeds, with Holm's correction."""
     right = compare("p_values", answer, lambda x, y: _corrected(_single(x, y)))
-
     compare("unchanged_p_values", answer, lambda x, y: _corrected(_single(x, y)))
     sentence, picture = _race_tested(answer)
     return Right(f"{right.sentence} {sentence}", picture)
@@ -338,36 +289,21 @@ def _single(scores: Tensor, baseline: Tensor) -> list[float]:
     return [significance.paired(row.tolist(), baseline.tolist()) for row in scores]
 
 
-def _undone(scores: Tensor, baseline: Tensor, p: float) -> Tensor:
-    """The p values, with another one for entries that equal the baseline; not a number stays behind all others."""
-    same = (scores == baseline).all(-1)
-    if math.isnan(p):
-        return _corrected(_single(scores, baseline)).masked_fill(same, p)
-    return _corrected([p if equal else each for each, equal in zip(_single(scores, baseline), same, strict=True)])
-
-
-def _hochberg(p: list[float]) -> Tensor:
-    found, least = [0.0] * len(p), 1.0
-    for rank, place in enumerate(sorted(range(len(p)), key=lambda k: -p[k])):
-        least = min(least, (rank + 1) * p[place])
-        found[place] = least
-    return torch.tensor(found, dtype=torch.float64)
-
-
 def _t(gaps: Tensor, ddof: int, freedom: int) -> float:
     t = float(gaps.mean() / (gaps.std(correction=ddof) / math.sqrt(len(gaps))))
     return float(2 * stats.t.sf(abs(t), freedom))
 
 
 def _corrected(
-    p: list[float], ordered: bool = True, most: float = 1.0, backwards: bool = False, less: int = 0
+    p: list[float],
+    factors: Callable[[Tensor], Tensor] = lambda down: down,
+    running: Callable[[Tensor], Tensor] = lambda sizes: sizes.cummax(0).values,
+    most: float = 1.0,
 ) -> Tensor:
-    found, worst = [0.0] * len(p), 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=lambda k: p[k])):
-        each = (rank + 1 if backwards else len(p) - rank - less) * p[place]
-        worst = max(worst, each) if ordered else each
-        found[place] = min(most, worst)
-    return torch.tensor(found, dtype=torch.float64)
+    """Holm's correction; or one with other factors than m, …, 2, 1, or another order than that of the running largest."""
+    p = torch.tensor(p, dtype=torch.float64)
+    order = p.argsort()
+    return running(factors(torch.arange(len(p), 0, -1)) * p[order]).clamp(max=most)[order.argsort()]
 
 
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
@@ -409,22 +345,15 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     _check_weigh(weigh)
     for what, value in (("name", name), ("prediction", prediction), ("seeds", seeds)):
         checks.filled(what, value)
-    if not isinstance(prediction, str) or prediction not in (BETTER, SAME, WORSE):
-        raise Wrong(f"prediction must be one of '{BETTER}', '{SAME}', '{WORSE}', not {shown(prediction)}.")
+    choice("prediction", prediction, (BETTER, SAME, WORSE))
     table = comparison.table()
     baseline = table[(table.task == "retrieval") & (table.entry == BASELINE)].set_index("seed")
-    count = checks.number("seeds", seeds)
-    if count not in range(1, len(baseline) + 1):
-        raise Wrong(f"seeds must be a whole number from 1 to {len(baseline)}, as many as the race has, not {count:g}.")
+    count = number("seeds", seeds)
+    refuse("enter_race", count=count, most=len(baseline))
     try:
         entered = race.enter(name, weigh, seeds=int(count))
     except Exception as error:  # a learner's function may fail at any step
-        if "the loss was" in str(error):
-            raise Wrong(
-                f"training broke off: the {str(error).partition('the ')[2]}. Do the weights overflow once the logits grow? "
-                "Subtract a row's largest logit before an exponential."
-            ) from None
-        raise Wrong(f"{error}.") from None
+        raise Wrong(reason("enter_race", "broken", error=str(error))) from None
     ours = entered[entered.learned == 1]
     if not len(ours):
         return Right(
@@ -450,76 +379,18 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
 
 def _check_weigh(weigh: Any) -> None:
     """What makes a function of logits a causal attention function, one sentence each."""
-    if isinstance(weigh, type):
-        raise Wrong("weigh is a class: enter an object of it, with brackets behind its name.")
+    refuse("enter_race", "entered", weigh=weigh)
     for n in (5, 1, 16, 140):
-        scores = torch.randn(2, BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n))
+        scores = torch.randn(2, BUDGET["heads"], n, n, generator=torch.Generator().manual_seed(n)).requires_grad_()
         later = torch.ones(n, n).triu(1).bool()
-        bias = torch.zeros(n, n).masked_fill(later, -math.inf)
+        logits = scores.detach().masked_fill(later, -math.inf)
         what = f"weigh(logits), with logits of shape {tuple(scores.shape)} and minus infinity at later keys,"
-        found = run(what, weigh, scores + bias)
-        _check_numbers(what, found, scores.shape)
-        if (found[..., later] != 0).any():
-            row, key = (found * later).flatten(0, 1).abs().sum(0).nonzero()[0].tolist()
-            size = float((found * later).flatten(0, 1).abs()[:, row, key].max())
-            raise Wrong(
-                f"{what} looks ahead: token {row} gives token {key} a weight of {size:.3g}. Its logit is minus infinity, "
-                "so its weight must be 0."
-            )
-        if not torch.equal(found, weigh(scores + bias)):
-            raise Wrong(
-                f"{what} gives other weights at a second call: leave chance out, so that a run can be repeated."
-            )
-        _check_rows(what, weigh, scores, bias, found)
-        scores.requires_grad_()
-        found = weigh(scores + bias)
-        if found.requires_grad:
-            found.square().sum().backward()
-            if scores.grad is not None and not torch.isfinite(scores.grad).all():
-                raise Wrong(
-                    f"{what} has good weights, but a gradient that is not finite. Does a root, a logarithm or a division "
-                    "meet a 0 at a hidden key? Put a harmless number there before, not after."
-                )
-
-
-def _check_numbers(what: str, found: Any, shape: tuple[int, ...]) -> None:
-    if not isinstance(found, Tensor):
-        raise Wrong(f"{what} must return a tensor, not {type(found).__name__}.")
-    if found.shape != shape:
-        raise Wrong(
-            f"{what} must return as many weights as there are logits; yours have the shape {tuple(found.shape)}."
-        )
-    if found.dtype != torch.float32:
-        raise Wrong(f"{what} must return float32 weights, as the logits are; yours are {found.dtype}.")
-    if torch.isnan(found).any():
-        row = int(torch.isnan(found).any(-1).flatten(0, -2).any(0).nonzero()[0])
-        raise Wrong(
-            f"{what} contains NaN, first in the row of token {row}. Infinity minus infinity and 0 times infinity are NaN: "
-            "what does your function do with a logit of minus infinity?"
-        )
-    if not torch.isfinite(found).all():
-        raise Wrong(f"{what} holds infinite weights: what do you divide by, or what do you return at hidden keys?")
-
-
-def _check_rows(what: str, weigh: Callable, scores: Tensor, bias: Tensor, found: Tensor) -> None:
-    """No row depends on later rows, on how many tokens follow, or on another sequence of the batch."""
-    n = scores.shape[-1]
-    if n < 3:
-        return
-    half = n // 2
-    moved = scores.clone()
-    moved[..., half:, :] += 1 + torch.arange(float(n))
-    if not torch.allclose(weigh(moved + bias)[..., :half, :], found[..., :half, :], atol=1e-5):
-        raise Wrong(
-            f"{what} looks ahead: the rows of the first {half} tokens change when the logits of a later token do. "
-            "Is a sum or a maximum over the queries? The keys are the last axis, dim=-1."
-        )
-    if not torch.allclose(weigh((scores + bias)[..., :half, :half]), found[..., :half, :half], atol=1e-5):
-        raise Wrong(
-            f"{what} looks ahead: the rows of the first {half} tokens are others when no more tokens follow. Did you use "
-            "the whole length? A row may count the keys that it sees: those with a finite logit."
-        )
-    moved = scores.clone()
-    moved[1] += torch.arange(float(n))
-    if not torch.allclose(weigh(moved + bias)[0], found[0], atol=1e-5):
-        raise Wrong(f"{what} mixes sequences: the first one's weights change when the logits of the second do.")
+        found = run(what, weigh, logits)
+        refuse("enter_race", "weights", what=what, found=found, shape=scores.shape)
+        ahead = (found * later).flatten(0, 1).abs().amax(0)
+        tried = {"what": what, "weigh": weigh, "n": n, "half": n // 2, "logits": logits, "found": found}
+        refuse("enter_race", "causal", **tried, ahead=ahead, first=ahead.nonzero()[:1].flatten().tolist())
+        again = weigh(scores.masked_fill(later, -math.inf))
+        if again.requires_grad:
+            again.square().sum().backward()
+        refuse("enter_race", "gradient", what=what, gradient=scores.grad)

@@ -33,7 +33,6 @@ from torch import Tensor
 from course import worded
 from helpers import compute, show
 
-LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
 SECONDS = 20.0  # a check that takes longer is stopped: a loop that does not end
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 
@@ -158,19 +157,17 @@ class Exercise:
             raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}.")
         if not self.guesses:
             return "", answers
-        guess, *others = answers
-        guess = choice("prediction", guess, self.guesses, f"choose one of {_listed(self.guesses)}. Any will do")
+        guess = choice("prediction", answers[0], self.guesses, f"choose one of {_listed(self.guesses)}. Any will do")
         if not quiet:
             self.guess = guess = self.guess or guess
-        return guess, tuple(others)
+        return guess, answers[1:]
 
 
 def exercise(check: Callable[..., Right]) -> Exercise:
     """Make an exercise of a check: the chapter's table has its number, title and guesses under the check's name."""
     row = tables(check.__globals__)[check.__name__]
-    return Exercise(
-        check=check, **{key: row[key] for key in ("number", "title", "seconds", "guesses", "true") if key in row}
-    )
+    told = ("number", "title", "seconds", "guesses", "true")
+    return Exercise(check=check, **{key: row[key] for key in told if key in row})
 
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
@@ -328,8 +325,7 @@ def tabled(names: Mapping[str, Any], name: str, answer: Any, solution: Callable,
 def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
     """The first sentence whose condition holds, of those rows that the chapter's table has under this name; or nothing.
 
-    A line each, `condition :: sentence`. Both are read among the module's names and what was `found`, the sentence in its
-    braces.
+    A line each, `condition :: sentence`, read among the module's names and what was `found`, as are the sentence's braces.
     """
     names = {**names, **found}
     for condition, sentence in _rows(tables(names)[name][rows]):
@@ -358,8 +354,7 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
     """The answer's result on copies of the arguments; `call` is how the learner would write it.
 
     Raises:
-        Wrong: the answer is no function, is empty, raises, returns nothing (unless that is a result), or changes an
-            argument.
+        Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless that is a result.
     """
     name = call.partition("(")[0]
     filled(name, answer)
@@ -386,9 +381,7 @@ def number(name: str, answer: Any) -> float:
     """The answer as a finite number."""
     filled(name, answer)
     try:
-        if isinstance(answer, str):
-            raise TypeError
-        value = float(answer)
+        value = float(answer if not isinstance(answer, str) else "no number")
     except (TypeError, ValueError, OverflowError, RuntimeError):
         raise Wrong(f"{name} must be a number, not {shown(answer)}.") from None
     if not abs(value) < float("inf"):
@@ -555,18 +548,13 @@ def _sums(ran: Sequence[Tried], off: Sequence[Tried]) -> str:
 
 def _sizes(argument: Any) -> dict[str, float]:
     """The numbers that an argument brings, under the words for them; `{}` stands for its name."""
-    if isinstance(argument, bool) or callable(argument):
-        return {}
     if isinstance(argument, numbers.Real):
-        return {"`{}`": float(argument)}
+        return {} if isinstance(argument, bool) else {"`{}`": argument}
     found = {}
     with contextlib.suppress(TypeError):
-        found["the length of `{}`"] = float(len(argument))
+        found["the length of `{}`"] = len(argument)
     if isinstance(argument, Tensor) and argument.ndim > 1:
-        found |= {
-            "the last size of `{}`": float(argument.shape[-1]),
-            "the second size of `{}`": float(argument.shape[1]),
-        }
+        found |= {"the last size of `{}`": argument.shape[-1], "the second size of `{}`": argument.shape[1]}
     return found
 
 
