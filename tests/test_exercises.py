@@ -60,6 +60,22 @@ def test_a_wrong_answer_is_told_what_is_wrong(number, row):
     assert re.search(words, found.sentence), f"{answer.text}: {found.sentence}"
 
 
+def refusals(number):
+    """The sentences with which the table of an exercise refuses, as patterns: anything may stand in their braces."""
+    under = ""
+    for row in checks.tables(vars(MODULES[int(number[0])])).values():
+        under = row.get("number", under)
+        tables = [str(each) for name, each in row.items() if name != "mistakes" and under == number]
+        for _, sentence in checks._rows("\n".join(text for text in tables if " :: " in text)):
+            yield ".*".join(map(re.escape, re.split(r"{(?:[^{}]|{[^{}]*})*}", sentence)))
+
+
+@pytest.mark.parametrize("number", EXERCISES)
+def test_each_refusal_of_a_table_is_told_to_a_wrong_answer(number):
+    said = "\n".join(verdict(EXERCISES[number], answer).sentence for answer, _ in ANSWERS[number].wrong)
+    assert not [words for words in refusals(number) if not re.search(words, said)]
+
+
 @pytest.mark.parametrize(("number", "answer"), rows("right"))
 def test_a_right_answer_of_another_form_is_right(number, answer):
     found = verdict(EXERCISES[number], answer)

@@ -229,7 +229,6 @@ def reach(answer: Any) -> Right:
     """How far the first token's weight counts when it is stored with so many bits."""
     compare("reach", answer, _reach)
     got = [int(run(f"reach({bits})", answer, bits)) for bits in (8, 9, 11)]
-
     return Right(
         f"your function gives {got[0]} with 8 bits (bf16), {got[1]} with 9 and {got[2]:,} with 11 (fp16): {got[1] / got[0]:.2f} "
         "times as far for one bit.",
@@ -252,13 +251,13 @@ def codes(answer: Any) -> Right:
     """One more unit vector than there are dimensions, as nearly orthogonal as Welch allows."""
     for width in (1, 2, 3, 8, 63):
         call = f"codes({width})"
-        found = {"call": call, "width": width, "vectors": tensor(call, run(call, answer, width))}
+        vectors = tensor(call, run(call, answer, width))
+        found = {"call": call, "width": width, "vectors": vectors}
         refuse("codes", **found)
-        vectors = found["vectors"]
         lengths, products = vectors.norm(dim=1), (vectors @ vectors.T).fill_diagonal_(0).abs()
         worst = int((lengths - 1).abs().argmax())
-        found |= {"worst": worst, "length": lengths[worst], "products": products, "largest": products.max()}
-        found |= {"best": counting.welch_bound(width + 1, width)}
+        found |= {"worst": worst, "length": lengths[worst], "best": counting.welch_bound(width + 1, width)}
+        found |= {"products": products, "largest": products.max()}
         refuse("codes", "measured", **found, why=reason("codes", "leaning", **found))
     sure = counting.longest_counted(counting.welch_bound(64, 63))
     return Right(
@@ -268,19 +267,6 @@ def codes(answer: Any) -> Right:
 
 
 HEAD = ("embedding", "query", "key", "value")
-COUNTED = [
-    "1",
-    "0",
-    "11",
-    "0110",
-    "1100",
-    "1" * 60,
-    "0" * 300,
-    "0" * 500 + "1",
-    "0" * 999 + "1",
-    "10" * 300,
-    "0111" * 250,
-]
 FAR = 4000  # how far the reach of a counter is followed
 
 
@@ -294,11 +280,11 @@ def counter(answer: Any, n: Any) -> Right:
     for name, weight in head.items():
         refuse("counter", "matrix", name=name, weight=weight)
     refuse("counter", "head", **head, width=head["embedding"].shape[1], read=read)
-    for text in COUNTED:
+    for _, (text,) in checks.given(globals(), "counter"):
         asked = f"the string {text!r}" if len(text) < 9 else f"a string of {len(text)} signs that starts {text[:4]}"
         value = number(f"read(the state of {asked})", run(f"read(the state of {asked})", read, _state(head, text)))
-        found = {"text": text, "asked": asked, "value": value, "zeros": text.count("0"), "ones": text.count("1")}
-        refuse("counter", "misread", **found, why=reason("counter", "why", **found, logits=_logits(head)))
+        seen = {"text": text, "asked": asked, "value": value, "zeros": text.count("0"), "ones": text.count("1")}
+        refuse("counter", "misread", **seen, why=reason("counter", "why", **seen, logits=_logits(head)))
     far = _far(head, read)
     if far < 100:
         why = reason("counter", "coarse", head=head, read=read, logits=_logits(head)[1], values=_values(head))

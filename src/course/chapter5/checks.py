@@ -84,10 +84,9 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
 @exercise
 def favourite_key(answer: Any) -> Right:
     """A key whose largest score is at a given distance, and the spread of random scores near and far."""
-    theta, m = rope.frequencies(32, 10_000), torch.arange(2000, dtype=torch.float64)
-    for seed, distance in ((0, 0), (1, 7), (2, 300), (3, 1999)):
-        query = normal(32, seed=seed)
-        call = f"favourite_key(checks.normal(32, seed={seed}), {distance}, rope.frequencies(32, 10_000))"
+    m = torch.arange(2000, dtype=torch.float64)
+    for text, (query, distance, theta) in checks.given(globals(), "favourite_key"):
+        call = f"favourite_key({text})"
         key = tensor(call, run(call, answer, query, distance, theta))
         found = {"call": call, "key": key, "query": query, "theta": theta, "distance": distance}
         refuse("favourite_key", **found)
