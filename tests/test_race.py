@@ -591,7 +591,7 @@ def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
 
 def test_a_cell_of_the_states_comes_again():
     rows = data.table("race_states")
-    cell, found = rows.query("design == 'NoPE' and width == 4"), states.run("NoPE", 4, states.STEPS, [0, 1, 2])
+    cell, found = rows.query("design == 'NoPE' and width == 4"), states.run("NoPE", 4, 1500, [0, 1, 2])
     assert [row["right_32"] for row in found] == pytest.approx(cell.right_32.tolist(), abs=0.03)
 
 

@@ -102,7 +102,7 @@ def hiding(subject: Subject, plan: Plan) -> Numbers:
         for each in measures2.HIDDEN
         if each["text"] in names and (names == measures2.NAMES or (each["token"], each["since"]) in cases)
     ]
-    return {"rows": [each | measures2.hidden(subject.model, **each) for each in settings], "from": None}
+    return {"rows": [each | measures2.hidden(**each, model=subject.model) for each in settings], "from": None}
 
 
 def precision(subject: Subject, plan: Plan) -> Numbers:
