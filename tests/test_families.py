@@ -7,7 +7,7 @@ import torch
 from tiny_models import tiny
 
 from course.chapter5 import measures as measures5
-from course.report import line, runner
+from course.report import runner
 from course.report.sections import SECTIONS
 from course.report.subject import Subject
 from helpers import intervention, models, probe
@@ -127,20 +127,6 @@ def test_weights_that_are_not_finite_are_found_at_loading(monkeypatch):
     model.model.model.layers[1].mlp.up_proj.weight[0, 0] = float("nan")
     with pytest.raises(ValueError, match="not finite"):
         subject(monkeypatch, model)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["a/same", "b/same"], "would both be same.json"),
-        (["a", "--threads", "0"], "--threads must be 1"),
-        (["n" * 130], "at most 120"),
-    ],
-)
-def test_what_is_wrong_is_told_before_anything_is_measured(arguments, words, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        line.main([*arguments, "--out", str(tmp_path)])
-    assert words in capsys.readouterr().err
 
 
 def test_an_encoder_and_decoder_and_a_list_as_a_configuration_are_one_sentence(tmp_path):

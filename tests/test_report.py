@@ -336,50 +336,59 @@ def test_layers_may_be_shared_out(folders):
 # Bad input --------------------------------------------------------------------------------------------------
 
 
-def said(*arguments: str, capsys) -> str:
+@pytest.fixture
+def said(capsys):
     """What the command line ends with: status 2 and one sentence."""
-    with pytest.raises(SystemExit) as end:
-        line.main(list(arguments))
-    error = capsys.readouterr().err
-    assert end.value.code == 2
-    sentences = [row for row in error.splitlines() if row.startswith("python -m course.report")]
-    assert len(sentences) == 1, error
-    assert "Traceback" not in error
-    return sentences[0]
+
+    def run(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            line.main([*arguments])
+        error = capsys.readouterr().err
+        assert end.value.code == 2
+        sentences = [row for row in error.splitlines() if row.startswith("python -m course.report")]
+        assert len(sentences) == 1, error
+        assert "Traceback" not in error
+        return sentences[0]
+
+    return run
 
 
-def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, capsys, monkeypatch):
+def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, said, monkeypatch):
     out = str(tmp_path / "out")
     monkeypatch.setattr(models, "_unreachable", lambda name: True)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     (tmp_path / "empty").mkdir()
     wrong = {"no-such/model-at-all": "the hub cannot be reached", str(tmp_path / "empty"): "holds no config.json"}
     for name, words in (wrong | {str(tmp_path / "not there"): "no folder"}).items():
-        assert words in said(name, "--out", out, capsys=capsys)
+        assert words in said(name, "--out", out)
     assert not list(Path(out).glob("*"))
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--plan", "soon"], "invalid choice: 'soon'"),
-        (["--device", "no-such-device"], "is not available here"),
+        (["copying", "--plan", "soon"], "invalid choice: 'soon'"),
+        (["copying", "--threads", "0"], "--threads must be 1"),
+        (["copying", "--out", __file__], "is a file"),
+        (["a/same", "b/same"], "would both be same.json"),
+        (["n" * 130], "at most 120"),
     ],
 )
-def test_a_bad_option_is_one_sentence(arguments, words, folders, tmp_path, capsys):
-    assert words in said(str(folders("llama")), "--out", str(tmp_path / "out"), *arguments, capsys=capsys)
+def test_a_bad_argument_is_one_sentence_before_anything_is_measured(arguments, words, tmp_path, said):
+    assert words in said("--out", str(tmp_path / "out"), *arguments)
+    assert not [*tmp_path.rglob("*.json")]
 
 
-def test_out_must_be_a_folder(folders, capsys):
-    assert "is a file" in said(str(folders("llama")), "--out", __file__, capsys=capsys)
+def test_a_device_that_is_not_there_is_one_sentence(folders, tmp_path, said):
+    assert "is not available here" in said(str(folders("llama")), "--out", str(tmp_path), "--device", "no-such-device")
 
 
-def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, capsys, monkeypatch):
+def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, said, monkeypatch):
     def refuse(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(data.os, "fsync", refuse)
-    sentence = said(str(folders("llama")), "--out", str(tmp_path), "--only", *cheap, capsys=capsys)
+    sentence = said(str(folders("llama")), "--out", str(tmp_path), "--only", *cheap)
     assert "the disk is full" in sentence
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
@@ -522,12 +531,12 @@ def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_pa
     assert part["level"] == "note"
 
 
-def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_path, capsys):
+def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_path, said):
     arguments = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}
     decoder = Decoder(len(Copying().vocabulary), **arguments)
     path = checkpoints.save(tmp_path / "small.safetensors", decoder, Copying(lengths=(2, 5)), arguments)
     out = str(tmp_path / "out")
-    assert "no window" in said(str(path), "--out", out, capsys=capsys)
+    assert "no window" in said(str(path), "--out", out)
     path.with_suffix(".json").unlink()
-    assert "with its card" in said(str(path), "--out", out, capsys=capsys)
+    assert "with its card" in said(str(path), "--out", out)
     assert not list(Path(out).glob("*"))
