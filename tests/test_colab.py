@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tomllib
 
+import assignments
 import pytest
 from conftest import ROOT
 from execution import key
@@ -105,10 +106,7 @@ def test_an_error_that_the_run_hides_is_found(tmp_path):
         "class Bad:\n    def _repr_html_(self):\n        raise RuntimeError('hidden')\nBad()",
         "def explore(n): pass\nexplore(\n1)",
     ]
-    cells = [{"cell_type": "code", "id": str(k), "metadata": {}, "source": s, "outputs": [], "execution_count": None} for k, s in enumerate(sources)]  # fmt: skip
-    (tmp_path / "bad.ipynb").write_text(
-        json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
-    )
+    (tmp_path / "bad.ipynb").write_text(assignments.notebook([("code", source) for source in sources]))
     done = run(PYTHON, "-c", EXECUTE, "bad.ipynb", "executed.ipynb", folder=tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     assert problems(json.loads((tmp_path / "executed.ipynb").read_text())["cells"]) == [

@@ -6,17 +6,9 @@ import re
 import subprocess
 import sys
 
+import assignments
 import pytest
 import sync
-
-
-def notebook(path, *cells):
-    """A notebook of (kind, source) cells."""
-    empty = {"code": {"outputs": [], "execution_count": None}, "markdown": {}}
-    found = [{"cell_type": kind, "metadata": {}, "source": source, **empty[kind]} for kind, source in cells]
-    path.write_text(json.dumps({"cells": found, "metadata": {}, "nbformat": 4, "nbformat_minor": 4}))
-    return path
-
 
 URL = "https://github.com/somebody/attn.course"
 SETUP = sync.set_up(URL)
@@ -40,7 +32,8 @@ OLD = 'import sys\nif "google.colab" in sys.modules: ...'
     ids=["added in front", "replaced where it stands", "also without code"],
 )
 def test_the_set_up_cell_is_there_once_and_nothing_is_overwritten(tmp_path, cells, after):
-    path = notebook(tmp_path / "page.ipynb", *cells)
+    path = tmp_path / "page.ipynb"
+    path.write_text(assignments.notebook(cells))
     assert written(path) == after
     assert written(path) == after, "a second time nothing changes"
 
