@@ -62,7 +62,7 @@ def test_the_theorems_decoder_with_the_identity_for_a_perceptron_reaches_the_bou
 
     jacobian = torch.autograd.functional.jacobian(run, torch.ones(5, dtype=torch.float64))
     torch.testing.assert_close(jacobian, attention.influence_bound([flat] * 3)[-1])
-    given = claims.printed_constant_bounds().numbers.popitem()[1]
+    given = claims.printed_constant_bounds()["numbers"].popitem()[1]
     assert given[1] == pytest.approx(float(jacobian[-1]))
 
 
