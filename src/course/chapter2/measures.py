@@ -456,18 +456,14 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 
 @functools.cache
 def brake_table() -> pd.DataFrame:
-    """What each change costs and how much further a replaced token moves later states: a row a text and change.
+    """What each change costs and how much further a replaced token moves later states: a row a change and text.
 
     "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" is the mean of its draws.
     """
-    table = data.table("brake_smollm2").groupby(["text", "change"])[["loss", "spread"]].mean()
-    plain = table.xs("nothing", level="change")
-    rows = {
-        change: pd.DataFrame({"loss": part["loss"] - plain["loss"], "spread": part["spread"] / plain["spread"]})
-        for change in ("mass", "value", "heads")
-        for part in [table.xs(change, level="change")]
-    }
-    return pd.concat(rows, names=["change"])
+    table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
+    plain = table.loc["nothing"]
+    loss, spread = table["loss"].sub(plain["loss"], level="text"), table["spread"].div(plain["spread"], level="text")
+    return pd.DataFrame({"loss": loss, "spread": spread})
 
 
 @functools.cache
