@@ -53,7 +53,8 @@ def test_all_jacobians_are_those_of_every_target(name):
 def test_no_edges_gain_nothing():
     gains = measures.rewiring_gains(graphs.family("grid", 9), edges=0, seeds=2, draws=1)
     assert gains.to_numpy() == pytest.approx(1, rel=1e-6)
-    assert not measures.against_random(gains)["beats random"].any()
+    found = measures.against_random(gains)
+    assert (found["ahead"] <= 2 * found["s.e."]).all()
 
 
 def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
@@ -82,7 +83,7 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
     for method in ("FoSR", "GTR"):
         t = scipy.stats.ttest_rel(gains[method], shared).statistic
         assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
-    assert found["beats random"].to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
+    assert (found["ahead"] > 2 * found["s.e."]).to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
     assert found["gain"]["GTR"] == pytest.approx(8)
 
 
@@ -152,8 +153,7 @@ def test_tables_by_depth_are_what_their_command_gives():
     gains = measures.rewiring_gains(measures.examples()["barbell"], times=1, seeds=seeds)
     here = measures.gains_by_depth().loc[("barbell", 1)]
     for method, again in measures.against_random(gains).iterrows():
-        assert here.loc[method, "gain"] == pytest.approx(again["gain"], rel=1e-3)
-        assert here.loc[method, "beats random"] == again["beats random"]
+        assert here.loc[method, [*again.index]].tolist() == pytest.approx(again.tolist(), rel=1e-3)
 
 
 def test_a_star_brings_every_leaf_to_two_hops_with_the_same_questions():
@@ -237,7 +237,6 @@ def test_chains_are_counted_as_in_the_table():
         here = rows[rows.distance == row.distance]
         assert (row.runs, row.fitted) == (len(here), (here.best_train_accuracy == 1).sum())
         assert row.accuracy == pytest.approx(here.best_train_accuracy.mean())
-        assert (row.least, row.most) == (here.steps.min(), here.steps.max())
 
 
 RUN = {
