@@ -130,11 +130,6 @@ def test_hops_rank_what_is_heard_on_a_path():
     assert found["bound / measured"] > 1
 
 
-def test_figures_say_what_the_numbers_say():
-    assert measures.names([]) == "none"
-    assert measures.names(["a", "b", "c"]) == "a, b and c"
-
-
 def test_at_equal_hops_resistance_is_ranked_inside_each_distance():
     """Two distances that hops tell apart perfectly, and inside each the order by hand: once right, once reversed."""
     table = pd.DataFrame({"hops": [1, 1, 1, 2, 2, 2], "resistance": [1, 2, 3, 4, 5, 6], "heard": [6, 5, 4, 3, 2, 1]})
