@@ -17,7 +17,8 @@ from course.chapter4 import measures
 from helpers import drawing
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
-DECKS = [item["deck"] for item in lectures(ROOT)]
+LECTURES = {item["deck"]: item for item in lectures(ROOT)}
+DECKS = [*LECTURES]
 ALL = [*DECKS, "hour.html"]
 pytestmark = pytest.mark.site
 
@@ -272,7 +273,7 @@ def test_theorems_are_boxes(visit):
 def test_lectures_page_lists_every_deck_with_its_length(visit):
     page = visit("chapters/lectures.html")
     text = page.locator("main").inner_text()
-    for item in lectures(ROOT):
+    for item in LECTURES.values():
         assert item["title"] in text
         assert f"{item['minutes']} min" in text
         assert page.locator(f'a[href$="slides/{item["deck"]}"]').count() == 1
@@ -423,7 +424,7 @@ def test_drawings_stand_alone_too():
 
 
 @pytest.mark.parametrize("size", [(1280, 720), (1024, 768)], ids=["16:9", "4:3"])
-@pytest.mark.parametrize("name", [d["deck"] for d in lectures(ROOT) if "## Check" in d["path"].read_text()])
+@pytest.mark.parametrize("name", [name for name, each in LECTURES.items() if "## Check" in each["path"].read_text()])
 def test_the_options_of_a_question_open_one_at_a_time_and_stay_on_the_slide(deck, name, size):
     page = deck(name)
     page.set_viewport_size(dict(zip(("width", "height"), size, strict=True)))
@@ -473,10 +474,10 @@ def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, sit
 
 
 def test_a_deck_keeps_pace_by_the_minutes_of_its_cues():
-    for item in [*lectures(ROOT), {"deck": "hour.html", "minutes": 60}]:
-        text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
+    for name in ALL:
+        text = (ROOT / "_build/html/slides" / name).read_text()
         seconds = sum(map(float, re.findall(r'<section data-timing="([\d.]+)"', text)))
-        assert seconds == 60 * item["minutes"], item["deck"]
+        assert seconds == 60 * (LECTURES[name]["minutes"] if name in LECTURES else 60), name
 
 
 @pytest.mark.parametrize("name", DECKS)
@@ -487,7 +488,7 @@ def test_deck_prints_one_page_a_slide(deck, name):
     pdf = page.pdf(prefer_css_page_size=True, print_background=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert pages == page.locator(".pdf-page").count()
-    assert pages == next(item["slides"] for item in lectures(ROOT) if item["deck"] == name)
+    assert pages == LECTURES[name]["slides"]
     heights = page.evaluate(
         "[...document.querySelectorAll('.pdf-page figure img')].map(i => i.getBoundingClientRect().height)"
     )
@@ -525,10 +526,9 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     assert re.search(length, first.inner_text())
     assert page.locator(".place b").count() == 1
     assert page.locator(".next-lecture").count() == 1
-    minutes = next(item["minutes"] for item in lectures(ROOT) if item["deck"] == name)
     gone = [tuple(map(float, re.findall(r"[\d.]+", when))) for when in page.locator(".when").all_text_contents()]
     assert [start for _, start, _, _ in gone] == [0, *(end for _, _, end, _ in gone[:-1])], "each starts where one ends"
-    assert gone[-1][2:] == (minutes, minutes)
+    assert gone[-1][2:] == (LECTURES[name]["minutes"],) * 2
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -541,10 +541,10 @@ def test_links_of_a_deck_lead_to_pages_and_their_headings(name):
 
 
 def test_a_deck_leads_to_its_widgets_on_the_pages():
-    for item in lectures(ROOT):
-        text = (ROOT / "_build/html/slides" / item["deck"]).read_text()
+    for name in DECKS:
+        text = (ROOT / "_build/html/slides" / name).read_text()
         for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">Open this', text):
-            assert f'id="{section}"' in (ROOT / "_build/html" / page).read_text(), (item["deck"], section)
+            assert f'id="{section}"' in (ROOT / "_build/html" / page).read_text(), (name, section)
 
 
 @pytest.mark.parametrize("name", PAGES)

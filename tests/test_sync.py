@@ -103,19 +103,12 @@ def test_the_set_up_cell_is_short(source):
 
 
 @pytest.mark.parametrize(
-    ("remote", "url"),
-    [
-        ("https://github.com/somebody/attn.course", URL),
-        ("https://github.com/somebody/attn.course.git", URL),
-        ("https://github.com/somebody/attn.course/", URL),
-        ("git@github.com:somebody/attn.course.git", URL),
-        ("ssh://git@github.com/somebody/attn.course.git", URL),
-        ("ssh://git@github.com:22/somebody/attn.course", URL),
-        ("https://user:token@github.com/somebody/attn.course", URL),
-    ],
-)
-def test_an_address_is_read_from_what_git_calls_a_remote(remote, url):
-    assert sync.address(remote) == url
+    "remote",
+    [URL, f"{URL}.git", f"{URL}/", "git@github.com:somebody/attn.course.git", "ssh://git@github.com/somebody/attn.course.git",
+     "ssh://git@github.com:22/somebody/attn.course", "https://user:token@github.com/somebody/attn.course"],
+)  # fmt: skip
+def test_an_address_is_read_from_what_git_calls_a_remote(remote):
+    assert sync.address(remote) == URL
 
 
 @pytest.mark.parametrize(
