@@ -6,8 +6,6 @@ from course import significance
 from course.experiments import trained
 from helpers import require
 
-FIXED = {"width": 64, "longest": 64}
-
 
 def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
     """The decoders to compare across a column: width 64, up to 64 letters, but for that column.
@@ -19,8 +17,7 @@ def chosen(table: pd.DataFrame, across: str = "longest") -> pd.DataFrame:
         ValueError: the table has no such column.
     """
     require.choice("across", across, list(table.columns))
-    held = "width" if across == "longest" else "longest"
-    found = table[table[held] == FIXED[held]]
+    found = table[table["width" if across == "longest" else "longest"] == 64]
     return found[found.groupby("encoding").width.transform("nunique") > 1] if across == "width" else found
 
 

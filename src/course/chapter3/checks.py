@@ -1,6 +1,7 @@
 """What is behind the exercises of chapter 3."""
 
 import bisect
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -122,16 +123,9 @@ def _guarded(function: Callable) -> Callable:
     """The function, with a sentence for a loop that walks past the answer, and for a length in a coarse type."""
 
     def guarded(n):
-        if isinstance(n, Tensor) and n.is_floating_point() and n.dtype != torch.float64:
-            raise Wrong(
-                f"first_collision called its function with a {str(n.dtype).removeprefix('torch.')}: compute f(n) exactly, "
-                "for a whole number n, and round the result."
-            )
-        if float(torch.as_tensor(n).max()) > MOST_STEPS:
-            raise Wrong(
-                f"first_collision called its function with n > {MOST_STEPS:,}, and the first equal pair is earlier: go "
-                "up from n = 1, and compare the rounded f(n) with the rounded f(n + 1)."
-            )
+        coarse = isinstance(n, Tensor) and n.is_floating_point() and n.dtype != torch.float64
+        if coarse or float(torch.as_tensor(n).max()) > MOST_STEPS:
+            refuse("first_collision", "called", n=n, coarse=coarse)
         return function(n)
 
     return guarded
@@ -149,10 +143,8 @@ def _collision(function: Callable, dtype: torch.dtype, start: int = 1, rtol: flo
     def rounded(n: int) -> Tensor:
         return collapse.round_to(torch.tensor(function(n), dtype=torch.float64), dtype)
 
-    n = start
-    while not torch.isclose(rounded(n), rounded(n + 1), rtol=rtol, atol=atol):
-        n += 1
-    return n
+    steps = itertools.count(start)
+    return next(n for n in steps if torch.isclose(rounded(n), rounded(n + 1), rtol=rtol, atol=atol))
 
 
 @exercise

@@ -404,8 +404,8 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     lines = across in ("longest", "width")
     ax = style.axes("", x, y, log="x" if lines else "", height=4.0)
     means = {}
-    for encoding in dict.fromkeys(rows.encoding):
-        cells, colour = rows[rows.encoding == encoding], style.ENCODINGS[encoding]
+    for encoding, cells in rows.groupby("encoding", sort=False):
+        colour = style.ENCODINGS[encoding]
         ax.plot(cells[across], cells[up], "o", color=colour, alpha=0.5, label="_" if lines else encoding)
         if up == "right_4":
             ax.plot(cells[across], cells.bf16_right_4, "o", mfc="none", mew=1.5, color=colour, label="_")
