@@ -36,13 +36,12 @@ def named(place: str) -> object:
 
 
 def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
-    """The values of each setting: the runs of a table are the products of each of these. One that is written whole has none."""
+    """The values of each setting: a table's runs are the products of each of these; one that is written whole has none."""
     settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
     if "from" in settings:
         settings, changes = {}, named(settings["from"])
-    return [
-        {name: _values(value) for name, value in (settings | change).items()} for change in changes if settings | change
-    ]
+    rows = [settings | change for change in changes]
+    return [{name: _values(value) for name, value in row.items()} for row in rows if row]
 
 
 def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
@@ -67,45 +66,42 @@ def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep
     return products([grid | chosen for grid in own], first)
 
 
-def parser_of(name: str) -> argparse.ArgumentParser:
-    """The command line of a table, with an option for each of its settings; without a table's name that of all."""
-    parser = argparse.ArgumentParser(prog="python -m course.experiments", description=__doc__)
-    parser.add_argument("table", choices=TABLES, metavar="TABLE", help=f"one of {', '.join(TABLES)}")
-    parser.add_argument(
-        "--out", type=Path, help="another file than that of data/; rows that are there are not run again"
-    )
-    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
-    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
-    own = grids(table(name)) if name in TABLES else []
-    for setting in own[0] if own else []:
-        values = dict.fromkeys(value for grid in own for value in grid[setting])
-        kinds = {type(value) for value in values}
-        kind = kinds.pop() if len(kinds) == 1 and bool not in kinds else ast.literal_eval
+def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
+    """Give a command line an option for each setting of some grids, of the type that its values have there."""
+    for name in own[0]:
+        values = list(dict.fromkeys(value for grid in own for value in grid[name]))
+        plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)
         said = ", ".join(map(str, values)).replace("%", "%%")
-        parser.add_argument(f"--{setting}", nargs="+", type=kind, default=[], metavar="VALUE", help=said)
-    return parser
+        kind = type(values[0]) if plain else ast.literal_eval
+        parser.add_argument(f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=said)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
-    parser = parser_of(arguments[0] if arguments else "")
-    chosen = vars(parser.parse_args(arguments))
-    entry = table(chosen["table"])
-    out = chosen["out"] or data.folder() / entry.get("out", f"{chosen['table']}.csv")
-    function, constants = named(entry["function"]), vars(importlib.import_module(entry["function"].split(":")[0]))
+    parser = argparse.ArgumentParser(prog="python -m course.experiments", description=__doc__)
+    parser.add_argument("table", choices=TABLES, metavar="TABLE", help=f"one of {', '.join(TABLES)}")
+    parser.add_argument("--out", type=Path, help="another file than that of data/; no row that is there is run again")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
+    name = next((word for word in arguments if word in TABLES), "")
+    entry = table(name) if name else {}
     own = grids(entry)
+    if own:
+        options(parser, own)
+    given = vars(parser.parse_args(arguments))
+    function, out = named(entry["function"]), given["out"] or data.folder() / entry.get("out", f"{name}.csv")
     if not own:
         return function(out)
     try:
         sweep.run(
             partial(function, **entry.get("given", {})),
-            asked(entry, {name: chosen[name] for name in own[0] if chosen[name]}),
+            asked(entry, {name: given[name] for name in own[0] if given[name]}),
             out,
             command=f"{parser.prog} {shlex.join(arguments)}",
-            notes=entry.get("notes", "").format(**constants).splitlines(),
+            notes=entry.get("notes", "").format(**function.__globals__).splitlines(),
             together=entry.get("together"),
-            **{name: chosen[name] for name in ("jobs", "dask", "threads")},
+            **{name: given[name] for name in ("jobs", "dask", "threads")},
         )
     except ValueError as error:
         parser.error(str(error))

@@ -234,15 +234,13 @@ class Differential(Block):
         inner: more arguments of `DifferentialAttention`.
     """
 
-    version = 1
-
-    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, inner: dict | None = None):  # fmt: skip
-        more = 0 if self.version == 1 else width * (width + heads)
+    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, version: int = 1, inner: dict | None = None):  # fmt: skip
+        more = 0 if version == 1 else width * (width + heads)
         super().__init__(width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more))
         del self.qkv, self.out
-        own = heads // 2 if self.version == 1 else heads
+        own = heads // 2 if version == 1 else heads
         self.inner = differential.DifferentialAttention(
-            width, own, layer, self.version, base if encoding == "RoPE" else None, turning, **(inner or {})
+            width, own, layer, version, base if encoding == "RoPE" else None, turning, **(inner or {})
         )
 
     def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
@@ -257,10 +255,6 @@ class Differential(Block):
     def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
         x = x + self.inner(self.norm1(x))
         return x + self.mlp(self.norm2(x))
-
-
-class Differential2(Differential):
-    version = 2
 
 
 BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
@@ -295,7 +289,7 @@ ENTRIES = {
     MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
     MIXED_STICK: Entry(block=layered, weigh=attention.stick_breaking, reference=MIXED),
     "differential": Entry(block=Differential, reference=HALF),
-    "differential, version 2": Entry(block=Differential2),
+    "differential, version 2": Entry(block=partial(Differential, version=2)),
     "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
     "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
     "gated attention": Entry(block=Gated),

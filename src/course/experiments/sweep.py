@@ -337,33 +337,23 @@ def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, not
         wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
         rows = [old for old in rows if not _find([old], done.setting)] + [row]
         rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
-        head = _with_source(head, command, done.machine, keys, notes)
-        _replace(out, _with_rows(head, command, sum(bool(_find(rows, key)) for key in keys), len(keys)), rows)
+        there = sum(bool(_find(rows, key)) for key in keys)
+        head = [*(note for note in notes if note not in head), *head]
+        _replace(out, _with_command(head, command, done.machine, keys, there), rows)
 
 
-def _with_source(head: list[str], command: str, machine: str, keys: list[dict], notes: Sequence[str]) -> list[str]:
-    """The head, with this command and this machine if they are new to it."""
-    head = [*(note for note in notes if note not in head), *head]
-    if command not in head:
-        head.append(command)
-    end = head.index(command) + 1
-    while end < len(head) and head[end].startswith("  "):
-        if head[end].endswith(machine):
-            return head
-        end += 1
-    seeds = list(dict.fromkeys(key["seed"] for key in keys)) if "seed" in keys[0] else ["none"]
-    now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
-    head.insert(end, f"  {now}, seed {' '.join(seeds)}, {machine}")
-    return head
-
-
-def _with_rows(head: list[str], command: str, there: int, wanted: int) -> list[str]:
-    """The head, with how many of the command's rows are there as long as some are missing."""
-    start = head.index(command) + 1
-    end = next((k for k in range(start, len(head)) if not head[k].startswith("  ")), len(head))
-    own = [line for line in head[start:end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
-    said = [f"  {there} of {wanted} rows"] if there < wanted else []
-    return [*head[:start], *own, *said, *head[end:]]
+def _with_command(head: list[str], command: str, machine: str, keys: list[dict], there: int) -> list[str]:
+    """The head with this command; below it the machine, if it is new, and how many rows are there while some are missing."""
+    start = head.index(command) if command in head else len(head)
+    end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))
+    own = [line for line in head[start + 1 : end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
+    if not any(line.endswith(machine) for line in own):
+        seeds = list(dict.fromkeys(key["seed"] for key in keys)) if "seed" in keys[0] else ["none"]
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        own.append(f"  {now}, seed {' '.join(seeds)}, {machine}")
+    if there < len(keys):
+        own.append(f"  {there} of {len(keys)} rows")
+    return [*head[:start], command, *own, *head[end:]]
 
 
 def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
