@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, SCRIPTS
 
 SOURCE = ROOT / "src"
 MODULES = {p.relative_to(SOURCE).with_suffix("").as_posix().removesuffix("/__init__"): p for p in SOURCE.rglob("*.py")}
@@ -122,3 +122,8 @@ def test_an_import_loads_only_what_it_needs(code, unwanted):
     asked = f"import sys\n{code}\nprint(*sorted({unwanted} & sys.modules.keys()))"
     done = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert not done.stdout.split(), f"{code} loads {done.stdout}"
+
+
+def test_every_script_of_the_tests_is_run_by_one():
+    told = "".join(path.read_text() for path in (ROOT / "tests").glob("*.py"))
+    assert [name for name in SCRIPTS if f'SCRIPTS["{name}"]' not in told and f'javascript("{name}"' not in told] == []
