@@ -67,10 +67,6 @@ def lines():
     return ax
 
 
-def tree_of_depth_2():
-    return gnn.TreeNeighborsMatch(2)
-
-
 ATTENTION = torch.tensor([[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.25, 0.25, 0.5]], dtype=torch.float64)
 EYE, GATES = torch.eye(3, dtype=torch.float64), torch.tensor([0.5, 1.0, 0.9], dtype=torch.float64)
 FRAME = pd.DataFrame({"distance": [1.0, 0.5]}, index=pd.Index([1, 2], name="n"))
@@ -140,7 +136,7 @@ EXAMPLES = {
 MAKE = {
     nx.Graph: lambda: nx.path_graph(5),
     models.LanguageModel: lambda: LANGUAGE_MODEL,
-    gnn.TreeNeighborsMatch: tree_of_depth_2,
+    gnn.TreeNeighborsMatch: lambda: gnn.TreeNeighborsMatch(2),
     torch.nn.Module: lambda: gnn.build("gcn", 2, 4),
     Axes: lines,
     Path: lambda: table(),

@@ -144,15 +144,10 @@ def test_the_policy_lets_run_what_the_page_brings_and_nothing_else(name):
     assert "unsafe-inline" not in re.search(r"script-src([^;]*)", text)[1]
 
 
-def answers(model: Decoder, vocabulary: list[str], letters: str, ask: str) -> dict:
-    """Logits and final states after each prefix of `letters`, by the page's own decoder."""
-    written = export.course_decoder(model) | {"vocabulary": vocabulary}
-    return javascript("prefixes", {"model": written, "letters": letters, "ask": ask})
-
-
 @torch.no_grad()
 def assert_decoder_equal(model: Decoder, vocabulary: list[str], letters: str, ask: str):
-    found = answers(model, vocabulary, letters, ask)
+    written = export.course_decoder(model) | {"vocabulary": vocabulary}
+    found = javascript("prefixes", {"model": written, "letters": letters, "ask": ask})
     for n in range(1, len(letters) + 1):
         tokens = torch.tensor([[vocabulary.index(text) for text in ["<s>", *letters[:n], ask]]])
         assert torch.allclose(torch.tensor(found["logits"][n - 1]), model(tokens)[0, -1], atol=1e-4)
