@@ -49,10 +49,15 @@ def folders(tmp_path_factory):
 
 
 @pytest.fixture
-def quick(short, monkeypatch):
-    """Every section in seconds, its pictures in none."""
-    monkeypatch.setattr(asked, "NEW_BEGUN", 4)
+def unpictured(monkeypatch):
+    """Pictures are drawn elsewhere."""
     monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+
+
+@pytest.fixture
+def quick(short, unpictured, monkeypatch):
+    """Every section in seconds."""
+    monkeypatch.setattr(asked, "NEW_BEGUN", 4)
 
 
 @pytest.fixture
@@ -507,8 +512,7 @@ def test_a_checkpoint_is_the_same_decoder_as_a_report_reads_it(name):
     torch.testing.assert_close(model.model(ids).logits, found.model(ids), rtol=1e-4, atol=1e-4)
 
 
-def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, monkeypatch):
-    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, unpictured):
     found = report.read(report.run("copying", tmp_path).numbers)
     parts = found["sections"]
     assert {name for name, part in parts.items() if part["status"] == "measured"} == {"precision", "copying", "base"}
@@ -523,8 +527,7 @@ def test_a_checkpoint_has_a_report_with_what_its_tokens_allow(tmp_path, monkeypa
     assert parts["copying"]["level"] == "trouble"  # it breaks beyond its training
 
 
-def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_path, monkeypatch):
-    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+def test_a_checkpoint_that_counts_is_right_in_its_training_and_not_beyond(tmp_path, unpictured):
     part = report.read(report.run("counting", tmp_path, sections=["counting", "base"]).numbers)["sections"]["counting"]
     assert part["headline"]["right at the lengths of training (%)"] > 95
     assert part["headline"]["right beyond (%)"] < 50
