@@ -1,7 +1,7 @@
 """For each claim, the verdicts that it may have, and why; where a closed form or a committed table decides, just one.
 
 They stand in `chapterN.toml`, and with a claim `evidence`, made up, for each verdict that its rule can give: the numbers
-that its `verdict` on the scorecard names, or an expression for them in Python, among the names of `chapterN.py`; a list
+that its `verdict` on the scorecard names, or an expression for them in Python, among the names of `chapterN.py`, if any; a list
 where a verdict is reached in several ways, an empty table where the course's own evidence gives it.
 """
 

@@ -84,7 +84,7 @@ def _steps() -> pd.DataFrame:
 def _longer_at_random(control: str) -> list[float]:
     """How many times as long labels at random take, by r: twice or more where a leaf has to be read."""
     mean = _steps()["mean"][control]
-    return (mean[True] / mean[False]).tolist()
+    return (mean[True] / mean[False]).dropna().tolist()
 
 
 def chains_are_fitted() -> Numbers:
