@@ -309,28 +309,21 @@ def _corrected(
 def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     """The race with the learner's p values: every remedy against the baseline, a family for each task."""
     rows = comparison.table()
-    found = comparison.compare(rows).set_index(["task", "entry"])
+    found = comparison.compare(rows)
+    verdicts = found.pivot(index="entry", columns="task", values="verdict")
+    compared = found[found.gap.notna()]
     alone, corrected = 0, 0
-    for task in found.index.unique("task"):
-        names = list(found.loc[task].index[found.loc[task].gap.notna()])
+    for task, names in compared.groupby("task", sort=False).entry:
         wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
         wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
-        scores = torch.tensor(wide[names].to_numpy().T)
-        baseline = torch.tensor(wide[BASELINE].to_numpy())
+        scores, baseline = torch.tensor(wide[[*names]].to_numpy().T), torch.tensor(wide[BASELINE].to_numpy())
         p = _floats(run(f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)", answer, scores, baseline))
         alone += sum(each < LEVEL for each in _single(scores, baseline))
         corrected += int((p < LEVEL).sum())
-        for name, row, each in zip(names, scores, p.tolist(), strict=True):
-            found.loc[(task, name), ["p", "verdict"]] = [each, comparison.verdict((row - baseline).tolist(), each)]
-    total = int(found.gap.notna().sum())
-
-    def picture() -> HTML:
-        by_task = (
-            found.reset_index().pivot(index="entry", columns="task", values="verdict").rename(columns=figures.NAMES)
-        )
-        return HTML(by_task.fillna("").to_html(border=0))
-
-    return f"In the race {alone} of {total} comparisons pass alone, {corrected} after your correction.", picture
+        gaps = (scores - baseline).tolist()
+        verdicts.loc[[*names], task] = list(map(comparison.verdict, gaps, p.tolist()))
+    said = f"In the race {alone} of {len(compared)} comparisons pass alone, {corrected} after your correction."
+    return said, lambda: HTML(verdicts.rename(columns=figures.NAMES).fillna("").to_html(border=0))
 
 
 # The race ----------------------------------------------------------------------------------------------
