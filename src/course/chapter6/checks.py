@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from course import checks, significance
 from course.chapter6 import figures, measures
-from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run
+from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
@@ -24,10 +24,6 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 compare, reason, refuse = (partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))
-
-
-def _floats(value: Any) -> Tensor:
-    return torch.as_tensor(value).detach().double()
 
 
 # Two maps ----------------------------------------------------------------------------------------------
@@ -41,11 +37,11 @@ def subtract(answer: Any, largest: Any) -> Right:
 
     def picture() -> HTML:
         first, second = (x[0, :24] for x in measures.noisy_logits(3.0, 0.8, 24))
-        found = {"first map": first.softmax(-1), "your row": _floats(answer(first, second, 0.8))}
+        found = {"first map": first.softmax(-1), "your row": tensor("difference", answer(first, second, 0.8))}
         ax = style.lines(pd.DataFrame(found).rename_axis("key"), "weight", form="o", colours=(GREY, BLUE))
         ax.axhline(0, color=BLACK, lw=1)
         ax.set_title(f"λ = 0.8: {int((found['your row'] < -1e-12).sum())} of 24 weights are negative")
-        bound = float(_floats(largest(first, second)))
+        bound = float(largest(first, second))
         return drawn(ax, f"The row sums to {found['your row'].sum():.2f}. No weight is below 0 up to λ = {bound:.3f}.")
 
     return Right("both functions agree with the solution on all cases. A row sums to 1 - λ.", picture)
@@ -61,7 +57,7 @@ def shared(answer: Any) -> Right:
     """The cosine of two rows without one key; then over all pairs of heads of the embedded model."""
     compare("shared", answer, _shared)
     (one, other, found), name = _of_all_heads()
-    yours = float(_floats(run("shared", answer, one, other, 0)))
+    yours = number("shared", run("shared", answer, one, other, 0))
     return Right(
         f"your function gives {yours:.2f} for two rows of {name}. Over all pairs of heads of one layer, on 64 tokens of prose, the "
         f"mean is {float(found.mean()):.2f}, and {float((found > 0.4).double().mean()):.0%} are above 0.4."
@@ -109,7 +105,7 @@ def noise_left(answer: Any) -> Right:
     def picture() -> HTML:
         ax, finding = figures.noise_left()
         places = [k / 20 for k in range(21)]
-        ax.plot(places, [float(_floats(answer(c, 0.8))) for c in places], "x", ms=9, mew=2, color=BLACK)
+        ax.plot(places, [float(answer(c, 0.8)) for c in places], "x", ms=9, mew=2, color=BLACK)
         return drawn(ax, f"Crosses: your function at λ = 0.8. {finding}")
 
     return Right(
@@ -138,7 +134,7 @@ def _naive(x: Tensor) -> Tensor:
 def _maps(ways: dict[str, Callable], content: str, n: int) -> HTML:
     """The weights of each way on the logits of the lesson's panel."""
     logits, places = measures.panel_logits(content, n)
-    found = pd.DataFrame({name: _floats(way(logits.clone())) for name, way in ways.items()}).rename_axis("key")
+    found = pd.DataFrame({name: tensor(name, way(logits.clone())) for name, way in ways.items()}).rename_axis("key")
     ax = style.axes("", "key", "weight")
     for shift, (name, row), colour in zip((0.0, 0.3, 0.6), found.items(), (GREY, BLUE, RED), strict=False):
         ax.vlines(found.index + shift, 0, row, color=colour, lw=2.5, label=name)
@@ -189,7 +185,8 @@ def counted(answer: Any) -> Right:
         found = {}
         for name, correlation in (("independent", 0.0), ("correlated 0.9", 0.9)):
             first, second = (x[0] for x in measures.noisy_logits(6.0, correlation, 1024))
-            found[name] = _floats(answer(differential.difference(first, second, 0.8), 0))[[2, 4]].tolist()
+            five = tensor("counted", answer(differential.difference(first, second, 0.8), 0))
+            found[name] = five[[2, 4]].tolist()
         frame = pd.DataFrame(found, index=["with signs", "by size"]).T
         ax = style.dots(frame, "noise's share of the row", numbers=True)
         (signed, sizes), (one, two) = found.values()
@@ -200,7 +197,7 @@ def counted(answer: Any) -> Right:
             f"(correlated) of the row; by size {sizes:.2f} and {two:.2f}.",
         )
 
-    _, share, noise, *_ = _floats(run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)).tolist()
+    _, share, noise, *_ = tensor("counted", run("counted", answer, torch.tensor([0.35, 0.05, -0.1, -0.1]), 0)).tolist()
     return Right(f"your function gives the answer {share:.3g} of that row, and the noise {noise:.3g}.", picture)
 
 
@@ -248,7 +245,7 @@ def head(answer: Any) -> Right:
 
     def size(head: Callable, n: int, lam: float) -> float:
         q, k, v = (normal(n, width, seed=seed) for seed, width in ((1, 8), (2, 8), (3, 16)))
-        return float(_floats(run("head", head, q, k, q, k, v, lam, 0.2)).square().mean().sqrt())
+        return float(tensor("head", run("head", head, q, k, q, k, v, lam, 0.2)).square().mean().sqrt())
 
     def picture() -> HTML:
         ways = {"your head": answer, "norm left out": partial(_head, norm=lambda x, start: (1 - start) * x)}
@@ -317,7 +314,8 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
         wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
         scores, baseline = torch.tensor(wide[[*names]].to_numpy().T), torch.tensor(wide[BASELINE].to_numpy())
-        p = _floats(run(f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)", answer, scores, baseline))
+        call = f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)"
+        p = tensor(call, run(call, answer, scores, baseline))
         alone += sum(each < LEVEL for each in _single(scores, baseline))
         corrected += int((p < LEVEL).sum())
         gaps = (scores - baseline).tolist()
