@@ -38,6 +38,11 @@ def _string(name: str, answer: Any) -> str:
     return text
 
 
+def _apart(one: str, other: str, **setting: Any) -> float:
+    """How far the last states of two strings are from each other in a random Transformer."""
+    return float((counting.last_state(one, **setting) - counting.last_state(other, **setting)).abs().max())
+
+
 ONES = (6, 9)  # of the two strings
 
 
@@ -47,13 +52,8 @@ def two_strings(first: Any, second: Any) -> Right:
     first, second = _string("first", first), _string("second", second)
     (a, b), (c, d) = ((text.count("0"), text.count("1")) for text in (first, second))
     refuse("two_strings", a=a, b=b, c=c, d=d, first=first, second=second)
-
-    def apart(**setting: Any) -> float:
-        states = [counting.last_state(text, **setting) for text in (first, second)]
-        return float((states[0] - states[1]).abs().max())
-
-    without = max(apart(layers=layers, seed=seed) for layers in (1, 3) for seed in range(3))
-    masked = min(apart(causal=True, layers=3, seed=seed) for seed in range(3))
+    without = max(_apart(first, second, layers=layers, seed=seed) for layers in (1, 3) for seed in range(3))
+    masked = min(_apart(first, second, causal=True, layers=3, seed=seed) for seed in range(3))
     if not without < 1e-12 < masked:
         raise Wrong(f"the last states differ by {without:.0e} without a mask and by {masked:.0e} with one. Try others.")
     return Right(
@@ -102,10 +102,7 @@ def averages(answer: Any) -> Right:
     compare("averages", answer, lambda x, k: _averaged(x, k)[-1])
     strings = torch.tensor([1.0, 0.0]), torch.tensor([1.0, 1.0, 0.0, 0.0])
     ends = [" and ".join(f"{float(run('averages', answer, x, k)):.3g}" for x in strings) for k in (1, 2)]
-    network = [
-        float((counting.last_state("10", **setting) - counting.last_state("1100", **setting)).abs().max())
-        for setting in ({"causal": True, "layers": layers} for layers in (1, 2))
-    ]
+    network = [_apart("10", "1100", causal=True, layers=layers) for layers in (1, 2)]
     assert network[0] < 1e-9  # the same means: what is left is rounding
     return Right(
         f"your function sends 10 and 1100 to {ends[0]} with one layer, and to {ends[1]} with two. In a random Transformer they "
