@@ -4,7 +4,6 @@ import csv
 import html
 import itertools
 import json
-import math
 import re
 
 import pytest
@@ -68,13 +67,6 @@ def test_every_deck_says_what_to_leave_out_first(root, chapter, kind):
     assert not needed & {f"{name}#{each['id']}" for each in rows}, "what the shortest plan shows is not left out"
     assert rows[0]["heading"] in html.unescape(teaching.by_deck(root))
     assert kind == "lab" or chapter == "7" or rows[1]["heading"] in html.unescape(teaching.sizes(root, chapter))
-
-
-def test_an_odd_count_of_cases_is_never_a_power_of_two():
-    for r in range(2, 7):
-        cases, rest = divmod(math.factorial(2**r), 2 ** (2**r - 1))
-        assert rest == 0
-        assert cases % 2 == 1
 
 
 def test_a_place_in_a_deck_is_that_of_the_built_deck(root, visit):
