@@ -26,6 +26,5 @@ CALLS = {
     "comparison.compare": lambda: comparison.compare(comparison.table()),
     "comparison.noises": lambda: comparison.noises(comparison.table()),
     "comparison.successes": lambda: comparison.successes(comparison.table()),
-    "measures.counted": measures.counted,
 }
 WITHOUT: set[str] = set()

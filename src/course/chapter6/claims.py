@@ -23,8 +23,8 @@ def subtraction_cancels_noise() -> Numbers:
     """By correlation of the noise, what a subtraction multiplies the answer's share of all weight by."""
     gains = {}
     for correlation in (0.0, 0.5, 0.9, 1.0):
-        plain, left = (measures.share(measures.parts(6, correlation, 1024, lam)) for lam in (0.0, 0.8))
-        gains[correlation] = left / plain
+        plain, left = (measures.parts(6, correlation, 1024, lam) for lam in (0.0, 0.8))
+        gains[correlation] = left["share"] / plain["share"]
     return {"gains": gains}
 
 
@@ -42,11 +42,11 @@ def half_of_lambda_is_the_threshold() -> Numbers:
 
 def counted_noise() -> Numbers:
     """The noise of softmax and of a difference of independent maps, and what a source's table leaves out of DIFF's rows."""
-    table = measures.counted().loc[["softmax", "difference, independent noise"]]
+    rows = [measures.parts(6, 0, 1024, lam) for lam in (0.0, 0.8)]
     mean = data.table("reported/differential_attention_mass").mean()
     return {
-        "signed": table["noise, with signs"].tolist(),
-        "sized": table["noise, by size"].tolist(),
+        "signed": [row["signed"] for row in rows],
+        "sized": [row["noise"] for row in rows],
         "rest": 1 - mean.answer_diff - mean.noise_diff,
     }
 

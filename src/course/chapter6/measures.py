@@ -47,26 +47,17 @@ def noisy_logits(
 
 
 def parts(signal: float, correlation: float, n: int, lam: float, **settings: float) -> dict[str, float]:
-    """Of softmax(first) - lam softmax(second), mean over the draws: weight of the answer, and the noise in three ways.
+    """Of softmax(first) - lam softmax(second), means over the draws.
 
-    "noise" is the sum of the other weights' sizes, "signed" their sum with signs, "felt" the root of the sum of their
-    squares, which is what an output of independent values feels; "negative" is the share of them below 0.
+    Returns:
+        "answer": its weight; "noise": the sum of the other weights' sizes; "signed": their sum with signs; "share": the
+        answer's of all weight, by size.
     """
     first, second = noisy_logits(signal, correlation, n, **settings)
     row = differential.difference(first, second, lam)
-    noise = row[:, 1:]
-    return {
-        "answer": float(row[:, 0].mean()),
-        "noise": float(noise.abs().sum(-1).mean()),
-        "signed": float(noise.sum(-1).mean()),
-        "felt": float(noise.norm(dim=-1).mean()),
-        "negative": float((noise < 0).double().mean()),
-    }
-
-
-def share(found: dict[str, float]) -> float:
-    """The answer's share of all weight, by size."""
-    return abs(found["answer"]) / (abs(found["answer"]) + found["noise"])
+    answer, noise = float(row[:, 0].mean()), float(row[:, 1:].abs().sum(-1).mean())
+    share = abs(answer) / (abs(answer) + noise)
+    return {"answer": answer, "noise": noise, "signed": float(row[:, 1:].sum(-1).mean()), "share": share}
 
 
 def left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
@@ -99,21 +90,6 @@ def simulated_left(
     one, two, rest = (x.norm(dim=-1) for x in (a, b, a - best[:, None] * b))
     cosine = torch.cosine_similarity(a, b, dim=-1)
     return Left(float(cosine.mean()), float((two / one).mean()), float((rest / one).mean()))
-
-
-# Three ways to count one row ----------------------------------------------------------------------------
-
-
-def counted(signal: float = 6.0, lam: float = 0.8, n: int = 1024) -> pd.DataFrame:
-    """Answer and noise of softmax and of two differences, the noise summed with its signs and by size."""
-    kinds = {
-        "softmax": (0.0, 0.0),
-        "difference, independent noise": (0.0, lam),
-        "difference, correlated 0.9": (0.9, lam),
-    }
-    found = {name: parts(signal, correlation, n, each) for name, (correlation, each) in kinds.items()}
-    columns = {"answer": "answer", "signed": "noise, with signs", "noise": "noise, by size"}
-    return pd.DataFrame(found).T[list(columns)].rename(columns=columns)
 
 
 # Gradients ---------------------------------------------------------------------------------------------
