@@ -12,26 +12,8 @@ from matplotlib.patches import Rectangle
 
 from course.chapter6 import measures
 from course.experiments import comparison
-from course.experiments.entries import (
-    BASELINE,
-    MIXED,
-    MIXED_SCALED,
-    NAMED,
-    RANDOM,
-    REMEDIES,
-    SCALED,
-    STICK,
-)  # fmt: skip
-from course.experiments.protocol import (
-    BUDGET,
-    CHANCE,
-    FAR,
-    KEPT,
-    LENGTHS,
-    LOOKED,
-    TASKS,
-    TRAINED,
-)
+from course.experiments.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
+from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LENGTHS, LOOKED, TASKS, TRAINED
 from helpers import data, style
 from helpers.words import translated
 
