@@ -133,9 +133,9 @@ def test_hops_rank_what_is_heard_on_a_path():
 def test_at_equal_hops_resistance_is_ranked_inside_each_distance():
     """Two distances that hops tell apart perfectly, and inside each the order by hand: once right, once reversed."""
     table = pd.DataFrame({"hops": [1, 1, 1, 2, 2, 2], "resistance": [1, 2, 3, 4, 5, 6], "heard": [6, 5, 4, 3, 2, 1]})
-    assert measures.within(table, "hops") == pytest.approx(-1)
-    assert measures.within(table.assign(heard=[4, 5, 6, 3, 2, 1]), "hops") == pytest.approx(0)
-    assert math.isnan(measures.within(table.assign(resistance=1), "hops"))
+    assert measures.correlation_within(table, "hops") == pytest.approx(-1)
+    assert measures.correlation_within(table.assign(heard=[4, 5, 6, 3, 2, 1]), "hops") == pytest.approx(0)
+    assert math.isnan(measures.correlation_within(table.assign(resistance=1), "hops"))
 
 
 def test_tables_by_depth_are_what_their_command_gives():
@@ -198,7 +198,7 @@ def test_a_skip_connection_adds_one_to_the_own_derivative_and_to_the_bound():
 
 def test_every_example_has_a_place_for_every_node():
     for graph in measures.examples().values():
-        assert set(figures.places(graph)) == set(graph)
+        assert set(figures.layout(graph)) == set(graph)
 
 
 def test_attention_without_choice_gives_every_leaf_the_same_weight():

@@ -180,7 +180,7 @@ def test_neighbours_apart_by_hand():
     """Two counts at 0 and 4 on one axis, one of their states moved by rounding."""
     known = torch.tensor([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0], [4.0, 1.0], [4.0, 1.0], [4.0, 1.0]])
     labels = torch.tensor([0, 0, 0, 1, 1, 1])
-    found = inside.apart(known, known + torch.tensor([1.0, 7.0]), labels)
+    found = inside.separation(known, known + torch.tensor([1.0, 7.0]), labels)
     assert found["gap"] == pytest.approx(4 / known.norm(dim=1).mean().item())
     assert (found["spread"], found["rounding"]) == pytest.approx((0, 1 / 4))
 

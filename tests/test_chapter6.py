@@ -50,9 +50,9 @@ def test_noise_left_is_the_law_of_cosines():
     cosine = torch.cosine_similarity(a, b, dim=0)
     for lam in (0.2, 0.8):
         by_hand = (a - lam * b).norm() / a.norm()
-        torch.testing.assert_close(measures.left(cosine, lam), by_hand)
-        assert float(measures.left(lam / 2, lam)) == pytest.approx(1)
-    assert float(measures.left(0.6, 0.6)) == pytest.approx(math.sqrt(1 - 0.36))
+        torch.testing.assert_close(measures.noise_left(cosine, lam), by_hand)
+        assert float(measures.noise_left(lam / 2, lam)) == pytest.approx(1)
+    assert float(measures.noise_left(0.6, 0.6)) == pytest.approx(math.sqrt(1 - 0.36))
 
 
 def test_simulated_rows_follow_the_closed_forms():
@@ -144,4 +144,4 @@ def test_sizes_of_the_noises_move_the_threshold():
     for ratio, other in ((0.5, 0.93), (2.0, 2.0)):
         found = measures.simulated_left(0.5, 1.5, 0.8, other=other)
         assert (found.left < 1) == (found.cosine > 0.4 * found.ratio)
-        assert float(measures.left(0.4 * ratio, 0.8, ratio)) == pytest.approx(1)
+        assert float(measures.noise_left(0.4 * ratio, 0.8, ratio)) == pytest.approx(1)

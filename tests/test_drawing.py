@@ -182,7 +182,9 @@ def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():
 
 def test_what_is_left_of_the_waves_is_as_in_python():
     grid = [(c / 10, lam / 10, ratio) for c in range(11) for lam in range(13) for ratio in (0.2, 1.0, 2.0)]
-    assert_equal([("left", g) for g in grid], [measures6.left(c, lam * ratio).item() for c, lam, ratio in grid])
+    assert_equal(
+        [("noiseLeft", g) for g in grid], [measures6.noise_left(c, lam * ratio).item() for c, lam, ratio in grid]
+    )
 
 
 def test_the_bets_are_on_the_table_of_the_race():

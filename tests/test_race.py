@@ -629,8 +629,8 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     rows = comparison.table()
     mine = rows[(rows.entry == "NoPE") & rows.task.isin(figures.BOTH)].assign(entry="mine <1>", learned=1)
     mine.to_json(tmp_path / "my-row.json", orient="records")
-    own = comparison.own(tmp_path)
-    assert comparison.own(tmp_path / "nothing") is None
+    own = comparison.own_entries(tmp_path)
+    assert comparison.own_entries(tmp_path / "nothing") is None
     able = comparison.able(rows).retrieval
     drawn = {*able.index[able]} - {*entries.CONTROLS} | {"mine <1>"}
     picture, finding = figures.slopes(rows, "retrieval", own)
@@ -687,13 +687,13 @@ def test_the_yardstick_of_the_page_is_the_package_s():
 
 def test_titles_and_answers_follow_the_table(instead):
     rows = comparison.table()
-    assert "**" not in figures.opens(rows)[1]
+    assert "**" not in figures.tasks_kept(rows)[1]
     maps = comparison.noises(rows)
     said = (maps.agree > 0.5) & (maps.answer < maps.left) & (maps.high < 1) & (maps.layer == 1)
     assert said.all(), "what the lab's answer says, and where it looks"
     won = instead(longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]), best_128=lifted(["ALiBi"]))
-    assert "**ALiBi**." in figures.answer(won)
-    assert "One design stayed right" in figures.opens(won)[0].get_suptitle()
+    assert "**ALiBi**." in figures.closing_answer(won)
+    assert "One design stayed right" in figures.tasks_kept(won)[0].get_suptitle()
     assert [comparison.judge(won)["H1"][task] for task in figures.BOTH] == ["holds: ALiBi"] * 2
     assert [comparison.judge(won)["H2"][task] for task in figures.BOTH] == ["does not hold here"] * 2
     blunt = instead(won, best_128=lifted([]))
@@ -724,7 +724,7 @@ def test_who_passes_both_is_named_wherever_the_race_is_told():
     fine = won[won.task.isin(figures.BOTH) & won.kept & (won.best > protocol.SHARP)].groupby("entry").size()
     assert set(both) == set(fine.index[fine == 2])
     assert len(both) > 1
-    said = figures.answer(rows)
+    said = figures.closing_answer(rows)
     assert all(f"**{figures._plain(name)}**" in said for name in both)
     told = [*(path for kind in ("ipynb", "md", "yml") for path in (SOURCE.parent / "chapters").rglob(f"*.{kind}")), SOURCE / "course/scorecard/answer.toml"]  # fmt: skip
     for path in told:
@@ -740,8 +740,8 @@ def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead
     rows = instead(rows, longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]))
     won = comparison.successes(rows).set_index(["entry", "task"])
     assert (won.kept["ALiBi", "counting"], won.success["ALiBi", "counting"]) == (True, False)
-    assert "Counting at 128: **ALiBi**" in figures.answer(rows)
-    assert "counting: ALiBi" in figures.opens(rows)[1]
+    assert "Counting at 128: **ALiBi**" in figures.closing_answer(rows)
+    assert "counting: ALiBi" in figures.tasks_kept(rows)[1]
     assert set(comparison.judge(rows)["H1"]) == set(protocol.LOOKED)
     assert CLAIMS["race_nothing_keeps_the_count"].measure().verdict == FAILS
     instead(rows, score_128=lifted([]))

@@ -131,7 +131,7 @@ def test_numbers_are_those_of_the_labs(folders):
     precision = numbers("precision")
     same(precision["signal"], lab.signal[1:])
     same(precision["types"]["bf16"]["floor"], lab.floor[1:])
-    same(list(precision["types"]["bf16"]["late"].values()), list(measures3.late(lab).values()))
+    same(list(precision["types"]["bf16"]["late"].values()), list(measures3.resolution_from(lab).values()))
     grid = [6, 22, 50, 102, 202]
     commas = numbers("commas")
     assert commas["grid"] == grid

@@ -85,8 +85,6 @@ class Claim(NamedTuple):
     def measure(self, *model: Any) -> Found:
         """What the function finds, in a language model or the embedded one where the claim is about one."""
         numbers = self.function(*model)
-        if isinstance(numbers, Found):
-            return numbers
         told = worded(self.measured, {**vars(sys.modules[self.module]), "model": called(*model), **numbers})
         return Found(told, self.decide(numbers), numbers.get("numbers", {}))
 

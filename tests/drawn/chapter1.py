@@ -7,7 +7,7 @@ from helpers import gnn, graphs
 
 TREE = nx.balanced_tree(2, 3)
 CALLS = {
-    "measures.names": lambda: [measures.names(words) for words in ([], ["a"], ["a", "b", "c"])],
+    "measures.listed": lambda: [measures.listed(words) for words in ([], ["a"], ["a", "b", "c"])],
     "figures.wired": lambda: figures.wired(TREE, nx.compose(TREE, nx.Graph([(7, 14)])), (7, 14)),
     "figures.field": lambda: figures.field("tree", 3),
     "figures.widths": lambda: figures.widths(gnn.minimum_width),

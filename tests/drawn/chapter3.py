@@ -68,12 +68,12 @@ CALLS = {
     "figures.told_apart, measured": lambda: figures.told_apart(
         SimpleNamespace(name=figures.MEASURED, short="the default model"), _prefixes(), "fp16", next(iter(figures.WHAT))
     ),
-    "figures.along": figures.along,
-    "figures.along, nearest": lambda: figures.along(column="nearest"),
+    "figures.nearest_by_error": figures.nearest_by_error,
+    "figures.nearest_by_error, nearest": lambda: figures.nearest_by_error(column="nearest"),
     "figures.figure5": lambda: figures.figure5("a model", CURVES, GRID, "one more 1"),
     "figures.copying": lambda: figures.copying("a model", MARGINS, [5, 300], "plain"),
     "measures.in_bands": lambda: measures.in_bands(_prefixes()["bf16"]["its own"], [2, 30, 200, 500]),
-    "measures.late": lambda: measures.late(_prefixes()["bf16"]["its own"]),
+    "measures.resolution_from": lambda: measures.resolution_from(_prefixes()["bf16"]["its own"]),
     "measures.merging": _merging,
     "measures.ones_at_the_end": lambda: measures.ones_at_the_end(tiny("llama"), (1, 5), 20, 1),
     "measures.random_digits": lambda: measures.random_digits(12, [3, 12]),

@@ -12,7 +12,7 @@ from course.chapter1 import measures
 from helpers import graphs, style
 
 
-def places(graph: nx.Graph) -> dict:
+def layout(graph: nx.Graph) -> dict:
     """Where the nodes stand in a drawing: of a tree from the root down, else joined by springs."""
     if nx.is_tree(graph):
         return nx.bfs_layout(graph, 0, align="horizontal", scale=-1)
@@ -33,7 +33,7 @@ def wired(graph: nx.Graph, rewired: nx.Graph, pair: tuple) -> tuple[Axes, str]:
     new = [edge for edge in rewired.edges if not graph.has_edge(*edge)]
     colours = [style.COLOURS["vermillion"] if edge in new else style.COLOURS["grey"] for edge in rewired.edges]
     nodes = [style.COLOURS["blue"] if node in pair else "#dddddd" for node in rewired]
-    draw(ax, rewired, places(graph), nodes, colours)
+    draw(ax, rewired, layout(graph), nodes, colours)
     names = ", ".join(f"{u}-{v}" for u, v in new)
     return ax, f"New edges {names}, on the tree of {len(graph)} nodes; the pair {pair[0]} and {pair[1]} is marked."
 
@@ -45,7 +45,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     hops = nx.single_source_shortest_path_length(graph, 0)
     nodes, walks = graphs.receptive_field(graph, 0, 8), graphs.computation_tree(graph, 0, 8, loops=True)
     left, right = Figure(figsize=(8, 3.6)).subplots(1, 2)
-    draw(left, graph, places(graph), [red if node == 0 else blue if hops[node] <= layers else white for node in graph])
+    draw(left, graph, layout(graph), [red if node == 0 else blue if hops[node] <= layers else white for node in graph])
     right.semilogy(walks, "o-", color=style.COLOURS["green"], label="walks")
     right.semilogy(nodes, "o-", color=style.COLOURS["blue"], label="nodes")
     right.axvline(layers, color=style.COLOURS["grey"], lw=1)
@@ -78,7 +78,7 @@ def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str
     ric, right, shades = formula(graph), graphs.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
     ax = figure.subplots()
-    draw(ax, graph, places(graph), edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges], width=5, size=60)
+    draw(ax, graph, layout(graph), edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges], width=5, size=60)
     bar = figure.colorbar(plt.cm.ScalarMappable(plt.Normalize(-2, 2), shades), ax=ax, shrink=0.8)
     bar.set_label("curvature")
     least, negative = min(ric, key=ric.get), sum(value < -1e-9 for value in ric.values())

@@ -62,7 +62,7 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
         table = pd.DataFrame({name: values[pairs].double() for name, values in (known | {"heard": heard}).items()})
         table = (table / table.abs().max()).round(9)
         row = {name: significance.rank_correlation(table[name], table["heard"])[0] for name in known}
-        row |= {"R - hops": row["resistance"] - row["hops"], "within hops": within(table, "hops")}
+        row |= {"R - hops": row["resistance"] - row["hops"], "within hops": correlation_within(table, "hops")}
         rows.append(row | {"bound / measured": (walks / heard)[pairs].median().item()})
     rows = pd.DataFrame(rows)
     errors = {
@@ -72,7 +72,7 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
     return {"layers": layers} | rows.mean().to_dict() | errors
 
 
-def within(table: pd.DataFrame, group: str) -> float:
+def correlation_within(table: pd.DataFrame, group: str) -> float:
     """Correlation of the ranks of "resistance" and "heard", both taken inside each group; NaN if all are equal there."""
     columns = ["resistance", "heard"]
     ranks = table.groupby(group)[columns].rank()
@@ -398,7 +398,7 @@ def stars() -> pd.DataFrame:
     return pd.concat([tree, data.table("stars")], ignore_index=True).sort_values(["kind", "seed"], ignore_index=True)
 
 
-def names(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     """The words as in a sentence: a, b and c; "none" if there are no words."""
     *others, last = words or ["none"]
     return f"{', '.join(others)} and {last}" if others else last

@@ -262,7 +262,7 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     """What hiding a token does to each text: none, the first one from the start or late, another one late."""
     table = measures.hiding_table(model or models.default())
     cases = {"plain": (0, 1), "early": (1, 1), "late": (1, measures.LATE), "control": (measures.CONTROL, measures.LATE)}
-    return {name: measures.case(table, *which) for name, which in cases.items()}
+    return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
 def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:

@@ -211,7 +211,7 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
 
 def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
     """How much the later loss rises when the first token is hidden from a place on: a line a text."""
-    plain = measures.case(table, 0)["loss"]
+    plain = measures.hidden_from(table, 0)["loss"]
     rows = table[table["token"] == 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
     other = table[table["token"] > 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
     worst = rows.max(axis=1)

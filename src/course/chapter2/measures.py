@@ -409,7 +409,7 @@ def sensitivity(text: str, network: str, directions: int, model: LanguageModel |
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
 
 
-def hidden(text: str, token: int, since: int, model: LanguageModel | None = None) -> dict[str, float]:
+def hiding_in(text: str, token: int, since: int, model: LanguageModel | None = None) -> dict[str, float]:
     """`hiding` on one of the `texts`, as numbers; token 0 hides none."""
     model = model or models.default()
     found = hiding(model, texts(model, LENGTH)[text], token or None, since)
@@ -451,7 +451,7 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
     """What hiding a token does, by text: the committed table if the model is the embedded one."""
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
-    return pd.DataFrame([s | hidden(**s, model=model) for s in HIDDEN])
+    return pd.DataFrame([s | hiding_in(**s, model=model) for s in HIDDEN])
 
 
 @functools.cache
@@ -473,7 +473,7 @@ def measured_share() -> float:
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 
 
-def case(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
+def hidden_from(table: pd.DataFrame, token: int, since: int = 1) -> pd.DataFrame:
     """The rows of `hiding_table` in which this token is hidden from the token `since` on (token 0: none), by text."""
     return table[(table["token"] == token) & (table["since"] == since)].set_index("text")
 

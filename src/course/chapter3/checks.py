@@ -150,7 +150,9 @@ def _collision(function: Callable, dtype: torch.dtype, start: int = 1, rtol: flo
 @exercise
 def stays_nearest(answer: Any) -> Right:
     """How often a prompt with an error stays the nearest of all on a straight line of prompts."""
-    return compare("stays_nearest", answer, _stays_nearest, picture=lambda: drawn(*figures.along(answer, "nearest")))
+    return compare(
+        "stays_nearest", answer, _stays_nearest, picture=lambda: drawn(*figures.nearest_by_error(answer, "nearest"))
+    )
 
 
 def _stays_nearest(length: float, share: float) -> float:

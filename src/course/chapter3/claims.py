@@ -231,7 +231,7 @@ def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
 def _copying(model: LanguageModel | None, **setting) -> Numbers:
     """At 5 and 300 digits where a place's digit is answered right; at 300 its effect, by place and the one asked for."""
     margins = collapse.copying_margins(model or models.default(), [5, 300], **setting)
-    right = {place: measures.right(margins, place).tolist() for place in collapse.PLACES}
+    right = {place: measures.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     return {
         "able": all(at[0] for at in right.values()),  # who is wrong at five digits tells nothing about three hundred
         "right": right,

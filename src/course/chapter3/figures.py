@@ -156,7 +156,9 @@ def told_apart(
     )
 
 
-def along(right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair") -> tuple[Axes, str]:
+def nearest_by_error(
+    right: Callable[[float, float], float] = measures.right_of_two, column: str = "pair"
+) -> tuple[Axes, str]:
     """How often a prompt stays the nearest, by the length of its error: a closed form and the measured bands.
 
     Args:
@@ -233,7 +235,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
     """The effect of a 0 in logits, as dots: where it is against what is asked for. A model that copies lights the diagonal."""
     found = margins[setting]
     effects = {places: zero - one for places, (zero, one) in found.items()}
-    able = {place: measures.right(found, place) for place in collapse.PLACES}
+    able = {place: measures.right_both_ways(found, place) for place in collapse.PLACES}
     short = [place for place in collapse.PLACES if not able[place][0]]
     title = (
         f"{setting}: wrong at {digits[0]} digits already ({', '.join(short)})"

@@ -344,7 +344,7 @@ def in_bands(found: Resolution, bands: Sequence[int] = BANDS) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def late(found: Resolution, start: int = 400) -> dict[str, float]:
+def resolution_from(found: Resolution, start: int = 400) -> dict[str, float]:
     """A resolution from one length on, in words."""
     part = Resolution(*(field[start:].double() for field in found))
     return {
@@ -419,7 +419,7 @@ def merging(model: LanguageModel, letters: str = "abx", lengths: Sequence[int] =
     return pd.DataFrame(rows)
 
 
-def right(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
+def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
     """Where a model answers both ways: 0 where a 0 stands at the place asked for, and 1 where a 1 stands there."""
     zero, one = margins[place, place]
     return (zero > 0) & (one < 0)

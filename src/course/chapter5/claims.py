@@ -125,7 +125,7 @@ def larger_base_reaches_further() -> Numbers:
 
 def _heads(model: LanguageModel | None, seed: int | None = None, text: int = 0) -> measures.Heads:
     """Every head of the model on a stretch of the prose, or on random tokens of a seed."""
-    return measures.seen(model or models.default(), seed, text)
+    return measures.heads_on_text(model or models.default(), seed, text)
 
 
 def _none(model: LanguageModel | None) -> ValueError:

@@ -166,7 +166,7 @@ def rank_table(found: Heads) -> pd.DataFrame:
 
 
 @cache
-def seen(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
+def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) -> Heads:
     """Every head of a model on a stretch of the prose, or on random tokens of a seed.
 
     Raises:
@@ -268,7 +268,7 @@ def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int,
     return [each[1:] for each in sorted(chosen, reverse=True) if offset in (None, each[3])]
 
 
-def at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
+def slashes_at(offsets: Int[Tensor, "layers heads"], found: Heads) -> Float[Tensor, "layers heads"]:
     """The slash score of every head at an offset of its own."""
     return found.slashes.gather(-1, offsets[..., None])[..., 0]
 
@@ -289,7 +289,7 @@ def silenced_heads(found: Heads, threshold: float, where: str) -> Bool[Tensor, "
 
 def silenced(start: int, threshold: float, where: str) -> dict[str, float]:
     """One row of the committed table: `silenced_in` the embedded model."""
-    return silenced_in(models.default(), seen(models.default()), start, threshold, where)
+    return silenced_in(models.default(), heads_on_text(models.default()), start, threshold, where)
 
 
 def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
@@ -299,7 +299,7 @@ def silenced_table(model: LanguageModel | None = None) -> pd.DataFrame:
     """
     if model is None or model.name == models.DEFAULT:
         return data.table("silenced_pairs").drop(columns="seconds")
-    settings, found = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES), seen(model)
+    settings, found = sweep.grid(start=TEXTS[:1], threshold=THRESHOLDS, where=PLACES), heads_on_text(model)
     return pd.DataFrame([s | silenced_in(model, found, **s) for s in compute.progress(settings, "silenced pairs")])
 
 
@@ -374,7 +374,7 @@ def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
         sink: "silenced", or "kept": the logits on the first token stay as they were.
     """
     model = models.default()
-    where = silenced_heads(seen(model), OUTSIDE, "outside")
+    where = silenced_heads(heads_on_text(model), OUTSIDE, "outside")
     if heads != "outside":
         ends, inside = LAYERS[heads]
         at_an_end = torch.zeros(len(where), dtype=torch.bool)

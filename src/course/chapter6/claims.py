@@ -202,7 +202,7 @@ def race_recall_takes_both() -> Numbers:
 def race_positions_are_unseen() -> Numbers:
     """Right, and in the best head: trained to 16, to 128, and to 16 with random positions."""
     rows = comparison.table()
-    short, short_head, long, long_head, _ = comparison.seen(rows).loc[entries.BASELINE]
+    short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[entries.BASELINE]
     random = rows.query(f"task == 'retrieval' and entry == {entries.RANDOM!r} and learned == 1")[[RIGHT, HEAD]].mean()
     return {
         "short": short,

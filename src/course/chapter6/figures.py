@@ -28,7 +28,7 @@ def noise_left() -> tuple[Axes, str]:
     cosine = torch.linspace(0, 1, 101, dtype=torch.float64)
     ax = style.axes("", "cosine of the two noise patterns", "noise left", height=3.8)
     for lam, colour in ((0.2, GREEN), (0.5, PURPLE), (0.8, RED)):
-        ax.plot(cosine, measures.left(cosine, lam), color=colour, label=f"λ = {lam}")
+        ax.plot(cosine, measures.noise_left(cosine, lam), color=colour, label=f"λ = {lam}")
     ax.plot(cosine, (1 - cosine.square()).sqrt(), color=BLUE, ls="--", label="best λ")
     ax.axhline(1, color=BLACK, lw=1)
     for correlation in (0.0, 0.5, 0.9, 1.0):
@@ -38,7 +38,7 @@ def noise_left() -> tuple[Axes, str]:
     ax.set(xlim=(0, 1), ylim=(0, 1.4))
     ax.legend(loc="lower left")
     ax.set_title(f"Equally large noises: λ = 0.8 needs a cosine above {0.8 / 2:.2f}")
-    independent, near = (float(measures.left(c, 0.8)) for c in (0.0, 0.9))
+    independent, near = (float(measures.noise_left(c, 0.8)) for c in (0.0, 0.9))
     return ax, (
         f"b equally large as a: with λ = 0.8 unrelated noise grows to {independent:.2f} of its size, a cosine of 0.9 leaves "
         f"{near:.2f}. Circles: simulated rows of 4,096 keys."
@@ -213,7 +213,7 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     )
 
 
-def opens(rows: pd.DataFrame) -> tuple[Figure, str]:
+def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
     """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
     tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
@@ -299,7 +299,7 @@ def _plain(name: str) -> str:
     return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
 
 
-def answer(rows: pd.DataFrame) -> str:
+def closing_answer(rows: pd.DataFrame) -> str:
     """The answer to the course's question: what stays right, at what price, and where it fails."""
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])

@@ -60,7 +60,7 @@ def parts(signal: float, correlation: float, n: int, lam: float, **settings: flo
     return {"answer": answer, "noise": noise, "signed": float(row[:, 1:].sum(-1).mean()), "share": share}
 
 
-def left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
+def noise_left(cosine: float | Tensor, lam: float | Tensor, ratio: float = 1.0) -> Tensor:
     """|a - lam b| / |a| for patterns with this cosine and |b| / |a| = ratio: the law of cosines.
 
     sqrt(1 + (lam ratio)^2 - 2 lam ratio cosine).

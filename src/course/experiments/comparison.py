@@ -33,7 +33,7 @@ def table() -> pd.DataFrame:
     return with_longer(data.table("race"))
 
 
-def own(folder: str | Path = ".") -> pd.DataFrame | None:
+def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
     """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where there are none."""
     found = [pd.read_json(path) for path in sorted(Path(folder).glob("my-*.json"))]
     return with_longer(pd.concat(found)) if found else None
@@ -283,7 +283,7 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
     return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
 
 
-def seen(rows: pd.DataFrame) -> pd.DataFrame:
+def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:
     """Retrieval of decoders trained to 16 pairs and to 128: what is left when all positions have been seen.
 
     Returns:

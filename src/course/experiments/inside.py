@@ -41,7 +41,9 @@ def read(model: Decoder, drawn: RunningCount, seed: int = 10**6) -> tuple[Bool[T
     return torch.cat(right)[:, 1:], torch.cat(margins)[:, 1:]
 
 
-def apart(known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]) -> dict[str, float]:
+def separation(
+    known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
+) -> dict[str, float]:
     """How far the states of neighbouring counts are apart, in the upper half of the counts, relative to a state's size.
 
     Returns:
@@ -98,7 +100,7 @@ def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep
         found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
     mixed = trained.shuffled(labels, seed)
     found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
-    found |= apart(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
+    found |= separation(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
     y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
     ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
     with torch.no_grad():

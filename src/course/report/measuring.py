@@ -102,7 +102,7 @@ def hiding(subject: Subject, plan: Plan) -> Numbers:
         for each in measures2.HIDDEN
         if each["text"] in names and (names == measures2.NAMES or (each["token"], each["since"]) in cases)
     ]
-    return {"rows": [each | measures2.hidden(**each, model=subject.model) for each in settings], "from": None}
+    return {"rows": [each | measures2.hiding_in(**each, model=subject.model) for each in settings], "from": None}
 
 
 def precision(subject: Subject, plan: Plan) -> Numbers:
@@ -124,7 +124,7 @@ def precision(subject: Subject, plan: Plan) -> Numbers:
             "floor": part.floor[1:],
             "nearest": part.nearest[1:].double().mean(),
             "first_wrong": int(wrong[0]) + 1 if len(wrong) else None,
-            "late": measures3.late(part, min(400, len(part.signal) * 4 // 5)),
+            "late": measures3.resolution_from(part, min(400, len(part.signal) * 4 // 5)),
         }
         found["signal"] = part.signal[1:]
     if "signal" not in found:

@@ -87,8 +87,8 @@ def heard(numbers: Numbers, name: str) -> Seen:
 def hiding(numbers: Numbers, name: str) -> Seen:
     table = pd.DataFrame(numbers["rows"])
     ax, alt = figures2.hidden_since(table)
-    whole, control = measures2.case(table, 0)["loss"], measures2.CONTROL
-    added = [measures2.case(table, *which)["loss"] - whole for which in ((1, 25), (1, 1), (control, 25))]
+    whole, control = measures2.hidden_from(table, 0)["loss"], measures2.CONTROL
+    added = [measures2.hidden_from(table, *which)["loss"] - whole for which in ((1, 25), (1, 1), (control, 25))]
     late, early, beside = (float(each.mean()) for each in added)
     texts = f"{len(added[0])} {'text' if len(added[0]) == 1 else 'texts'}"
     return Seen(ax, alt, "note" if late > 0.5 and late > 5 * added[2].max() else "fine", {
@@ -139,7 +139,7 @@ def copying(numbers: Numbers, name: str) -> Seen:
     ax, alt = figures3.copying(name, {"plain": margins}, digits, "plain")
     title = ax.get_title(loc="left").removeprefix("plain: ")
     ax.set_title(title[0].upper() + title[1:])
-    right = {place: measures3.right(margins, place).tolist() for place in collapse.PLACES}
+    right = {place: measures3.right_both_ways(margins, place).tolist() for place in collapse.PLACES}
     able = {place: rights[0] for place, rights in right.items()}
     lost = {place: next((n for n, yes in zip(digits, right[place], strict=True) if not yes), None) for place in right}
     fails = [f"the {place} digit from {n} digits on" for place, n in lost.items() if able[place] and n]
@@ -222,7 +222,7 @@ def heads(numbers: Numbers, name: str) -> Seen:
     own, before = (int((found.slashes[..., k] > attention.STRONG).sum()) for k in (0, 1))
     best, where = found.slashes.max(-1)
     chosen = best > attention.STRONG
-    total, stay = int(chosen.sum()), int((chosen & (measures5.at(where, drawn) > attention.STRONG)).sum())
+    total, stay = int(chosen.sum()), int((chosen & (measures5.slashes_at(where, drawn) > attention.STRONG)).sum())
     return Seen(ax, alt, "fine" if total else "note", {
         "tokens": numbers["tokens"], "own": own, "before": before, "heads": chosen.numel(), "layers": _of_layers(numbers),
         "total": total, "stay": stay, "kept": stay / total if total else None, "furthest": found.slashes.shape[-1] - 1,

@@ -334,7 +334,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = (
-        f'<a href="{shown(claim)}">on its page</a>{opened}, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
+        f'<a href="{section(claim)}">on its page</a>{opened}, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
         f'<a class="card-link" href="#{claim.name}">link to this {"row" if claim.parts else "claim"}</a>'
     )
     return facts
@@ -366,7 +366,7 @@ def _numbers(found: Found) -> str:
     return f'<table class="card-numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
-def shown(claim: Claim) -> str:
+def section(claim: Claim) -> str:
     """The address of the section that shows a claim: a page of the site while the book is built, else the notebook."""
     page, _, heading = claim.shown.partition("#")
     return f"{page}.html#{slug(heading)}" if compute.building() else f"{page}.ipynb#{heading.replace(' ', '-')}"

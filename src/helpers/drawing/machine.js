@@ -1,5 +1,5 @@
 import { box, circle, clamp, line, many, mount, path, place, said, say, scale, tell, text } from "./kit.js";
-import { adaptiveEntmax, averaged, cosineSum, entmax15, floats, frequencies, left, roundTo, scalableSoftmax, softmax, softmaxOffByOne, spread, stickBreaking, topK, uniformInfluence } from "./mathematics.js";
+import { adaptiveEntmax, averaged, cosineSum, entmax15, floats, frequencies, noiseLeft, roundTo, scalableSoftmax, softmax, softmaxOffByOne, spread, stickBreaking, topK, uniformInfluence } from "./mathematics.js";
 
 // Two layers of two heads, states of 16 numbers, a first token and n ones.
 const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
@@ -68,7 +68,7 @@ const maps = (s) => {
   const norm = (map) => Math.sqrt(map.reduce((sum, x) => sum + x * x, 0));
   const [a, b] = [others(one), others(two)];
   const cosine = a.reduce((sum, x, k) => sum + x * b[k], 0) / (norm(a) * norm(b));
-  return { one, two, rest, cosine, left: left(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
+  return { one, two, rest, cosine, left: noiseLeft(cosine, s.lam, norm(b) / norm(a)), answer: rest[p] / one[p], weight: one[p] };
 };
 
 /** What a part of the race changes here: what is said of it, the pairs that stand still, the base, a slope, of each layer a window and

@@ -126,8 +126,8 @@ export const floats = (low, high, type, most) => {
   return found;
 };
 
-/** chapter6.measures.left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine. */
-export const left = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
+/** chapter6.measures.noise_left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine. */
+export const noiseLeft = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
 
 /** graphs.adjacency with loops, "row": each node's own state and its neighbours', in equal parts. */
 export const averaging = (adjacency) =>

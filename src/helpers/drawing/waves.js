@@ -1,5 +1,5 @@
 import { box, circle, clamp, curve, line, mount, path, place, say, scale, text } from "./kit.js";
-import { left } from "./mathematics.js";
+import { noiseLeft } from "./mathematics.js";
 
 // the noise of the first map, and a wave as large that is orthogonal to it: the same sines, a quarter of a turn on
 const SINES = [[3, 0.4, 1], [7, 2.1, 0.8], [12, 5.0, 0.7], [19, 1.2, 0.45]];
@@ -66,7 +66,7 @@ const tip = (s, vectors) => {
 
 const drawWaves = (s, w) => {
   const { vectors, waves } = layout(w);
-  const size = left(s.agreement, s.lambda, s.ratio);
+  const size = noiseLeft(s.agreement, s.lambda, s.ratio);
   const good = size < 1;
   const [tx, ty] = tip(s, vectors);
   const one = unit(s, vectors);
@@ -170,7 +170,7 @@ export const render = mount({
   picture: (s, data, w) => (s.view === "race" ? drawRace(s, data, w) : drawWaves(s, w)),
   sentence: (s, data) => {
     if (s.view === "waves") {
-      const size = left(s.agreement, s.lambda, s.ratio);
+      const size = noiseLeft(s.agreement, s.lambda, s.ratio);
       const need = (s.lambda * s.ratio) / 2;
       const what = `${Math.abs(size - 1) < 0.005 ? "The noise stays as large as it was" : size < 1 ? `${say(100 * (1 - size), 2)}% of the noise goes` : `The noise grows by ${say(100 * (size - 1), 2)}%`}.`;
       if (s.lambda < 0.005) return "With λ = 0 nothing is subtracted: the noise stays as it was.";
