@@ -75,7 +75,7 @@ def test_imports_make_no_circle():
 
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "helpers": 8_485,
+    "helpers": 8_490,
     "course/chapter": 1_664,
     "course/experiments": 2_852,
     "course/report": 1_885,

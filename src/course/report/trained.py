@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from helpers import checkpoints, compute, tasks, training
+from helpers import checkpoints, compute, models, tasks, training
 from helpers.checkpoints import Trained
 from helpers.models import LanguageModel
 
@@ -103,7 +103,7 @@ def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str
     network = GPTNeoXForCausalLM._from_config(config, dtype=compute.dtype(dtype), attn_implementation="sdpa")
     network.load_state_dict(weights)
     network.config._name_or_path = name
-    place = compute.device() if device in (None, "auto") else torch.device(device)
+    place = models.placed(None if device == "auto" else device)
     return LanguageModel(network.eval().requires_grad_(False).to(place), Tokens(name, trained.task))
 
 

@@ -22,7 +22,7 @@ from helpers import compute, require
 from helpers.models.gguf import convert
 from helpers.models.package import SMOLLM2, Package, blocks, embedded, fetch
 
-__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "convert", "embedded", "fetch", "load"]
+__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "convert", "embedded", "fetch", "load", "placed"]
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
@@ -88,7 +88,7 @@ def load(
 
     require.choice("attention", attention, ATTENTION)
     transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
-    number, place = compute.dtype(dtype), None if device == SHARDED else _device(device)
+    number, place = compute.dtype(dtype), None if device == SHARDED else placed(device)
     source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
     options = {
         "trust_remote_code": False,
@@ -136,7 +136,12 @@ def default() -> LanguageModel:
     return load(device="cpu")
 
 
-def _device(device: str | torch.device | None) -> torch.device:
+def placed(device: str | torch.device | None) -> torch.device:
+    """The device of this name; the best there is where none is given.
+
+    >>> placed("cpu").type
+    'cpu'
+    """
     if device is None:
         return compute.device()
     try:
