@@ -385,7 +385,8 @@ def test_a_bad_argument_is_one_sentence_before_anything_is_measured(arguments, w
 
 
 def test_a_device_that_is_not_there_is_one_sentence(folders, tmp_path, said):
-    assert "is not available here" in said(str(folders("llama")), "--out", str(tmp_path), "--device", "no-such-device")
+    for name in (str(folders("llama")), "copying"):
+        assert "is not available here" in said(name, "--out", str(tmp_path), "--device", "no-such-device")
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, said, monkeypatch):
