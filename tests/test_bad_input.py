@@ -45,6 +45,7 @@ EXEMPT = {
     "models.fetch": "as models.load",
     "models.blocks": "as models.load",
     "models.convert": "as models.load",
+    "models.placed": "as models.load",
     "rope.turn": "rope.rotate without its checks, for the inside of a layer",
     "training.fit": "it changes its model; tests/test_training.py gives it each bad argument",
     "training.fit_together": "as training.fit",

@@ -76,12 +76,12 @@ def test_imports_make_no_circle():
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "helpers": 8_490,
-    "course/chapter": 1_664,
-    "course/experiments": 2_852,
-    "course/report": 1_885,
-    "course/scorecard": 595,
-    "course": 16_230,
-    "tests": 14_401,
+    "course/chapter": 1_289,
+    "course/experiments": 2_848,
+    "course/report": 1_768,
+    "course/scorecard": 585,
+    "course": 13_851,
+    "tests": 13_642,
 }
 
 

@@ -146,7 +146,7 @@ def placed(device: str | torch.device | None) -> torch.device:
         return compute.device()
     try:
         return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError):
+    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
         raise ValueError(f"device {device!r} is not available here; leave it out to get {compute.device()}") from None
 
 
