@@ -16,6 +16,7 @@ import time
 import torch
 
 from helpers import attention, models, probe
+from helpers.models import mixing
 
 TEXT = "A court heard on Monday that the river had risen twice since the bridge was built. "
 PARTS = ("streaming", "peer", "exact", "randomised")
@@ -29,7 +30,7 @@ def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
 @torch.inference_mode()
 def full_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """What a course would do without a probe: all maps at once, then the scores of each layer."""
-    with probe._attention(model, "eager"):
+    with mixing.attending(model.model, "eager"):
         maps = model.model(ids[None], use_cache=False, output_attentions=True, logits_to_keep=1).attentions
     return torch.stack([torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps])
 
