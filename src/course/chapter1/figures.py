@@ -125,7 +125,7 @@ def stars() -> tuple[Axes, str]:
         ax.plot(measures.learning_curve(run), color=style.COLOURS[colour], label="_" if run["seed"] else label)
     ax.axhline(1 / 8, ls=":", color=style.COLOURS["grey"])
     ax.set_ylim(0, 1.03)
-    ax.legend(loc="lower right")  # both lines end at 1: labels there would lie on each other
+    ax.legend(loc="center right")  # both lines end at 1: labels there would lie on each other
     return ax, "GCN of width 32, 6,400 examples, by seed: " + "; ".join(
         f"{looks[row.kind][1]}, seed {row.seed}: {row.ended} after {row.epochs} epochs, best {float(row.best_train_accuracy):.3f}, "
         f"unseen examples {float(row.end_test_accuracy):.3f}"
