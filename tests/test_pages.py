@@ -184,7 +184,7 @@ def test_lesson_6_subtracts_two_maps_as_the_package():
     torch.testing.assert_close(found["softmax"](first), first.softmax(-1))
     torch.testing.assert_close(found["difference"](first, second, 0.6), differential.difference(first, second, 0.6))
     for c, lam, ratio in ((0.0, 0.8, 1.0), (0.5, 0.5, 2.0)):
-        torch.testing.assert_close(found["left"](torch.tensor(c), lam, ratio), difference.left(c, lam, ratio))
+        torch.testing.assert_close(found["left"](torch.tensor(c), lam, ratio), difference.noise_left(c, lam, ratio))
     grown = found["grown"]
     assert grown.loc["noise unrelated", "σ = 1.5"] > 1 > grown.loc["noise unrelated", "σ = 0.3"]
     noise = found["noise"]

@@ -349,17 +349,18 @@ def _short(claim: Claim, found: Found) -> str:
     if seen := models_of(claim.name):
         return _held(seen)
     pairs = [pair for pair in found.numbers.values() if None not in pair]
-    return f"{pairs[0][0]:,.4g} → {pairs[0][1]:,.4g}" if pairs else found.measured[:90]
+    return " → ".join(map(_digits, pairs[0])) if pairs else found.measured[:90]
+
+
+def _digits(value: float | None) -> str:
+    """A whole number whole, another one with four digits."""
+    return "–" if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
 
 
 def _numbers(found: Found) -> str:
     """Reported and measured side by side."""
-
-    def cell(value: float | None) -> str:
-        return "–" if value is None else f"{value:,.4g}"
-
     rows = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td>{cell(a)}</td><td>{cell(b)}</td></tr>'
+        f'<tr><th scope="row">{html.escape(name)}</th><td>{_digits(a)}</td><td>{_digits(b)}</td></tr>'
         for name, (a, b) in found.numbers.items()
     )
     head = '<tr><td></td><th scope="col">reported</th><th scope="col">measured</th></tr>'
