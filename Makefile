@@ -28,7 +28,7 @@ pdf: book
 look: book
 	$(BIN)/python tools/look.py $(ONLY)
 
-# two to three minutes while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
+# two minutes while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
 # `make test` runs every file of tests
 CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
   environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \
