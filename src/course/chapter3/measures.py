@@ -201,7 +201,6 @@ ERRORS = ("its own", "of another prompt", "with shuffled coordinates", "isotropi
 PARTS = ("with signs flipped", "its constant part", "without its constant part")
 EXACT = "none"
 READ = (400, 1024)  # ones, from and below, that several readers are asked about
-DRAWN = ("with shuffled coordinates", "with signs flipped", "isotropic")  # by a seed
 
 
 def replaced(
