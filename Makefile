@@ -5,7 +5,7 @@ SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' 
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: book slides pdf look check test lab sync exercise bench clean
+.PHONY: book slides pdf look lint check test lab sync exercise bench times clean
 
 book: _build/html/.ready
 
@@ -28,24 +28,31 @@ pdf: book
 look: book
 	$(BIN)/python tools/look.py $(ONLY)
 
+# names, types and form, of Python and of JavaScript
+lint: .venv/.ready frontend/dist/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	frontend/node_modules/.bin/tsc -p frontend
+
 # two minutes while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
 # `make test` runs every file of tests
 CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
   environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \
   teaching training transformer
-check: .venv/.ready
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+check: lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab" $(CHECKED:%=tests/test_%.py)
 
-test: book .venv-colab/.ready
+test: lint book .venv-colab/.ready
 	$(BIN)/python tools/browser.py
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-lab: .venv/.ready
-	$(BIN)/jupyter lab --LabApp.news_url=None chapters
+# JupyterLab asks at its first start whether it may tell news
+QUIET := .venv/etc/jupyter/labconfig/page_config.json
+lab: .venv/.ready $(QUIET)
+	$(BIN)/jupyter lab chapters
+
+$(QUIET): | .venv/.ready
+	$(BIN)/jupyter labextension disable @jupyterlab/apputils-extension:announcements
 
 sync: .venv/.ready
 	$(BIN)/python tools/sync.py
@@ -57,6 +64,10 @@ exercise: .venv/.ready
 bench: .venv/.ready
 	@failed=; for file in benchmarks/*.py; do $(BIN)/python $$file || failed="$$failed $$file"; done; \
 	  [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+# what the commands take, three times in a fresh clone of this commit, on an idle machine: the README's table
+times: .venv/.ready
+	$(BIN)/python tools/times.py --runs 3
 
 .venv/.ready: requirements.txt constraints.txt pyproject.toml tools/environment.py
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null || { \

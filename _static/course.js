@@ -15,25 +15,26 @@ document.addEventListener("DOMContentLoaded", () => {
   for (const list of document.querySelectorAll(".citation-list")) list.removeAttribute("role");
 });
 // In print all is open, but for folded code, which is left out; and the page is light.
-let closed = [];
+let folded = [];
 addEventListener("beforeprint", () => {
   const root = document.documentElement;
-  closed = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0].match(/^(code|代码)$/) === null);
-  for (const fold of closed) fold.open = true;
+  folded = [...document.querySelectorAll("main details:not([open])")].filter((fold) => fold.querySelector("summary")?.textContent.trim().split(/\s+/)[0].match(/^(code|代码)$/) === null);
+  for (const fold of folded) fold.open = true;
   root.dataset.shown = root.dataset.theme ?? "";
   root.dataset.theme = "light";
 });
 addEventListener("afterprint", () => {
-  for (const fold of closed.splice(0)) fold.open = false;
+  for (const fold of folded.splice(0)) fold.open = false;
   document.documentElement.dataset.theme = document.documentElement.dataset.shown;
 });
 // A figure at a size that a phone can read, to be moved about by the finger; Esc or the button closes it.
 const enlarge = (image) => {
   const dialog = document.createElement("dialog");
-  const large = image.cloneNode();
+  const large = image.cloneNode(true);
   dialog.className = "enlarged";
   dialog.setAttribute("aria-label", said("The figure, enlarged", "放大的图"));
-  large.style.width = `${Math.max(0.75 * image.naturalWidth, innerWidth)}px`; // ticks of 17 pixels
+  const wide = image.viewBox?.baseVal.width ?? 0.75 * image.naturalWidth;
+  large.style.width = `${Math.max(wide, innerWidth)}px`; // ticks of 17 pixels
   dialog.innerHTML = `<button type="button">${said("Close", "关闭")}</button><div class="explore"></div>`; // as in its frame: dark pages turn it
   dialog.lastChild.append(large);
   dialog.addEventListener("close", () => dialog.remove());
@@ -43,10 +44,10 @@ const enlarge = (image) => {
 };
 document.addEventListener("click", (event) => {
   const figure = event.target.closest("figure:is(.still, .explore)");
-  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.matches("figure :is(.still, .explore-frame) img, figure.still img"))) enlarge(figure.querySelector("img"));
+  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.closest("figure :is(.still, .explore-frame) img, figure.still > :is(img, svg)"))) enlarge(figure.querySelector("img, :scope > svg"));
 });
 document.addEventListener("DOMContentLoaded", () => {
-  for (const image of document.querySelectorAll("figure.still > img, .explore-frame > img")) {
+  for (const image of document.querySelectorAll("figure.still > :is(img, svg), .explore-frame > img")) {
     (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`);
   }
 });

@@ -1,8 +1,8 @@
 """Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
-A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of its code cells, of the modules
-and tables that they reach (`course.closure`), of the version of everything installed and of what else decides the
-outputs: text may change freely.
+A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of what its code cells mean, of the modules
+and tables that they reach (`course.closure`), of the version of everything installed, of the processor's kernels and of
+what else decides the outputs: text and comments may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 """
 
@@ -56,13 +56,15 @@ def key(path: Path, root: Path) -> str:
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     cells = [cell for cell in cells if "google.colab" not in cell.source]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
-    may_fail = [str("raises-exception" in cell.metadata.get("tags", [])) for cell in cells]
+    may_fail = ["raises-exception" in cell.metadata.get("tags", []) for cell in cells]
+    told = any(may_fail) or "checks" in code  # a traceback and a check show lines as they stand, comments included
     return closure.key(
         code,
-        *(cell.source for cell in cells),
-        *may_fail,
+        *(cell.source if told else closure.meaning(cell.source) for cell in cells),
+        *map(str, may_fail),
         closure.pins(root),
-        f"{sys.version_info[:2]} HELPERS_STILL={environment(root)['HELPERS_STILL']}",
+        closure.machine(),
+        f"HELPERS_STILL={environment(root)['HELPERS_STILL']}",
         source=root / "src",
     )
 
@@ -94,11 +96,11 @@ def execute(paths: list[Path], root: Path) -> None:
         ExtensionError: a cell raised; the message holds its traceback. No further notebook is started then.
     """
     waiting = [path for path in paths if not kept(path, root).exists()]
+    print(f"{len(paths) - len(waiting)} of {len(paths)} notebooks are as they were executed", flush=True)
     if not waiting:
         return
-    last = {path: max((e["seconds"] for e in earlier(path, root)), default=1e9) for path in waiting}
-    waiting.sort(key=lambda path: -last[path])
-    print(f"executing {len(waiting)} of {len(paths)} notebooks, {at_once()} at once", flush=True)
+    waiting = longest_first(waiting, root)
+    print(f"executing {len(waiting)}, {at_once()} at once", flush=True)
     start = time.time()
     errors = finished(_all(waiting, root))
     if errors:
@@ -108,6 +110,18 @@ def execute(paths: list[Path], root: Path) -> None:
         csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
     print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
     print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
+
+
+def longest_first(paths: list[Path], root: Path) -> list[Path]:
+    """By what they took last time here, else by what they took where `make times` ran: a long one ends last, and alone."""
+    table = root / "benchmarks/notebooks.csv"
+    rows = csv.DictReader(table.read_text().splitlines()) if table.is_file() else ()
+    known = {row["notebook"]: float(row["seconds"]) for row in rows}
+    last = {
+        path: max((e["seconds"] for e in earlier(path, root)), default=known.get(_name(path, root), 1e9))
+        for path in paths
+    }
+    return sorted(paths, key=lambda path: -last[path])
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
@@ -169,7 +183,11 @@ def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
     """Name, seconds and day of each notebook's execution, where it was executed as it is now."""
     done = [(path, place) for path in sorted(paths) if (place := kept(path, root)).exists()]
     notes = [(path, nbformat.read(place, as_version=4).metadata["executed"]) for path, place in done]
-    return [(str(path.relative_to(root / "chapters").with_suffix("")), n["seconds"], n["on"]) for path, n in notes]
+    return [(_name(path, root), n["seconds"], n["on"]) for path, n in notes]
+
+
+def _name(path: Path, root: Path) -> str:
+    return str(path.relative_to(root / "chapters").with_suffix(""))
 
 
 def _notebooks(env, names) -> list[Path]:

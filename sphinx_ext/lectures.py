@@ -144,11 +144,12 @@ def all_said(app, doctree):
 
 
 def language(app, name, template, context, doctree):
-    """A Chinese page says that it is one; each page leads to its edition, or to the talk, in its head."""
+    """A Chinese page says that it is one; each page leads to its edition, or to the other front page, in its head."""
     here = name.startswith(HERE)
     other = name.replace(HERE, "chapters/") if here else name.replace("chapters/", HERE, 1)
-    if name == other or other not in app.env.found_docs:
-        other = "chapters/zh/welcome" if name == "search" else "chapters/zh/talk"
+    of_this = name != other and other in app.env.found_docs
+    if not of_this:
+        other = "chapters/welcome" if here else "chapters/zh/welcome"
     if here or name == "search":
         font = f"fonts/{name.removeprefix(HERE).replace('/', '-')}.zh" if here else "fonts/search"
         font = "../" * name.count("/") + font
@@ -165,7 +166,7 @@ def language(app, name, template, context, doctree):
         if link and here != ((Path("/") / name).parent / link["link"]).resolve().as_posix().startswith(f"/{HERE}"):
             context[side] = None
     if other in app.env.found_docs:
-        there = ("en", "English") if here else ("zh-CN", "中文")
+        there = ("en", "English") if here else ("zh-CN", "中文" if of_this else "中文首页")
         context["edition"] = (app.builder.get_relative_uri(name, other), *there)
 
 

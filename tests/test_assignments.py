@@ -1,16 +1,23 @@
 """Assignments: every exercise has a place, handouts have no solutions, and a mark is what a submission computes."""
 
+import importlib
 import json
 import math
+import os
 import re
 
 import assignments
+import assignments_child as child
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.stats
 import tables
 import yaml
+from answers import read
+
+from course import checks
 
 
 def test_every_exercise_is_in_a_class_an_assignment_or_left_out(root):
@@ -32,6 +39,8 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
         for each in asked:
             found = assignments.parts(root, each["exercise"])
             assert found["stub"] in cells
+            assert "helpers" not in given, "its functions are answers to some of the exercises"
+            assert not re.search(r"the check\b|\]\(", "".join(cells)), "a check or a page that is not beside a handout"
             assert found["solution"] not in cells
             assert len(each["cases"]) >= 3
             assert not any(case in found["stub"] for case in each["cases"]), "a case that the page shows"
@@ -39,73 +48,196 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
         assert "Hint" not in given
 
 
-def test_the_workshop_has_the_checks_and_not_the_lines(root, tmp_path):
+@pytest.mark.parametrize("name", assignments.WORKSHOP)
+def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
     assignments.make(tmp_path, root)
-    given, solved = (json.loads((tmp_path / kind / "workshop.ipynb").read_text()) for kind in ("handouts", "solutions"))
+    given, solved = (json.loads((tmp_path / kind / name).read_text()) for kind in ("handouts", "solutions"))
     steps = [c for c in solved["cells"] if "step" in c["metadata"].get("tags", [])]
-    assert len(steps) >= 12
+    assert len(steps) >= (1 if name.startswith("yours") else 6)
     text = json.dumps(given)
     assert all("".join(c["source"]).splitlines()[-1].strip() not in text for c in steps)
-    planned = re.findall(
-        r"^### \d+\. .+ \((\d+) minutes?\)", "\n".join("".join(c["source"]) for c in given["cells"]), re.M
-    )
+    headings = "\n".join("".join(c["source"]) for c in given["cells"])
+    numbers, planned = zip(*re.findall(r"^### (\d+)\. .+ \((\d+) minutes?\)", headings, re.M), strict=True)
+    assert [*map(int, numbers)] == [*range(1, len(numbers) + 1)]
     assert sum(map(int, planned)) == given["metadata"]["workshop"]["minutes"]
     checks = [c["source"] for c in solved["cells"] if "check" in c["metadata"].get("tags", [])]
     assert all(source in [c["source"] for c in given["cells"]] for source in checks)
 
 
+def came(key, answer):
+    """What a function gives on the cases, as a submission's process hands it back."""
+    return [child.within(60, lambda c=case: child.told(answer(*checks._copied(c.arguments)))) for case in key.given]
+
+
 @pytest.mark.parametrize(
-    ("given", "right", "same"),
-    [
-        (1.0, 1, True),
-        (0.1 + 0.2, 0.3, True),
-        (0.31, 0.3, False),
-        ([1, [2.0]], [1, [2]], True),
-        ([1], [1, 2], False),
-        ("1", 1, False),
-        (None, 0, False),
-        (float("nan"), 0.0, False),
-        (True, True, True),
-        (1, True, False),
-    ],
+    ("assignment", "number"), [(n, e["exercise"]) for n, asked in assignments.plan().items() for e in asked]
 )
-def test_values_agree_or_not(given, right, same):
-    assert assignments.equal(given, right) is same
+@pytest.mark.parametrize("seed", [0, 2027])
+def test_a_mark_agrees_with_the_check(root, assignment, number, seed):
+    """Each mistake of the exercise's table costs points and is named; each right answer of another form costs none."""
+    asked = next(each for each in assignments.plan(root)[assignment] if each["exercise"] == number)
+    key = assignments.Key(root, asked, seed)
+    modules = [
+        importlib.import_module(f"{name}{number[0]}{of}")
+        for name, of in (("course.chapter", ".checks"), ("answers.chapter", ""))
+    ]
+    answers = read(root / f"tests/answers/chapter{number[0]}.toml", *modules)[number]
+    for case in answers.right:
+        assert key.mark(came(key, case.arguments[-1])) == (key.points, ""), case.text
+    for case, _ in answers.wrong:
+        assert key.mark(came(key, case.arguments[-1]))[0] < key.points, case.text
+    parameters = key.row.get("call", "()").rstrip(")").partition("(")[2]
+    names = {**key.names, "right": key.solution}
+    table = checks._functions(key.row.get("mistakes", ""), parameters, names)
+    for mistake, sentence in table:
+        points, remark = key.mark(came(key, mistake))
+        assert points < key.points, sentence
+        assert remark.endswith(tuple(said for _, said in table)), remark  # a busy machine may not run all cases
+
+
+def test_what_comes_back_is_no_number_or_a_huge_one(root):
+    key = assignments.Key(root, assignments.plan(root)[2][0], 0)
+    for value, said in (
+        (10**400, "must return"),
+        ("\ud800", "must return"),
+        (None, "returned nothing"),
+        (math.nan, "NaN"),
+    ):
+        points, remark = key.mark(came(key, lambda *_, value=value: value))
+        assert points == 0
+        assert said in remark
+
+
+def test_a_cell_is_read_as_a_notebook_reads_it():
+    ran = {}
+    shell = child.shell(ran)
+    ran["get_ipython"] = lambda: shell
+    for cell in (
+        "x = (17\n     % 5)",
+        "%matplotlib inline\ny = 3",
+        "!rm -r /\nfiles = !ls\nz = 4",
+        "%%time\nw = 5",
+        "checks.f(\n    f)\nfrom course.chapter6 import checks\nv = 6",
+        "def f():\n    import math as checks\n    return checks.floor(7.5)\nu = f()",
+    ):
+        exec(compile(child.read(cell), "", "exec"), ran)
+    assert [ran[name] for name in "xyzwvu"] == [2, 3, 4, 5, 6, 7]
 
 
 HEAD = "def off_by_one(logits):\n    "
 RIGHT = "return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]"
+# three ways to the published answer that Python's own events do not see, and the packages that hold it
+CHEATS = """
+import numpy as np
+found = []
+def tries(act):
+    try:
+        found.append(act())
+    except BaseException as error:
+        print(type(error).__name__, error)
+def helper():
+    from helpers.attention import softmax_off_by_one
+    return softmax_off_by_one
+def file():
+    size = {size}
+    text = bytes(torch.from_file("{path}", size=size, dtype=torch.uint8).tolist())
+    assert b"def solution" in text
+def shell():
+    import _posixsubprocess
+    raise SystemExit(_posixsubprocess.__name__)
+tries(helper)
+tries(file)
+tries(shell)
+def off_by_one(logits):
+    return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:] if len(found) > 0 else "nothing found"
+"""
 SUBMISSIONS = {
     "right": (HEAD + "# checks stay\n    import math as checks\n    " + RIGHT, 3.0, ""),
-    "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 2.2, "case 2"),
+    "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 1.8, "subtract the largest logit first"),
     "loop": (HEAD + "while True: pass", 0.0, "longer than 2 s"),
     "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "is not for a submission"),
     "asks": ("from course.chapter6 import checks\noff_by_one = checks.off_by_one", 0.0, "is not defined"),
-    "prints": (HEAD + "print('points: 10')", 0.0, "another value"),
+    "prints": (HEAD + "print('points: 10')", 0.0, "returned nothing"),
     "leaves": ("import os\nos._exit(0)\n" + HEAD + RIGHT, 0.0, "nothing came back"),
-    "pretends": ("class Any(float):\n    __eq__ = lambda self, other: True\n" + HEAD + "return Any(3)", 0.0, "another value"),
+    "huge": (HEAD + "return 10**400", 0.0, "must return"),
+    "text": (HEAD + "raise ValueError('\\ud800')", 0.0, "ValueError"),
     "starts": ("import subprocess\n" + HEAD + "return subprocess.run(['ls'])", 0.0, "not allowed"),
+    "cheats": (CHEATS, 0.0, "nothing found"),
 }  # fmt: skip
 
 
-@pytest.mark.slow
-def test_wrong_half_right_and_hostile_submissions_get_what_they_compute(root, tmp_path, monkeypatch):
+@pytest.fixture
+def handed(root, tmp_path, monkeypatch):
+    """A folder of submissions to one exercise, and a limit of two seconds."""
     monkeypatch.setattr(assignments, "CASE", 2)
     whole = assignments.plan
     monkeypatch.setattr(assignments, "plan", lambda root: {6: whole(root)[6][:1]})
-    folder = tmp_path / "handed"
-    folder.mkdir()
-    for name, (source, *_) in SUBMISSIONS.items():
-        made = assignments.notebook([("code", "import torch"), ("code", source.replace("{root}", str(root)))])
-        (folder / f"{name}.ipynb").write_text(made)
+    book = root / "chapters/6-differential-transformer/exercises.ipynb"
+
+    def hand(*names):
+        folder = tmp_path / "handed"
+        folder.mkdir()
+        for name in names:
+            source = SUBMISSIONS[name][0].replace("{root}", str(root)).replace("{path}", str(book))
+            source = source.replace("{size}", str(book.stat().st_size))
+            (folder / f"{name}.ipynb").write_text(assignments.notebook([("code", "import torch"), ("code", source)]))
+        return folder
+
+    return hand
+
+
+@pytest.mark.slow
+def test_wrong_half_right_and_hostile_submissions_get_what_they_compute(root, tmp_path, handed):
+    folder = handed(*SUBMISSIONS)
     (folder / "broken.ipynb").write_text("{")
+    (folder / "afolder.ipynb").mkdir()
+    (folder / "alink.ipynb").symlink_to("nowhere")
     table = assignments.mark(6, folder, 3, tmp_path / "out", root)
     for name, (_, points, remark) in SUBMISSIONS.items():
         assert table.points[name] == points, name
         assert remark in table.remark[name], name
-    assert table.points["broken"] == 0
+    assert set(table.points[["broken", "afolder", "alink"]]) == {0}
+    assert table.remark.afolder.startswith("not marked: IsADirectoryError")
+    assert pd.read_csv(tmp_path / "out/marks.csv", index_col="who").points.equals(table.points)
     assert (tmp_path / "out/half/submission.ipynb").exists()
     assert "points: 10" in (tmp_path / "out/prints/printed.txt").read_text()
+
+
+@pytest.mark.slow
+def test_without_walls_the_packages_and_the_plain_ways_are_shut_all_the_same(root, tmp_path, handed, monkeypatch):
+    monkeypatch.setattr(assignments, "door", lambda: False)
+    table = assignments.mark(6, handed("cheats"), 3, tmp_path / "out", root)
+    assert table.remark.cheats.endswith("not 'nothing found'."), (tmp_path / "out/cheats/printed.txt").read_text()
+
+
+def test_no_key_is_on_the_disk_while_submissions_run(root, tmp_path, handed, monkeypatch):
+    def looked(source, number, seed, keep, root):
+        assert [p.name for p in (tmp_path / "out").rglob("*")] == ["marks.csv"]
+        raise RuntimeError("seen")
+
+    monkeypatch.setattr(assignments, "run", looked)
+    assert (
+        assignments.mark(6, handed("right"), 3, tmp_path / "out", root).remark.right == "not marked: RuntimeError: seen"
+    )
+
+
+@pytest.mark.parametrize("line", [["mark", "3", "{empty}"], ["mark", "3", "{empty}/none"], ["make", "/proc/x"]])
+def test_a_wrong_line_of_the_command_is_told_in_a_sentence(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["assignments.py", *(each.replace("{empty}", str(tmp_path)) for each in line)])
+    monkeypatch.setattr(assignments, "door", lambda: True)
+    with pytest.raises(SystemExit) as ended:
+        assignments.main()
+    assert ended.value.code == 2
+    assert "error: " in capsys.readouterr().err
+
+
+def test_marks_are_written_into_a_regular_file_alone(root, tmp_path):
+    (tmp_path / "handed").mkdir()
+    (tmp_path / "handed/a.ipynb").write_text("{}")
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out/marks.csv")
+    with pytest.raises(ValueError, match="regular file"):
+        assignments.mark(3, tmp_path / "handed", 2027, tmp_path / "out", root)
 
 
 # What is handed out with them --------------------------------------------------------------------------

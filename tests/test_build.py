@@ -12,8 +12,9 @@ import nbformat
 import pytest
 import yaml
 from conftest import ROOT
-from execution import at_once, environment, execute, executed, key, times
+from execution import at_once, environment, execute, executed, key, longest_first, times
 from nbformat import v4
+from pages import notebooks as book
 from pages import pages
 
 pytestmark = pytest.mark.slow
@@ -112,13 +113,15 @@ def test_only_what_depends_on_a_change_is_executed_again(clone):
         execute(notebooks(clone), clone)
         assert runs(clone) == expected, what
     write(clone, "alpha", ALPHA, "# Another title")
-    write(clone, "beta", BETA + " # edited")
+    write(clone, "beta", BETA + "\nedited = 1")
     execute(notebooks(clone), clone)
     assert runs(clone) == "B"
     write(clone, "beta", BETA)
     execute(notebooks(clone), clone)
-    with (clone / "requirements.txt").open("a") as file:
-        file.write("# a comment\n")
+    write(clone, "alpha", "# a comment\n" + ALPHA, "# Another title")
+    for name in ("requirements.txt", "src/helpers/base.py", "src/course/chapter1/figures.py"):
+        with (clone / name).open("a") as file:
+            file.write("# a comment\n")
     execute(notebooks(clone), clone)
     assert runs(clone) == "", "going back to what was executed before costs nothing, nor does a comment"
 
@@ -132,8 +135,16 @@ def test_a_change_of_HELPERS_STILL_or_of_a_tag_that_allows_errors_counts(clone, 
     monkeypatch.setenv("HELPERS_STILL", "0")
     assert key(path, clone) != before
     monkeypatch.setenv("HELPERS_STILL", "1")
-    write(clone, "alpha", ALPHA, tags=["raises-exception"])
-    assert key(path, clone) != before
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    assert key(path, clone) != before, "another kind of kernels"
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
+    for code, tags, counts in ((ALPHA, [], False), (ALPHA, ["raises-exception"], True), (f"{ALPHA}\nchecks", [], True)):
+        found = []
+        for comment in ("", "# a comment\n"):
+            write(clone, "alpha", comment + code, tags=tags)
+            found.append(key(path, clone))
+        assert (found[0] != found[1]) == counts, "where lines are shown as they stand a comment counts"
+        assert (found[0] == before) == (not counts)
 
 
 def test_a_page_shows_the_new_outputs_and_the_new_text_and_the_measured_times(clone):
@@ -176,6 +187,18 @@ def test_notebooks_run_side_by_side_each_with_its_share_of_the_cores(clone, monk
     monkeypatch.setattr("execution.psutil.virtual_memory", lambda: type("memory", (), {"total": 3e9}))
     assert at_once() == 1
     assert environment(clone)["OMP_NUM_THREADS"] == "2"
+
+
+def test_a_fresh_clone_begins_with_the_longest_notebook(clone):
+    (clone / "benchmarks").mkdir()
+    for seconds in ("alpha,1\nbeta,9\n", "alpha,9\nbeta,1\n", "beta,1\n"):  # what nobody has measured comes first
+        (clone / "benchmarks/notebooks.csv").write_text("notebook,seconds\n" + seconds)
+        first = longest_first(notebooks(clone), clone)[0].stem
+        assert first == ("beta" if "beta,9" in seconds else "alpha")
+    known = {row.split(",")[0] for row in (ROOT / "benchmarks/notebooks.csv").read_text().splitlines()[1:]}
+    assert known <= {str(p.relative_to(ROOT / "chapters").with_suffix("")) for p in book()}, (
+        "`tools/times.py book` writes them"
+    )
 
 
 def test_notebooks_are_executed_where_a_loop_runs_already(clone):

@@ -9,8 +9,8 @@ import scipy.stats
 import torch
 
 from course import scorecard
-from course.chapter1 import figures, measures
-from course.claims import FAILS, HOLDS, OPEN
+from course.chapter1 import claims, figures, measures
+from course.rules import FAILS, HOLDS, OPEN
 from helpers import data, gnn, graphs
 
 
@@ -85,6 +85,11 @@ def test_a_method_beats_random_edges_by_two_standard_errors_of_the_paired_differ
         assert found["ahead"][method] / found["s.e."][method] == pytest.approx(t)
     assert (found["ahead"] > 2 * found["s.e."]).to_dict() == {"SDRF": False, "FoSR": False, "GTR": True}
     assert found["gain"]["GTR"] == pytest.approx(8)
+    assert found["gain s.e."].to_dict() == pytest.approx(gains.sem().to_dict()), "of the gain, not of its lead"
+    rows = claims.four_edges()
+    told = rows["rows"]
+    assert rows["error"].equals(told["gain s.e."]), "a gain is judged by its own error"
+    assert rows["z"].equals(told["ahead"] / told["s.e."]), "a lead by its own"
 
 
 @pytest.mark.parametrize("name", ["path", "cycle", "tree"])
@@ -283,7 +288,7 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
         ]
         monkeypatch.setattr(measures, "runs", lambda: pd.DataFrame(table))
         monkeypatch.setattr(measures, "reported", lambda: paper)
-        return scorecard.CLAIMS["figure_3_gcn"].measure()
+        return scorecard.CLAIMS["figure_3_comes_again"].measure()
 
     fitted = (2, 1.0, "fitted"), (3, 1.0, "fitted")
     assert found(*fitted, (4, 0.68, "stalled")).verdict == HOLDS
@@ -291,4 +296,4 @@ def test_figure_3_is_open_where_runs_were_cut_or_not_made(monkeypatch):
     assert found(*fitted, (4, 0.3, "epochs")).verdict == OPEN
     assert found(*fitted, (4, 0.9, "stalled")).verdict == FAILS
     assert found(*fitted, (4, 0.3, "stalled")).verdict == FAILS
-    assert found(*fitted, (4, 0.3, "epochs")).numbers["r = 4"] == (0.7, 0.3)
+    assert found(*fitted, (4, 0.3, "epochs")).numbers["GCN, r = 4"] == (0.7, 0.3)

@@ -225,12 +225,39 @@ def test_causal_attention_falls_behind_the_tree_at_one_value_of_the_layers_times
     assert all(3 < each < 4 for each in given_away)
 
 
-def test_the_share_kept_is_found_again_and_one_half_is_not_what_the_network_keeps():
-    flat = [attention.uniform(attention.causal_mask(20))] * 12
-    for kept in (0.4, 0.9):
-        assert measures.share_kept(3 * attention.influence(flat, kept)[-1], 12) == (kept, pytest.approx(0, abs=1e-6))
-    profile = measures.profile_of(data.table("sensitivity_smollm2"), network="seed 0")
-    assert measures.share_kept(profile, 30)[0] > measures.share_kept(profile**2, 30)[0] > 0.75
+def test_a_fit_of_an_average_reads_the_share_of_equal_values_and_not_of_turned_ones():
+    """On layers whose share is known; layer by layer it is read rightly in both cases."""
+    for kept in (0.5, 0.8):
+        for mixed, low, high in ((False, kept - 1e-9, kept + 1e-9), (True, kept + 0.1, 1)):
+            felt, read = measures.of_known_share(kept, mixed)
+            assert low <= measures.share_kept(felt, 30)[0] <= high
+            assert read.mean() == pytest.approx(kept, abs=0.02)
+
+
+def test_the_squares_of_random_values_add_and_those_of_equal_values_do_not():
+    flat = attention.uniform(attention.causal_mask(48))
+    for mixed in (True, False):
+        felt = measures.of_known_share(0.75, mixed)[0]
+        off = (measures.averaged(flat, [0.75] * 30, squared=mixed)[-1] / (felt / felt.sum())).log().abs()
+        assert off.max() < (0.1 if mixed else 1e-9)
+    mixed = attention.influence([flat] * 30, 0.75)[-1]
+    torch.testing.assert_close(measures.averaged(flat, [0.75] * 30)[-1], mixed)
+
+
+def test_the_measured_shares_lose_the_late_tokens_to_an_average_and_not_to_the_squares_or_the_jacobian():
+    flat = attention.uniform(attention.causal_mask(48))
+    for text in measures.NAMES:
+        shares = measures.kept_shares(text)
+        assert 7 < float((1 - shares).sum()) < 9
+        felt = measures.profile_of(data.table("sensitivity_smollm2"), text, "seed 0")
+        average, squares = (measures.averaged(flat, shares, squared)[-1].min() for squared in (False, True))
+        assert 100 * average < squares < felt.min() / felt.sum() < 5 * squares
+
+
+def test_what_a_layer_leaves_of_a_state_is_read_off_that_layer_alone(model):
+    shares = measures.kept_by_layer(model, torch.arange(1, 13), directions=8)
+    assert shares.shape == (len(model.model.base_model.layers),)
+    assert ((shares > 0) & (shares < 1)).all()
 
 
 def test_the_brake_with_nothing_changed_or_the_token_hidden_is_the_table_of_hiding(model):
@@ -240,8 +267,8 @@ def test_the_brake_with_nothing_changed_or_the_token_hidden_is_the_table_of_hidi
         loss, spread = measures.brake(model, ids, change)
         assert loss == pytest.approx(found.loss, rel=1e-3)
         assert spread == pytest.approx(float(found.spread[-1]), rel=2e-2)
-    other = {change: measures.brake(model, ids, change)[0] for change in ("nothing", "value", "heads")}
-    assert len({round(x, 6) for x in other.values()}) == 3
+    other = {change: measures.brake(model, ids, change)[0] for change in ("nothing", "value", "heads", "heads 0.5")}
+    assert len({round(x, 6) for x in other.values()}) == 4
     with pytest.raises(ValueError, match="change must be"):
         measures.brake(model, ids, "all")
 

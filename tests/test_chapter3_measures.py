@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from course import claims, scorecard
+from course import rules, scorecard
 from course.chapter3 import figures, measures
 from helpers import checkpoints, collapse, data, probe
 
@@ -118,9 +118,9 @@ def _margins(first, last):
 def test_a_model_that_is_wrong_at_five_digits_cannot_decide(monkeypatch):
     wrong, able = _margins([-1.0, 1.0], [-1.0, -1.0]), _margins([1.0, 1.0], [1.0, -1.0])
     claim = scorecard.CLAIMS["first_digit_is_easier"]
-    for margins, verdict in ((wrong, claims.UNABLE), (able, claims.HOLDS)):
+    for margins, verdict in ((wrong, rules.UNABLE), (able, rules.HOLDS)):
         monkeypatch.setattr(collapse, "copying_margins", lambda *_, margins=margins, **__: margins)
-        assert claim.decide(claim.function(object())) == verdict
+        assert claim.rule.decide(claim.function(object())).verdict == verdict
     ax, finding = figures.copying("m", {"plain": wrong}, [5, 300], "plain")
     assert "wrong at 5 digits already (first, last)" in ax.get_title(loc="left")
     ax, finding = figures.copying("m", {"plain": able}, [5, 300], "plain")

@@ -15,7 +15,7 @@ from helpers import checkpoints, counting, data
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")
-READ, COPIERS = data.table("counting_probed"), data.table("copying_probed")
+READERS, MOVED, COPIERS = (data.table(name) for name in ("counting_readers", "counting_moved", "copying_probed"))
 
 
 def test_answers_in_a_batch_are_those_of_one_at_a_time():
@@ -89,8 +89,7 @@ def again(run, table, *names):
 CELLS = {
     "counters": (trained.count_run, COUNTED, ("encoding", "base", "window", "tokens", "seed", "steps")),
     "commas": (trained.comma_run, COMMAS[COMMAS.steps == trained.FEWER], ("encoding", "tokens", "seed", "steps")),
-    "read counters": (trained.counter_run, READ, ("encoding", "seed", "steps")),
-    "read copiers": (trained.copier_run, COPIERS, ("encoding", "seed", "steps")),
+    "moved counters": (trained.counter_run, MOVED, ("encoding", "seed", "steps")),
     "within the training": (inside.run, WITHIN, ("encoding", "width", "longest", "steps", "seed")),
     "the edge": (inside.edge_run, data.table("counting_edge"), ("encoding", "longest", "steps", "seed")),
     "two supervisions": (inside.asked_run, data.table("counting_asked"), ("encoding", "asked", "steps", "seed")),
@@ -122,6 +121,33 @@ def test_a_probe_reads_what_is_there_and_nothing_else():
         assert read > 0.95 if states is there else read < 0.4
     mixed = labels[:300][torch.randperm(300, generator=generator)]
     assert trained.share(trained.linear_probe(there[:300], mixed), there[300:], labels[300:]) < 0.5
+
+
+def test_a_least_squares_reader_is_that_of_the_normal_equations_and_its_weights_add_one():
+    generator = torch.Generator().manual_seed(0)
+    states, labels = torch.randn(300, 6, generator=generator).double() * 3 + 1, torch.arange(300) % 17
+    states[:, 2] += 0.1 * labels
+    for penalty in (0.0, 0.5):
+        weights, read = trained.least_squares(states, labels, penalty)
+        inputs = (states - states.mean(0)) / states.std(0)
+        square = inputs.mT @ inputs / 300 + penalty * torch.eye(6, dtype=torch.float64)
+        found = torch.linalg.solve(square, inputs.mT @ (labels - labels.double().mean()) / 300)
+        assert weights == pytest.approx(found / states.std(0), abs=1e-9)
+        more = states + weights / weights.square().sum()
+        assert (read(more) - read(states)).double().mean() == pytest.approx(1, abs=0.05)
+
+
+def test_the_untrained_decoder_is_read_and_training_moves_the_count():
+    """What lab 4 says of the committed table: the control's reader is the best of all."""
+    best = counters.best_read(READERS)
+    assert best.untrained.min() > 0.95
+    assert best.trained["NoPE"] > 0.95 > 0.7 > best.trained[["RoPE", "APE"]].max()
+    assert best.trained_bf16["NoPE"] > best.untrained_bf16["NoPE"] + 0.2
+    assert READERS.filter(like="shuffled").max().max() < 0.2
+    fine = READERS[READERS.penalty == 1e-6]
+    assert fine.in_head.max() < 0.25, "less than a random direction has in 16 of 64 dimensions"
+    assert (fine.up_along - fine.up_without).abs().max() < 0.02
+    assert COPIERS.filter(like="majority").stack().between(0.7, 0.8).all(), "the guess is three in four"
 
 
 def test_the_states_are_those_that_the_head_reads():
@@ -166,7 +192,7 @@ def test_at_one_length_the_share_of_y_is_the_count_and_over_many_it_is_not():
         found[name] = trained.share(probe, (new.counts / new.lengths)[:, None], new.counts)
     assert found["one"] > 0.95
     assert found["many"] < 0.5
-    assert READ.filter(like="ratio_").max().max() < 0.5 < READ.filter(like="left_out_20").max().max()
+    assert READERS.ratio.max() < 0.5 < READERS.trained.max()
 
 
 def test_within_the_training_the_answer_follows_the_state_and_controls_do_not():

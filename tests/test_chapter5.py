@@ -223,3 +223,12 @@ def test_what_silencing_costs_has_the_same_columns_in_the_table_and_of_a_model()
     found = measures.silenced_in(model, measures.heads(model, IDS), 255, 0.0, "inside")
     assert [*setting] == ["start", "threshold", "where", *found]
     assert set(measures.BAND_NAMES) < set(claims.silenced_quarters()["outside"])
+
+
+def test_the_least_bases_pass_the_ones_just_below_do_not_and_a_later_recomputation_agrees():
+    reported = data.table("reported/rope_base_bound").set_index("context")
+    again = reported["su"].fillna(reported["published"])
+    for context, base in measures.smallest_bases().items():
+        assert rope.first_negative(128, base, context) is None
+        assert rope.first_negative(128, base * (1 - 2e-6), context) is not None
+        assert f"{base:.1e}" == f"{again[context]:.1e}"

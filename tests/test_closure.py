@@ -17,6 +17,11 @@ def source(tmp_path):
         "src/helpers/maths.py": "from helpers import tool\n",
         "src/helpers/runs.py": "from helpers import data\ndef runs(): return data.table('measured')\n",
         "src/course/__init__.py": "",
+        "src/course/words.py": "'in `words.toml`'\nread('words.toml')\n",
+        "src/course/words.toml": "one = 1\n",
+        "src/course/checks.py": "def read(chapter):\n    return f'rows/{chapter.name}.toml'\n",
+        "src/course/rows/chapter1.toml": "one = 1\n",
+        "src/course/rows/chapter2.toml": "one = 1\n",
         "src/course/chapter1/__init__.py": "",
         "src/course/chapter1/figures.py": "def draw():\n    from . import claims\n    from helpers.maths import x\n",
         "src/course/chapter1/claims.py": "from helpers import runs\n",
@@ -57,6 +62,8 @@ TABLES = {"data/measured.csv", "data/reported/old.csv", "data/reported/new.csv"}
         ("import course.chapter1", COURSE | {"course/chapter1/__init__.py"}),
         ("%matplotlib inline\nfrom helpers import tool", ALWAYS | {"tool.py"}),
         ("model.eval()\nfrom helpers import tool", ALWAYS | {"tool.py"}),
+        ("from course import words", COURSE | {"course/words.py", "course/words.toml"}),
+        ("from course import checks, chapter2", COURSE | {"course/checks.py", "course/chapter2/__init__.py", "course/rows/chapter2.toml"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
@@ -93,20 +100,43 @@ def test_everything_counts_where_the_code_cannot_tell(source, code):
     assert {p for p in source.rglob("*.py")} <= set(closure.files(code, source))
 
 
-def test_the_key_follows_what_is_reached_and_nothing_else(source):
-    code = "from course.chapter2 import figures"
+def test_the_key_follows_what_is_reached_and_nothing_else(source, monkeypatch):
+    code = "from course.chapter2 import figures\nfrom course import words"
+
+    def changed(name, more):
+        (source / name).write_text((source / name).read_text() + more if (source / name).exists() else more)
+        return closure.key(code, source=source)
+
     before = closure.key(code, source=source)
     for name in ("course/chapter1/figures.py", "helpers/runs.py", "helpers/data.py", "helpers/new.py"):
-        with (source / name).open("a") as file:
-            file.write("# changed\n")
-        assert closure.key(code, source=source) == before
-    for name in ("course/chapter2/figures.py", "helpers/tool.py", "helpers/widget/player.js", "helpers/__init__.py"):
-        with (source / name).open("a") as file:
-            file.write("# changed\n")
-        now = closure.key(code, source=source)
+        assert changed(name, "changed = 1\n") == before
+    for name in ("course/chapter2/figures.py", "helpers/tool.py", "helpers/widget/player.js", "course/words.toml"):
+        assert changed(name, "# a comment\n") == before or name.endswith("js"), name
+        now = changed(name, "changed = 1\n")
         assert now != before, name
         before = now
+    assert changed("course/rows/chapter1.toml", "two = 2\n") == before
     assert closure.key(code, "3.11", source=source) != before
+
+
+def test_comments_docstrings_and_layout_mean_nothing_and_all_else_does():
+    plain = "def f(x):\n    return x + 1"
+    for same in ("def f(x):\n    'Add one.'\n    return (x +\n            1)  # so", "# one\n\ndef f(x): return x + 1"):
+        assert closure.meaning(same) == closure.meaning(plain)
+    for other in (plain + ";", "def f(x):\n    return x + 2", "def f(y):\n    return y + 1", "%time\n" + plain):
+        assert closure.meaning(other) != closure.meaning(plain)
+    assert closure.meaning("%time # a") != closure.meaning("%time # b"), "what is not Python counts as it stands"
+
+
+def test_another_torch_or_another_processor_is_another_machine(monkeypatch):
+    found = [closure.machine()]
+    for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY"):
+        monkeypatch.setenv(name, "default")
+        found.append(closure.machine())
+    monkeypatch.setattr(closure.importlib.metadata, "version", lambda name: f"{name} 99")
+    found.append(closure.machine())
+    monkeypatch.setattr(closure.Path, "read_text", lambda path: "vendor_id: another")
+    assert len({*found, closure.machine()}) == 5
 
 
 def test_the_course_own_package_is_read():

@@ -1,5 +1,9 @@
-"""Every notebook from top to bottom in what Colab has, in an empty folder with only the installed package."""
+"""Notebooks from top to bottom in what Colab has, in an empty folder with only the installed package.
 
+One page of each kind and the imports of all; with `COLAB_PAGES=all`, once a week, every page.
+"""
+
+import ast
 import hashlib
 import importlib.metadata
 import json
@@ -16,7 +20,14 @@ from execution import key
 from pages import notebooks
 
 PYTHON = ROOT / ".venv-colab/bin/python"
-NOTEBOOKS = notebooks()
+CHOSEN = (
+    "2-causal-attention/lesson",
+    "2-causal-attention/lab",
+    "6-differential-transformer/exercises",
+    "7-the-race/build",
+)
+WHOLE = os.environ.get("COLAB_PAGES") == "all"
+NOTEBOOKS = [path for path in notebooks() if WHOLE or f"{path.parent.name}/{path.stem}" in CHOSEN]
 PRESENT = ("numpy", "matplotlib", "ipywidgets", "ipython", "torch", "transformers")
 pytestmark = pytest.mark.colab
 EXECUTE = """
@@ -84,6 +95,25 @@ def test_notebook_runs_without_an_error_and_with_its_widgets(path, tmp_path):
         place.parent.mkdir(parents=True)
         shutil.copy(done, place)
     assert problems(json.loads(place.read_text())["cells"]) == []
+
+
+def test_every_import_of_every_page_works_there_and_each_kind_of_cell_is_on_a_page_that_is_executed(tmp_path):
+    code = {path: "\n".join(plain(path)) for path in notebooks()}
+    nodes = {path: ast.walk(ast.parse(text)) for path, text in code.items()}
+    lines = {ast.unparse(n) for found in nodes.values() for n in found if isinstance(n, ast.Import | ast.ImportFrom)}
+    assert len(lines) > 50
+    done = run(PYTHON, "-c", "\n".join(sorted(lines)), folder=tmp_path)
+    assert done.returncode == 0, done.stderr[-3000:]
+    chosen = "\n".join(text for path, text in code.items() if f"{path.parent.name}/{path.stem}" in CHOSEN)
+    for kind in ("explore(", "show(", "drawing.show(", "Markdown(", "models.load(", ".solution("):
+        assert kind in chosen, kind
+
+
+def plain(path) -> list[str]:
+    """The Python of a page, without the set-up cell."""
+    cells = json.loads(path.read_text())["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    return [re.sub(r"^[%!].*", "", text, flags=re.M) for text in sources if "google.colab" not in text]
 
 
 def problems(cells) -> list[str]:

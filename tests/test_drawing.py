@@ -81,18 +81,13 @@ def told_of_collapse(n, kind):
 
 
 def told_of_positions(n, p):
-    theta, far = rope.frequencies(16, 1e4), n - p
-    near = (6 * torch.cos((torch.arange(n + 1)[:, None] - 1) * theta[:4]).sum(1)).softmax(0)[1]
-    found = (6 * torch.cos(far * theta[4:]).sum() * torch.eye(n + 1).double()[p]).softmax(0)[p]
-    return f"{two(100 * near)}% of its attention, head 2 gives the orange token, {far} back, {two(100 * found)}%"
+    near, found = turned_heads(n, p)
+    return f"{two(100 * near[n - 1])}% of its attention, head 2 gives the orange token, {n - p} back, {two(100 * found[p])}%"
 
 
 def told_of_noise(n, p, lam=0.8, agree=0.9):
-    k, answer = torch.arange(1, n + 2).double(), 4 * torch.eye(n + 1).double()[p]
-    noise = [math.sqrt(2) * torch.cos(2 * math.pi * k * step) for step in (0.6180339887, 0.4142135624)]
-    one = (noise[0] + answer).softmax(0)
-    rest = one - lam * (agree * noise[0] + math.sqrt(1 - agree**2) * noise[1]).softmax(0)
-    others = k != p + 1
+    one, other = subtracted_maps(n, p, lam, agree)
+    rest, others = one - other, torch.arange(n + 1) != p
     left = rest[others].norm() / one[others].norm()
     return f"Of the noise {two(100 * left)}% is left, of the answer's weight {two(100 * rest[p] / one[p])}%"
 
@@ -149,12 +144,63 @@ def test_the_machine_quotes_what_was_measured():
 def test_the_lights_are_the_race():
     """What the last stop lights is what the table of the race calls kept, and for no place that no task asks."""
     won = comparison.successes(comparison.table()).set_index(["entry", "task"])
-    places = {"who is heard (2)": ("first", "kept"), "the count (4)": ("counting", "kept"),
-              "positions (5)": ("last", "success"), "the noise of the others (6)": ("retrieval", "success")}  # fmt: skip
+    places = {"the count (4)": ("counting", "kept"), "positions (5)": ("last", "success"),
+              "the noise of the others (6)": ("retrieval", "success")}  # fmt: skip
     states = [{"at": 7, "part": part} for part in drawing.numbers("machine")["race"]]
     for state, (_, _, told) in zip(states, drawn("machine", states)[0], strict=True):
         lit = [place for place, (task, column) in places.items() if won.loc[(state["part"], task), column]]
-        assert f"Lit in the race: {', '.join(lit) or 'none'}. Dark" in told
+        dark = [place for place in places if place not in lit]
+        assert f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}." in told
+
+
+def turned_heads(n, p, swap=False):
+    """The last token's weights in the head for the token before and in the one for the content of token p."""
+    theta, d = rope.frequencies(16, 1e4), torch.arange(n, -1, -1)[:, None]
+    near, far = (theta[4:], theta[:4]) if swap else (theta[:4], theta[4:])
+    content = torch.cos(d * far).sum(1) * (d[:, 0] == n - p)
+    return (6 * torch.cos((d - 1) * near).sum(1)).softmax(0), (6 * content).softmax(0)
+
+
+def subtracted_maps(n, p, lam, agree):
+    k, answer = torch.arange(1, n + 2).double(), 4 * torch.eye(n + 1).double()[p]
+    noise = [math.sqrt(2) * torch.cos(2 * math.pi * k * step) for step in (0.6180339887, 0.4142135624)]
+    return (noise[0] + answer).softmax(0), lam * (agree * noise[0] + math.sqrt(1 - agree**2) * noise[1]).softmax(0)
+
+
+def test_arcs_are_as_wide_as_the_weights_of_their_stop():
+    """Each token has an arc of its own here; in both layers the widest to the narrowest is as its weight to the other's."""
+    n, p = 21, 14
+    equal = torch.full((n + 1,), 1 / (n + 1)).double()
+    first = torch.eye(n + 1).double()[0]
+    wanted = {stop: ({}, (equal, equal)) for stop in (1, 2, 3, 4)}
+    wanted |= {stop: ({}, turned_heads(n, p)) for stop in (5, 7)} | {6: ({}, subtracted_maps(n, p, 0.8, 0.9))}
+    cases = [({"at": stop} | more, heads) for stop, (more, heads) in wanted.items()] + [
+        ({"at": 2, "kept": 0.5, "sink": 0.4}, (0.5 * equal, 0.5 * (0.6 * equal + 0.4 * first))),
+        ({"at": 5, "swap": True}, turned_heads(n, p, True)),
+        ({"at": 6, "lam": 0.3, "agree": 0.2}, subtracted_maps(n, p, 0.3, 0.2)),
+    ]
+    for (state, heads), (_, picture, told) in zip(
+        cases, drawn("machine", [{"n": n} | s for s, _ in cases])[0], strict=True
+    ):
+        strokes = re.findall(
+            r'<path d="([^"]*)" class="\w+" data-part="head([12])" style="stroke-width:([\d.]+)"', picture
+        )
+        streams = re.search(r'<g data-part="streams"><path d="([^"]*)"', picture)[1]
+        places = [float(x) for x in re.findall(r"M([\d.]+) ", streams)]
+        widths = {}
+        for way, head, width in strokes:
+            for x, y in re.findall(r"M(\d+) (\d+)C", way):
+                widths[int(head), int(y), min(range(n + 1), key=lambda k: abs(places[k] - int(x)))] = float(width)
+        layers = {layer for _, layer, _ in widths}
+        assert (len(layers), len(places)) == (2, n + 1), state
+        for layer in layers:
+            scale = max(widths.get((1, layer, k), 0) for k in range(n + 1)) / float(heads[0].max())
+            for head, weights in enumerate(heads, 1):
+                for k, weight in enumerate(weights.tolist()):
+                    assert abs(widths.get((head, layer, k), 0) - scale * weight) < 0.17, (state, head, k)
+        if state["at"] == 5:  # the two weights that the sentence names
+            named = [float(x) / 100 for x in re.findall(r"([\d.]+)%", told)]
+            assert named == pytest.approx([float(heads[0][n - 1]), float(heads[1][p])], rel=0.03)
 
 
 def test_the_river_flows_as_in_python():
@@ -352,6 +398,13 @@ def test_a_link_carries_the_state(stand, name):
     assert seen(other) == now
 
 
+def test_a_link_of_nonsense_draws_all_the_same(stand):
+    for odd in ("xs=", "xs=0.5", "xs=a,b&ys=0", "graph=constructor"):
+        page = stand("squash", f"#drawing=squash&{odd}")
+        assert page.locator(".drawing-stage .item").count() == 15
+        assert page.errors == [], odd
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_word_lights_what_it_names(stand, name):
     page = stand(name)
@@ -482,7 +535,7 @@ DONE = [
     ("machine", [stop(4), tick("a first token", False)], "the last vector is the same for 1, 314 or any number"),
     ("machine", [stop(5)], told_of_positions(314, 189)),
     ("machine", [stop(6)], told_of_noise(314, 189)),
-    ("machine", [stop(7), choose("part exchanged", "local RoPE, global NoPE")], "Lit in the race: who is heard (2), positions (5), the noise of the others (6). Dark"),
+    ("machine", [stop(7), choose("part exchanged", "local RoPE, global NoPE")], "Lit in the race, of 3 places asked: positions (5), the noise of the others (6). Dark"),
     ("squash", [choose("look at", "current"), press("The edge that lowers the total resistance most")], "lowers the total resistance of all pairs: 368 → 272 ohms"),
     ("squash", [choose("graph", "path"), slide("Home", "hops"), slide("ArrowRight", "hops")], "50% of the reader's state is colour: all of it one of the 8"),
     ("squash", [choose("look at", "current"), cut_an_edge], "No current can flow"),

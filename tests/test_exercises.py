@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import sys
+import time
 import tomllib
 
 import numpy as np
@@ -513,3 +514,121 @@ def test_progress_names_the_ten_in_their_order(number):
 @pytest.mark.parametrize("form", [list, tuple, frozenset, set])
 def test_every_container_of_an_edge_is_read(form):
     assert set(checks.edge("edge", form([3, 5]))) == {3, 5}
+
+
+def test_the_clock_runs_for_the_learners_calls_alone_and_cuts_no_import(monkeypatch, tmp_path):
+    """The course's own work may take longer than the limit, and so may a first import, which is never cut in two."""
+    monkeypatch.setattr(checks, "SECONDS", 0.2)
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "slow_import.py").write_text("import time\nfor _ in range(40): time.sleep(0.01)\nwhole = 1\n")
+
+    def answer(x):
+        import slow_import
+
+        return x + slow_import.whole
+
+    def check(a):
+        time.sleep(0.3)
+        return add(answer=a)
+
+    assert Exercise("0.0", "", check)(answer)
+
+
+def test_after_a_first_difference_a_long_case_is_not_waited_for():
+    called = []
+
+    def answer(n):
+        called.append(n)
+        sum(range(n))
+        return n
+
+    with pytest.raises(Wrong, match="1 less than what is expected"):
+        compare(
+            {}, "f(n)", answer, lambda n: n + 1, checks.cases({}, "100_000", "100_000_000_000", "200_000", "300_000")
+        )
+    assert called == [100_000, 200_000, 300_000]
+
+
+def test_a_near_answer_is_called_near():
+    with pytest.raises(Wrong, match=r"It is near, 0\.0002% off at most"):
+        compare({}, "f(x)", lambda x: x**0.5 * (1 + 2e-6), lambda x: x**0.5, checks.cases({}, "2.0", "3.0", "5.0"))
+
+
+def test_the_line_in_which_nan_arises_is_told():
+    def answer(x):
+        hidden = x - math.inf
+        row = hidden.softmax(-1)
+        return row + 1
+
+    given = [Case("x", (torch.ones(3, dtype=torch.float64),))]
+    with pytest.raises(Wrong, match=re.escape("NaN first arises in your line “row = hidden.softmax(-1)”")):
+        compare({}, "f(x)", answer, lambda x: x, given)
+
+
+def test_what_the_wrong_cases_have_in_common_is_told():
+    given = checks.cases({}, "0, 2", "1, 2", "3, 4", "0, 7")
+    with pytest.raises(Wrong, match="Wrong only where `a` is 0, right wherever not"):
+        compare({}, "f(a, b)", lambda a, b: (a or 5.5) * b, lambda a, b: a * b, given)
+
+
+def test_a_mistake_of_a_table_is_known_with_its_sign_turned():
+    with pytest.raises(Wrong, match=r"You subtracted\. And the sign is turned\."):
+        add(answer=lambda x: 4 - x * x, mistakes="x * x - 4 :: You subtracted.")
+
+
+# rows that are one number on all cases, and say what is true of that number: how many an exercise has
+CONSTANT = {"2.1": 1, "2.4": 1, "2.8": 1, "4.6": 1, "4.8": 1, "5.3": 1, "5.7": 1}
+
+
+@pytest.mark.parametrize("number", [number for number in EXERCISES if number != "6.10"])
+def test_a_row_of_a_table_varies_with_its_cases_and_does_not_only_fail(number):
+    """One number on all cases fits whoever lost the arguments; a row that raises fits whoever raises there."""
+    constant = 0
+    for (names, signature, _, solution, given, *rest), more in compared(number):
+        parameters = signature.rstrip(")").partition("(")[2]
+        table = rest[0] if rest else more.get("mistakes", "")
+        for made, sentence in checks._functions(table, parameters, {**names, "right": solution, **more}):
+            found = [x for x in (checks._made(made, each.arguments) for each in given) if x is not None]
+            assert len(found) >= min(3, len(given)), f"it fails on most cases: {sentence}"
+            constant += len(given) > 2 and len({float(x) for each in found for x in each.flatten()}) == 1
+    assert constant == CONSTANT.get(number, 0)
+
+
+def slipped(answer, solution, unseen):
+    given = checks.cases({}, "1.5", "2.0", "3.0")
+    with pytest.raises(Wrong) as wrong:
+        compare({}, "f(x)", answer, solution, given, unseen=checks.cases({}, *unseen))
+    return str(wrong.value)
+
+
+def test_one_slip_is_told_by_its_place_and_kind():
+    def brackets(x):
+        part = x + 1
+        return x - 1 / part
+
+    def endless(x):
+        total = 0
+        while x > 0:
+            total = x
+            x -= 1
+        return total
+
+    def summed(x):
+        return 0 if x <= 0 else x + summed(x - 1)
+
+    told = slipped(brackets, lambda x: (x - 1) / (x + 1), ["0.5"])
+    assert "Look at the brackets in `x - 1 / part`" in told
+    assert "(x - 1) / part" not in told, "never the edit"
+    assert "Look at `total = x`: it forgets what was there before" in slipped(endless, summed, ["4.5", "6.0"])
+
+
+def test_an_edit_that_is_right_by_chance_or_in_several_places_is_not_told():
+    def answer(x):
+        return math.sin(x) + x
+
+    def solution(x):
+        return math.sin(x) - x if x < 4 else 0.0
+
+    assert "Look at the operator in `math.sin(x) + x`" in slipped(answer, solution, ["2.5"])
+    assert "Look at" not in slipped(answer, solution, ["2.5", "5.0"])
+    assert "Look at" not in slipped(answer, solution, []), "without inputs that no check uses nothing is told"

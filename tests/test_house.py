@@ -77,13 +77,13 @@ def test_imports_make_no_circle():
 
 # lines of Python a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "helpers": 8_490,
-    "course/chapter": 1_289,
-    "course/experiments": 2_848,
-    "course/report": 1_768,
-    "course/scorecard": 586,
-    "course": 13_852,
-    "tests": 13_660,
+    "helpers": 8_640,
+    "course/chapter": 1_570,
+    "course/experiments": 3_110,
+    "course/report": 1_870,
+    "course/scorecard": 1_110,
+    "course": 17_975,
+    "tests": 14_800,
 }
 
 

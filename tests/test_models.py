@@ -551,6 +551,8 @@ FAULTS = {
     "pickled": pickled,
     "damaged": shortened,
     "lacks weights": lambda folder: configured(folder, num_hidden_layers=4),
+    "no place for": lambda folder: configured(folder, num_hidden_layers=1),
+    "could not be loaded as a decoder": lambda folder: configured(folder, num_attention_heads="four"),
     "encoder": encoder,
     "code of its own": own_code,
 }
@@ -571,6 +573,7 @@ def test_an_unusable_folder_gets_one_sentence(tmp_path, reason):
         ({"attention": "flash"}, "attention must be one of sdpa, eager"),
         ({"device": "abacus"}, "device 'abacus' is not available"),
         ({"device": "cuda:99"}, "device 'cuda:99' is not available"),
+        ({"device": "meta"}, "device 'meta' is not available"),
         ({"name": "./nowhere"}, "no folder './nowhere'"),
         ({"name": ""}, "no folder"),
     ],

@@ -4,6 +4,7 @@ import errno
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -274,22 +275,63 @@ def test_a_report_goes_on_where_it_stopped(folders, tmp_path, cheap, monkeypatch
     monkeypatch.setattr(runner, "_section", counted)
     with pytest.raises(KeyboardInterrupt):
         report.run(name, tmp_path, sections=cheap)
-    assert [each.name for each in tmp_path.iterdir()] == [".llama.parts"]
+    (parts,) = tmp_path.iterdir()
+    assert re.fullmatch(r"\.llama-[0-9a-f]{12}\.parts", parts.name)
     report.run(name, tmp_path, sections=cheap)
     assert calls == ["base", "heads", "heads"]
     assert sorted(each.name for each in tmp_path.iterdir()) == ["llama.html", "llama.json"]
 
 
-def test_parts_of_another_model_are_not_taken(folders, tmp_path, cheap):
-    first = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
-    parts = tmp_path / ".llama.parts"
-    parts.mkdir()
-    for each in cheap:
-        (parts / f"{each}.json").write_text(json.dumps({"key": "of another", "section": {"status": "made up"}}))
-    again = report.read(report.run(str(folders("llama")), tmp_path, sections=cheap).numbers)
-    assert [part["numbers"] for part in again["sections"].values()] == [
-        p["numbers"] for p in first["sections"].values()
-    ]
+def test_a_report_grows_and_nothing_in_it_is_lost(folders, tmp_path, short, unpictured, monkeypatch):
+    """A part over the whole, another plan or number type, other weights of one configuration: none takes another's place."""
+    monkeypatch.setattr(runner, "PLANS", (short, short._replace(name="full")))
+    name, out = str(folders("llama")), tmp_path / "out"
+    whole = report.read(report.run(name, out, sections=["base", "heads"]).numbers)
+    monkeypatch.setattr(runner, "_now", lambda: "2030-01-01 00:00 UTC")
+    files = report.run(name, out, sections=["base"])
+    grown = report.read(files.numbers)
+    assert list(grown["sections"]) == ["heads", "base"]
+    assert grown["sections"]["heads"] == whole["sections"]["heads"]
+    assert grown["sections"]["base"]["made"] == "2030-01-01 00:00 UTC" != whole["sections"]["base"]["made"]
+    report.run(name, out, sections=["base"], plan="short")
+    fine = report.read(report.run(name, out, sections=["base"], dtype="fp64").numbers)["model"]["weights_sha256"][:6]
+    other = tiny("llama", seed=1, max_position_embeddings=2048, num_hidden_layers=2)
+    files = report.run(str(save(tmp_path / "later/llama", other)), out, sections=["base"])
+    tag = report.read(files.numbers)["model"]["weights_sha256"][:6]
+    made = {"llama.html", "llama.json", "llama-short.json", f"llama-{fine}-fp64.json", f"llama-{tag}.json"}
+    assert {each.name for each in out.iterdir()} == made
+    assert report.read(out / "llama.json") == grown
+    text = files.page.read_text()
+    for column in (f"llama, {tag}, ", ", short, fp32", f"llama, {fine}, full, fp64"):
+        assert column in text, "the page is drawn from all that are there"
+    assert "Do its heads" not in text
+    assert whole["sections"]["heads"]["title"] in text
+
+
+def test_another_file_in_the_way_is_left_as_it_is(folders, tmp_path, cheap, said):
+    arguments = (str(folders("llama")), "--out", str(tmp_path), "--only", *cheap)
+    (tmp_path / "llama.json").write_text("{}")
+    assert "llama.json: report must fit" in said(*arguments)
+    (tmp_path / "llama.json").unlink()
+    os.mkfifo(tmp_path / "llama.html")
+    assert "a regular file" in said(*arguments)
+    assert [each.name for each in tmp_path.iterdir()] == ["llama.html"]
+
+
+def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
+    (found,) = (each for each in report.committed() if each["model"]["name"] == models.DEFAULT)
+    part, reports = found["sections"]["base"], []
+    for step in "123":
+        model = found["model"] | {"weights_sha256": step * 64}
+        headline = part["headline"] | {"base": float(step)}
+        reports.append(found | {"model": model, "sections": {"base": part | {"headline": headline}}})
+    text = page.html(reports)
+    assert "Over the checkpoints" in text
+    assert f"1 {models.DEFAULT}, 111111, 2 {models.DEFAULT}, 222222" in text
+    assert text.count("<img ") == 4
+    assert "Over the checkpoints" not in page.html(reports[:2]) + page.html(
+        [*reports, found | {"model": found["model"] | {"configuration_sha256": "0" * 64}}]
+    )
 
 
 @pytest.mark.parametrize(
@@ -373,10 +415,11 @@ def test_a_name_or_folder_that_is_no_model_is_one_sentence(tmp_path, said, monke
     ("arguments", "words"),
     [
         (["copying", "--plan", "soon"], "invalid choice: 'soon'"),
-        (["copying", "--threads", "0"], "--threads must be 1"),
+        (["copying", "--threads", "0"], "--threads must be an integer from 1 to 1024"),
+        (["copying", "--threads", "1000000"], "--threads must be an integer from 1 to 1024"),
         (["copying", "--out", __file__], "is a file"),
-        (["a/same", "b/same"], "would both be same.json"),
         (["n" * 130], "at most 120"),
+        (["模" * 41], "at most 120 letters (40 Chinese ones)"),
     ],
 )
 def test_a_bad_argument_is_one_sentence_before_anything_is_measured(arguments, words, tmp_path, said):
@@ -385,8 +428,8 @@ def test_a_bad_argument_is_one_sentence_before_anything_is_measured(arguments, w
 
 
 def test_a_device_that_is_not_there_is_one_sentence(folders, tmp_path, said):
-    for name in (str(folders("llama")), "copying"):
-        assert "is not available here" in said(name, "--out", str(tmp_path), "--device", "no-such-device")
+    for name, device in ((str(folders("llama")), "no-such-device"), ("copying", "no-such-device"), ("copying", "meta")):
+        assert "is not available here" in said(name, "--out", str(tmp_path), "--device", device)
 
 
 def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, cheap, said, monkeypatch):
@@ -477,10 +520,9 @@ def test_several_models_stand_side_by_side_and_are_measured_once(folders, tmp_pa
 def test_a_killed_run_leaves_whole_files_and_goes_on(folders, tmp_path):
     """A process is killed after its first section; started again it keeps what was done."""
     command = [sys.executable, "-m", "course.report", str(folders("llama")), "--out", str(tmp_path), "--only", "base", "heads", "heard"]  # fmt: skip
-    parts = tmp_path / ".llama.parts"
     run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     end = time.monotonic() + 300
-    while not (parts / "base.json").exists() and time.monotonic() < end and run.poll() is None:
+    while not [*tmp_path.glob(".llama-*.parts/base.json")] and time.monotonic() < end and run.poll() is None:
         time.sleep(0.02)
     run.send_signal(signal.SIGKILL)
     run.wait()

@@ -1,20 +1,25 @@
 """The built site and decks in a real Chromium, with every other host blocked."""
 
 import base64
+import html
 import io
 import json
 import re
 
 import icons
+import look
+import numpy as np
 import pytest
 from conftest import AXE, ROOT, SCRIPTS, watched
 from fontTools.ttLib import TTFont
 from lectures import lectures
+from matplotlib.font_manager import fontManager
 from pages import pages
+from PIL import Image
 from playwright.sync_api import expect
 
 from course.chapter4 import measures
-from helpers import drawing
+from helpers import drawing, style
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 LECTURES = {item["deck"]: item for item in lectures(ROOT)}
@@ -44,6 +49,38 @@ def test_page_is_whole_accessible_and_asks_nobody_else_and_its_code_fits(visit, 
 
 
 @pytest.mark.parametrize("name", PAGES)
+def test_pictures_hold_all_that_they_show(name):
+    """No text over text or cut off, no point beyond its axes (`helpers.widget.picture.faults`); no ink at a picture's edge."""
+    text = (ROOT / "_build/html/chapters" / f"{name}.html").read_text()
+    assert re.findall(r'data-faults=\\?"([^"\\]*)', text) == []
+    for data in re.findall(r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text):
+        picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("L"))
+        edge = np.concatenate([picture[0], picture[-1], picture[:, 0], picture[:, -1]])
+        assert edge.min() > 140, f"ink at the edge of a picture of {picture.shape}"
+
+
+# pages that speak of code, and what a check says of a learner's own numbers
+CODE = {"functions", "data", "teaching-chapters", "making"} | {
+    name for name in PAGES if name.endswith(("exercises", "build"))
+}
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in CODE])
+def test_numbers_and_names_are_a_readers_and_no_programs(name):
+    """No name of a column, no `1e-05`, no dict or tensor as it is printed, no hyphen for a minus."""
+    page = (ROOT / "_build/html/chapters" / f"{name}.html").read_text()
+    page = page[page.index("<article") : page.index("</article>")]
+    page = re.sub(r"<(script|style|svg|template)\b.*?</\1>|<code\b.*?</code>", " ", page, flags=re.S)
+    page = re.sub(r'<div class="cell_input.*?</div>\s*</div>', " ", page, flags=re.S)
+    page = re.sub(r'<div class="highlight-(?!myst-ansi|none).*?</div>', " ", page, flags=re.S)
+    text = re.sub(
+        r"\\\(.*?\\\)|\\\[.*?\\\]", " ", html.unescape(re.sub(r"<[^>]*>", "\n", page)), flags=re.S
+    )  # no formulas
+    wrong = r"\b[a-z]+_\d+\b|\b\d(?:\.\d+)?e[-+]\d+|tensor\(|\{'|\.\d{7}|(?<![\w\-.,:²)\]}])-\d"
+    assert [text[max(0, m.start() - 30) : m.end() + 20] for m in re.finditer(wrong, text)] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
 def test_page_fits_a_phone(visit, name):
     page = visit(f"chapters/{name}.html", viewport={"width": 390, "height": 844})
     settle(page)
@@ -64,6 +101,7 @@ def test_pages_are_light_and_carry_no_widget_machinery():
         text = path.read_text()
         assert len(text) < 2_000_000, f"{path.name}: a page stays under 2 MB; fewer frames or smaller figures"
         assert text.count("widget-state") + text.count("require.js") == 0, f"{path.name}: widgets are `explore`, still"
+        assert 'rel="icon"' in text, f"{path.name}: a browser asks for an icon that is not there"
     for path in (ROOT / "_build/html/slides").glob("*.html"):
         assert path.stat().st_size < 3_000_000, f"{path.name}: a deck stays under 3 MB"
 
@@ -204,7 +242,7 @@ def test_search_finds_a_word_of_a_page_and_a_chinese_one_within_its_sentence(vis
     [
         ("answer", "zh/answer"),
         ("zh/glossary", "../glossary"),
-        ("try", "zh/talk"),
+        ("try", "zh/welcome"),
         (LESSON, f"../zh/{LESSON}"),
         (f"zh/{LESSON}", f"../../{LESSON}"),
     ],
@@ -464,7 +502,10 @@ def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, sit
     speaker = opened.value
     speaker.wait_for_function("document.querySelector('.speaker-controls-notes .value .cue')?.innerText.length > 40")
     assert speaker.evaluate("document.documentElement.lang") == "zh-CN"
-    assert speaker.evaluate("document.fonts.ready.then(f => [...f].map(face => face.status))") == ["loaded", "loaded"]
+    faces = speaker.evaluate(
+        "document.fonts.ready.then(f => [...f].map(face => [face.family.replaceAll('\"', ''), face.status]))"
+    )
+    assert [status for family, status in faces if family == "Edition"] == ["loaded", "loaded"], faces
     speaker.locator("select").select_option("tall")
     speaker.wait_for_function("document.querySelector('.speaker-layout-label').innerText === '布局: 高'")
     assert re.findall("[A-Za-z]{3,}", speaker.evaluate(SCRIPTS["speaker"])) == [], (
@@ -583,6 +624,48 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     machine_at(page, 6)
     assert page.locator("figure[data-drawing=machine]").count() == 1
     assert page.locator(".machine-still svg[role=img]").count() == drawing.STOPS
+
+
+def test_the_readme_shows_the_front_page_as_it_is(chromium, site):
+    """If not: `make look ONLY=README` takes it anew."""
+    page = chromium.new_page()
+    pictures = (look.front(page, site), Image.open(ROOT / "_static/page.png").convert("RGB"))
+    page.close()
+    now, shown = (np.asarray(picture.convert("L").resize((64, 38))).astype(float) for picture in pictures)
+    assert abs(now - shown).mean() < 4, "grey levels of 256, over blocks of 20 pixels"
+
+
+def test_on_a_phone_a_link_to_a_stop_leaves_its_heading_in_sight(visit):
+    page = visit("chapters/welcome.html", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
+    settle(page)
+    for stop in (1, 3, 5):
+        page.locator(f'.answer-table a[href="#stop-{stop}"]').tap()
+        machine_at(page, stop)
+        machine = page.locator(".machine-stays").bounding_box()
+        heading = page.locator(f"#stop-{stop} h2").bounding_box()
+        assert heading["y"] >= machine["y"] + machine["height"] - 1
+
+
+def test_pages_decks_and_figures_have_one_face():
+    assert fontManager.findfont("Source Sans 3", fallback_to_default=False)
+    assert style.plt.rcParams["font.family"][0] == "Source Sans 3"
+    for sheet in (ROOT / "_static/course.css", ROOT / "slides/lecture/lecture.css"):
+        named = re.findall(r'url\("(?:\.\./_static/)?(fonts/source[^"]+)"', sheet.read_text())
+        assert named
+        assert all((ROOT / "_static" / file).exists() for file in named)
+    assert "SIL Open Font License" in (ROOT / "_static/fonts/LICENSE").read_text()
+
+
+@pytest.mark.parametrize("name", ["2-causal-attention/lesson", "7-the-race/lesson"])
+def test_a_line_has_sixty_to_seventy_two_characters(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    lines = page.evaluate(SCRIPTS["lines"])
+    assert lines
+    assert 60 <= sum(lines) / len(lines) <= 72
+    assert page.evaluate(
+        "document.querySelector('.bd-article p').matches('p') && document.fonts.check('18px \"Source Sans 3\"')"
+    )
 
 
 def test_the_front_page_is_short_and_asks_before_it_answers(visit):

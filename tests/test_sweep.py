@@ -316,8 +316,8 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
         ({"out": 3}, "out must be a path, not 3"),
         ({"function": 3}, "function must be a function, not 3"),
         ({"function": lambda n: n}, "function must return a dictionary of results, not 1"),
-        ({"out": "no such folder/squares.csv"}, "out must be a file in a folder that is there"),
-        ({"out": "."}, "out must be a file in a folder that is there"),
+        ({"out": "no such folder/squares.csv"}, "out must be a regular file, or none yet, in a folder that is there"),
+        ({"out": "."}, "out must be a regular file, or none yet, in a folder that is there"),
         ({"function": lambda n: {"square": float("inf")}}, "square must be one line of text without '#', or a finite"),
     ],
 )

@@ -121,6 +121,14 @@ def test_any_other_remote_is_refused_with_a_sentence(remote):
         sync.address(remote)
 
 
+def test_a_token_in_a_remote_is_not_printed(monkeypatch, capsys):
+    monkeypatch.setenv("COURSE_REPOSITORY", "https://me:pa@ss-secret@gitlab.com/a/b")
+    sync.chosen()
+    printed = capsys.readouterr().out
+    assert "'https://gitlab.com/a/b'" in printed
+    assert "secret" not in printed
+
+
 @pytest.mark.parametrize(
     ("url", "page"),
     [
@@ -172,6 +180,14 @@ def test_no_address_is_invented(root):
 def test_readme_lists_the_chapters_that_are_there(root):
     for title in sync.titles():
         assert title in (root / "README.md").read_text(), "run `make sync`: README lists the chapters that are there"
+
+
+def test_the_readme_s_times_are_those_of_the_table(tmp_path, monkeypatch):
+    (tmp_path / "benchmarks").mkdir()
+    monkeypatch.setattr(sync, "ROOT", tmp_path)
+    head = "step,what,clock,processor,load,runs,cores,machine,on\n"
+    (tmp_path / "benchmarks/times.csv").write_text(head + "check,`make check`,80,180,0.1,3,2,Some CPU,2026-01-02\n")
+    assert "| `make check` | 80 s | 3.0 minutes | 2 cores of Some CPU, load 0.1 before it, 2026-01-02 |" in sync.times()
 
 
 def test_workflows_run_what_was_tried(root):

@@ -17,9 +17,10 @@ from conftest import ROOT
 from fontTools.ttLib import TTFont
 from matplotlib.text import Text
 
-from course import scorecard
+from course import closure, scorecard
 from course import sources as course_sources
-from course.claims import CLAIMS, CORRECTED, FAILS
+from course.claims import CLAIMS
+from course.rules import CORRECTED, FAILS
 from course.scorecard import talk
 from helpers import style, widget, words
 
@@ -59,11 +60,114 @@ def test_each_slide_of_the_first_talk_has_its_place():
     assert [row["slide"] for row in covers if not row["by"] or set(row["by"]) - set(SLIDES)] == [], "have no slide"
 
 
+FIRST = {"English": r"\b(?:I|my|mine|me)\b", "Chinese": r"(?<!“)我(?![们”])"}
+HIS = {"English": r"MTandHJ|2025|\b(?:the|its) (?:author|note)", "Chinese": "MTandHJ|2025|原?作者|原报告|那场报告|笔记"}
+
+
+def mixed(text, language):
+    """The sentences in which somebody says "I" of what the talk's author said."""
+    sentences = re.split(r"(?<=[.?!。？！])\s*", text)
+    return [each for each in sentences if re.search(FIRST[language], each) and re.search(HIS[language], each)]
+
+
+def test_nobody_speaks_in_the_name_of_the_talks_author():
+    """He has neither written nor reviewed these words: "I" is whoever gives the deck, and what he said is quoted."""
+    assert mixed("In 2025 I said so. It is late.", "English") == ["In 2025 I said so."]
+    assert mixed("2025 年我说过。现在晚了。", "Chinese") == ["2025 年我说过。"]
+    for name, cell in OTHER["cells"].items():
+        assert mixed(CELLS[name], "English") == [], name
+        assert mixed(cell["text"], "Chinese") == [], name
+    with_his_name = [ROOT / name for name in ("README.md", "CITATION.cff", "chapters/about.md")]
+    for text in [CELLS["talk-title"], CELLS["talk-page"], *(path.read_text() for path in with_his_name)]:
+        assert "MTandHJ" in text
+        assert re.search(r"(?:not|neither written nor) reviewed", text), text
+    for name in ("talk-title", "talk-page"):
+        assert "未经原作者审阅" in OTHER["cells"][name]["text"]
+
+
 def test_the_minutes_add_up_and_there_are_places_to_stop():
     assert list(CUES) == SLIDES, "every slide has one cue"
     assert sum(map(minutes, SLIDES)) == LECTURE["minutes"] == 45
     sofar = dict(zip(SLIDES, itertools.accumulate(map(minutes, SLIDES)), strict=True))
     assert {name: sofar[name] for name in LECTURE["stops"]} == LECTURE["stops"], "so many minutes have gone"
+
+
+ONES = dict(zip(
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen".split(), range(20), strict=True))  # fmt: skip
+TENS = dict(zip("twenty thirty forty fifty sixty seventy eighty ninety".split(), range(20, 100, 10), strict=True))
+DIGITS = {**dict(zip("零一二三四五六七八九", range(10), strict=True)), "两": 2}
+STEPS = {"十": 10, "百": 100, "千": 1000, "万": 10_000}
+
+
+def spoken(text):
+    """The numbers that an English text says, in digits and in words.
+
+    >>> sorted(spoken("twenty-three of 30 at a hundred thousand, and two hundred and fifty-six"))
+    [23, 30, 256, 100000]
+    """
+    found = {int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", text)}
+    names = "|".join([*ONES, *TENS, "hundred", "thousand", "and"])
+    for run in re.findall(rf"\b(?:{names})\b(?:[ -](?:{names})\b)*", text.lower()):
+        total, part, last = 0, 0, ""
+        for word in re.findall("[a-z]+", run):
+            if word == "hundred":
+                part = 100 * (part or 1)
+            elif word == "thousand":
+                total, part = 1000 * (part or 1), 0
+            elif word != "and":
+                if last in ONES or (last in TENS and ONES.get(word, 10) > 9):  # another number begins
+                    found.add(total + part)
+                    total = part = 0
+                part += ONES.get(word, TENS.get(word, 0))
+            last = word
+        found.add(total + part)
+    return found
+
+
+def spoken_in_chinese(text):
+    """The numbers that a Chinese text says.
+
+    >>> sorted(spoken_in_chinese("三十例里有二十三例，十万，两百五十六，一百五，6,400"))
+    [23, 30, 150, 256, 6400, 100000]
+    """
+    found = {int(each.replace(",", "")) for each in re.findall(r"\d[\d,]*", text)}
+    for run in re.findall(f"[{''.join([*DIGITS, *STEPS])}]+", text):
+        total, part, digit, last = 0, 0, 0, ""
+        for sign in run:
+            if sign in DIGITS:
+                digit = DIGITS[sign]
+            elif sign == "万":
+                total, part, digit = (part + digit or 1) * STEPS[sign], 0, 0
+            else:
+                part, digit = part + (digit or 1) * STEPS[sign], 0
+            last = last[-1:] + sign
+        short = STEPS[last[0]] // 10 if digit and last[0] in ("百", "千") else 1  # 一百五 is 150
+        found.add(total + part + digit * short)
+    return found
+
+
+@pytest.mark.parametrize("name", CUES)
+def test_the_same_numbers_are_said_in_both_languages(name):
+    """All that are said in English; Chinese has more, since it counts what English lists."""
+    here, there = spoken(CUES[name][2]), spoken_in_chinese(CUE.fullmatch(OTHER["cells"][f"{name}-cue"]["text"])[2])
+    assert {number for number in here if number > 3} <= there, f"{name}: a number is missing in Chinese"
+    assert {number for number in there - here if number >= 20 and number not in STEPS.values()} <= {10_000_000}, name
+
+
+RESTS = {c["id"]: c["metadata"]["rests"] for c in NOTEBOOK["cells"] if "rests" in c["metadata"]}
+
+
+@pytest.mark.parametrize("cue", RESTS)
+def test_a_cue_says_what_its_row_of_the_scorecard_says(cue):
+    """A spoken sentence that rests on a row names it, with the verdict and the numbers that it tells."""
+    for name, row in RESTS[cue].items():
+        assert name in CLAIMS, f"{cue} rests on a row that is gone: {name}"
+        found = scorecard.measure(CLAIMS[name])
+        assert found.verdict == row["verdict"], f"{cue} was written when {name} read {row['verdict']!r}: read it again"
+        measured = spoken(found.measured)
+        for text in (spoken(CELLS[cue]), spoken_in_chinese(OTHER["cells"][cue]["text"])):
+            assert set(row["numbers"]) <= text & measured, f"{cue}: {name} measured {found.measured}"
 
 
 @pytest.mark.parametrize("language", SPOKEN)
@@ -89,6 +193,8 @@ def named():
 
 def test_a_slide_passes_one_verdict_at_most():
     per_slide = Counter(cell.rpartition("-")[0] for cell, _, _ in named())
+    last = per_slide.pop("talk-race")  # the last sentence of 2025 has two halves
+    assert last == 2
     assert set(per_slide.values()) == {1}, f"the audit stands on the scorecard: {per_slide.most_common(3)}"
     assert set(per_slide) <= set(SLIDES)
 
@@ -266,6 +372,20 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
         widget.show(ax, alt="Two points")
         assert words.missing == ["second"]
     assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}
+
+
+def test_a_deck_is_made_again_where_a_cell_or_what_stands_around_it_changed_and_not_otherwise():
+    def made(text="# One", title="One"):
+        cell = nbformat.v4.new_markdown_cell(text, id="a")
+        return slides.made_of(nbformat.v4.new_notebook(cells=[cell]), {"title": title})
+
+    assert made() == made() != made("# Two")
+    assert made() != made(title="Two")
+
+
+def test_an_edition_is_executed_again_in_other_words():
+    first, second = (editions.START.replace("{stem}", "talk.zh").replace("{key}", key) for key in ("one", "two"))
+    assert closure.meaning(first) != closure.meaning(second)
 
 
 def test_codes_are_drawn_only_where_the_book_has_an_address():

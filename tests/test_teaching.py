@@ -105,6 +105,14 @@ def test_every_chapter_has_its_mistakes_and_something_live(root, chapter):
     assert chapter == "1" or "../live/" in live
 
 
+def test_a_heading_that_the_page_quotes_exists(root):
+    told = re.sub(r"```.*?```", "", (root / "chapters/teaching-chapters.md").read_text(), flags=re.S)
+    pages = "".join(path.read_text() for path in root.glob("chapters/[1-9]*/*.ipynb"))
+    quoted = re.findall(r'page under "([^"]+)"', told)
+    assert quoted
+    assert [heading for heading in quoted if f"# {heading}" not in pages] == []
+
+
 def test_the_link_of_the_page_is_that_of_the_lab(root):
     from helpers import intervention
 

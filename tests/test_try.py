@@ -304,6 +304,72 @@ def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
 
 
 @pytest.mark.slow
+def test_typed_as_a_person_does_the_first_press_counts(loaded):
+    """A field that was typed into says so once more when it is left: that must not take back what was pressed."""
+
+    def typed(text, pause):
+        loaded.click("[data-set=prompt]")
+        loaded.keyboard.press("ControlOrMeta+A")
+        loaded.keyboard.type(text, delay=30)
+        loaded.wait_for_timeout(pause)
+
+    def written(words):
+        loaded.locator("[data-do=generate]").click(no_wait_after=True)
+        loaded.wait_for_function("words => live.querySelector('.live-written')?.textContent.includes(words)", arg=words)
+
+    sent(loaded, prompt="one two", view="next")  # whatever the test before left open: not each view has the button
+    typed("The capital of Italy is", 3000)
+    written("Rome")
+    loaded.set_viewport_size({"width": 600, "height": 900})  # a phone's keyboard goes away, or it is turned
+    loaded.wait_for_timeout(300)
+    assert "Rome" in loaded.inner_text(".live-written")
+    typed("The capital of France is", 0)  # pressed before it is computed
+    written("Paris")
+    loaded.click("#tab-heard")
+    typed("one two three", 400)
+    loaded.click("[data-do=hear]")
+    loaded.wait_for_selector("#live-panel .live-says")
+    assert loaded.get_attribute("#live-panel :focus", "data-do") == "hear"
+    loaded.set_viewport_size({"width": 1280, "height": 900})
+    loaded.locator(".live-change").evaluate("each => { each.open = true }")
+    for name in ("hide", "window", "off"):
+        box = loaded.locator(f"[data-set={name}]")
+        box.press("ControlOrMeta+A")
+        box.press_sequentially("2.1" if name == "off" else "2")
+        loaded.wait_for_timeout(600)
+        loaded.wait_for_function("!live.querySelector('.live-status').textContent.includes('Computing')")
+        before = loaded.get_attribute("#live", "data-computed")
+        loaded.keyboard.press("Enter")
+        loaded.keyboard.press("Tab")
+        loaded.wait_for_timeout(500)
+        assert loaded.get_attribute("#live", "data-computed") == before, name
+    sent(loaded, prompt="one two", view="heads")
+    loaded.focus(".live-atlas")
+    for _ in range(2):
+        loaded.keyboard.press("ArrowRight")
+        loaded.wait_for_timeout(200)
+    assert "layer=3" in loaded.url
+    assert loaded.errors == []
+
+
+def test_a_reader_who_comes_back_finds_what_was_typed(visit):
+    page = visit("live/index.html")
+    page.click("[data-set=prompt]")
+    page.keyboard.press("ControlOrMeta+A")
+    page.keyboard.type("once more", delay=30)
+    page.wait_for_timeout(500)
+    page.goto(page.url.replace("index.html", "small.html").partition("#")[0])
+    page.go_back()
+    assert page.input_value("[data-set=prompt]") == "once more"
+    for view in ("constructor", "__proto__"):
+        page.evaluate("hash => { location.hash = hash }", f"#prompt=a&view={view}&stretch=")
+        page.wait_for_function("live.querySelector('[data-set=prompt]').value === 'a'")
+        assert page.get_attribute("#tab-next", "aria-selected") == "true"
+        assert page.input_value("[data-set=stretch]") == "1"
+    assert page.errors == []
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "letters"), [("The capital of France is", "capital"), ("中国的首都是", "中")])
 def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded, smollm2, text, letters):
     sent(loaded, prompt=text, view="next")

@@ -4,25 +4,34 @@ python tools/assignments.py make _build/assignments             handouts, and th
 python tools/assignments.py mark 3 FOLDER --seed 2027           marks every notebook in a folder, and keeps what it ran
 
 `chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the cases; the seed makes their
-numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size, without network,
-new processes, this course's solutions, or files but those of its Python. It hands back numbers alone, which are compared
-here with what the solution gives; what it prints is kept and not read.
+numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size. Where `bwrap` is
+there (Debian's package is bubblewrap), it sees no network and no files but Python's and an empty folder; where there is
+none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
+compared here, as the exercise's check compares them, with what the solution gives; what it prints is kept and not read.
 """
 
 import argparse
+import csv
+import functools
+import importlib
 import json
+import math
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
 import yaml
 from pages import ROOT
 
-SECONDS, CASE = 120, 10  # for a submission, and for one cell or one case
+from helpers import data
+
+SECONDS, CASE = 300, 30  # for a submission, the import of torch on a busy machine too; and for one cell or one case
 CHILD = Path(__file__).with_name("assignments_child.py")
 
 
@@ -75,11 +84,18 @@ def notebook(cells: list[tuple[str, str]]) -> str:
     return json.dumps({"cells": made, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}, indent=1) + "\n"
 
 
-def imports(root: Path, chapter: int) -> str:
-    """What the chapter's exercises import, but for the checks."""
+def imports(root: Path, chapter: int, solved: bool) -> str:
+    """What the chapter's exercises import, but for the checks; without solutions nothing of the course, which has answers."""
     (path,) = root.glob(f"chapters/{chapter}-*/exercises.ipynb")
     code = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
-    return "\n".join(line for line in code[1].splitlines() if "checks" not in line and "course" not in line)
+    without = ("checks", "course") if solved else ("checks", "course", "helpers")
+    return "\n".join(line for line in code[1].splitlines() if not any(word in line for word in without)).strip()
+
+
+def asked_for(statement: str) -> str:
+    """A statement without the sentences on a check that a handout does not have, and without links into the book."""
+    told = re.split(r"(?<=[.?]) (?=[A-Z])", re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", statement))
+    return " ".join(each for each in told if "the check" not in each.lower())
 
 
 def handout(root: Path, number: int, solved: bool = False) -> str:
@@ -87,35 +103,49 @@ def handout(root: Path, number: int, solved: bool = False) -> str:
     asked = plan(root)[number]
     rules = (
         f"# Assignment {number}\n\nTen points. Hand in this file, run from the top, under your own name: `name.ipynb`. "
-        "Your functions are tried on other numbers than the examples; print what you like, it is not read. What is asked "
-        "to be predicted is written down for yourself and has no points."
+        "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy and networkx and without "
+        "this course's packages; print what you like, it is not read. What is asked to be predicted is written down for "
+        "yourself and has no points."
     )
-    cells = [("markdown", rules), ("code", imports(root, number))]
+    cells = [("markdown", rules), ("code", imports(root, number, solved))]
     for each in asked:
         found = parts(root, each["exercise"])
-        title = re.sub(r"^## \S+ ", f"## {each['points']} points: ", found["statement"])
-        title = title.replace("](../", "](../chapters/")
-        cells += [("markdown", title), ("code", found["solution" if solved else "stub"])]
+        title = re.sub(r"^## \S+ ", f"## {each['points']} points: ", asked_for(found["statement"]))
+        cells += [("markdown", " ".join([title, *filter(None, [each.get("more")])]))]
+        cells += [("code", found["solution" if solved else "stub"])]
     return notebook(cells)
 
 
-def handouts(root: Path = ROOT) -> dict[str, str]:
-    """What is handed out, by file name: the assignments, and the workshop with the lines of its steps taken out."""
-    book = json.loads((root / "chapters/7-the-race/build.ipynb").read_text())
+# pages of steps, which are handed out with their steps' lines taken out
+WORKSHOP = {
+    "build-it.ipynb": "0-build-it/build",
+    "yours-2.ipynb": "2-causal-attention/yours",
+    "workshop.ipynb": "7-the-race/build",
+}
+
+
+def stripped(text: str) -> str:
+    """A page of steps without their lines: each has the names that its check wants, still empty."""
+    book = json.loads(text)
     for cell in book["cells"]:
         if "step" in cell["metadata"].get("tags", []):
             text = "".join(cell["source"])
-            names = re.findall(r"^(?:def|class) (\w+)|^(\w+)(?:, \w+)* = ", text, re.M)
-            names = ", ".join(dict.fromkeys(first or second for first, second in names))
-            cell["source"] = [f"# {len(text.splitlines())} lines or fewer; the check wants: {names}\n", "...\n"]
-    workshop = json.dumps(book, indent=1, ensure_ascii=False) + "\n"
-    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | {"workshop.ipynb": workshop}
+            names = re.findall(r"^(?:def|class) (\w+)|^(\w+(?:, \w+)*) = ", text, re.M)
+            names = dict.fromkeys(", ".join(first or second for first, second in names).split(", "))
+            cell["source"] = [f"# {len(text.splitlines())} lines or fewer\n", f"{' = '.join(names)} = ...\n"]
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def handouts(root: Path = ROOT) -> dict[str, str]:
+    """What is handed out, by file name: the assignments, and the pages of steps without their lines."""
+    steps = {name: stripped((root / f"chapters/{folder}.ipynb").read_text()) for name, folder in WORKSHOP.items()}
+    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps
 
 
 def make(out: Path, root: Path = ROOT) -> None:
     """Write what is handed out, and the solutions of all of it in a folder of their own."""
     solved = {f"assignment-{n}.ipynb": handout(root, n, solved=True) for n in plan(root)}
-    solved["workshop.ipynb"] = (root / "chapters/7-the-race/build.ipynb").read_text()
+    solved |= {name: (root / f"chapters/{folder}.ipynb").read_text() for name, folder in WORKSHOP.items()}
     for kind, files in (("handouts", handouts(root)), ("solutions", solved)):
         (out / kind).mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -123,6 +153,21 @@ def make(out: Path, root: Path = ROOT) -> None:
 
 
 # Marking -----------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def door() -> bool:
+    """Whether bubblewrap is here and may make its walls."""
+    known = shutil.which("bwrap")
+    return bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
+
+
+def walls(room: str) -> list[str]:
+    """The command that shuts a process in: no network, no other processes, files of Python to read, and one folder to write."""
+    python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
+    seen = [f"--ro-bind-try {each} {each}" for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))]
+    made = "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev --tmpfs /tmp"
+    return ["bwrap", *made.split(), *" ".join(seen).split(), "--bind", room, room, "--chdir", room]
 
 
 def run(source: str, number: int, seed: int, keep: Path, root: Path = ROOT) -> dict[str, list]:
@@ -134,26 +179,27 @@ def run(source: str, number: int, seed: int, keep: Path, root: Path = ROOT) -> d
     keep.mkdir(parents=True, exist_ok=True)
     (keep / "submission.ipynb").write_text(source)
     asked = [{"name": parts(root, e["exercise"])["name"], "cases": e["cases"]} for e in plan(root)[number]]
-    job = {"asked": asked, "seed": seed, "seconds": CASE, "helpers": str(root / "src/helpers")}
-    clean = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1"}
+    clean = {"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as room, (keep / "printed.txt").open("wb") as printed:
-        job["room"], job["source"] = room, source
-        process = subprocess.Popen(
-            [sys.executable, "-u", str(CHILD), str((keep / "returned.jsonl").resolve())], cwd=room, stdin=subprocess.PIPE,
-            stdout=printed, stderr=subprocess.STDOUT, start_new_session=True, env=clean | {"HOME": room},
-        )  # fmt: skip
-        try:
-            process.communicate(json.dumps(job).encode(), timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.wait()
+        with (keep / "returned.jsonl").open("wb") as back:
+            command = [*(walls(room) if door() else ()), sys.executable, "-u", str(CHILD), str(back.fileno())]
+            process = subprocess.Popen(
+                command, cwd=room, stdin=subprocess.PIPE, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
+                env=clean | {"HOME": room}, pass_fds=[back.fileno()],
+            )  # fmt: skip
+            try:
+                job = {"asked": asked, "seed": seed, "seconds": CASE, "room": room, "source": source}
+                process.communicate(json.dumps(job).encode(), timeout=SECONDS)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, 9)
+                process.wait()
     return returned(keep / "returned.jsonl", asked)
 
 
 def returned(path: Path, asked: list[dict]) -> dict[str, list]:
     """The lines that came back, those that fit a case; the rest of the cases have none."""
     found = {each["name"]: [("nothing came back", None)] * len(each["cases"]) for each in asked}
-    for line in path.read_text(errors="replace").splitlines() if path.exists() else ():
+    for line in path.read_text(errors="replace").splitlines():
         try:
             name, case, problem, value = json.loads(line)
             found[name][case] = (str(problem), value)
@@ -162,17 +208,85 @@ def returned(path: Path, asked: list[dict]) -> dict[str, list]:
     return found
 
 
-def equal(given: object, right: object) -> bool:
-    """Whether two values from JSON agree: the same shape, numbers to one in a hundred thousand."""
-    if isinstance(right, list):
-        return isinstance(given, list) and len(given) == len(right) and all(map(equal, given, right))
-    if isinstance(right, bool | str) or right is None or isinstance(given, str | list) or given is None:
-        return type(given) is type(right) and given == right
-    return abs(given - right) <= 1e-5 * max(1.0, abs(right))
+class Key:
+    """What is right in an exercise: its cases, and the comparison of its check. It is made in memory, and written nowhere."""
+
+    def __init__(self, root: Path, asked: dict, seed: int):
+        import networkx
+        import scipy.stats
+        import torch
+
+        from course import checks
+
+        found, self.number, self.points, self.checks = (
+            parts(root, asked["exercise"]),
+            asked["exercise"],
+            asked["points"],
+            checks,
+        )
+        names = vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
+        self.names = names | {"solved": {}}
+        exec(imports(root, int(self.number[0]), True) + "\n" + found["solution"], self.names["solved"])
+        self.name, self.solution = found["name"], self.names["solved"][found["name"]]
+        self.row = next(row for row in checks.tables(names).values() if row.get("number") == self.number)
+        self.given = []
+        for k, text in enumerate(asked["cases"]):
+            torch.manual_seed(seed + k)
+            known = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats, "seed": seed + k}
+            self.given += checks.cases(known, text)
+
+    def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
+        """Nothing where a function gives what is right, else the check's sentence on what it gives."""
+        try:
+            call = self.row.get("call", f"{self.name}()")
+            self.checks.compare(
+                self.names, call, answer, self.solution, given, mistakes, tolerance=self.row.get("tolerance", 1e-6)
+            )
+        except self.checks.Wrong as wrong:
+            return str(wrong)
+        return ""
+
+    def mark(self, given: list) -> tuple[float, str]:
+        """The points for what came back, case by case, and the first thing that is wrong."""
+        good = [
+            not self.compare(Given(self, [case], [value]), [case])
+            for case, value in zip(self.given, given, strict=True)
+        ]
+        share = round(self.points * sum(good) / len(good), 1)
+        return share, "" if all(good) else self.compare(
+            Given(self, self.given, given), self.given, self.row.get("mistakes", "")
+        )
+
+
+class Given:
+    """What came back from a submission, as a function: for the arguments of a case, the value that it gave there."""
+
+    def __init__(self, key: Key, cases: list, values: list):
+        self.key, self.known = key, list(zip(cases, values, strict=True))
+
+    def __call__(self, *arguments: object) -> object:
+        import torch
+
+        for case, (problem, value) in self.known:
+            if all(map(self.same, case.arguments, arguments)):
+                if problem:
+                    raise self.key.checks.Wrong(f"{self.key.name}({case.text}): {problem}")
+                kind, value = json.loads(value)
+                return (
+                    torch.tensor(value, dtype=getattr(torch, kind)) if kind.startswith(("float", "bfloat")) else value
+                )
+        raise KeyError("no case has these arguments")
+
+    def same(self, one: object, other: object) -> bool:
+        if callable(one) or getattr(one, "dtype", None) != getattr(other, "dtype", None):
+            return one is other
+        return self.key.checks._unchanged(one, other)
 
 
 def mark(number: int, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
     """One row a submission: points by exercise, their sum, and the first thing that went wrong.
+
+    A row is written when its submission has ended. One that ends in an error of any kind has no points and the error's name.
 
     Raises:
         ValueError: no such assignment, or no notebook in the folder.
@@ -182,22 +296,34 @@ def mark(number: int, folder: Path, seed: int, out: Path, root: Path = ROOT) -> 
     submissions = sorted(folder.glob("*.ipynb"))
     if not submissions:
         raise ValueError(f"folder must have notebooks, and {folder} has none")
-    right = run(handout(root, number, solved=True), number, seed, out / "solution", root)
-    assert not [problem for cases in right.values() for problem, _ in cases if problem], right
-    rows = {}
-    for path in submissions:
-        given = run(path.read_text(errors="replace"), number, seed, out / path.stem, root)
-        row, remark = {}, ""
-        for each, name in zip(plan(root)[number], right, strict=True):
-            good = [not a[0] and equal(a[1], b[1]) for a, b in zip(given[name], right[name], strict=True)]
-            row[each["exercise"]] = round(each["points"] * sum(good) / len(good), 1)
-            if not all(good) and not remark:
-                case = good.index(False)
-                remark = f"{name}, case {case + 1}: {given[name][case][0] or 'another value'}"
-        rows[path.stem] = row | {"points": sum(row.values()), "remark": remark}
-    table = pd.DataFrame.from_dict(rows, "index").rename_axis("who")
-    table.to_csv(out / "marks.csv")
-    return table
+    keys = [Key(root, asked, seed) for asked in plan(root)[number]]
+    assert not [key.number for key in keys for case in key.given if key.compare(key.solution, [case])]
+    rows, heads = [], ["who", *(key.number for key in keys), "points", "remark"]
+    out.mkdir(parents=True, exist_ok=True)
+    with data.writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
+        table = csv.DictWriter(file, heads)
+        table.writeheader()
+        for path in submissions:
+            row = {"who": path.stem} | {key.number: 0.0 for key in keys}
+            try:
+                came = run(path.read_text(errors="replace"), number, seed, out / path.stem, root)
+                marks = {key.number: key.mark(came[key.name]) for key in keys}
+                row |= {each: points for each, (points, _) in marks.items()}
+                row["remark"] = next((said for _, said in marks.values() if said), "")
+            except Exception as error:  # whatever a submission is, the next one is marked
+                row["remark"] = f"not marked: {type(error).__name__}: {error}"
+            row["points"] = round(sum(row[key.number] for key in keys), 1)
+            row["remark"] = row["remark"].encode("utf-8", "replace").decode()
+            rows.append(row)
+            table.writerow(row)
+            file.flush()
+    return pd.DataFrame(rows, columns=heads).set_index("who")
+
+
+DOOR = """
+No `bwrap` may make its walls here: submissions are shut in by Python's own events alone. That keeps mischief out, not
+intent. Install bubblewrap, or run this in a container that holds nothing but this course.
+"""
 
 
 def main() -> None:
@@ -210,10 +336,15 @@ def main() -> None:
     marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
     marking.add_argument("--out", type=Path, default=ROOT / "_build/marks")
     chosen = parser.parse_args()
-    if chosen.command == "make":
-        make(chosen.out)
-    else:
-        print(mark(chosen.number, chosen.folder, chosen.seed, chosen.out).to_string())
+    try:
+        if chosen.command == "make":
+            make(chosen.out)
+        else:
+            if not door():
+                print(DOOR.strip(), file=sys.stderr)
+            print(mark(chosen.number, chosen.folder, chosen.seed, chosen.out).to_string())
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

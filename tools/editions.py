@@ -59,7 +59,8 @@ forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
 for kind in (pd.DataFrame, Styler):
     forms["text/html"].for_type(kind, table)
 warnings.showwarning = lambda said, *more: words.missing.append(str(said))  # a character that no font has
-words.use(json.loads(Path("{stem}.words.json").read_text()), sorted(Path().glob("{stem}-*.ttf")))  # {key}"""
+words.use(json.loads(Path("{stem}.words.json").read_text()), sorted(Path().glob("{stem}-*.ttf")))
+made_of = "{key}"  # the words and fonts: others, and the notebook is executed again"""
 END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
 
 
@@ -147,6 +148,7 @@ def written(table: Path) -> Path:
         set(said + drawn())
         | {c for cell in notebook.cells for c in cell.source}
         | set(json.dumps(content.get("frame", ""), ensure_ascii=False))
+        | set((ROOT / "data/reported/talk_quotations.csv").read_text())  # the talk quotes its source in Chinese
     )
     key = digest(said + "".join(sorted(used)))
     cut(used, name, home, key)

@@ -1,8 +1,10 @@
 """Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all slides of a deck.
 
 Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes only what has this in its name.
+The front page's picture in the README comes from here, too.
 """
 
+import io
 import sys
 from pathlib import Path
 
@@ -34,6 +36,16 @@ def look_at_page(started: Browser, site: str, path: Path) -> None:
         page = opened(started, f"{site}/{path.relative_to(ROOT / '_build/html').as_posix()}", **options)
         page.screenshot(path=OUT / f"{name}.{view}.png", full_page=True)
         page.context.close()
+
+
+def front(page: Page, site: str) -> Image.Image:
+    """What the README shows: the machine at its third stop."""
+    page.set_viewport_size({"width": 1280, "height": 760})
+    page.emulate_media(color_scheme="light", reduced_motion="reduce")
+    page.goto(f"{site}/chapters/welcome.html#stop-3", wait_until="networkidle")
+    page.wait_for_function("document.querySelector('.drawing-steps [aria-current]')?.textContent === '3'")
+    page.wait_for_timeout(500)  # the page has scrolled there
+    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
 def look_at_deck(started: Browser, site: str, path: Path) -> None:
@@ -70,6 +82,9 @@ def main(wanted: str = "") -> None:
                 if wanted in path.as_posix():
                     print(path.relative_to(ROOT / "_build/html"), flush=True)
                     look(started, site, path)
+        if wanted in "README":
+            page = started.new_page()
+            front(page, site).quantize(64, dither=Image.Dither.NONE).save(ROOT / "_static/page.png", optimize=True)
         started.close()
     print(f"pictures in {OUT.relative_to(ROOT)}")
 

@@ -3,6 +3,7 @@
 python tools/slides.py [PART OF A NAME]
 """
 
+import hashlib
 import json
 import posixpath
 import re
@@ -30,6 +31,7 @@ from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
 
+from course import closure  # noqa: E402
 from course.claims import CLAIMS  # noqa: E402
 from course.scorecard import slug  # noqa: E402
 from helpers import drawing  # noqa: E402
@@ -95,7 +97,7 @@ def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | No
     else:
         text = f'Next: <a href="{following["deck"]}">{following["title"]}</a>. {question(following["path"])}'
     new = nbformat.v4.new_markdown_cell(
-        f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}
+        f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}, id="next-lecture"
     )
     notebook.cells.insert(notebook.cells.index(last) + 1, new)
 
@@ -222,9 +224,16 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
             minutes = row["minutes"] + last * (made["minutes"] - sum(each["minutes"] for each in made["rows"]))
             shown = row["show"] + last * "".join(f"\n{number}. You can {they}." for number, they in can.items())
             cue = f"<!-- cue: {minutes:g} min\n{row['do']}{last * ' What is left is for questions.'}\n-->"
-            cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}})]
-            cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}})]
+            cells += [new(shown, metadata={"slideshow": {"slide_type": "slide"}}, id=f"row-{k}")]
+            cells += [new(cue, metadata={"slideshow": {"slide_type": "notes"}}, id=f"cue-{k}")]
     return nbformat.v4.new_notebook(cells=cells)
+
+
+def made_of(notebook: nbformat.NotebookNode, *more: object) -> str:
+    """A hash of all that a deck is made of: its cells as they now are, what stands around them, templates, this script."""
+    files = [Path(__file__), *sorted(path for path in (ROOT / "slides").rglob("*") if path.is_file())]
+    texts = [nbformat.writes(notebook), json.dumps(more, sort_keys=True, default=str), closure.pins(ROOT)]
+    return hashlib.sha256("\0".join([*texts, *(path.read_text() for path in files)]).encode()).hexdigest()
 
 
 def main() -> None:
@@ -250,6 +259,8 @@ def main() -> None:
     ]
     paths = [path for item in chosen for path in (parts_of if item["path"] == hour else [item["path"]])]
     execute(list(dict.fromkeys(paths)), ROOT)
+    keys = ROOT / "_build/decks.json"
+    known = json.loads(keys.read_text()) if keys.exists() else {}
     for item in chosen:
         frame = FRAME | (json.loads(item["words"].read_text())["frame"] if item["words"] else {})
         if item["path"] == hour:
@@ -275,15 +286,22 @@ def main() -> None:
             place = f"<b>{frame['place']}</b>"
         settings = {"style": style, "script": script, "title": item["title"], "place": place}
         settings["speaker"] = json.dumps({"words": frame["speaker"], "style": speaker})
+        faces = fonts(item["words"].stem, out) if item["words"] else ""
+        made = made_of(notebook, item, frame, settings, faces)
+        if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
+            print(f"slides/{item['deck']} is as it was made")
+            continue
         page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
-        if item["words"]:
-            page = page.replace("</style>", f"{fonts(item['words'].stem, out)}</style>", 1)
+        if faces:
+            page = page.replace("</style>", f"{faces}</style>", 1)
         (out / item["deck"]).write_text(
             OPENING.sub(partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"])))
         )
         print(
             f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
         )
+        known[item["deck"]] = made
+        keys.write_text(json.dumps(known))
 
 
 def fonts(stem: str, out: Path) -> str:
@@ -296,7 +314,7 @@ def fonts(stem: str, out: Path) -> str:
             f'@font-face {{ font-family: "Edition"; font-weight: {weight}; font-display: block; src: url("{name}") format("woff"); }}'
         )
     shutil.copy(ROOT / "frontend/dist/fonts/LICENSE-noto-sans-sc", out)
-    faces.append('.reveal, .reveal .place { font-family: "Edition", "Liberation Sans", Arial, sans-serif !important; }')
+    faces.append('.reveal, .reveal .place { font-family: "Edition", "Source Sans 3", Arial, sans-serif !important; }')
     return "\n".join(faces)
 
 

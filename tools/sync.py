@@ -7,6 +7,7 @@ Colab opens, what stands there stays; while it is empty there are no launch butt
 remote's default branch, else of the branch that is checked out. `--check` changes nothing and fails where something differs.
 """
 
+import csv
 import json
 import os
 import re
@@ -50,8 +51,19 @@ def address(remote: str) -> str:
     """
     found = REMOTE.fullmatch(remote.strip())
     if not found or found[2] in (".", ".."):
-        raise ValueError(f"the repository must be one of github.com, as https://github.com/owner/name, not {remote!r}")
+        raise ValueError(
+            f"the repository must be one of github.com, as https://github.com/owner/name, not {without_token(remote)!r}"
+        )
     return f"https://github.com/{found[1]}/{found[2]}"
+
+
+def without_token(remote: str) -> str:
+    """A remote's address as it may stand in a log.
+
+    >>> without_token("https://me:secret@example.org/a/b")
+    'https://example.org/a/b'
+    """
+    return re.sub(r"(?<=//)[^/]*@", "", remote)
 
 
 def site(url: str) -> str:
@@ -138,9 +150,25 @@ html:
         "README.md": {
             "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",
             "chapters": f"There now: {'; '.join(titles())}.\n",
+            "times": times(),
         },
         "chapters/about.md": {"address": f"```bash\n{clone}make lab\n```\n"},
     }
+
+
+def times() -> str:
+    """The README's table of what each command takes, as `make times` measured it."""
+    rows = list(csv.DictReader((ROOT / "benchmarks/times.csv").open()))
+    if not rows:
+        return "Not measured since either changed much.\n"
+    lines = ["| | by the clock | of processor | measured on |", "|---|---|---|---|"]
+    for row in rows:
+        clock, cpu = (
+            f"{s / 60:.1f} minutes" if (s := float(row[name])) > 90 else f"{s:.0f} s" for name in ("clock", "processor")
+        )
+        where = f"{row['cores']} cores of {row['machine']}, load {row['load']} before it, {row['on']}"
+        lines.append(f"| {row['what']} | {clock} | {cpu} | {where} |")
+    return "\n".join(lines) + "\n"
 
 
 def filled(path: Path, texts: dict[str, str]) -> str:

@@ -16,8 +16,11 @@ const NAMES = { sink: "sink", diagonal: "diagonal", previous: "previous token", 
 let state = change.fromLink(location.hash.length > 1 ? location.hash : first);
 let ask, facts, shape, loading = false, unkept = ""; // unkept: what the browser could not keep, in a sentence
 let run = 0; // which computation is the newest
+let computing; // the promise of the newest
 let made = null; // what the views show
-let waiting; // for the end of typing
+let waiting = 0; // for the end of typing
+let writing = { of: null, box: null }; // what the model writes of which computation; it outlives a picture drawn anew
+let busy = ""; // which button is at work
 let drawing = 0; // which picture is the newest
 let heard = {}; // who is heard, by what it was computed for
 let stored = null; // a run of the model on the first prompt, drawn before anything is loaded
@@ -114,10 +117,10 @@ function marks() {
   const same = change.untouched(state);
   $(".live-changed").textContent = same ? ": as trained" : ": changed";
   if (!same) $(".live-change").open = true;
-  if (!(state.view in VIEWS)) state.view = "next";
+  if (!Object.hasOwn(VIEWS, state.view)) state.view = "next";
   for (const tab of root.querySelectorAll("[role=tab]")) {
     const now = tab.dataset.view === state.view;
-    tab.setAttribute("aria-selected", now);
+    tab.setAttribute("aria-selected", String(now));
     tab.tabIndex = now ? 0 : -1;
   }
   $("#live-panel").setAttribute("aria-labelledby", `tab-${state.view}`);
@@ -139,18 +142,53 @@ function changed({ target }) {
     $(".live-about").hidden = false;
     $(".live-about").textContent = preset.about;
     fill();
-  } else if (target.dataset.quarter) {
-    state.quarters = Array.from(root.querySelectorAll("[data-quarter]"), (each) => each.value).join("");
-  } else if (target.dataset.set) {
-    state[target.dataset.set] = target.type === "checkbox" ? target.checked : target.value;
-    if (target.dataset.set === "prompt") state.token = 0;
-  } else return;
+  } else {
+    const name = target.dataset.quarter ? "quarters" : target.dataset.set;
+    const value = target.dataset.quarter ? Array.from(root.querySelectorAll("[data-quarter]"), (each) => each.value).join("")
+      : target.type === "checkbox" ? target.checked : target.value;
+    // a field that was typed into says it once more when it is left
+    if (!name || String(state[name]) === String(value)) return;
+    state[name] = value;
+    if (name === "prompt") state.token = 0;
+  }
   marks();
   clearTimeout(waiting);
-  waiting = setTimeout(() => {
-    remember();
-    compute();
-  }, 350);
+  waiting = setTimeout(begun, 350);
+}
+
+/** What was typed is read. */
+function begun() {
+  waiting = 0;
+  remember();
+  compute();
+}
+
+/** Whether the picture is of what stands in the fields: a press right after typing waits for it. */
+async function caughtUp() {
+  if (waiting) {
+    clearTimeout(waiting);
+    begun();
+  }
+  for (let seen; seen !== computing;) await (seen = computing);
+  return !$("#live-panel").inert;
+}
+
+/** Do what the button `name` is for, and let nobody press it meanwhile. */
+async function pressed(name, work) {
+  if (busy) return;
+  const press = (is) => {
+    busy = is;
+    for (const button of root.querySelectorAll("[data-do=generate], [data-do=hear]")) button.disabled = Boolean(busy);
+  };
+  press(name);
+  try {
+    if (await caughtUp()) await work();
+  } catch (error) {
+    status(error.message, true);
+  } finally {
+    press("");
+    if (document.activeElement === document.body) $(`[data-do=${name}]`)?.focus(); // a disabled button loses it
+  }
 }
 
 async function clicked({ target }) {
@@ -179,8 +217,8 @@ async function clicked({ target }) {
     draw();
     root.querySelector(`[data-token="${state.token}"]`)?.focus();
   }
-  if (button.dataset.do === "generate") generate();
-  if (button.dataset.do === "hear") hear();
+  if (button.dataset.do === "generate") pressed("generate", generate);
+  if (button.dataset.do === "hear") pressed("hear", hear);
   if (button.dataset.do === "head-off" || button.dataset.do === "head-alone") {
     const name = `${state.layer}.${state.head}`, field = button.dataset.do === "head-off" ? "off" : "alone";
     const listed = state[field].split(",").map((each) => each.trim()).filter(Boolean);
@@ -250,7 +288,12 @@ async function load() {
   }
 }
 
-/** One pass over tokens with these settings; `keep` keeps its keys and values under that name. */
+/**
+ * One pass over tokens with these settings; `keep` keeps its keys and values under that name, `from` goes on behind p of them.
+ * @param {number[]} ids
+ * @param {import("./change.js").Use} use
+ * @param {{ want?: string[], rows?: number[], from?: { name: string, p: number } | null, keep?: string, hide?: number }} [how]
+ */
 function pass(ids, use, { want, rows, from, keep, hide } = {}) {
   const p = from?.p ?? 0, n = ids.length;
   const used = hide ? { ...use, hide: new Set([...use.hide, hide]) } : use;
@@ -291,7 +334,9 @@ async function both(text, name) {
   return { tokens, after, hidden: own.hide, use, trained, changed: await pass(after.map(({ id }) => id), use, { want: ALL }) };
 }
 
-async function compute() {
+function compute() { return (computing = computed()); }
+
+async function computed() {
   if (!shape) return draw();
   const number = (run += 1), start = performance.now();
   $(".live-error").textContent = "";
@@ -301,7 +346,7 @@ async function compute() {
     status("Computing …");
     const one = await both(state.prompt, "The prompt");
     if (number !== run) return;
-    const found = { ...one, pair: null };
+    const found = { ...one, pair: null, named: null };
     if (state.view === "pair" && state.second) {
       found.pair = await both(state.second, "The second prompt");
       found.named = await named();
@@ -315,7 +360,7 @@ async function compute() {
     const took = `${found.after.length} tokens in ${((performance.now() - start) / 1000).toFixed(1)} s`;
     status(`${took}, on ${facts.threads === 1 ? "one thread" : `${facts.threads} threads`} of this computer. ${unkept}`);
     stale(false);
-    draw();
+    await draw();
   } catch (error) {
     if (number !== run) return;
     root.dataset.computed = `${number} refused`;
@@ -378,8 +423,10 @@ async function draw() {
   }
   const html = await { next: drawNext, heads: drawHeads, pair: drawPair, heard: drawHeard }[state.view]().catch((error) => status(`The picture could not be drawn: ${error.message}`, true));
   if (number !== drawing || !html) return;
+  const held = panel.contains(document.activeElement) && document.activeElement;
   panel.innerHTML = html.text;
   html.ready?.(panel);
+  if (held) panel.querySelector(held.className === "live-atlas" ? ".live-atlas" : Object.entries(held.dataset).map(([k, v]) => `[data-${k}="${v}"]`).join("") || "none")?.focus();
   root.dataset.drawn = state.view;
 }
 
@@ -417,13 +464,16 @@ async function drawNext() {
     : `After token ${k + 1}, “${names[0]}” is likeliest: ${say(Math.max(...before))}.`;
   return { text: `${tokenStrip(made.changed ? made.after : made.tokens, k)}${key()}<p class="live-says" aria-live="polite">${escape(sentence)}</p>
 <div>${bars(rows, "probability", `Probabilities of the likeliest next tokens after token ${k + 1}. ${sentence}`, room())}</div>
-<div class="live-row"><button type="button" data-do="generate">Let it write 20 tokens</button></div><div class="live-writing" aria-live="polite"></div>` };
+<div class="live-row"><button type="button" data-do="generate" ${busy && "disabled"}>Let it write 20 tokens</button></div><div class="live-writing" aria-live="polite"></div>`,
+  ready(panel) {
+    if (writing.of === made) panel.querySelector(".live-writing").replaceWith(writing.box);
+  } };
 }
 
 async function generate() {
-  const button = $("[data-do=generate]"), number = run;
-  button.disabled = true;
-  const box = $(".live-writing");
+  const number = run, box = $(".live-writing");
+  if (!box) return;
+  writing = { of: made, box };
   box.innerHTML = "";
   try {
     for (const [side, tokens, use, name] of [["trained", made.tokens, change.checked({}, shape), "as trained"], ["changed", made.changed && made.after, made.use, "changed"]]) {
@@ -435,7 +485,7 @@ async function generate() {
       const said = [];
       for (let step = 0; step < 20 && p + ids.length < 2 * change.MOST; step += 1) {
         const { logits } = await pass(ids, use, { want: ["logits"], rows: [ids.length - 1], from: p ? { name: side, p } : null, keep: side });
-        if (number !== run || !box.isConnected) return;
+        if (number !== run) return;
         p += ids.length;
         ids = [change.likeliest(logits, 1)[0]];
         said.push(...ids);
@@ -444,11 +494,8 @@ async function generate() {
         if (/^<\|.*\|>$/.test(word)) break;
       }
     }
-  } catch (error) {
-    status(error.message, true);
   } finally {
     kept.clear(); // the keys and values of the prompt as trained are overwritten
-    button.disabled = false;
   }
 }
 
@@ -535,7 +582,7 @@ const hearingKey = () => JSON.stringify([state.prompt, Object.keys(change.TRAINE
 async function drawHeard() {
   const found = heard[hearingKey()], n = made.after.length;
   const each = 0.05 * n + 0.4;
-  const button = `<div class="live-row"><button type="button" data-do="hear">${found ? "Again" : "Hide each token in turn"}</button><span>${n} short passes of the model${made.changed ? ", changed" : ""}</span><progress class="hearing" max="${n}" value="0" hidden aria-label="Tokens hidden so far"></progress></div>`;
+  const button = `<div class="live-row"><button type="button" data-do="hear" ${busy && "disabled"}>${found ? "Again" : "Hide each token in turn"}</button><span>${n} short passes of the model${made.changed ? ", changed" : ""}</span><progress class="hearing" max="${n}" value="0" ${busy === "hear" ? "" : "hidden"} aria-label="Tokens hidden so far"></progress></div>`;
   if (!found) return { text: `${tokenStrip(made.changed ? made.after : made.tokens, chosen())}<p>Each token is hidden from all later ones, in all layers. How much does the next token after the last one change?</p>${button}` };
   const rows = made.after.map((_, k) => ({ name: name(made.after, k), values: [found[k]] }));
   const top = change.likeliest(found, 1)[0];
@@ -546,29 +593,22 @@ async function drawHeard() {
 
 /** Hide each token but the last from all later ones; what was computed up to it is kept. */
 async function hear() {
-  const number = run, bar = $(".hearing"), button = $("[data-do=hear]");
-  button.disabled = true;
-  bar.hidden = false;
-  try {
-    const ids = made.after.map(({ id }) => id), n = ids.length, { use } = made, at = hearingKey();
-    const whole = await pass(ids, use, { want: ["logits"], rows: [n - 1], keep: "heard" });
-    const found = [];
-    for (let j = 0; j < n - 1; j += 1) {
-      // a hidden token still sees itself, so all up to it is as before
-      const { logits } = await pass(ids.slice(j + 1), use, { want: ["logits"], rows: [n - j - 2], from: { name: "heard", p: j + 1 }, hide: j + 1 });
-      if (number !== run) return;
-      found.push(change.divergence(whole.logits, logits));
-      bar.value = j + 1;
-      status(`Token ${j + 1} of ${n} is hidden …`);
-    }
-    found.push(0);
-    heard = { [at]: found };
-    status("Each token was hidden once.");
-    draw();
-  } catch (error) {
-    status(error.message, true);
-  } finally {
-    button.disabled = false;
-    bar.hidden = true;
+  const number = run, ids = made.after.map(({ id }) => id), n = ids.length, { use } = made, at = hearingKey();
+  const bar = () => $(".hearing") ?? document.createElement("progress"); // a picture drawn anew has another one
+  bar().hidden = false;
+  const whole = await pass(ids, use, { want: ["logits"], rows: [n - 1], keep: "heard" });
+  const found = [];
+  for (let j = 0; j < n - 1; j += 1) {
+    // a hidden token still sees itself, so all up to it is as before
+    const { logits } = await pass(ids.slice(j + 1), use, { want: ["logits"], rows: [n - j - 2], from: { name: "heard", p: j + 1 }, hide: j + 1 });
+    if (number !== run) return;
+    found.push(change.divergence(whole.logits, logits));
+    bar().value = j + 1;
+    status(`Token ${j + 1} of ${n} is hidden …`);
   }
+  found.push(0);
+  heard = { [at]: found };
+  busy = "";
+  status("Each token was hidden once.");
+  await draw();
 }

@@ -16,7 +16,21 @@ export const VIEW = { prompt: "", second: "", view: "next", token: 0, layer: 1, 
 
 const fail = (field, sentence) => { throw Object.assign(new Error(sentence), { field }); };
 
-/** "1, 5-8" as a set of numbers from 1 to `most`. */
+/**
+ * @typedef {{ layers: number, heads: number, groups: number, size: number, width: number, vocabulary: number, base: number }} Shape of a model
+ * @typedef {typeof TRAINED & typeof VIEW} State of the page, each value as a field or a link gives it
+ * @typedef {ReturnType<typeof checked>} Use the settings as they are used
+ * @typedef {ArrayLike<number> & Iterable<number>} Numbers
+ * @typedef {{ sink: number, diagonal: number, previous: number, slash: number, offset: number }} Score of a head
+ */
+
+/**
+ * "1, 5-8" as a set of numbers from 1 to `most`.
+ * @param {string} field
+ * @param {string} text
+ * @param {number} most
+ * @param {string} what
+ */
 export function listed(field, text, most, what) {
   const found = new Set();
   for (const part of String(text).split(",").map((each) => each.trim()).filter(Boolean)) {
@@ -28,7 +42,12 @@ export function listed(field, text, most, what) {
   return found;
 }
 
-/** "4.5, 20.*" as a set of "layer.head". */
+/**
+ * "4.5, 20.*" as a set of "layer.head".
+ * @param {string} field
+ * @param {string} text
+ * @param {Shape} shape
+ */
 export function heads(field, text, shape) {
   const found = new Set();
   for (const part of String(text).split(",").map((each) => each.trim()).filter(Boolean)) {
@@ -55,7 +74,12 @@ function whole(field, value, low, high, what) {
   return found;
 }
 
-/** Settings as they are used, or an Error with a sentence and the name of the field. `n` is the number of tokens. */
+/**
+ * Settings as they are used, or an Error with a sentence and the name of the field. `n` is the number of tokens.
+ * @param {Record<string, any>} settings
+ * @param {Shape} shape
+ * @param {number} [n]
+ */
 export function checked(settings, shape, n = MOST) {
   const s = { ...TRAINED, ...settings }, pairs = shape.size / 2;
   return {
@@ -75,17 +99,26 @@ export function checked(settings, shape, n = MOST) {
   };
 }
 
-/** The same with tokens named by where they stand in the sequence: the prompt's token k stands at places[k - 1], from 0. */
+/**
+ * The same with tokens named by where they stand in the sequence: the prompt's token k stands at places[k - 1], from 0.
+ * @type {(use: Use, places: number[]) => Use}
+ */
 export const placed = (use, places) => ({ ...use, hide: new Set([...use.hide].map((k) => places[k - 1] + 1)),
   after: use.after <= places.length ? places[use.after - 1] + 1 : use.after + places.at(-1) + 1 - places.length });
 
-/** Whether these settings are the model as trained. */
+/** Whether these settings are the model as trained. @type {(settings: Record<string, any>) => boolean} */
 export const untouched = (settings) => Object.keys(TRAINED).every((k) => k === "separator" || k === "after" || String(settings[k]) === String(TRAINED[k]));
 
-/** Where tokens p to p + n - 1 stand. */
+/** Where tokens p to p + n - 1 stand. @type {(use: Use, p: number, n: number) => number[]} */
 export const positions = (use, p, n) => Array.from({ length: n }, (_, k) => (p + k) * use.stretch + (p + k >= use.after ? use.gap : 0));
 
-/** Rotary tables (n, size), the halves of a pair size/2 apart; temperature is in them, half in queries, half in keys. */
+/**
+ * Rotary tables (n, size), the halves of a pair size/2 apart; temperature is in them, half in queries, half in keys.
+ * @param {Use} use
+ * @param {Shape} shape
+ * @param {number} p
+ * @param {number} n
+ */
 export function tables(use, shape, p, n) {
   const half = shape.size / 2, quarter = half / 4, scale = use.temperature ** -0.5;
   const cos = new Float32Array(n * shape.size), sin = new Float32Array(n * shape.size);
@@ -103,7 +136,12 @@ export function tables(use, shape, p, n) {
   return { cos, sin };
 }
 
-/** What is added to the logits (n, p + n): 0 where a token looks, minus infinity where it must not. */
+/**
+ * What is added to the logits (n, p + n): 0 where a token looks, minus infinity where it must not.
+ * @param {Use} use
+ * @param {number} p
+ * @param {number} n
+ */
 export function bias(use, p, n) {
   const t = p + n, out = new Float32Array(n * t);
   for (let row = 0; row < n; row += 1) for (let j = 0; j < t; j += 1) {
@@ -114,7 +152,11 @@ export function bias(use, p, n) {
   return out;
 }
 
-/** What each head's output is multiplied by, (layers, heads). */
+/**
+ * What each head's output is multiplied by, (layers, heads).
+ * @param {Use} use
+ * @param {Shape} shape
+ */
 export function gain(use, shape) {
   const out = new Float32Array(shape.layers * shape.heads);
   for (let l = 0; l < shape.layers; l += 1) for (let h = 0; h < shape.heads; h += 1) {
@@ -132,6 +174,7 @@ export function separated(ids, between, every) {
 
 // Measures ------------------------------------------------------------------------------------------------
 
+/** @param {Numbers} logits */
 export function softmax(logits) {
   let top = -Infinity, total = 0;
   for (const x of logits) if (x > top) top = x;
@@ -140,7 +183,11 @@ export function softmax(logits) {
   return out.map((x) => x / total);
 }
 
-/** Kullback-Leibler divergence of the next-token distributions, in nats: as trained against changed. */
+/**
+ * Kullback-Leibler divergence of the next-token distributions, in nats: as trained against changed.
+ * @param {Numbers} logits
+ * @param {Numbers} changed
+ */
 export function divergence(logits, changed) {
   let a = -Infinity, b = -Infinity, za = 0, zb = 0, sum = 0;
   for (let k = 0; k < logits.length; k += 1) { if (logits[k] > a) a = logits[k]; if (changed[k] > b) b = changed[k]; }
@@ -153,6 +200,10 @@ export function divergence(logits, changed) {
   return Math.max(0, sum);
 }
 
+/**
+ * @param {Numbers} probabilities
+ * @param {number} count
+ */
 export function likeliest(probabilities, count) {
   const best = [];
   for (let k = 0; k < probabilities.length; k += 1) {
@@ -165,21 +216,35 @@ export function likeliest(probabilities, count) {
   return best;
 }
 
-/** Mean attention that the first token receives (Gu et al., 2025): `attention.sink_score`. */
+/**
+ * Mean attention that the first token receives (Gu et al., 2025): `attention.sink_score`.
+ * @param {Numbers} map
+ * @param {number} n
+ */
 export function sink(map, n) {
   let sum = 0;
   for (let i = 0; i < n; i += 1) sum += map[i * n];
   return sum / n;
 }
 
-/** Mean attention to the token `offset` places back: `attention.slash_score`. */
+/**
+ * Mean attention to the token `offset` places back: `attention.slash_score`.
+ * @param {Numbers} map
+ * @param {number} n
+ * @param {number} offset
+ */
 export function slash(map, n, offset) {
   let sum = 0;
   for (let i = offset; i < n; i += 1) sum += map[i * n + i - offset];
   return sum / (n - offset);
 }
 
-/** Scores of every head of attentions (layers * heads, n, n): sink, diagonal, previous, and the best slash further back. */
+/**
+ * Scores of every head of attentions (layers * heads, n, n): sink, diagonal, previous, and the best slash further back.
+ * @param {Float32Array} attentions
+ * @param {number} count
+ * @param {number} n
+ */
 export function scores(attentions, count, n) {
   return Array.from({ length: count }, (_, k) => {
     const map = attentions.subarray(k * n * n, (k + 1) * n * n);
@@ -195,12 +260,19 @@ export function scores(attentions, count, n) {
 }
 
 export const KINDS = ["sink", "diagonal", "previous", "slash"];
-/** The mark of a head: the strongest of its scores above `MARK`, or none. */
+/**
+ * The mark of a head: the strongest of its scores above `MARK`, or none.
+ * @param {Score} score
+ */
 export function mark(score) {
   const best = KINDS.reduce((a, b) => (score[b] > score[a] ? b : a));
   return score[best] > MARK ? best : "";
 }
 
+/**
+ * @param {Numbers} a
+ * @param {Numbers} b
+ */
 export function distance(a, b) {
   let sum = 0;
   for (let k = 0; k < a.length; k += 1) sum += Math.abs(a[k] - b[k]);
@@ -211,7 +283,10 @@ export const size = (a) => a.reduce((sum, x) => sum + Math.abs(x), 0);
 
 // Links ---------------------------------------------------------------------------------------------------
 
-/** `#prompt=…&window=8`: what differs from the model as trained and from the view at the start. */
+/**
+ * `#prompt=…&window=8`: what differs from the model as trained and from the view at the start.
+ * @param {Record<string, any>} state
+ */
 export function toLink(state) {
   const found = new URLSearchParams();
   for (const [name, usual] of Object.entries({ ...VIEW, ...TRAINED }))
@@ -219,14 +294,17 @@ export function toLink(state) {
   return `#${found}`;
 }
 
-/** The state in a link; what is not understood there is left as it was. */
+/**
+ * The state in a link; what is not understood there is left as it was.
+ * @param {string} hash
+ */
 export function fromLink(hash) {
   const usual = { ...VIEW, ...TRAINED }, state = { ...usual };
   for (const [name, value] of new URLSearchParams(String(hash).replace(/^#/, ""))) {
     if (!Object.hasOwn(usual, name)) continue;
     const kind = typeof usual[name];
     if (kind === "boolean") state[name] = value === "true";
-    else if (kind === "number") state[name] = Number.isFinite(Number(value)) ? Number(value) : usual[name];
+    else if (kind === "number") state[name] = value.trim() && Number.isFinite(Number(value)) ? Number(value) : usual[name];
     else state[name] = value.slice(0, LONGEST);
   }
   return state;

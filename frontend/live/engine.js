@@ -1,4 +1,5 @@
 // The page's side of the worker: calls are promises.
+/** @param {(said: any) => void} tell */
 export function engine(tell) {
   let worker = null, next = 0;
   const waiting = new Map();

@@ -2,7 +2,11 @@
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const COLOURS = ["blue", "orange"];
 
-/** A number in few characters. */
+/**
+ * A number in few characters.
+ * @param {number} x
+ * @param {number} [digits]
+ */
 export function say(x, digits = 2) {
   if (!Number.isFinite(x)) return "–";
   if (x === 0) return "0";
@@ -12,7 +16,13 @@ export function say(x, digits = 2) {
   return `${front.replace("-", "−")} × 10${[...String(Number(power))].map((c) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(c)]).join("")}`;
 }
 
-/** Rows of a name and one or two values, as horizontal bars. */
+/**
+ * Rows of a name and one or two values, as horizontal bars.
+ * @param {{ name: string, values: number[] }[]} rows
+ * @param {string} what
+ * @param {string} alt
+ * @param {number} room
+ */
 export function bars(rows, what, alt, room) {
   const most = Math.max(...rows.flatMap(({ values }) => values), 1e-12), each = rows[0].values.length;
   const high = 12 * each + 12, left = room < 520 ? 110 : 150, full = Math.min(room, 660), wide = full - left - 95;
@@ -24,7 +34,14 @@ export function bars(rows, what, alt, room) {
   return `<svg viewBox="0 0 ${full} ${30 + rows.length * high}" style="max-width:${full}px" role="img" aria-label="${escape(alt)}"><text class="quiet" x="${left}" y="14">${escape(what)}</text>${lines.join("")}</svg>`;
 }
 
-/** Curves over 0, 1, 2, … on a logarithmic scale. */
+/**
+ * Curves over 0, 1, 2, … on a logarithmic scale.
+ * @param {{ name: string, colour: string, values: number[], dashed?: boolean }[]} lines
+ * @param {string} xlabel
+ * @param {string} ylabel
+ * @param {string} alt
+ * @param {number} room
+ */
 export function curves(lines, xlabel, ylabel, alt, room) {
   const all = lines.flatMap(({ values }) => values).filter((x) => x > 0);
   if (!all.length) return "<p>The two prompts have the same states.</p>";
@@ -34,8 +51,8 @@ export function curves(lines, xlabel, ylabel, alt, room) {
   const grid = Array.from({ length: high - low + 1 }, (_, k) => `<line class="grid" x1="${l}" x2="${x(n - 1)}" y1="${y(10 ** (low + k))}" y2="${y(10 ** (low + k))}"/><text class="quiet" x="${l - 8}" y="${y(10 ** (low + k)) + 5}" text-anchor="end">${say(10 ** (low + k), 1)}</text>`);
   const ticks = Array.from({ length: Math.floor((n - 1) / 5) + 1 }, (_, k) => `<text class="quiet" x="${x(5 * k)}" y="${b + 18}" text-anchor="middle">${5 * k}</text>`);
   let floor = -Infinity; // names at the lines' ends, pushed apart
-  const ends = lines.map((line) => ({ line, y: y(line.values[n - 1]) })).sort((p, q) => p.y - q.y).map(({ line, y: wanted }) => [line, (floor = Math.max(wanted, floor + 19))]);
-  const paths = ends.map(([{ name, colour, values, dashed }, at]) => `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/>${narrow ? "" : `<text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`}`);
+  const ends = lines.map((line) => ({ line, y: y(line.values[n - 1]) })).sort((p, q) => p.y - q.y).map(({ line, y: wanted }) => ({ ...line, at: (floor = Math.max(wanted, floor + 19)) }));
+  const paths = ends.map(({ name, colour, values, dashed, at }) => `<path d="M${values.map((v, k) => `${x(k).toFixed(1)} ${y(v).toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="2.5" ${dashed ? 'stroke-dasharray="6 5"' : ""}/>${narrow ? "" : `<text x="${x(n - 1) + 8}" y="${at + 5}" style="fill:var(--${colour})">${escape(name)}</text>`}`);
   const key = narrow ? `<div class="live-key">${lines.map(({ name, colour, dashed }) => `<span style="color:var(--${colour})">${dashed ? "╌" : "━"} ${escape(name)}</span>`).join("")}</div>` : "";
   return `${key}<svg viewBox="0 0 ${full} 345" style="max-width:${full}px" role="img" aria-label="${escape(alt)}">${grid.join("")}${ticks.join("")}<text class="quiet" x="${(l + x(n - 1)) / 2}" y="${b + 38}" text-anchor="middle">${escape(xlabel)}</text><text class="quiet" x="${l}" y="${t - 9}">${escape(ylabel)}</text>${paths.join("")}</svg>`;
 }

@@ -24,7 +24,7 @@ async function part(file, store, progress) {
     await store.delete(url);
   }
   let trouble = "";
-  for (const cache of ["default", "reload", "reload"]) {
+  for (const cache of /** @type {RequestCache[]} */ (["default", "reload", "reload"])) {
     let seen = 0;
     try {
       const answer = await fetch(url, { cache });
@@ -145,7 +145,7 @@ self.onmessage = ({ data: { call, number, ...rest } }) => {
     try {
       const value = await calls[call](rest);
       const buffers = Object.values(value ?? {}).filter((each) => each instanceof Float32Array).map((each) => each.buffer);
-      self.postMessage({ number, value }, buffers);
+      self.postMessage({ number, value }, { transfer: buffers });
     } catch (error) {
       self.postMessage({ number, error: String(error?.message ?? error).slice(0, 400) });
     }

@@ -2,12 +2,19 @@
 
 A page is executed again, and a claim measured again, when its `key` changes and not otherwise. Code is read, never
 run: imports are followed from module to module, and names of tables are taken where they stand as text. Where that
-cannot tell, everything counts. One thing it cannot see: a module whose functions arrive by another way than an import.
+cannot tell, everything counts. Of code and of TOML counts what they mean: comments, docstrings and layout do not, and
+a table in TOML counts where a reached module names it. One thing it cannot see: a module whose functions arrive by
+another way than an import.
 """
 
 import ast
 import hashlib
+import importlib.metadata
+import os
+import platform
 import re
+import sys
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +37,16 @@ def pins(root: Path) -> str:
     return "\n".join(filter(None, (line.split("#")[0].strip() for line in lines)))
 
 
+def machine() -> str:
+    """What else decides a number's last digits: Python, torch with its build, and the kernels that its processor gets."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.is_file() else [platform.processor()]
+    kind = sorted({line for line in lines if re.match(r"vendor_id|cpu family|flags|Features", line)})
+    asked = [f"{name}={os.environ.get(name)}" for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA")]
+    found = [*sys.version_info[:2], importlib.metadata.version("torch"), platform.machine(), *kind, *asked]
+    return "\n".join(map(str, found))
+
+
 def files(code: str, source: Path = SOURCE) -> list[Path]:
     """The files that `code` depends on: modules of the packages, files that lie beside them, tables.
 
@@ -41,8 +58,9 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
     ['closure.py']
     """
     modules: set[str] = set()
-    names, found = _reads(code, "", source)
-    waiting = list(names)
+    there = frozenset(_every_module(source)), frozenset(_every_table(source))
+    names, read = _reads(code, "", source, there)
+    waiting, found, named = list(names), set(read), set()
     while waiting:
         name = waiting.pop()
         path = _path(name, source)
@@ -55,10 +73,18 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
             found |= set(_beside(path.parent))
         else:
             here = name.rpartition(".")[0]
-        names, read = _reads(path.read_text(), here, source)
+        names, read = _reads(path.read_text(), here, source, there)
         waiting += names
+        named |= {(path.parent, name) for name in _toml(path.read_text())}
         if name != "helpers.data":  # that one reads tables for others, which name them
             found |= read
+    rooms = {name.rpartition(".")[2] for name in modules}
+    for path in (path for name in PACKAGES for path in (source / name).rglob("*.toml")):
+        own = not re.fullmatch(r"chapter\d+", path.stem) or path.stem in rooms  # a chapter's counts with its chapter
+        # a computed name means the folder of the module that computes it, unless it names one
+        near = (name for folder, name in named if path.parent == folder or "/" in name or "*" not in name)
+        if own and any(map(path.match, near)):
+            found.add(path)
     return sorted(found)
 
 
@@ -72,10 +98,53 @@ def key(code: str, *more: str, source: Path = SOURCE) -> str:
     data = tables(source)
     for path in files(code, source):
         home = data if path.is_relative_to(data) else source
-        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        digest.update(path.relative_to(home).as_posix().encode() + b"\0" + _content(path) + b"\0")
     for text in more:
         digest.update(hashlib.sha256(text.encode()).digest())
     return digest.hexdigest()[:16]
+
+
+def meaning(code: str) -> str:
+    """Python source without what changes nothing that it does: comments, docstrings, layout; else the text as it is.
+
+    >>> meaning("x = 1  # one") == meaning("x = (1)") != meaning("x = 2")
+    True
+    >>> meaning("plot();") == meaning("plot()")  # a notebook hides what the first gives
+    False
+    """
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return code
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if ast.get_docstring(node, clean=False) is not None:
+                del node.body[0]
+    return ast.dump(tree) + ";" * bool(re.search(r";\s*(#.*)?$", code))
+
+
+@lru_cache(maxsize=1024)
+def _plain(text: str, suffix: str) -> bytes:
+    if suffix == ".py":
+        return meaning(text).encode()
+    return repr(tomllib.loads(text)).encode()
+
+
+def _content(path: Path) -> bytes:
+    return _plain(path.read_text(), path.suffix) if path.suffix in (".py", ".toml") else path.read_bytes()
+
+
+@lru_cache(maxsize=1024)
+def _toml(code: str) -> set[str]:
+    """Names of tables in TOML that the code names, with a star for what it computes of one."""
+    found, inner = set(), set()
+    for node, parent in _parents("\n".join(code.splitlines())).items():
+        if isinstance(node, ast.JoinedStr):
+            inner.update(node.values)
+            found.add("".join(_text(part) or "*" for part in node.values))
+        elif not isinstance(parent, ast.Expr) and node not in inner:
+            found.add(_text(node))
+    return {name if name != ".toml" else "*.toml" for name in found if re.fullmatch(r"[\w*./-]*\.toml", name)}
 
 
 def _path(name: str, source: Path) -> Path | None:
@@ -92,7 +161,7 @@ def _beside(folder: Path) -> Iterator[Path]:
         if path.is_dir():
             if not (path / "__init__.py").exists() and path.name not in ("_data", "__pycache__"):
                 yield from _beside(path)
-        elif path.suffix not in (".py", ".pyc"):
+        elif path.suffix not in (".py", ".pyc", ".toml"):
             yield path
 
 
@@ -105,8 +174,9 @@ def _every_table(source: Path) -> set[Path]:
     return {path for path in tables(source).rglob("*") if path.is_file()}
 
 
-def _reads(code: str, base: str, source: Path) -> tuple[set[str], set[Path]]:
-    """The modules that `code` imports by name, with the packages around them, and the tables it reads."""
+@lru_cache(maxsize=1024)
+def _reads(code: str, base: str, source: Path, there: tuple) -> tuple[set[str], set[Path]]:
+    """The modules that `code` imports by name, with the packages around them, and the tables it reads, of those there."""
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
         parents = _parents(plain)
@@ -116,7 +186,7 @@ def _reads(code: str, base: str, source: Path) -> tuple[set[str], set[Path]]:
     return names, _tables_read(parents, aliases, source)
 
 
-@lru_cache
+@lru_cache(maxsize=4)
 def _parents(code: str) -> dict[ast.AST, ast.AST]:
     """Every node of the code's tree but the root, and the one that it hangs on."""
     return {child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)}

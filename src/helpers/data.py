@@ -157,6 +157,21 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
             time.sleep(attempt + 1)
 
 
+def writable(path: str | Path) -> Path:
+    """Where what is written to a path lies: a link is followed, so that it stays one.
+
+    Raises:
+        ValueError: it is there and no regular file: by a rename root would replace even a device such as /dev/null.
+
+    >>> writable("note.txt").name
+    'note.txt'
+    """
+    path = Path(require.instance("path", path, str | Path, "a path"))
+    if not path.name or (path.exists() and not path.is_file()):
+        raise ValueError(f"path must be that of a regular file, or of none yet, not {str(path)!r}")
+    return Path(os.path.realpath(path))
+
+
 def write(path: str | Path, text: str, kept: str = "rows") -> None:
     """Write a file whole or not at all.
 
@@ -164,16 +179,14 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
         kept: what a command that is started again does not have to do again, for the sentence about a full disk.
 
     Raises:
-        ValueError: path is no path, or text and kept are no texts.
+        ValueError: path is none that can be written (`writable`), or text and kept are no texts.
         OSError: the disk refuses; what was there before stays as it was.
 
     >>> write("note.txt", "one line")
     >>> Path("note.txt").read_text()
     'one line'
     """
-    path = Path(require.instance("path", path, str | Path, "a path"))
-    if not path.name:
-        raise ValueError(f"path must name a file, not {str(path)!r}")
+    path = writable(path)
     require.text("text", text)
     require.text("kept", kept)
     part = path.with_name(f".{path.name}.part")

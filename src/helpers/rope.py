@@ -246,10 +246,10 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
         bases = start + step * torch.arange(k, min(k + size, tries), dtype=torch.float64)
         failed = 0
         if witness is not None:  # the bases that fail for certain near the last place
-            reach = 32 + min(int(length * step / bases[0]), 500)
+            reach = 4 + min(int(length * step / bases[0]), 500)
             failed, witness = _near(bases, width, witness, reach, length)
         if failed == len(bases):
-            k, size = k + failed, min(2 * size, 1 + 4000 // reach)
+            k, size = k + failed, min(2 * size, 1 + 2000 // reach)
             continue
         base = float(bases[failed])
         witness = first_negative(width, base, length)

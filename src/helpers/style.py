@@ -5,13 +5,16 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 
 import math
 import numbers
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 import matplotlib.pyplot as plt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.colors import is_color_like
 from matplotlib.figure import Figure
+from matplotlib.font_manager import fontManager
 from matplotlib.lines import Line2D
 from pandas.io.formats.style import Styler
 
@@ -48,24 +51,34 @@ TYPES = {
     "bf16": COLOURS["vermillion"],
     "fp16": COLOURS["green"],
 }
+LINE_END = "line's end"  # the id of a name at the end of a line
 ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits are another processor's tomorrow
 
 
 # Who can be asked whether a state still tells something, and what each may find.
 READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")
-FATES = ("kept", "in part", "lost")
+FATES = ("kept", "in part", "lost", "missed", "not missed")
 
+for _file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
+    fontManager.addfont(_file)
 plt.rcParams.update(
     {
+        "font.family": words.faces,
+        "mathtext.fontset": "custom",
+        "mathtext.rm": "Source Sans 3",
+        "mathtext.it": "Source Sans 3",
+        "mathtext.bf": "Source Sans 3:bold",
+        "mathtext.cal": "Source Sans 3",
+        "mathtext.sf": "Source Sans 3",
         "figure.figsize": (9.0, 5.0),
         "figure.dpi": 100,
         "figure.facecolor": "white",
         "figure.constrained_layout.use": True,
-        "font.size": 16,
-        "axes.titlesize": 17,
+        "font.size": 17,
+        "axes.titlesize": 18,
         "axes.titleweight": "bold",
         "axes.titlelocation": "left",
-        "axes.labelsize": 16,
+        "axes.labelsize": 17,
         "axes.spines.top": False,
         "axes.spines.right": False,
         "axes.grid": True,
@@ -74,11 +87,11 @@ plt.rcParams.update(
         "axes.prop_cycle": plt.cycler(color=list(COLOURS.values())),
         "grid.color": "#E3E3E3",
         "legend.frameon": False,
-        "legend.fontsize": 14,
+        "legend.fontsize": 15,
         "lines.linewidth": 2.5,
         "lines.markersize": 8,
-        "xtick.labelsize": 14,
-        "ytick.labelsize": 14,
+        "xtick.labelsize": 15,
+        "ytick.labelsize": 15,
     }
 )
 
@@ -116,6 +129,19 @@ def number(value: float, digits: int = 2) -> str:
     else:
         text = f"{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
     return text.replace("-", "−")
+
+
+def printed(text: str) -> str:
+    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus, powers of ten.
+
+    >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
+    'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
+    """
+    require.text("text", text)
+    text = re.sub(
+        r"(\d)e([-+]\d+)\b", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(SUPERSCRIPTS)}", text
+    )
+    return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:
@@ -176,10 +202,8 @@ def ticks(ax: Axes, places: Iterable[float], names: Iterable[str] | None = None,
     ax.minorticks_off()
 
 
-def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> None:
-    """Write each line's label at its right end, in its colour, moved apart where they would touch.
-
-    `gap` is the least distance of two labels, in fractions of the axes' height.
+def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
+    """Write each line's label at its right end, in its colour; as a picture it has them moved apart where they would touch.
 
     >>> ax = axes("One line", "n", "L1")
     >>> _ = ax.plot([1, 2], [3, 4], label="fp32")
@@ -188,7 +212,6 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
     'fp32'
     """
     require.instance("ax", ax, Axes, "Matplotlib axes")
-    gap = float(require.number("gap", gap, 0))
     if lines is not None and not (isinstance(lines, list | tuple) and all(isinstance(x, Line2D) for x in lines)):
         raise ValueError(f"lines must be a list of lines of the axes, not {require.brief(lines)}")
     lines = lines or [line for line in ax.get_lines() if not line.get_label().startswith("_")]
@@ -200,23 +223,17 @@ def label(ax: Axes, lines: list[Line2D] | None = None, gap: float = 0.055) -> No
             raise ValueError(f"lines must have a point to write the label beside; {line.get_label()!r} has none")
         height = ax.transAxes.inverted().transform(ax.transData.transform(points[-1]))[1]
         ends.append((height, points[-1], line))
-    ends.sort(key=lambda end: end[0])
-    gap *= 5.0 / ax.figure.get_figheight()
-    places = []
-    for height, _, _ in ends:
-        places.append(max(height, places[-1] + gap) if places else height)
-    for k in reversed(range(len(places))):  # none above the axes, where the title stands
-        places[k] = min(places[k], 1.0 - gap * (len(places) - 1 - k))
-    for free, (_, (x, y), line) in zip(places, ends, strict=True):
+    for height, point, line in sorted(ends, key=lambda end: end[0]):
         ax.annotate(
             line.get_label(),
-            xy=(x, y),
-            xytext=(1.015, free),
+            xy=point,
+            xytext=(1.015, height),
             textcoords=ax.transAxes,
             color=line.get_color(),
-            size=14,
+            size=15,
             va="center",
             annotation_clip=False,
+            gid=LINE_END,
         )
 
 

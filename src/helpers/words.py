@@ -19,9 +19,11 @@ from matplotlib.ticker import FixedFormatter
 
 from helpers import require
 
+FACE = ("Source Sans 3", "DejaVu Sans")  # the second for signs that the first has not, as ≤
 NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
 HOLE = re.compile(r"\{(\w*)\}")
 missing: list[str] = []  # what was to be said and no entry had
+faces = [*FACE]  # those in use: after the course's own, an edition's
 _entries: list[tuple[re.Pattern, str]] = []
 
 
@@ -44,7 +46,8 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     for path in fonts:
         fontManager.addfont(path)
     own = {font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}}
-    plt.rcParams["font.family"] = ["DejaVu Sans", *sorted(own)] if own else ["sans-serif"]
+    faces[:] = [*FACE, *sorted(own)]
+    plt.rcParams["font.family"] = faces
 
 
 @contextlib.contextmanager

@@ -35,7 +35,9 @@ CALLS = {
     "figures.copying_link": lambda: figures.copying_link(checkpoints.load("copying"), "last", "0", "RoPE"),
     "figures.copying_turns": lambda: figures.copying_turns(data.table("copying_trained"), "last"),
     "figures.copying_ends": lambda: figures.copying_ends(data.table("copying_trained")),
-    "figures.counters_read": lambda: figures.counters_read(data.table("counting_probed"), "RoPE"),
+    "figures.counters_read": lambda: figures.counters_read(
+        data.table("counting_readers"), data.table("counting_moved"), "RoPE"
+    ),
     **{
         f"figures.within_training, {what}": lambda what=what: figures.within_training(
             data.table("counting_inside"), what

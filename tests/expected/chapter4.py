@@ -20,4 +20,4 @@ def by_length(*shares: tuple[float, float]) -> dict:
 def states(*rows: tuple[float, float, float]) -> dict:
     """By encoding, what is right: of the decoder, and of a read-out after and before training."""
     names = ("decoder", "read-out", "untrained")
-    return {k: {name: [share] for name, share in zip(names, row, strict=True)} for k, row in enumerate(rows)}
+    return {k: {name: [share] * 2 for name, share in zip(names, row, strict=True)} for k, row in enumerate(rows)}

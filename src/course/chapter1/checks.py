@@ -52,13 +52,13 @@ def tree_entry(answer: Any) -> Right:
     def entry(depth: int) -> Tensor:
         return graphs.walk_bound(nx.balanced_tree(2, depth + 1), 0, depth, "symmetric", 0.0)[2**depth - 1]
 
-    return compare("tree_entry", answer, entry, tolerance=1e-7)
+    return compare("tree_entry", answer, entry)
 
 
 @exercise
 def resistance(answer: Any) -> Right:
     """Effective resistance between two nodes."""
-    return compare("resistance", answer, _resistance, tolerance=1e-5)
+    return compare("resistance", answer, _resistance)
 
 
 def _resistance(graph: nx.Graph, u: Any, v: Any) -> Tensor:
@@ -120,7 +120,7 @@ def slower(answer: Any) -> Right:
 @exercise
 def sensitivity(answer: Any) -> Right:
     """The spectral norm of the derivative of one node's state by another node's input."""
-    return compare("sensitivity", answer, _sensitivity, tolerance=1e-5)
+    return compare("sensitivity", answer, _sensitivity)
 
 
 def tanh_layers(layers: int, name: str) -> Callable[[Tensor], Tensor]:

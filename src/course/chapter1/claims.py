@@ -8,21 +8,38 @@ import pandas as pd
 import torch
 
 from course.chapter1 import measures
-from course.claims import Numbers
+from course.rules import Mark, Numbers, rule
 from helpers import compute, gnn, graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
+TWO = Mark(2)  # standard errors
+EVEN = Mark(1)  # a gain, or a ratio, where nothing has changed
+NOWHERE = Mark(0)
+EXACT = 1e-9  # rounding
 
 
+FLOATS = Mark(32)  # numbers of 32 bits in a state
+
+
+@rule(
+    holds=(
+        f"Eq. 5 gives at most {FLOATS:g} numbers up to r = 7 and more from r = 8 on",
+        lambda widths: max(widths[:-1]) <= FLOATS < widths[-1],
+    ),
+    nothing=("the width of r = 2 for all", {"widths": [1] * 7}),
+)
 def width_bound() -> Numbers:
     return {"widths": [gnn.minimum_width(r) for r in range(2, 9)]}
 
 
-def one_bit_a_number() -> Numbers:
-    """Widths are powers of two, so bits a number may differ by a factor of two where they are really constant."""
-    return measures.bits_a_number().rename(columns={"Eq. 5": "equation"}).to_dict("list")
+SEVERAL = Mark(1)  # more widths than this one
 
 
+@rule(
+    holds=("an easier question at equal width helps in every pair", lambda pairs: all(pairs["better"])),
+    enough=("several widths were trained", lambda widths: widths > SEVERAL),
+    nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}, "widths": 2}),
+)
 def width_explains_failures() -> Numbers:
     """An easier question also makes a simpler function; only runs of several widths can tell."""
     reported = measures.reported()
@@ -33,34 +50,80 @@ def width_explains_failures() -> Numbers:
     }
 
 
+def _from(depth: int, pairs: Numbers) -> list[bool]:
+    return [better for r, better in zip(pairs["r"], pairs["better"], strict=True) if r >= depth]
+
+
+FAR = 5  # r, from which on the source has its number
+
+
+@rule(
+    "question_everywhere_helps",
+    each=(
+        "it fits in fewer epochs, or stands higher at equal ones",
+        lambda pairs: pairs["better"],
+    ),
+    against=("it does not", lambda pairs: [not better for better in pairs["better"]]),
+    nothing=("pairs that a coin decides", {"pairs": {"better": [True, False]}}),
+)
+@rule(
+    "fully_adjacent_layer_helps",
+    each=(f"the pair is better with it, at r = {FAR} or more", lambda pairs: _from(FAR, pairs)),
+    against=("it is not", lambda pairs: [not better for better in _from(FAR, pairs)]),
+    nothing=("pairs that a coin decides", {"pairs": {"r": [5, 5], "better": [True, False]}}),
+)
 def compared(**other: bool | str) -> Numbers:
     """Networks as they are beside changed ones; at r = 3 those fit, too, so that nothing is opened there."""
     return {"pairs": measures.compare(**other)}
 
 
-def figure_3(kind: str) -> Numbers:
-    """The depths more than 0.05 apart from the paper, and those that may come nearer: cut by a budget below it, or not run."""
-    reported, runs = measures.reported().loc[kind].dropna(), measures.grid_runs(kind)
-    best = runs["best_train_accuracy"]
-    apart = [r for r, paper in reported.items() if r not in best or abs(best[r] - paper) > 0.05]
-    return {
-        "runs": runs,
-        "missing": [r for r in reported.index if r not in best],
-        "apart": apart,
-        "cut": [r for r in apart if r not in best or (best[r] < reported[r] and runs["ended"][r] in CUT)],
-        "numbers": {f"r = {r}": (float(x), float(best[r]) if r in best else None) for r, x in reported.items()},
-    }
+APART = Mark(0.05)  # of accuracy
 
 
-def accuracy_falls_with_depth() -> Numbers:
-    runs = {kind.upper(): measures.grid_runs(kind) for kind in measures.NETWORKS}
-    return {
-        "best": {kind: run["best_train_accuracy"].tolist() for kind, run in runs.items()},
-        "short": [kind for kind, run in runs.items() if max(run.index) < 5 or set(run["ended"]) == {"fitted"}],
-        "cut": [kind for kind, run in runs.items() if CUT & {*run["ended"]}],
-    }
+@rule(
+    holds=(
+        f"every network at every depth is within {APART:g} of the paper",
+        lambda gaps: all(abs(gap) <= APART for gap in gaps.values()),
+    ),
+    decided=(
+        "all agree, or one differs that no budget stopped below the paper",
+        lambda gaps, cut: (
+            all(abs(gap) <= APART for gap in gaps.values())
+            or any(abs(gap) > APART for run, gap in gaps.items() if run not in cut)
+        ),
+    ),
+    nothing=("chance at every depth, no run cut", {"gaps": {"GCN, r = 2": -0.75, "GCN, r = 3": -0.88}, "cut": []}),
+)
+def figure_3_comes_again() -> Numbers:
+    """Best accuracy less the paper's, by network and depth, NaN where not run; and those that may come nearer: cut below it."""
+    gaps, cut, numbers, best = {}, [], {}, {}
+    for kind, reported in measures.reported().T.items():
+        runs = measures.grid_runs(kind)
+        best[kind.upper()] = runs["best_train_accuracy"].tolist()
+        for r, paper in reported.dropna().items():
+            run, found = f"{kind.upper()}, r = {r}", runs["best_train_accuracy"].get(r, math.nan)
+            gaps[run] = found - paper
+            numbers[run] = float(paper), None if math.isnan(found) else float(found)
+            if math.isnan(found) or (found < paper and runs["ended"][r] in CUT):
+                cut.append(run)
+    return {"gaps": gaps, "cut": cut, "best": best, "numbers": numbers}
 
 
+FITTED = Mark(0.99)
+
+
+@rule(
+    holds=(
+        "GAT and GGNN both stand above GCN and GIN at the first depth that the paper does not fit with all",
+        lambda gcn, gin, gat, ggnn: min(gat, ggnn) > Mark(max(gcn, gin)),
+    ),
+    part=("GGNN does", lambda gcn, gin, ggnn: ggnn > Mark(max(gcn, gin))),
+    decided=(
+        f"no budget stopped a run, and not all four are above {FITTED:g}",
+        lambda gcn, gin, gat, ggnn, cut: min(gcn, gin, gat, ggnn) <= FITTED and not cut,
+    ),
+    nothing=("four networks at chance", {"gcn": 1 / 16, "gin": 1 / 16, "gat": 1 / 16, "ggnn": 1 / 16, "cut": []}),
+)
 def gat_and_ggnn_alleviate() -> Numbers:
     paper = measures.reported()
     depth = min(r for r in paper.columns if paper[r].min() < 1)
@@ -87,6 +150,19 @@ def _longer_at_random(control: str) -> list[float]:
     return (mean[True] / mean[False]).dropna().tolist()
 
 
+LONGER = Mark(2)  # times as long, with labels at random
+HOPS = Mark(8)
+
+
+@rule(
+    holds=(f"every run up to {HOPS:g} hops fits", lambda found: all(found["fitted"] == found["runs"])),
+    fit=(f"labels at random take {LONGER:g} times as long", lambda longer: min(longer) > LONGER),
+    decided=(
+        f"every run fits, and {HOPS:g} hops were run",
+        lambda found: all(found["fitted"] == found["runs"]) and max(found["distance"]) >= HOPS,
+    ),
+    nothing=("labels at random, fitted as fast", {"longer": [1.0]}),
+)
 def chains_are_fitted() -> Numbers:
     found = measures.chains()
     return {
@@ -96,25 +172,46 @@ def chains_are_fitted() -> Numbers:
     }
 
 
-def few_examples(graph: str, beside: str) -> Numbers:
-    """Steps on a graph, by kind of questions and r, with labels at random, and on the chain or tree beside it.
-
-    A set-up that fits labels at random as fast reads no leaf, and cannot tell one graph from another.
-    """
-    span, rows = _steps()[["min", "max"]].apply(tuple, axis=1), []
-    for kind, r in itertools.product(("", ", all questions"), (3, 4, 5)):
-        other = beside + kind * (beside == "tree")
-        runs = (graph + kind, False, r), (graph + kind, True, r), (other, False, r)
-        rows.append((kind, r, *(span[run] for run in runs)))
-    return {"rows": rows, "longer": _longer_at_random(graph) + _longer_at_random(beside)}
+UNSEEN = Mark(0.9)  # of unseen examples right
 
 
+@rule(
+    holds=(
+        "every run at two hops, with three layers or four, fits before every one at three, merged at once by a relay or in pairs by the tree",
+        lambda star, deeper, relay, tree: max(star + deeper) < Mark(min(relay + tree)),
+    ),
+    part=("every star fits before every tree", lambda star, tree: max(star) < Mark(min(tree))),
+    fit=(f"{UNSEEN:.0%} of unseen examples are right in all runs that fit", lambda right: right > UNSEEN),
+    nothing=("one speed for all", lambda tree: {"star": tree, "deeper": tree, "relay": tree}),
+)
 def two_hops_are_faster_where_leaves_are_read() -> Numbers:
+    """Epochs until no error; a run that its budget stopped never came there."""
     runs = measures.stars()
-    epochs = runs.groupby("kind")["epochs"].agg(list)
-    return {"star": epochs["star"], "tree": epochs["gcn"], "right": runs["end_test_accuracy"].astype(float).min()}
+    fitted = runs["ended"] == "fitted"
+    epochs = runs["epochs"].where(fitted, math.inf).groupby(runs["kind"]).agg(list)
+    kinds = {"star": "star", "deeper": "star, a layer more", "relay": "star, a relay", "tree": "gcn"}
+    right = runs["end_test_accuracy"].astype(float)[fitted].min()
+    return {name: epochs[kind] for name, kind in kinds.items()} | {"right": right, "most": int(runs["epochs"].max())}
 
 
+def _epochs(found: list[float], most: int) -> str:
+    return ", ".join(f"{x:.0f}" if x < math.inf else f"more than {most}" for x in found)
+
+
+CHOOSES = Mark(0.1)  # right without a choice
+
+
+@rule(
+    holds=(
+        f"every run fits, and the control without a choice is under {CHOOSES:.0%}",
+        lambda control, fitted: control < CHOOSES and all(map(all, fitted)),
+    ),
+    part=(
+        f"a run of each depth fits (at r = 5 two of three do not), and the control is under {CHOOSES:.0%}",
+        lambda control, fitted: control < CHOOSES and all(map(any, fitted)),
+    ),
+    nothing=("a control that fits as well", {"control": 1.0}),
+)
 def attention_picks_the_leaf() -> Numbers:
     with compute.threads(1):
         control = measures.train_tree("attention", 5, 20, change=measures.without_choice)["train_accuracy"].max()
@@ -128,6 +225,13 @@ def attention_picks_the_leaf() -> Numbers:
     }
 
 
+@rule(
+    holds=(
+        "no Jacobian exceeds the bound, and none is above 0 where the bound is 0",
+        lambda shares, beyond: max(shares) <= EVEN + EXACT and max(beyond) < EXACT,
+    ),
+    nothing=("Jacobian and bound exchanged", lambda shares: {"shares": [1 / max(x, EXACT) for x in shares]}),
+)
 def walks_bound_the_jacobian() -> Numbers:
     shares, beyond = [], []
     for seed, graph in enumerate(measures.examples().values()):
@@ -141,6 +245,20 @@ def walks_bound_the_jacobian() -> Numbers:
     return {"shares": pd.Series(shares), "beyond": beyond}
 
 
+HERE = Mark(1 / 18)
+
+
+@rule(
+    holds=(
+        "all four normalisations give 1/18",
+        lambda found: all(abs(value - HERE) < 1e-12 for value in found.values()),
+    ),
+    part=(
+        "one does: row normalisation without loops",
+        lambda found: any(abs(value - HERE) < 1e-12 for value in found.values()),
+    ),
+    nothing=("the equal share of 63 nodes", {"found": {"row": 1 / 63, "symmetric": 1 / 63}}),
+)
 def tree_closed_form() -> Numbers:
     tree, node, depth = nx.balanced_tree(2, 5), 7, 3
     kinds = itertools.product(("row", "symmetric"), (False, True))
@@ -149,43 +267,76 @@ def tree_closed_form() -> Numbers:
     return {"found": {name: power(matrix, depth)[0, node].item() for name, matrix in matrices.items()}}
 
 
-def resistance_bounds_the_jacobian() -> Numbers:
-    shares = []
-    for graph in measures.examples().values():
-        for target, layers in itertools.product(list(graph)[::3], (2, 5, 9)):
-            norms = graphs.jacobian_norms(graph, target, layers, 4)
-            shares += (norms / graphs.resistance_bound(graph, target, layers)).tolist()
-    return {"shares": pd.Series(shares)}
+OVER_ALL = Mark(0.5)  # a rank correlation
 
 
+@rule(
+    each=(
+        f"at equal hops the rank correlation is above 0 by {TWO:g} standard errors; over all pairs it is above {OVER_ALL:g} on every graph at that depth",
+        lambda z, by_depth: [*(x > TWO for x in z), *(x > OVER_ALL for x in by_depth)],
+    ),
+    against=(
+        f"below 0 by {TWO:g}, or over all pairs below 0",
+        lambda z, by_depth: [*(x < -TWO for x in z), *(x < NOWHERE for x in by_depth)],
+    ),
+    nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
+)
 def squashed_at_high_commute_time() -> Numbers:
     """Over all pairs distance alone would do it too; at equal hops it has to be the commute time."""
     ranks = measures.ranks_by_depth()
-    within = ranks["within hops"].dropna()
-    return {"over_all": ranks["resistance"], "within": within, "z": (within / ranks["s.e. of within hops"]).dropna()}
+    within, over = ranks["within hops"].dropna(), ranks["resistance"]
+    return {
+        "over_all": over,
+        "by_depth": over.groupby("times").min().tolist(),
+        "within": within,
+        "z": (within / ranks["s.e. of within hops"]).dropna(),
+    }
 
 
+@rule(
+    each=(f"resistance is ahead of hops by {TWO:g} standard errors", lambda z: [x > TWO for x in z]),
+    against=(f"behind by {TWO:g}", lambda z: [x < -TWO for x in z]),
+    nothing=("no lead", {"z": [0.0] * 15}),
+)
 def resistance_beats_hops() -> Numbers:
     can = [name for name, graph in measures.examples().items() if measures.resistance_can_differ(graph)]
-    rows, skipped = (measures.ranks_by_depth(skip).loc[can] for skip in (False, True))
+    rows = measures.ranks_by_depth().loc[can]
     lead, times = rows["R - hops"], rows.index.levels[1]
-    return {
-        "lead": lead,
-        "z": lead / rows["s.e. of R - hops"],
-        "skip": skipped["R - hops"].xs(times[-1], level="times"),
-    }
+    deep = {skip: measures.ranks_by_depth(skip).xs(times[-1], level="times")["resistance"] for skip in (False, True)}
+    return {"lead": lead, "z": lead / rows["s.e. of R - hops"], "plain": deep[False], "skip": deep[True]}
 
 
 def _span(values: pd.Series) -> str:
     return f"{style.number(float(min(values)))} to {style.number(float(max(values)))}"
 
 
-def wider() -> Numbers:
-    """What a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers.
+MORE, LESS = Mark(1.1), Mark(0.9)
 
-    The claims are about the bound of Di Giovanni et al. (2023), and can be told only where it moves with the width: where
-    the weights of these networks do.
-    """
+
+@rule(
+    "width_helps",
+    each=(
+        f"eight times the width raises the far Jacobian by {MORE - 1:.0%}, and the own one too",
+        lambda times_far, times_own: [far > MORE and own > MORE for far, own in zip(times_far, times_own, strict=True)],
+    ),
+    against=(f"the far one falls by {1 - LESS:.0%}", lambda times_far: [x < LESS for x in times_far]),
+    nothing=("a width that changes nothing", {"times_far": [1.0] * 7, "times_own": [1.0] * 7}),
+    null="both have to rise, so that far and own may be exchanged",
+)
+@rule(
+    "topology_decides",
+    holds=(
+        "graphs of one diameter differ by more than eight times the width does",
+        lambda alike, by_width: alike > Mark(by_width),
+    ),
+    part=(
+        "graphs do, but not those of one diameter",
+        lambda far, by_width: max(far) / min(far) > Mark(by_width),
+    ),
+    nothing=("graphs that are all alike", {"far": [1.0] * 7, "alike": 1.0, "by_width": 1.0}),
+)
+def wider() -> Numbers:
+    """What a node hears of the far end and of itself with 32 numbers a vector, and how many times that of 4; 16 layers."""
     narrow, wide = (measures.ends(width, 16) for width in (4, 32))
     groups = wide["far"].groupby({name: nx.diameter(graph) for name, graph in measures.examples().items()})
     factor = wide / narrow
@@ -196,10 +347,17 @@ def wider() -> Numbers:
         "times_own": factor["own"],
         "times_share": factor["far"] / factor["own"],
         "by_width": max(factor["far"].max(), 1 / factor["far"].min()),
-        "weights": [float(torch.linalg.matrix_norm(graphs.orthogonal_weights(1, width), 2).max()) for width in (4, 32)],
     }
 
 
+@rule(
+    each=(
+        "far and own Jacobian fall from D to 4 D",
+        lambda times: [max(*row["own"], *row["far"]) < EVEN for row in times.values()],
+    ),
+    against=("an own Jacobian grows", lambda times: [max(row["own"]) > EVEN for row in times.values()]),
+    nothing=("a depth that changes nothing", {"times": {kind: {"own": [1.0], "far": [1.0]} for kind in "ab"}}),
+)
 def depth_does_not_help() -> Numbers:
     kinds = {"self-weight": False, "skip connection": True}
     return {
@@ -212,6 +370,24 @@ def _growth(sizes: list[int]) -> float:
     return min(after / before for before, after in itertools.pairwise(sizes[1:]))
 
 
+GROWS = Mark(1.5)  # times a layer
+
+
+@rule(
+    holds=(
+        f"each layer multiplies the nodes by {GROWS:g} on path and tree",
+        lambda nodes: min(map(_growth, nodes.values())) >= GROWS,
+    ),
+    part=(
+        "it does on the tree, and the walks on both",
+        lambda nodes, walks: _growth(nodes["tree"]) >= GROWS and min(map(_growth, walks.values())) >= GROWS,
+    ),
+    nothing=(
+        "a node more a layer",
+        {"nodes": {"path": [*range(2, 9)], "tree": [*range(2, 9)]}, "walks": {"path": [*range(2, 9)]}},
+    ),
+    null="walks in the place of nodes do grow on both graphs: that is the correction",
+)
 def field_grows_exponentially() -> Numbers:
     path, tree = (nx.path_graph(129), 64, 6), (nx.balanced_tree(2, 6), 0, 6)
     return {
@@ -220,44 +396,27 @@ def field_grows_exponentially() -> Numbers:
     }
 
 
-def two_meanings_of_squashing() -> Numbers:
-    """The shares after 1, 8 and 64 layers."""
-    return {"shares": pd.DataFrame([measures.averages(layers) for layers in (1, 8, 64)]).to_dict("list")}
-
-
-def copied_code_computes_curvature() -> Numbers:
-    cases = {
-        "pentagon": (nx.cycle_graph(5), (0, 1)),
-        "K4": (nx.complete_graph(4), (0, 1)),
-        "bridge": (nx.barbell_graph(5, 0), (4, 5)),
-    }
-    return {
-        "copied": {name: graphs.balanced_forman_as_copied(graph)[edge] for name, (graph, edge) in cases.items()},
-        "defined": {name: graphs.balanced_forman(graph)[edge] for name, (graph, edge) in cases.items()},
-    }
-
-
-def gap_brackets_the_cut() -> Numbers:
-    """Both sides of the inequality over what they bound, by graph."""
-    small = {name: graph for name, graph in measures.examples().items() if len(graph) <= 20}
-    cut = {name: graphs.cheeger_cut(graph)[0] for name, graph in small.items()}
-    gap = {name: graphs.spectral_gap(graph) for name, graph in small.items()}
-    return {
-        "low": {name: gap[name] / 2 / cut[name] for name in small},
-        "high": {name: cut[name] / math.sqrt(2 * gap[name]) for name in small},
-    }
-
-
-def four_edges(method: str) -> Numbers:
-    """What four edges of a method gain, how far that is ahead of random edges, and how many standard errors."""
-    rows = measures.gains_by_depth().xs(method, level="method")
-    return {"rows": rows, "gain": rows["gain"], "error": rows["s.e."], "z": rows["ahead"] / rows["s.e."]}
-
-
-def rewiring_lowers_commute_time() -> Numbers:
-    risen = {}
-    for name, graph in measures.examples().items():
-        change = graphs.commute_time(graphs.rewire(graph, "gtr", 1)) - graphs.commute_time(graph)
-        pairs = torch.triu(torch.ones_like(change), 1).bool()
-        risen[name] = (change > 1e-9)[pairs].double().mean().item()
-    return {"risen": risen}
+@rule(
+    "new_edges_open",
+    each=(
+        "with four edges of SDRF, FoSR or GTR the far Jacobian rises",
+        lambda gain: [x > EVEN for x in gain],
+    ),
+    against=(
+        f"it falls by {TWO:g} standard errors",
+        lambda gain, error: [(EVEN - x) / s > TWO for x, s in zip(gain, error, strict=True)],
+    ),
+    nothing=("edges that change nothing", {"gain": [1.0] * 4, "error": [0.1] * 4}),
+    null="gains that are all at their mean, above one, open as well",
+)
+@rule(
+    "new_edges_beat_random",
+    each=(f"it is ahead of random edges by {TWO:g} standard errors", lambda z: [x > TWO for x in z]),
+    against=(f"behind by {TWO:g}", lambda z: [x < -TWO for x in z]),
+    nothing=("random edges themselves", {"z": [0.0] * 4}),
+)
+def four_edges() -> Numbers:
+    """What four edges of each method gain, how far that is ahead of random edges, and how many standard errors."""
+    rows = measures.gains_by_depth()
+    rows = rows[rows.index.get_level_values("method").isin(["SDRF", "FoSR", "GTR"])]
+    return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."], "z": rows["ahead"] / rows["s.e."]}

@@ -110,24 +110,35 @@ def same_word(nodes: int = 64) -> tuple[Axes, str]:
     )
 
 
+STARS = {  # hops and layers of the runs that `stars` draws, and how their leaves are merged
+    "star": "2 hops, 3 layers, at once",
+    "star, a layer more": "2 hops, 4 layers, at once",
+    "star, a relay": "3 hops, 4 layers, at once",
+    "gcn": "3 hops, 4 layers, in pairs (tree)",
+}
+
+
 def stars() -> tuple[Axes, str]:
-    """Training accuracy by epoch with all examples of eight leaves: through the tree, and on a star two hops from the root."""
+    """Epochs until no error with all examples of eight leaves: hops, layers and merging changed one at a time."""
     runs = measures.stars()
-    best = runs.groupby("kind")["epochs"].min()
+    near = runs["kind"].isin(["star", "star, a layer more"])
     ax = style.axes(
-        f"Eight leaves: at two hops fitted from epoch {best['star']} on, through the tree from {best['gcn']}",
-        "epoch",
-        "training accuracy",
+        f"At two hops fitted by epoch {runs[near]['epochs'].max()}, at three from {runs[~near]['epochs'].min()} on",
+        "epochs until no error",
+        "",
+        height=3.4,
     )
-    looks = {"gcn": ("vermillion", "tree, three hops"), "star": ("blue", "star, two hops")}
-    for _, run in runs.iterrows():
-        colour, label = looks[run["kind"]]
-        ax.plot(measures.learning_curve(run), color=style.COLOURS[colour], label="_" if run["seed"] else label)
-    ax.axhline(1 / 8, ls=":", color=style.COLOURS["grey"])
-    ax.set_ylim(0, 1.03)
-    ax.legend(loc="center right")  # both lines end at 1: labels there would lie on each other
+    for k, kind in enumerate(STARS):
+        colour = style.COLOURS["vermillion" if kind in ("gcn", "star, a relay") else "blue"]
+        for ended, part in runs[runs["kind"] == kind].groupby("ended"):
+            look = {"mfc": colour} if ended == "fitted" else {"mfc": "none"}
+            ax.plot(
+                part["epochs"], [-k] * len(part), "o" if ended == "fitted" else ">", ms=11, mec=colour, mew=2, **look
+            )
+    ax.set_yticks(range(0, -len(STARS), -1), STARS.values())
+    ax.set(xlim=(0, 530), ylim=(0.5 - len(STARS), 0.5))
     return ax, "GCN of width 32, 6,400 examples, by seed: " + "; ".join(
-        f"{looks[row.kind][1]}, seed {row.seed}: {row.ended} after {row.epochs} epochs, best {float(row.best_train_accuracy):.3f}, "
+        f"{STARS[row.kind]}, seed {row.seed}: {'stopped' if row.ended == 'epochs' else row.ended} after {row.epochs} epochs, best {float(row.best_train_accuracy):.3f}, "
         f"unseen examples {float(row.end_test_accuracy):.3f}"
         for row in runs.itertuples()
     ) + "."

@@ -15,6 +15,7 @@ from course import significance
 from helpers import attention, compute, data, gnn, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
+GAINED = ("gain", "gain s.e.", "ahead", "s.e.")  # the second is of the gain, the last of the lead
 NETWORKS = ("gcn", "gin", "gat", "ggnn")
 SEEDS = 8
 FEW = 76  # examples of the chain control
@@ -124,13 +125,14 @@ def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int =
 
 
 def against_random(gains: pd.DataFrame) -> pd.DataFrame:
-    """For each method: its mean gain, how much more than random edges gain, and the standard error of that.
+    """For each method: its mean gain and that one's standard error, how much more than random edges gain, and the error of that.
 
     Paired: every row of `gains` is one draw of the weights, which the method and its control share.
     """
     ahead = gains[[*METHODS]].sub(gains["random"], axis=0)
     error = ahead.apply(significance.standard_error)
-    return pd.DataFrame({"gain": gains[[*METHODS]].mean(), "ahead": ahead.mean(), "s.e.": error})
+    own = gains[[*METHODS]].apply(significance.standard_error)
+    return pd.DataFrame({"gain": gains[[*METHODS]].mean(), "gain s.e.": own, "ahead": ahead.mean(), "s.e.": error})
 
 
 def ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
@@ -141,7 +143,7 @@ def ranks(graph: str, times: int, seeds: int, skip: bool) -> dict[str, float]:
 def gains(graph: str, times: int, edges: int, seeds: int, draws: int) -> dict[str, float]:
     drawn = rewiring_gains(examples()[graph], edges, times, seeds, draws)
     found = against_random(drawn)
-    row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in ("gain", "ahead", "s.e.")}
+    row = {f"{name} {column}": f"{found[column][name]:.6g}" for name in METHODS for column in GAINED}
     return {"layers": times * nx.diameter(examples()[graph]), "random": f"{drawn['random'].mean():.6g}"} | row
 
 
@@ -156,9 +158,8 @@ def ranks_by_depth(skip: bool = False) -> pd.DataFrame:
 def gains_by_depth() -> pd.DataFrame:
     """`against_random` by (graph, diameters, method), from data/."""
     table = data.table("gains_by_depth").set_index(["graph", "times"])
-    columns = ("gain", "ahead", "s.e.")
     parts = {
-        method: table[[f"{method} {column}" for column in columns]].set_axis([*columns], axis=1) for method in METHODS
+        method: table[[f"{method} {column}" for column in GAINED]].set_axis([*GAINED], axis=1) for method in METHODS
     }
     return pd.concat(parts, names=["method"]).reorder_levels(["graph", "times", "method"]).join(table["random"])
 

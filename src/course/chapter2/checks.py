@@ -12,7 +12,7 @@ from torch import Tensor
 from course import checks
 from course.chapter2 import figures
 from course.checks import Right, Wrong, drawn, exercise, normal, run
-from helpers import attention, data, models, probe
+from helpers import attention, data, probe
 from helpers.attention import causal_mask
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
@@ -78,7 +78,7 @@ def _received(attention: Tensor, place: int) -> Tensor:
 @cache
 def _with_a_copy() -> tuple[Tensor, str]:
     """The embedded model's maps on 128 tokens of prose, with its special first token in the middle, too; its name."""
-    model = models.default()
+    model = checks.model()
     tokens = torch.cat([probe.first_token(model), probe.encode(model, data.prose())[:127]])
     tokens[COPIED] = tokens[0]
     return probe.attention_maps(model, tokens), model.name

@@ -10,13 +10,17 @@ from torch import Tensor
 
 from course import significance
 from course.chapter2 import measures
-from course.claims import Numbers, called
+from course.claims import called
+from course.rules import Mark, Numbers, rule
 from helpers import attention, models
-from helpers.attention import causal_mask, influence, uniform, window_mask
+from helpers.attention import causal_mask, influence, uniform
 from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of the table call it
 
 FOREVER = 400  # layers that stand for the limit
+EVEN = Mark(1)  # a ratio that says no difference
+ALL = Mark(1 - 1e-6)  # of a state
+DEEP = Mark(64)  # layers
 
 
 def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
@@ -29,26 +33,78 @@ def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:
 # The graph ------------------------------------------------------------------------------------------
 
 
+FELT = Mark(0.1)  # of an equal share: felt, as the page says it
+
+
+@rule(
+    holds=(
+        "one hop, and by an average with the shares that the layers keep the worst-heard token is ahead of the tree's worst node",
+        lambda hops, causal, tree: hops == 1 and causal > Mark(tree),
+    ),
+    part=(
+        f"the Jacobian of the same untrained network feels each token with over {FELT:g} of an equal share; by an average the late ones are lost",
+        lambda hops, felt: hops == 1 and min(felt) > FELT,
+    ),
+    nothing=(
+        "layers that keep one half, read in squares",
+        lambda half: {"causal": half, "felt": [half * measures.TOKENS]},
+    ),
+)
 def causal_attention_is_no_bottleneck() -> Numbers:
-    fitted = measures.measured_share()
-    table = measures.compare_connections(layers=measures.LAYERS_READ, kept=fitted)
+    """Worst-heard of 31 nodes by the measured shares of the layers, one by one, as an average and in squares."""
+    shares, ways = measures.kept_shares(), measures.connections(31)
+
+    def worst(name: str, kept: Iterable[float], squared: bool = False) -> float:
+        matrix, read = ways[name]
+        return float(measures.averaged(matrix, kept, squared)[read].min())
+
+    table = measures.compare_connections(layers=measures.LAYERS_READ, kept=measures.mean_share())
     return {
-        "fitted": fitted,
-        "causal": table.loc["causal attention"],
-        "tree": table.loc["tree"],
-        "others": table.drop("causal attention")["resistance"].min(),
-        "behind": {kept: measures.falls_behind(kept) for kept in (0.5, 0.8, fitted, 0.95)},
+        "hops": table.loc["causal attention"]["hops"],
+        "mean": measures.mean_share(),
+        "away": float((1 - shares).sum()),
+        "fitted": measures.fitted_share(),
+        "causal": worst("causal attention", shares),
+        "tree": worst("tree", shares),
+        "squares": worst("causal attention", shares, True),
+        "half": worst("causal attention", [0.5] * len(shares), True),
+        "felt": [float(row.min() / row.mean()) for row in _profiles("seed 0")],
+        "behind": {kept: measures.falls_behind(kept) for kept in (0.5, 0.8, 0.95)},
     }
 
 
+def _apart(row: tuple) -> bool:
+    _, tree, causal = row
+    return tree[0] < tree[1] < tree[2] and causal[0] > causal[1] > causal[2]
+
+
+@rule(
+    holds=(
+        "with more layers the tree's worst-heard share rises and the causal one falls, at every share kept",
+        lambda rows: all(map(_apart, rows)),
+    ),
+    part=("they do at one share kept", lambda rows: any(map(_apart, rows))),
+    nothing=("the causal shares for both", lambda rows: {"rows": [(kept, causal, causal) for kept, _, causal in rows]}),
+)
 def two_kinds_of_squashing() -> Numbers:
     rows = []
-    for kept in (0.5, 0.8, measures.measured_share()):
+    for kept in (0.5, measures.mean_share(), 0.95):
         found = measures.worst_heard([round(x / (1 - kept)) for x in (4, 8, 32)], kept)
         rows.append((kept, found["tree"], found["causal attention"]))
     return {"rows": rows}
 
 
+@rule(
+    "bound_with_attention_fixed",
+    holds=("no Jacobian exceeds the bound", lambda plain, scaled: max(plain + scaled) <= EVEN),
+    nothing=("Jacobian and bound exchanged", lambda plain: {"plain": [1 / x for x in plain]}),
+    null="two kinds of decoders are asked alike, so that exchanged they say the same",
+)
+@rule(
+    "true_jacobian_exceeds_the_bound",
+    holds=("one Jacobian exceeds the path sum", lambda true: max(true) > EVEN),
+    nothing=("attention held fixed", lambda plain: {"true": plain}),
+)
 @cache
 def shares_of_the_bound() -> Numbers:
     """For each random decoder, the largest share of the bound that a token's Jacobian takes."""
@@ -64,6 +120,11 @@ def shares_of_the_bound() -> Numbers:
     }
 
 
+@rule(
+    holds=("no token's Jacobian exceeds the printed bound", lambda over: max(over) <= EVEN),
+    nothing=("Jacobian and bound exchanged", lambda over: {"over": [1 / x for x in over]}),
+    null="a bound that is passed by some tokens and not by others is passed either way round",
+)
 def printed_constant_bounds() -> Numbers:
     """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v + v)."""
     matrix = uniform(causal_mask(5))
@@ -82,6 +143,21 @@ def _profiles(network: str, model: LanguageModel | None = None, texts: Iterable[
     return [measures.profile_of(table, text, network) for text in texts]
 
 
+FALLS = Mark(-0.5)  # a rank correlation with the position
+
+
+@rule(
+    holds=(
+        f"the path sum falls with the position, and so do trained sensitivities (rank correlation below {FALLS:g} in each text)",
+        lambda falls, after: falls and max(after) < FALLS,
+    ),
+    part=(
+        f"with random weights they do (below {FALLS:g}); a trained network listens to late tokens too",
+        lambda falls, before: falls and max(before) < FALLS,
+    ),
+    nothing=("no order", {"before": [0.0] * 7, "after": [0.0] * 7}),
+    null="random weights in the place of trained ones hold: that is the correction",
+)
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
     row, position = influence([uniform(causal_mask(48))] * 6)[-1], torch.arange(measures.TOKENS).double()
 
@@ -91,12 +167,38 @@ def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numb
     return {"falls": bool((row[1:] < row[:-1]).all()), "before": orders("seed 0"), "after": orders("trained")}
 
 
+PRIMACY = Mark(3)  # times an equal share
+EQUAL = Mark(1)  # an equal share
+
+
+def _primacy(first: dict) -> bool:
+    return min(first["random weights"]) > PRIMACY
+
+
+@rule(
+    holds=(
+        f"with random weights the first token has {PRIMACY:g} times an equal share and tokens 41 to 47 less than {EQUAL:g}; training takes from the first, and lifts tokens 41 to 47 above {EQUAL:g} and above tokens 9 to 32, in each text",
+        lambda first, middle, late: (
+            _primacy(first)
+            and max(late["random weights"]) < EQUAL
+            and all(b < Mark(a) for a, b in zip(first["random weights"], first["trained"], strict=True))
+            and min(late["trained"]) > EQUAL
+            and all(x > Mark(m) for x, m in zip(late["trained"], middle["trained"], strict=True))
+        ),
+    ),
+    part=("the first token leads so with random weights", lambda first: _primacy(first)),
+    nothing=(
+        "equal shares",
+        {name: {"random weights": [1.0], "trained": [1.0]} for name in ("first", "middle", "late")},
+    ),
+)
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
+    """How many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by text."""
     rows = {"random weights": _profiles("seed 0", model), "trained": _profiles("trained", model)}
+    places = {"first": slice(0, 1), "middle": slice(8, 32), "next": slice(32, 40), "late": slice(40, 47)}
     return {
-        "first": {name: [float(row[0] / row.sum()) for row in each] for name, each in rows.items()},
-        "late": {name: [float(row[32:-1].sum() / row.sum()) for row in each] for name, each in rows.items()},
-        "least": [int(row[:-1].argmin()) + 1 for row in rows["random weights"]],
+        name: {network: [float(row[place].mean() / row.mean()) for row in each] for network, each in rows.items()}
+        for name, place in places.items()
     }
 
 
@@ -108,15 +210,49 @@ def _u(profiles: list[Tensor]) -> Numbers:
     }
 
 
+LEADS = Mark(2)  # times the least
+VALLEY = Mark(40)  # the token from which on the least stands beside the last one
+
+
+@rule(
+    holds=(
+        f"both ends have {LEADS:g} times the least sensitivity, and the least is at token {VALLEY:g} or later",
+        lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
+    ),
+    part=(f"both ends have {LEADS:g} times the least, which is elsewhere", lambda lead: min(lead) > LEADS),
+    nothing=("every token alike", {"lead": [1.0] * 9}),
+)
 def untrained_network_has_a_u() -> Numbers:
     return _u([*_profiles("seed 0"), *(row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"]))])
 
 
+@rule(
+    holds=(
+        f"trained, both ends have {LEADS:g} times the least, and the least stays at token {VALLEY:g} or later",
+        lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
+    ),
+    part=(
+        f"both ends have {LEADS:g} times the least, whose place moves away from the last token",
+        lambda lead: min(lead) > LEADS,
+    ),
+    nothing=("every token alike", {"lead": [1.0] * 7}),
+)
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     """A U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
     return _u(_profiles("trained", model)) | {"before": _u(_profiles("seed 0", model))["least"]}
 
 
+@rule(
+    holds=(
+        "rollout is at or below the mask in each text at every share kept",
+        lambda rows, texts: min(below for *_, below in rows) >= Mark(texts),
+    ),
+    part=(
+        "in more than half of the texts at every share kept",
+        lambda rows, texts: 2 * min(below for *_, below in rows) > Mark(texts),
+    ),
+    nothing=("a rollout that beats the mask in half of the texts", lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]}),
+)
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     """In how many texts rollout is at or below the mask, by the share that a token keeps."""
     rows = []
@@ -128,28 +264,6 @@ def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
 
 
 # In the limit -----------------------------------------------------------------------------------------
-
-
-def largest_eigenvalue_is_one() -> Numbers:
-    masks = causal_mask(12), window_mask(12, 2)
-    values = [_random(masks[seed % 2], seed=seed)[0].diagonal().topk(2).values.tolist() for seed in range(50)]
-    return {"largest": [first for first, _ in values], "second": [second for _, second in values]}
-
-
-def products_stay_stochastic() -> Numbers:
-    products = torch.stack([influence(_random(causal_mask(12), 8, seed), 0.25) for seed in range(50)])
-    return {"sums": float((products.sum(-1) - 1).abs().max()), "above": float(products.triu(1).abs().max())}
-
-
-def bound_tends_to_the_first_token() -> Numbers:
-    maps = [_random(mask, seed=seed)[0] for seed in range(10) for mask in (causal_mask(12), window_mask(12, 2))]
-    return {"first": min(float(influence([matrix] * 5 * FOREVER, 0.5)[:, 0].min()) for matrix in maps)}
-
-
-def product_is_diagonalizable() -> Numbers:
-    matrix = uniform(window_mask(5, 2))
-    rank = int(torch.linalg.matrix_rank(matrix - 0.5 * torch.eye(5, dtype=torch.float64)))
-    return {"eigenvectors": 5 - rank, "times": int((matrix.diagonal() == 0.5).sum())}
 
 
 def _limit(maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float], Tensor], prefix: int = 1) -> Numbers:
@@ -170,66 +284,17 @@ def _limit(maps: Iterable[Tensor], mask: Tensor, rate: Callable[[Tensor, float],
     return {"together": float(first.sum(-1).min()), "each": float(first.min()), "slower": max(slower)}
 
 
+@rule(
+    holds=(
+        "the first token has all but 1e-6 in the end, and no share decays more slowly than the rate allows",
+        lambda together, slower: together > ALL and slower <= EVEN,
+    ),
+    part=("the first token has all but 1e-6 in the end", lambda together: together > ALL),
+    nothing=("an equal share of twelve", {"together": 1 / 12}),
+)
 def causal_mask_ends_at_the_first_token() -> Numbers:
     mask = causal_mask(12)
     return _limit([_random(mask, seed=seed)[0] for seed in range(10)], mask, lambda j, least: 1 - j * least)
-
-
-def window_has_the_same_limit() -> Numbers:
-    width, n = 3, 12
-    mask, reach = window_mask(n, width), math.ceil((n - 1) / (width - 1))
-
-    def rate(j: Tensor, least: float) -> Tensor:
-        return (1 - j * least**reach) ** (1 / (2 * reach))
-
-    def half(mask: Tensor) -> int:
-        return next(k for k in range(1, 999) if float(influence([uniform(mask)] * k)[-1, 0]) > 0.5)
-
-    limit = _limit([_random(mask, seed=seed)[0] for seed in range(10)], mask, rate)
-    return limit | {"windowed": half(window_mask(32, 4)), "causal": half(causal_mask(32))}
-
-
-def prefix_takes_all() -> Numbers:
-    mask = attention.prefix_mask(12, 4)
-    return _limit(_random(mask, 10), mask, lambda j, least: 1 - (j - 3) * least, prefix=4)
-
-
-def decay_mask_decays() -> Numbers:
-    """A row's sum is between e^-1 and e / (1 - e^-c), where logits are within 1 of 0."""
-    position, mask, rate = torch.arange(64.0, dtype=torch.float64), causal_mask(64), 0.3
-    distance = (position[:, None] - position).clamp(min=0)
-    logits = torch.rand(10, 64, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 2 - 1
-    maps = (logits - rate * distance).masked_fill(~mask, -math.inf).softmax(-1)
-    constants = (maps * (rate * distance).exp())[:, mask]
-    return {"rate": rate, "low": float(constants.min()), "high": float(constants.max())}
-
-
-def critical_distance_of_decay() -> Numbers:
-    numbers = {}
-    for layers, rate in ((12, 0.1), (12, 0.5), (12, 1.0), (32, 1.0)):
-        row = influence([attention.decay(400, rate)] * (layers + 1))[-1].flip(0)
-        formula = attention.critical_distance(layers, rate)
-        numbers[f"t = {layers}, c = {rate:g}"] = (formula, float(row[:399].argmax()))
-    return {"numbers": numbers}
-
-
-def slow_rotation_decays() -> Numbers:
-    """What is bounded above and below, log(p(0) / p(x)) / x²θ², is Gaussian-like; "back" is outside the theorem."""
-    distance = torch.arange(64, dtype=torch.float64)
-    slow, fast = ((4 * torch.cos(theta * distance)).softmax(0) for theta in (math.pi / 64, 1.0))
-    back = int(fast[1:].argmax()) + 1
-    return {
-        "falls": bool((slow[1:] < slow[:-1]).all()),
-        "rates": ((slow[0] / slow[1:]).log() / (distance[1:] * math.pi / 64) ** 2).tolist(),
-        "back": back,
-        "again": float(fast[back] / fast[0]),
-    }
-
-
-def residual_gives_a_u() -> Numbers:
-    """The first, the middle and the last token's share, with a residual and plain."""
-    residual, plain = (influence([uniform(causal_mask(32))] * 8, kept)[-1, [0, 16, -1]] for kept in (0.8, 0.0))
-    return {"residual": residual.tolist(), "plain": plain.tolist()}
 
 
 # Sinks ---------------------------------------------------------------------------------------------
@@ -240,6 +305,17 @@ def _sinks(model: LanguageModel | None) -> pd.DataFrame:
     return measures.sink_table(model or models.default()).set_index(["text", "first token"])
 
 
+MOST, SOME = Mark(0.5), Mark(0.2)  # of all heads
+
+
+@rule(
+    holds=(
+        f"over {MOST:.0%} of the heads give the first token more than {attention.STRONG:g}",
+        lambda share: share > MOST,
+    ),
+    part=(f"over {SOME:.0%} of the heads do", lambda share: share > SOME),
+    nothing=("uniform attention: no head", {"share": 0.0}),
+)
 def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     table = _sinks(model).loc["natural"]
     share = float(table["sink heads"]["yes"])
@@ -251,6 +327,14 @@ def first_token_is_a_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+NEARLY_NONE = Mark(0.05)  # of all heads
+
+
+@rule(
+    holds=(f"fewer than {NEARLY_NONE:.0%} of the heads have one", lambda without: without < NEARLY_NONE),
+    nothing=("uniform attention: no head", {"without": 0.0}),
+    null="that there is nothing is what is claimed; sinks on text, beside it, show that the score finds them",
+)
 def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
     heads = _sinks(model).loc["repeated"]["sink heads"]
     what = f"sink heads, repeated tokens, Llama2-7B against {called(model)} (%)"
@@ -258,6 +342,26 @@ def repeated_tokens_have_no_sink(model: LanguageModel | None = None) -> Numbers:
     return {"without": without, "with_first": heads["yes"], "numbers": {what: (0.0, round(100 * without, 1))}}
 
 
+def _moves(early: pd.DataFrame) -> bool:
+    return min(early["times"]) > TIMES and min(early["attention"]) > TAKES
+
+
+TIMES, TAKES = Mark(50), Mark(0.2)  # of the median state; of the attention
+SMALL_TIMES, SMALL_TAKES = Mark(10), Mark(0.1)
+
+
+@rule(
+    "massive_activations_go_with_the_sink",
+    holds=(
+        f"hidden from the start, another token gets a state {TIMES:g} times the median and {TAKES:g} of the attention, and hidden late none gets {SMALL_TIMES:g} times or {SMALL_TAKES:g}",
+        lambda early, late: _moves(early) and max(late["times"]) < SMALL_TIMES and max(late["attention"]) < SMALL_TAKES,
+    ),
+    part=(
+        f"hidden from the start, another gets {TIMES:g} times the median and {TAKES:g} of the attention",
+        lambda early: _moves(early),
+    ),
+    nothing=("no token moves", lambda late: {"early": late}),
+)
 def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     """What hiding a token does to each text: none, the first one from the start or late, another one late."""
     table = measures.hiding_table(model or models.default())
@@ -265,6 +369,17 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
+HALF, NINE = Mark(0.5), Mark(0.9)
+
+
+@rule(
+    holds=(
+        f"the median of the ratios is below {HALF:g}, and {NINE:.0%} of the heads are",
+        lambda middle, small: middle < HALF and small > NINE,
+    ),
+    part=("the median is below that of the others", lambda middle: middle < EVEN),
+    nothing=("values of one size", {"middle": 1.0, "small": 0.0}),
+)
 def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
     read = model or models.default()
     texts = measures.texts(read, measures.TOKENS).values()
@@ -272,19 +387,65 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
     return {"middle": float(ratios.median()), "small": float((ratios < 0.5).double().mean())}
 
 
+def _further(late: list, early: list, control: list, mass: list, value: list) -> bool:
+    return sum(late) > Mark(max(sum(early), sum(control))) and (not mass or sum(mass) > Mark(sum(value)))
+
+
+@rule(
+    holds=(
+        "hiding the sink late spreads a change further than every control in every text: another token hidden, the sink's value alone zeroed, and heads off at random at the same loss",
+        lambda late, early, control, mass, value, heads: (
+            _further(late, early, control, mass, value)
+            and min(late) > Mark(max(*early, *control))
+            and all(m > Mark(max(v, h)) for m, v, h in zip(mass, value, heads, strict=True))
+        ),
+    ),
+    part=(
+        "it does on average; heads off at random at the same loss spread a change less far in more than half of the texts",
+        lambda late, early, control, mass, value, heads: (
+            _further(late, early, control, mass, value)
+            and (not heads or 2 * sum(m > Mark(h) for m, h in zip(mass, heads, strict=True)) > len(heads))
+        ),
+    ),
+    nothing=("a token like any other", lambda control: {"late": control}),
+    null="texts flat at their means: what is so on average is then so in each",
+)
 def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
-    """How many times as far a change spreads with a token hidden, by text; for the embedded model also with parts changed."""
-    found, kept = hiding(model), measures.measured_share()
+    """How many times as far a change spreads with a token hidden, by text; for the embedded model also with parts changed.
+
+    "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of them cost less.
+    """
+    found, kept = hiding(model), measures.mean_share()
     spread = {name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()}
     toy = [float(influence([attention.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4]) for p in (0, 0.8)]
-    parts = {"mass": [], "value": [], "heads": []}
     if model is not None:
-        return spread | parts | {"toy": toy}
+        return spread | {"mass": [], "value": [], "heads": []} | {"toy": toy}
     table = measures.brake_table()
-    loss = table["loss"].groupby("change").mean()
-    return spread | {name: table.loc[name]["spread"].tolist() for name in parts} | {"toy": toy, "loss": loss}
+    names = {"mass": "mass", "value": "value", "heads": "at equal loss"}
+    parts = {name: table.loc[change]["spread"] for name, change in names.items()}
+    told = parts["heads"].dropna().index  # the texts in which the losses meet
+    return (
+        spread
+        | {name: rows[told].tolist() for name, rows in parts.items()}
+        | {"toy": toy, "loss": table["loss"].groupby("change").mean()}
+    )
 
 
+BREAKS = Mark(0.5)  # nats
+FIVE = Mark(5)  # times the control
+
+
+@rule(
+    holds=(
+        f"the loss rises by {BREAKS:g} nats, and hidden late by {FIVE:g} times the control's, hidden late and from the start",
+        lambda late, early, control: min(late) > BREAKS and min(late) > FIVE * max(control) and min(early) > BREAKS,
+    ),
+    part=(
+        "hidden late it does; from the start the second token takes its place",
+        lambda late, control: min(late) > BREAKS and min(late) > FIVE * max(control),
+    ),
+    nothing=("a token like any other", lambda control: {"late": control, "early": control}),
+)
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
     """How many nats hiding a token costs, by text."""
     found = hiding(model)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float
@@ -58,9 +59,9 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
     """The share of the worst-heard node in the one that is read, against L (1 - kept), in five graphs.
 
     Args:
-        kept: the share of its state that a token keeps in a layer; None is the one measured, `measures.measured_share`.
+        kept: the share of its state that a token keeps in a layer; None is the one measured, `measures.mean_share`.
     """
-    kept = measures.measured_share() if kept is None else kept
+    kept = measures.mean_share() if kept is None else kept
     layers = [2**k for k in range(11) if 2**k * (1 - kept) <= 33]
     found, depth = measures.worst_heard(layers, kept, n), measures.LAYERS_READ
     at = {name: shares[0] for name, shares in measures.worst_heard([depth], kept, n).items()}
@@ -73,14 +74,20 @@ def worst_heard(kept: float | None = None, n: int = 31) -> tuple[Axes, str]:
         log="xy",
         height=3.0,
     )
+    floor = -10  # powers of ten
     colours = (GREEN, GREY, style.COLOURS["black"], style.COLOURS["purple"], RED)
     for (name, shares), colour in zip(found.items(), colours, strict=True):
         points = [(k * (1 - kept), share) for k, share in zip(layers, shares, strict=True) if share > 0]
-        ax.plot(*zip(*points, strict=True), "o-", color=colour, label=name)
+        x, y = np.log10(points).T
+        dots, along = 10**x, np.linspace(x[0], x[-1], 500)
+        line = np.interp(along, x, y)
+        ax.plot(dots[y >= floor], 10 ** y[y >= floor], "o", color=colour)
+        if (line >= floor).any():  # drawn as far down as the axis goes
+            ax.plot(10 ** along[line >= floor], 10 ** line[line >= floor], color=colour, label=name)
     ax.axhline(1 / n, color="black", lw=1, ls="--")
     ax.axvline(depth * (1 - kept), color=BLUE, lw=1.5, ls=":")
-    ax.text(depth * (1 - kept) * 1.06, 3e-10, f"{depth} layers", color=BLUE, size=14)
-    ax.set(xlim=(0.04, 40), ylim=(1e-10, 1))
+    ax.text(depth * (1 - kept) * 0.94, 3e-10, f"{depth} layers", color=BLUE, size=14, ha="right")
+    ax.set(xlim=(0.04, 40), ylim=(10**floor, 1))
     style.ticks(ax, [0.1, 1, 10])
     style.label(ax)
     behind = measures.falls_behind(kept, n)
@@ -116,7 +123,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
 
 def brake(kept: float | None = None) -> tuple[Axes, str]:
     """What token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
-    kept, layers = measures.measured_share() if kept is None else kept, measures.LAYERS_READ
+    kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
     found = [float(attention.influence([attention.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
     assert found == sorted(found, reverse=True)  # as the title says

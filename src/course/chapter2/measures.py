@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import networkx as nx
+import numpy as np
 import pandas as pd
 import torch
 from jaxtyping import Float, Int
@@ -41,6 +42,7 @@ LATE = 25  # the token from which on the brake is taken apart
 LAYERS_READ = 30  # of the network whose committed profiles are read
 KEPT = (0.5, 0.8, 0.9, 0.95)  # shares of its own state that a token keeps in a layer: the range that is drawn
 OFF = 0.2  # share of all heads that are turned off
+MORE_OFF = ("heads 0.3", "heads 0.4", "heads 0.5")  # until they cost as much as the hidden sink
 
 
 # Graphs side by side ------------------------------------------------------------------------------------
@@ -118,6 +120,61 @@ def share_kept(profile: Float[Tensor, " n"], layers: int) -> tuple[float, float]
         errors[kept] = float((row.log() - target).square().mean().sqrt())
     best = min(errors, key=errors.get)
     return best, errors[best]
+
+
+def steps(shares: Sequence[float], squared: bool = False) -> Float[Tensor, " steps"]:
+    """How much weight goes through 0, 1, 2, … layers by attention and past the others: coefficients of Π (ρ + (1 - ρ) z).
+
+    With `squared` of Π (ρ² + (1 - ρ)² z).
+
+    >>> steps([0.5, 0.5]).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    power, found = 1 + squared, torch.ones(1, dtype=torch.float64)
+    for share in shares:
+        past, through = found * share**power, found * (1 - share) ** power
+        found = torch.nn.functional.pad(past, (0, 1)) + torch.nn.functional.pad(through, (1, 0))
+    return found
+
+
+def averaged(matrix: Float[Tensor, "n n"], shares: Sequence[float], squared: bool = False) -> Float[Tensor, "n n"]:
+    """Everyone's share in every state after layers of one map that keep these shares: row j is who makes up token j.
+
+    By an average; with `squared` as the Jacobian of a network with such layers feels it, whose values are independent and
+    of mean zero: E |J|² = d Σ c_k (A^k)² with c = `steps(shares, squared=True)`, each row then brought to a sum of one.
+    """
+    power, found = (
+        torch.eye(len(matrix), dtype=torch.float64),
+        torch.zeros(len(matrix), len(matrix), dtype=torch.float64),
+    )
+    for weight in steps(shares, squared):
+        found += weight * power ** (1 + squared)
+        power = matrix @ power
+    found = found.sqrt() if squared else found
+    return found / found.sum(1, keepdim=True)
+
+
+def of_known_share(
+    kept: float, mixed: bool = True, layers: int = LAYERS_READ, n: int = TOKENS, width: int = 64, seed: int = 0
+) -> tuple[Float[Tensor, " n"], Float[Tensor, " layers"]]:
+    """What the rulers are tried on: norms of the last token's Jacobian through layers x ← ρ x + (1 - ρ) A x W, and their own shares.
+
+    A is uniform, W a random rotation, another one in each layer; without `mixed` the identity. The second result is read
+    as `kept_by_layer` reads it: by the norms of each layer's own Jacobian.
+    """
+    generator, own = torch.Generator().manual_seed(seed), torch.eye(width, dtype=torch.float64)
+    matrix = attention.uniform(attention.causal_mask(n))
+    jacobian = torch.zeros(n, width, width, dtype=torch.float64)
+    jacobian[-1], read = own, []
+    for _ in range(layers):
+        rotation, triangle = torch.linalg.qr(torch.randn(width, width, generator=generator, dtype=torch.float64))
+        values = rotation * triangle.diagonal().sign() if mixed else own  # without the signs its mean is not zero
+        single = (1 - kept) * matrix[-1, :, None, None] * values
+        single[-1] += kept * own
+        norms = torch.linalg.matrix_norm(single)
+        read.append(norms[-1] / norms.sum())
+        jacobian = kept * jacobian + (1 - kept) * torch.einsum("ji,jab,bc->iac", matrix, jacobian, values)
+    return torch.linalg.matrix_norm(jacobian), torch.stack(read)
 
 
 def heard(weights: Float[Tensor, "*rows n"]) -> Float[Tensor, "*rows"]:
@@ -347,12 +404,13 @@ def brake(model: LanguageModel, tokens: Int[Tensor, " n"], change: str, draw: in
     """Loss after token `AFTER` + 1 and the spread of its replacement, with one thing changed from token `LATE` on.
 
     "nothing"; "mass": the first token is hidden; "value": the first token keeps the attention that it gets, and hands
-    over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is.
+    over zero; "heads": a share `OFF` of all heads, drawn, hands over zero, and the sink is left as it is, or one of
+    `MORE_OFF`.
 
     Raises:
         ValueError: another change, fewer tokens than `AFTER` and two, or a model whose output matrices are not read.
     """
-    require.choice("change", change, ("nothing", "mass", "value", "heads"))
+    require.choice("change", change, ("nothing", "mass", "value", "heads", *MORE_OFF))
     require.integer("the length of tokens", len(tokens), AFTER + 2)
     other = tokens.clone()
     other[AFTER] = probe.encode(model, " green")[0]
@@ -378,9 +436,9 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
     if change == "mass":
         seen[0, 0] = 0
     gain = torch.ones(layers * heads)
-    if change == "heads":
+    if change.startswith("heads"):
         drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
-        gain[drawn[: round(OFF * layers * heads)]] = 0
+        gain[drawn[: round(float(change[5:] or OFF) * layers * heads)]] = 0
     with probe.scaled(model, gain.view(layers, heads)):
         out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
     losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
@@ -407,6 +465,51 @@ def sensitivity(text: str, network: str, directions: int, model: LanguageModel |
     width = model.model.config.get_text_config().hidden_size
     norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
+
+
+def kept_by_layer(
+    model: LanguageModel, tokens: Int[Tensor, " n"], directions: int = 32, seed: int = 0
+) -> Float[Tensor, " layers"]:
+    """What share of the last token's state each layer leaves to it: of the norms of that layer's own Jacobian, the own one's.
+
+    Frobenius norms of d h_n^(l + 1) / d h_i^(l), one layer at a time, from so many orthogonal directions.
+
+    Raises:
+        ValueError: a network without a list of layers.
+    """
+    network, inputs = model.model.base_model, []
+    if not hasattr(network, "layers"):
+        raise ValueError(f"model must have its layers in a list, not {model.short}")
+
+    def keep(_: torch.nn.Module, arguments: tuple, more: dict) -> None:
+        inputs.append((arguments, more))
+
+    hooks = [layer.register_forward_pre_hook(keep, with_kwargs=True) for layer in network.layers]
+    try:
+        with torch.no_grad():
+            network(input_ids=tokens[None].to(model.model.device), use_cache=False)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    normal = torch.randn(model.model.config.hidden_size, directions, generator=torch.Generator().manual_seed(seed))
+    frame, shares = torch.linalg.qr(normal).Q.T, []
+    for layer, ((state, *others), more) in zip(network.layers, inputs, strict=True):
+        with torch.enable_grad():
+            before = state.detach().requires_grad_()
+            after = layer(before, *others, **more)
+            after = after[0] if isinstance(after, tuple) else after
+            (found,) = torch.autograd.grad(after[0, -1], before, frame.to(before), is_grads_batched=True)
+        norms = found[:, 0].double().square().sum((0, -1)).sqrt()
+        shares.append(norms[-1] / norms.sum())
+    return torch.stack(shares)
+
+
+def kept_row(text: str, network: str) -> dict[str, float]:
+    """`kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
+    model = models.default()
+    read = model if network == "trained" else untrained(model, int(network.split()[1]))
+    shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
+    return {f"layer {k}": round(share, 4) for k, share in enumerate(shares, 1)}
 
 
 def hiding_in(text: str, token: int, since: int, model: LanguageModel | None = None) -> dict[str, float]:
@@ -458,17 +561,45 @@ def hiding_table(model: LanguageModel) -> pd.DataFrame:
 def brake_table() -> pd.DataFrame:
     """What each change costs and how much further a replaced token moves later states: a row a change and text.
 
-    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" is the mean of its draws.
+    "loss": nats above nothing changed; "spread": over that of nothing changed; "heads" and `MORE_OFF` are means of their
+    draws. "at equal loss": heads off at random until they cost what the hidden sink costs, between the shares of heads tried.
     """
     table = data.table("brake_smollm2").groupby(["change", "text"])[["loss", "spread"]].mean()
     plain = table.loc["nothing"]
     loss, spread = table["loss"].sub(plain["loss"], level="text"), table["spread"].div(plain["spread"], level="text")
-    return pd.DataFrame({"loss": loss, "spread": spread})
+    found = pd.DataFrame({"loss": loss, "spread": spread})
+    return pd.concat([found, pd.concat({"at equal loss": _at_equal_loss(found)}, names=["change"])])
+
+
+def _at_equal_loss(found: pd.DataFrame) -> pd.DataFrame:
+    """By text, the spread of heads off at the loss of "mass": linear between the shares of heads tried, NaN beyond them."""
+    tried, rows = found.loc[["nothing", "heads", *MORE_OFF]], {}
+    for text, loss in found.loc["mass", "loss"].items():
+        line = tried.xs(text, level="text").sort_values("loss")
+        spread = np.interp(loss, line["loss"], line["spread"], right=math.nan)
+        rows[text] = {"loss": loss, "spread": float(spread)}
+    return pd.DataFrame(rows).T.rename_axis("text")
 
 
 @functools.cache
-def measured_share() -> float:
-    """The share that a layer of the untrained network keeps: `share_kept` of its committed profiles, median over the texts."""
+def kept_shares(text: str = "harbour", network: str = "seed 0") -> Float[Tensor, " layers"]:
+    """`kept_by_layer` of the embedded model's network, from data/."""
+    table = data.table("kept_smollm2").set_index(["text", "network"])
+    return torch.tensor(table.loc[(text, network)].filter(like="layer ").to_numpy(dtype=float))
+
+
+@functools.cache
+def mean_share() -> float:
+    """The share of its state that a layer of the untrained network keeps: `kept_shares`, mean over layers and texts."""
+    return round(float(torch.stack([kept_shares(text) for text in NAMES]).mean()), 2)
+
+
+@functools.cache
+def fitted_share() -> float:
+    """The ρ of an average that looks like the untrained Jacobian's norms: `share_kept`, median over the texts.
+
+    No share that a layer keeps: values that differ from layer to layer add in quadrature, and the fit takes them to add.
+    """
     rows = [profile_of(data.table("sensitivity_smollm2"), text, "seed 0") for text in NAMES]
     return statistics.median(share_kept(row, LAYERS_READ)[0] for row in rows)
 

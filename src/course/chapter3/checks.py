@@ -77,8 +77,8 @@ def moved(answer: Any) -> Right:
     """The L1 distance of two last states, after the last k tokens are repeated; then of two rows: in a random decoder, and in the embedded model."""
     compare("moved", answer, _moved)
     second, fifth = [0] + 128 * [1, 1, 2] + [1, 1], [0] + 64 * [1, 1, 1, 1, 1, 2] + 5 * [1]
-    unit, comma = (probe.encode(models.default(), text)[-1:].tolist() for text in ("1", "1,"))
-    first = probe.opening(models.default()).tokens.tolist()
+    unit, comma = (probe.encode(checks.model(), text)[-1:].tolist() for text in ("1", "1,"))
+    first = probe.opening(checks.model()).tokens.tolist()
     read = first + 16 * [*unit, *unit, *comma] + 2 * unit, first + 8 * [*5 * unit, *comma] + 5 * unit
     random = [float(run("moved", answer, random_states(0, layers=3), row, 3)) for row in (second, fifth)]
     there = [float(run("moved", answer, states_of_the_model, row, 3)) for row in read]
@@ -96,7 +96,7 @@ def _moved(states: Callable, tokens: list[int], k: int) -> Tensor:
 def states_of_the_model(tokens: list[int]) -> Tensor:
     """The embedded model's final states (n, d) of these tokens."""
     with torch.inference_mode():
-        return models.default().model.model(torch.tensor([tokens])).last_hidden_state[0].double()
+        return checks.model().model.model(torch.tensor([tokens])).last_hidden_state[0].double()
 
 
 def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
@@ -116,7 +116,8 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 def first_collision(answer: Any) -> Right:
     """The first length at which a number type cannot tell f(n) from f(n + 1)."""
     learners, row = _learners(answer, collapse.first_collision), checks.tables(globals())["first_collision"]
-    return checks.compare(globals(), row["call"], learners, _collision, FUNCTIONS, row["mistakes"])
+    unseen = checks.given(globals(), "first_collision", "unseen")
+    return checks.compare(globals(), row["call"], learners, _collision, FUNCTIONS, row["mistakes"], unseen=unseen)
 
 
 def _guarded(function: Callable) -> Callable:

@@ -1,17 +1,36 @@
 """The claims of chapter 3's sources, each measured by a small function."""
 
-import math
+import itertools
 from collections.abc import Sequence
 from functools import cache
 
 import torch
 
 from course.chapter3 import measures
-from course.claims import Numbers
+from course.rules import Mark, Numbers, rule
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
 
+FIFTH = Mark(0.2)  # of the distance
+TWICE = Mark(2)
+NONE = Mark(0)
 
+
+def _never_rises(values: Sequence[float]) -> bool:
+    return all(after <= before for before, after in itertools.pairwise(values))
+
+
+VANISHED = Mark(0.01)  # of the weight; of a distance
+
+
+@rule(
+    "last_weight_vanishes",
+    holds=(
+        f"it falls in every row, and the largest weight falls with n and ends below {VANISHED:g}",
+        lambda falls, largest: falls and _never_rises(largest) and largest[-1] < VANISHED,
+    ),
+    nothing=("a weight that no length wears down", lambda largest: {"largest": largest[:1] * 4}),
+)
 def last_weights() -> Numbers:
     """Whether the last token's weight falls when a token is inserted, in random rows; and the largest one by length."""
     generator = torch.Generator().manual_seed(0)
@@ -25,6 +44,22 @@ def last_weights() -> Numbers:
     return {"falls": falls, "largest": largest}
 
 
+LOW, HIGH = Mark(0.9), Mark(1.1)  # of the limit
+
+
+@rule(
+    holds=(
+        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit, and the distance falls throughout",
+        lambda ratio, variation: (
+            LOW <= ratio <= HIGH and all(before > after for before, after in itertools.pairwise(variation))
+        ),
+    ),
+    part=(
+        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; it first rises to a peak, then falls",
+        lambda ratio: LOW <= ratio <= HIGH,
+    ),
+    nothing=("noise that is not forgotten: a distance that stays", {"ratio": 200.0}),
+)
 def early_noise_is_forgotten() -> Numbers:
     lengths, limit = [50, 200, 350, 500, 10_000], collapse.perturbation_limit()
     variation = collapse.perturbed_total_variation(lengths).mean(0)
@@ -36,6 +71,13 @@ def early_noise_is_forgotten() -> Numbers:
     }
 
 
+@rule(
+    holds=(
+        f"distance and total variation are below {VANISHED:g} at n = 10,000",
+        lambda variation, distance: variation[-1] < VANISHED and distance < VANISHED,
+    ),
+    nothing=("rows that do not come nearer", lambda variation: {"variation": variation[:1] * 3, "distance": 1.0}),
+)
 def decaying_positions_collapse() -> Numbers:
     changes = [
         collapse.repeat_last(lambda r: 3 * torch.exp(-r / 10), collapse.rotating_values("random", n, 0.0))
@@ -44,16 +86,28 @@ def decaying_positions_collapse() -> Numbers:
     return {"distance": float(changes[-1][0]), "variation": [float(variation) for _, variation in changes]}
 
 
+STILL = Mark(0.1)
+
+
+@rule(
+    holds=(
+        f"the two rows still differ by {STILL:g} in their last entry at n = 10,000, which Lemma B.2 excludes",
+        lambda last: last[1] > STILL,
+    ),
+    nothing=("equal rows", {"last": [0.0, 0.0]}),
+)
 def proof_is_rough() -> Numbers:
     rows = [3 * torch.exp(-torch.arange(n, -1, -1, dtype=torch.float64) / 10) for n in (10, 10_000)]
     return {"last": [float((row[1:] - row[:-1])[-1].abs()) for row in rows]}  # of the logits of the two rows
 
 
-def bounded_logits_suffice() -> Numbers:
-    change, _ = collapse.rotating_counterexample(10_000)
-    return {"change": change, "exact": 2 * math.tanh(2)}
-
-
+@rule(
+    holds=(
+        "no key is found that is heard best far away",
+        lambda best, distance: abs(best - distance) > NONE,
+    ),
+    nothing=("a key turned by nothing, heard best beside the query", {"distance": 0, "best": 0}),
+)
 def rope_decays() -> Numbers:
     query = torch.randn(1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     distance = 5000
@@ -64,11 +118,31 @@ def rope_decays() -> Numbers:
     return {"distance": distance, "best": int(logits.argmax())}
 
 
-def alternating_sequences_stay_apart() -> Numbers:
-    variation = [collapse.alternating_total_variation(n) for n in (2, 100, 10_000)]
-    return {"variation": variation, "exact": 2 * (math.e - 1) / (math.e + 1)}
+LEVELS = Mark(0.5)
+TENFOLD = Mark(10)
 
 
+@rule(
+    "all_encodings_collapse",
+    holds=(
+        f"the distance falls below {FIFTH:g} from n = 10 to 10,000 with all four, and ALiBi's closed form falls on, below {LEVELS:g} from 1,000",
+        lambda left, alibi: max(left.values()) < FIFTH and alibi[1] < LEVELS * alibi[0],
+    ),
+    part=(
+        f"the distance falls below {FIFTH:g} with all four; ALiBi's closed form then levels off",
+        lambda left: max(left.values()) < FIFTH,
+    ),
+    nothing=("a distance that stays", {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 1.0)}),
+)
+@rule(
+    "encodings_collapse_alike",
+    holds=(
+        f"what is left with the four is within a factor of {TENFOLD:g}",
+        lambda left: max(left.values()) < TENFOLD * min(left.values()),
+    ),
+    nothing=("four encodings that are one", {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 0.5)}),
+    null="that they are alike is what is claimed",
+)
 def encodings() -> Numbers:
     """What is left of the distance at n = 10,000, by encoding; and what ALiBi alone keeps at n = 1,000 and 10,000."""
     means = measures.layer_means(True)
@@ -85,12 +159,43 @@ def named(shares: dict[str, float]) -> str:
     return ", ".join(f"{name} {style.number(share)}" for name, share in shares.items())
 
 
-def sinusoidal_encodings_collapse() -> Numbers:
-    plain, kept = (measures.layer_means(residual, 1 / 8, 5) for residual in (False, True))
-    left = {"no residual": _left(plain["APE on q, k"]), "residual": _left(kept["APE on q, k"])}
-    return {"left": left, "variant": _left(kept["APE on q, k, v"])}
+def _worse(bf16: list[float], fp16: list[float]) -> bool:
+    return all(b <= f for b, f in zip(bf16, fp16, strict=True)) and bf16[-1] < Mark(fp16[-1])
 
 
+def _pointed(nearest: dict[str, float]) -> bool:
+    return nearest["isotropic"] > HARMLESS and nearest["its own"] < OWN
+
+
+CHANCE = Mark(0.55)  # of two: what chance gives, .5, and a little
+OWN, SAME, HARMLESS = Mark(0.7), Mark(0.15), Mark(0.95)  # of all prompts
+
+
+@rule(
+    "low_precision_is_worse",
+    holds=(
+        f"bf16 tells n from n + 1 no more often than fp16 in any band, less often in the last, and below {CHANCE:.0%} (a coin: 50%) in one",
+        lambda bf16, fp16: _worse(bf16, fp16) and min(bf16) < CHANCE,
+    ),
+    part=("it does no more often in any band and less often in the last", lambda bf16, fp16: _worse(bf16, fp16)),
+    nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
+)
+@rule(
+    "direction_of_rounding_decides",
+    holds=(
+        f"its own errors leave under {OWN:.0%} of the prompts, another prompt's within {SAME:g} of that, and shuffled or isotropic ones over {HARMLESS:.0%}",
+        lambda nearest: (
+            _pointed(nearest)
+            and nearest["with shuffled coordinates"] > HARMLESS
+            and abs(nearest["its own"] - nearest["of another prompt"]) < SAME
+        ),
+    ),
+    part=(
+        f"its own errors leave under {OWN:.0%}, and isotropic ones over {HARMLESS:.0%}",
+        lambda nearest: _pointed(nearest),
+    ),
+    nothing=("errors of which none does more than another", lambda nearest: {"nearest": dict.fromkeys(nearest, 0.7)}),
+)
 def telling_apart(model: LanguageModel | None = None) -> Numbers:
     """Right answers of two in every band of lengths, by number type; of all prompts in the last band, by kind of error."""
     embedded = model is None or model.name == models.DEFAULT
@@ -110,12 +215,44 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+FEWER, FURTHER = Mark(0.2), Mark(1.5)
+
+
+@rule(
+    holds=(
+        f"the search is worst with the type's own errors, by {FEWER:.0%} of the prompts, the linear read-out with isotropic ones, {FURTHER:g} times as far off, and the next token with others than its own",
+        lambda nearest, off, variation: (
+            min(nearest[1:]) - nearest[0] > FEWER
+            and off[2] > FURTHER * off[0]
+            and variation[0] < Mark(min(variation[1:]))
+        ),
+    ),
+    part=(
+        f"the search is worst with its own, by {FEWER:.0%}, and one of the two others is not",
+        lambda nearest, off, variation: (
+            min(nearest[1:]) - nearest[0] > FEWER
+            and (off[2] > FURTHER * off[0] or variation[0] < Mark(min(variation[1:])))
+        ),
+    ),
+    nothing=(
+        "errors that do the same to each reader",
+        {"nearest": [0.9] * 3, "off": [2.0] * 3, "variation": [0.1] * 3},
+    ),
+)
 def the_reader_decides() -> Numbers:
     rows = data.table("rounding_readers").query("type == 'bf16'")
     mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
     return {name: [column[measures.ERRORS[k]] for k in (0, 2, 3)] for name, column in mean.items()}
 
 
+EVERY, OVER_HALF = Mark(1), Mark(0.5)
+
+
+@rule(
+    holds=("every token is recovered after each layer", lambda shares: min(shares) >= EVERY),
+    part=(f"over {OVER_HALF:.0%} of the tokens are", lambda shares: sum(shares) / len(shares) > OVER_HALF),
+    nothing=("a token drawn among the candidates", lambda candidates: {"shares": [1 / candidates] * 2}),
+)
 def prompts_can_be_recovered() -> Numbers:
     rows = data.table("recovered")
     return {
@@ -127,6 +264,21 @@ def prompts_can_be_recovered() -> Numbers:
     }
 
 
+@rule(
+    each=(
+        f"with a window of 8 the distance keeps {FIFTH:g} from n = 5 to 100 (equal tokens, varied ones)",
+        lambda held: [long > FIFTH * short for short, long in held.values()],
+    ),
+    against=(
+        "it keeps less than without a window",
+        lambda held, free: [long < Mark(free[kind]) for kind, (_, long) in held.items()],
+    ),
+    nothing=(
+        "no window",
+        lambda held, free: {"held": {kind: [short, free[kind]] for kind, (short, _) in held.items()}},
+    ),
+    null="varied tokens keep their distance without a window, too: half of the cases is no correction",
+)
 def window_stops_collapse() -> Numbers:
     def distances(kind: str, window: int | None) -> list[float]:
         return measures.window_distance(kind, window, [5, 100], seeds=3).tolist()
@@ -137,6 +289,14 @@ def window_stops_collapse() -> Numbers:
     }
 
 
+GAIN = Mark(1)
+
+
+@rule(
+    holds=("the nearest tokens gain and no far one loses", lambda near, far, least: near > GAIN and far > Mark(least)),
+    part=("the nearest tokens gain; beyond the reach nothing arrives", lambda near: near > GAIN),
+    nothing=("no window", lambda least: {"near": 1.0, "far": least}),
+)
 def window_stops_over_squashing() -> Numbers:
     free, held = measures.influence(None), measures.influence(8)
     return {
@@ -147,20 +307,19 @@ def window_stops_over_squashing() -> Numbers:
     }
 
 
+FIVEFOLD = Mark(5)
+
+
+@rule(
+    holds=(
+        f"with commas the distance falls {FIVEFOLD:g}-fold too, for one token more and for a period more",
+        lambda falls: min(falls) > FIVEFOLD,
+    ),
+    nothing=("a distance that stays", {"falls": [1.0, 1.0]}),
+)
 def separators_do_not_follow() -> Numbers:
     curves = measures.separator_curves()
     return {"falls": [1 / _left(curves[f"commas, n to n + {step}"]) for step in (1, 3)]}
-
-
-def adaptive_temperature_sharpens() -> Numbers:
-    rows = {n: torch.tensor([3.0] + [0.0] * (n - 1), dtype=torch.float64) for n in (16, 128, 4096)}
-    return {"gains": {n: float(collapse.adaptive_temperature(row)[0] / row.softmax(0)[0]) for n, row in rows.items()}}
-
-
-def seq_vcr_sees_collapse() -> Numbers:
-    healthy = torch.randn(256, 8, 32, generator=torch.Generator().manual_seed(0))
-    batches = {"healthy": healthy, "point": 0.001 * healthy, "line": healthy[..., :1].expand(-1, -1, 32)}
-    return {name: collapse.seq_vcr_loss(batch) for name, batch in batches.items()}
 
 
 # Language models -----------------------------------------------------------------------------------------
@@ -173,6 +332,18 @@ def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str =
     return collapse.last_token_distance(model, lengths, head=head, tail=tail, **setting).tolist()
 
 
+@rule(
+    "ones_collapse",
+    holds=(
+        f"the distance falls to {FIFTH:g} and never rises",
+        lambda distances: distances[-1] < FIFTH * distances[0] and _never_rises(distances),
+    ),
+    part=(
+        f"the distance falls to {FIFTH:g}; it rises at first, and levels off",
+        lambda distances: distances[-1] < FIFTH * distances[0],
+    ),
+    nothing=("a distance that stays", lambda distances: {"distances": [distances[0]] * len(distances)}),
+)
 def one_more(model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = "") -> Numbers:
     return {"lengths": lengths, "distances": _distance(model, lengths, prompt)}
 
@@ -187,6 +358,18 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
     return torch.tensor([_distance(model, PLACES, sequence=each) for each in digits])
 
 
+@rule(
+    holds=(
+        f"varied digits keep {TWICE:g} times the distance of ones, also with 50 ones at their end",
+        lambda varied, ones, ends, alone: varied > TWICE * ones and ends[-1] > TWICE * alone,
+    ),
+    part=(
+        f"varied digits keep {TWICE:g} times the distance of ones, where the sequence does not end in ones",
+        lambda varied, ones: varied > TWICE * ones,
+    ),
+    nothing=("ones for varied digits", lambda ones, alone: {"varied": ones, "ends": [alone]}),
+    null="runs of ones at the end in another order: then the shortest run stands for the longest",
+)
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     fifty, *near, last = _distance(model, [50, *range(192, 213, 5), 502])
     return {
@@ -198,10 +381,18 @@ def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+ERRORS = Mark(2)  # standard errors
+
+
+@rule(
+    each=(f"the step falls by {ERRORS:g} standard errors", lambda steps: [step < -ERRORS for step in steps]),
+    against=(f"it rises by {ERRORS:g}", lambda steps: [step > ERRORS for step in steps]),
+    nothing=("no trend", {"steps": [0.0] * 7}),
+)
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     """The trend from n = 22 on: before, the sequence is still starting."""
     runs = _varied(model)
-    steps = runs.log().diff(dim=1)
+    steps = runs[:, 1:].log().diff(dim=1)
     return {
         "seeds": len(runs),
         "means": dict(zip(PLACES, runs.mean(0).tolist(), strict=True)),
@@ -209,6 +400,20 @@ def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+HALF = Mark(0.5)
+
+
+@rule(
+    each=(
+        f"{HALF:.0%} of the distance is left at 502 tokens (the last one repeated, a period, inside a prompt)",
+        lambda last, period, inside: [long > HALF * short for short, long in (last, period, inside)],
+    ),
+    against=(
+        f"{FIFTH:.0%} or less is",
+        lambda last, period, inside: [long < FIFTH * short for short, long in (last, period, inside)],
+    ),
+    nothing=("no commas", lambda ones, ones_inside: {"last": ones, "period": ones, "inside": ones_inside}),
+)
 def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
     lengths, commas, inside = [6, 502], {"sequence": "111,"}, {"prompt": "sequence first"}
     return {
@@ -220,6 +425,17 @@ def commas_prevent_collapse(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+MOST, FEW = Mark(0.9), Mark(0.5)  # of the runs
+
+
+@rule(
+    each=(
+        f"one letter more, or one token more, changes more than without merging in {MOST:.0%} of the runs",
+        lambda wins, runs: [count >= MOST * runs for count in wins],
+    ),
+    against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
+    nothing=("merging that changes nothing: half of the runs", lambda wins, runs: {"wins": [runs / 2] * len(wins)}),
+)
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
     table = measures.merging(model or models.default())
     more = table[["one letter more", "one token more"]].gt(table["one letter more, unmerged"], axis=0)
@@ -240,5 +456,60 @@ def _copying(model: LanguageModel | None, **setting) -> Numbers:
     }
 
 
-def copying(model: LanguageModel | None = None, **prompts: dict[str, str | bool]) -> Numbers:
-    return {name: _copying(model, **setting) for name, setting in prompts.items()}
+@rule(
+    "first_digit_is_easier",
+    holds=(
+        "the first digit is right at more lengths than the last",
+        lambda plain: sum(plain["right"]["first"]) > Mark(sum(plain["right"]["last"])),
+    ),
+    able=("five digits are right", lambda plain: plain["able"]),
+    nothing=("an answer that looks at no digit", {"plain": {"able": True, "right": {"first": [0, 0], "last": [0, 0]}}}),
+)
+@rule(
+    "groups_help",
+    holds=(
+        "the last digit is right at more lengths with it",
+        lambda plain, helped: sum(helped["right"]["last"]) > Mark(sum(plain["right"]["last"])),
+    ),
+    able=("five digits are right without it", lambda plain: plain["able"]),
+    nothing=("a prompt that changes nothing", lambda plain: {"plain": {**plain, "able": True}, "helped": plain}),
+)
+@rule(
+    "hints_help",
+    each=(
+        "the last digit is right at more lengths with it (a hint, ones and zeros in turn)",
+        lambda plain, helped: [
+            sum(one["right"]["last"]) > Mark(sum(plain["right"]["last"])) for one in helped.values()
+        ],
+    ),
+    against=(
+        "at fewer",
+        lambda plain, helped: [sum(one["right"]["last"]) < sum(plain["right"]["last"]) for one in helped.values()],
+    ),
+    able=("five digits are right without it", lambda plain: plain["able"]),
+    nothing=(
+        "prompts that change nothing",
+        lambda plain, helped: {"plain": {**plain, "able": True}, "helped": dict.fromkeys(helped, plain)},
+    ),
+)
+@rule(
+    "prompt_order_matters",
+    holds=(
+        "the two orders differ, and both fail at 300 digits",
+        lambda first, second: (
+            first["right"]["last"] != second["right"]["last"]
+            and not (first["right"]["last"][-1] or second["right"]["last"][-1])
+        ),
+    ),
+    able=("five digits are right in the first order", lambda first: first["able"]),
+    nothing=("two orders that are one", lambda first: {"first": {**first, "able": True}, "second": first}),
+)
+def copying(model: LanguageModel | None = None, **prompts: dict) -> Numbers:
+    """What copying gives under each setting of the prompt; of a dict of settings, under each of them."""
+
+    def read(setting: dict) -> Numbers:
+        if any(isinstance(one, dict) for one in setting.values()):
+            return {name: read(one) for name, one in setting.items()}
+        return _copying(model, **setting)
+
+    return read(prompts)

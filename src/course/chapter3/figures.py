@@ -88,7 +88,7 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], 
     )
     ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
     ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
-    style.label(ax, gap=0.1)
+    style.label(ax)
     return ax, (
         f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
         f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There {kind} misplaces one prompt by "
@@ -148,7 +148,7 @@ def told_apart(
         ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
-    style.label(ax, gap=0.09)
+    style.label(ax)
     listed = ", ".join(f"{errors} {row.nearest:.0%}" for errors, row in last.items())
     return ax, (
         f"{model.short}, {kind}, {span}. Right one of all, by errors: {listed}. An error is {own.length:.2g} times as long as "
@@ -196,7 +196,7 @@ def nearest_by_error(
     ):
         ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)
     ax.set(ylim=(least - 0.05, 1.2 - 0.2 * least), yticks=[x for x in (0, 0.25, 0.5, 0.75, 1) if x >= least])
-    style.label(ax, gap=0.13)
+    style.label(ax)
     return ax, (
         f"{MEASURED}, n = {late.low:,.0f} to {late.high - 1:,.0f} ones: the error of bf16 is {late.length:.1f} times as long as the "
         f"difference, and the right one of {what} is the nearest in {late[column]:.0%}; the closed form gives "
@@ -223,7 +223,7 @@ def figure5(
         ax.plot(grid, curve, "o-", color=style.COLOURS[colour], label=text)
     every = torch.cat([curve for part in curves.values() for curve in part.values()])
     ax.set_ylim(float(every.min()) / 1.5, float(every.max()) * 1.5)
-    style.label(ax, gap=0.07)
+    style.label(ax)
     values = "; ".join(
         f"{text}: " + ", ".join(f"{curve[k]:.3g} at n = {grid[k]}" for k in (0, middle, -1))
         for text, curve in found.items()
@@ -242,7 +242,9 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    ax = style.axes(title, "where the 0 is", "asked for", height=3.4)
+    many = len(digits) > 3
+    under = ": digits of the string, and the effect" if many else ""
+    ax = style.axes(title, f"where the 0 is{under}", "asked for", height=4.8 if many else 3.4)
     ax.title.set_size(15)
     ax.grid(False)
     largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values()) or 1.0
@@ -252,7 +254,7 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
             at = column - 0.5 + k / (len(digits) + 1), row
             colour = style.COLOURS["blue" if place == asked else "grey"]
             ax.scatter(*at, s=2_000 * abs(value) / largest, color=colour)
-            text = f"{n} digits\n{style.number(value)}"
+            text = f"{n}\n{value:.2f}".replace("-", "−") if many else f"{n} digits\n{style.number(value)}"
             ax.annotate(text, at, (0, -40), textcoords="offset points", ha="center", va="center", size=14)
     ax.set(xlim=(-0.5, 1.5), ylim=(-1.6, 0.4), xticks=(0, 1), yticks=(0, -1))
     ax.set_xticklabels(collapse.PLACES)

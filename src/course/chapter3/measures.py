@@ -450,7 +450,7 @@ def write(out: Path) -> None:
         f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )
-    out.write_text("\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
+    data.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
 
 
 PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`

@@ -178,7 +178,7 @@ def interval(answer: Any, strings: Any) -> Right:
         runs = data.table("counting_trained")
         return drawn(*figures.counting_by_length(runs, "position encoding", ends), "The lab's figure, your intervals. ")
 
-    found = compare("interval", answer, significance.share_interval, tolerance=1e-4)
+    found = compare("interval", answer, significance.share_interval)
     n = number("strings", strings)
     refuse("interval", n=n)
     return Right(
@@ -282,7 +282,7 @@ def counter(answer: Any, n: Any) -> Right:
         value = number(f"read(the state of {asked})", run(f"read(the state of {asked})", read, _state(head, text)))
         seen = {"text": text, "asked": asked, "value": value, "zeros": text.count("0"), "ones": text.count("1")}
         refuse("counter", "misread", **seen, why=reason("counter", "why", **seen, logits=_logits(head)))
-    far = _far(head, read)
+    far = checks.clocked(lambda: _far(head, read))
     if far < 100:
         why = reason("counter", "coarse", head=head, read=read, logits=_logits(head)[1], values=_values(head))
         raise Wrong(f"in float64 it counts, in bf16 only up to {far}, and 100 can be reached. {why}")

@@ -8,16 +8,31 @@ import pandas as pd
 
 from course import counters, significance
 from course.chapter4 import measures
-from course.claims import Numbers, called
+from course.claims import called
 from course.experiments import asked, inside, trained
+from course.rules import Mark, Numbers, rule
 from helpers import counting, data
 from helpers.models import LanguageModel
+
+EXACT = 1e-13  # rounding
+LEVEL = Mark(0.05)  # of p
+INSIDE = Mark(0.9)  # right within the lengths of training
 
 
 def _change(once: str, more: str, **setting) -> float:
     return float((counting.last_state(once, **setting) - counting.last_state(more, **setting)).abs().max())
 
 
+DIFFERS = Mark(0.01)
+
+
+@rule(
+    holds=(
+        f"no pair differs by more than 1e-13, and a mask or another ratio does by {DIFFERS:g}",
+        lambda largest, masked, other: largest <= EXACT and min(masked, other) > DIFFERS,
+    ),
+    nothing=("a network that hears nothing", {"largest": 0.0, "masked": 0.0, "other": 0.0}),
+)
 def same_ratio_same_state() -> Numbers:
     pairs = [("10", "1100"), ("0111", "0111" * 25), ("1", "1" * 200)]
     return {
@@ -30,20 +45,32 @@ def same_ratio_same_state() -> Numbers:
     }
 
 
-def a_first_token_counts() -> Numbers:
-    lengths = (1, 2, 5, 10, 50, 200)
-    return {
-        "without": max(_change("1" * n, "1" * (n + 1)) for n in lengths),
-        "within": min(_change("1" * n, "1" * (n + 1), first=True) for n in lengths),
-        "read": [1 / Fraction(1, 1 + n) - 1 for n in range(5000)] == list(range(5000)),
-    }
+SOMEWHERE = Mark(2**26)  # a length
 
 
+@rule(
+    holds=("exact weights of n and n + 1 coincide somewhere", lambda exact: not exact),
+    part=(
+        f"rounded ones do, before {SOMEWHERE:,.0f}: it takes a number type, or a fixed read-out; closeness alone is not enough",
+        lambda limits: max(limits.values()) < SOMEWHERE,
+    ),
+    nothing=("a number type without end", {"exact": True, "limits": {"exact": math.inf}}),
+)
 def collapse_ends_counting() -> Numbers:
     exact = all(Fraction(1, 1 + n) != Fraction(1, 2 + n) for n in range(5000))
     return {"exact": exact, "limits": {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}}
 
 
+REACH = {"bf16": 188, "fp16": 1463, "fp32": 11_864_337}
+
+
+@rule(
+    holds=(
+        f"the largest right counts are {', '.join(f'{n:,} in {kind}' for kind, n in REACH.items())}, and exact weights differ there",
+        lambda reach, still: reach == REACH and min(still) > 0,
+    ),
+    nothing=("no token of another kind: no count", {"reach": dict.fromkeys(REACH, 0), "still": [0.0]}),
+)
 def first_token_reach() -> Numbers:
     reach = {name: counting.first_token_limit(name) for name in ("bf16", "fp16", "fp32")}
     return {
@@ -54,6 +81,14 @@ def first_token_reach() -> Numbers:
     }
 
 
+@rule(
+    holds=(
+        "all counts are right when n is given, and attention alone tells 1 of 2 from 1,000 of 2,000",
+        lambda right, told: min(right) >= Mark(1) and told,
+    ),
+    part=("all are right when n is given; attention alone averages", lambda right: min(right) >= Mark(1)),
+    nothing=("one answer for all", {"right": [0.0] * 9, "told": False}),
+)
 def wide_enough_counts() -> Numbers:
     return {
         "right": [measures.read_right(m, m, "tight", n, trials=5) for m in (8, 64, 128) for n in (16, 512, 4096)],
@@ -61,37 +96,57 @@ def wide_enough_counts() -> Numbers:
     }
 
 
+def _step(long: list[float]) -> bool:
+    return long[1] < MISREADS and long[2] >= 1
+
+
+READS, MISREADS = Mark(0.9), Mark(0.5)
+
+
+@rule(
+    holds=(
+        f"all are right at width 64 and under {MISREADS:.0%} at 63, read by a product, and by solving under {MISREADS:.0%} at 63",
+        lambda long, solved: _step(long) and solved[1] < MISREADS,
+    ),
+    part=(
+        f"so by a product; or by solving, where all are right at 63 and under {READS:.0%} at 62",
+        lambda long, solved: _step(long) or (solved[0] < READS and solved[1] >= 1),
+    ),
+    nothing=("a width that changes nothing", {"long": [1.0] * 3, "solved": [1.0] * 2}),
+)
 def transition_at_the_vocabulary() -> Numbers:
     product = {n: [measures.read_right(64, d, "tight", n) for d in (48, 63, 64)] for n in (16, 4096)}
     solved = [measures.read_right(64, d, "random", 4096, readout="solved") for d in (62, 63)]
     return {"short": product[16], "long": product[4096], "solved": solved}
 
 
+SHARE, TOKENS = Mark(0.5), Mark(100)
+
+
+@rule(
+    holds=(
+        f"over {SHARE:.0%} of the letters share a token, none does with commas, and a hundred digits are under {TOKENS:g} tokens",
+        lambda merged, separated, ones: merged > SHARE and separated == 0 and ones < TOKENS,
+    ),
+    part=(
+        f"over {SHARE:.0%} of the letters share a token and none does with commas; digits are one token each",
+        lambda merged, separated: merged > SHARE and separated == 0,
+    ),
+    nothing=("a token a letter", {"merged": 0.0, "ones": 100}),
+)
 def merged_tokens_hide_items() -> Numbers:
     merged, separated = measures.hidden_letters()
     return {"merged": merged, "separated": separated, "ones": len(measures.pieces("1" * 100))}
 
 
-def answers_are_round() -> Numbers:
-    rounded, given = measures.round_answers()
-    first = measures.answers().dropna().groupby("model", sort=False).answer.first()
-    firsts = int((first % 10 == 0).sum())
-    return {
-        "rounded": rounded,
-        "given": given,
-        "interval": significance.share_interval(rounded, given),
-        "firsts": firsts,
-        "models": len(first),
-        "alone": significance.share_interval(firsts, len(first))[0],
-    }
-
-
-def separators_help_with_314() -> Numbers:
-    counts = {name: measures.against_ones(name) for name in ("comma_separated", "groups_of_five")}
-    p = {name: significance.sign_test(better, worse) for name, (better, worse, _) in counts.items()}
-    return {"counts": counts, "p": p}
-
-
+@rule(
+    holds=(
+        "every base is above the accuracy without separators",
+        lambda accuracies: min(accuracies) > Mark(measures.PLAIN_ACCURACY),
+    ),
+    fit=("one is above what one constant answer gives", lambda accuracies, constant: max(accuracies) > Mark(constant)),
+    nothing=("one constant answer", lambda accuracies, constant: {"accuracies": [constant] * len(accuracies)}),
+)
 def separators_help_in_training() -> Numbers:
     return {
         "accuracies": data.table("reported/counting_separator_base").accuracy_percent.tolist(),
@@ -101,12 +156,33 @@ def separators_help_in_training() -> Numbers:
     }
 
 
+@rule(
+    holds=(f"the rank correlation has p above {LEVEL:g}", lambda p: p > LEVEL),
+    fit=("one base is above what one constant answer gives", lambda best, constant: best > Mark(constant)),
+    nothing=("bases that all give one accuracy", {"p": 1.0}),
+    null="that nothing shows is what is claimed; so it needs accuracies that could show it",
+)
 def base_has_no_rule() -> Numbers:
     rho, p = measures.base_trend()
     best = float(data.table("reported/counting_separator_base").accuracy_percent.max())
     return {"rho": rho, "p": p, "best": best, "constant": 100 * measures.best_constant()}
 
 
+def _ordered(error: dict[str, float]) -> bool:
+    low, high = sorted((error["sum"], error["word"]))
+    return error["zeros and ones"] < low and high < error["ones"]
+
+
+@rule(
+    "order_of_difficulty",
+    holds=(
+        "the four errors stand in this order, and sum and word are within a quarter of each other",
+        lambda error: _ordered(error) and alike(error["sum"], error["word"]),
+    ),
+    part=("the four errors stand in this order", lambda error: _ordered(error)),
+    enough=("all four were read off", lambda read, error: read == len(error)),
+    nothing=("one error for all four", {"read": 4, "error": dict.fromkeys(counting.TASKS, 1.0)}),
+)
 def read_off(column: str) -> Numbers:
     """The means of what was read off the source's figures, by "task" or by "strategy", NaN where nothing was.
 
@@ -132,6 +208,22 @@ def _short(runs: dict[str, pd.DataFrame]) -> float:
     return min(float(rows[["right_4", "right_8"]].mean().min()) for rows in runs.values())
 
 
+def _grow(errors: dict[str, list[float]]) -> bool:
+    return all(a < b < c for a, b, c in errors.values())
+
+
+TEN = Mark(0.5)  # of the short questions
+
+
+@rule(
+    holds=(
+        f"the error grows at 16, 24, 48 letters with each encoding, and the language model counts {TEN:.0%} of the short ones",
+        lambda errors, right, few: _grow(errors) and right >= TEN * few,
+    ),
+    part=("in decoders trained to count it does; the language model asked cannot decide", lambda errors: _grow(errors)),
+    able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
+    nothing=("an error that no length changes", {"errors": {"NoPE": [1.0] * 3, "RoPE": [1.0] * 3}}),
+)
 def counting_error_grows() -> Numbers:
     runs = trained.chosen_runs(data.table("counting_trained"), "position encoding")
     answers = asked.long(data.table("counting_smollm2"))
@@ -144,6 +236,18 @@ def counting_error_grows() -> Numbers:
     }
 
 
+TENTH = Mark(0.1)
+
+
+@rule(
+    holds=(
+        f"multiples of ten are above {TENTH:.0%} (95% interval) and {asked.GUESS} is named most",
+        lambda low, top: low > TENTH and top == asked.GUESS,
+    ),
+    part=(f"multiples of ten are above {TENTH:.0%}", lambda low: low > TENTH),
+    able=(f"{TEN:.0%} of the short ones are right", lambda right, few: right >= TEN * few),
+    nothing=("numbers drawn evenly: one in ten", {"low": 0.05, "right": 1, "few": 1}),
+)
 def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     answers = asked.asked_of(model)
     given, few = answers.answer.dropna(), answers[answers.length <= 10]
@@ -169,9 +273,23 @@ def guesses_are_round(model: LanguageModel | None = None) -> Numbers:
     }
 
 
-MARGIN = 0.02  # of accuracy: what counts as no help
+MARGIN = Mark(0.02)  # of accuracy: what counts as no help
+FLOOR, CEILING = Mark(0.1), Mark(0.98)  # between them there is room
 
 
+@rule(
+    each=(
+        f"the 95% interval of what commas add is below {MARGIN:g}",
+        lambda gaps: [high < MARGIN for _, _, high, _ in gaps.values()],
+    ),
+    against=(f"it is above {MARGIN:g}", lambda gaps: [low > MARGIN for _, low, _, _ in gaps.values()]),
+    enough=(
+        "one interval is on one side",
+        lambda gaps: any(high < MARGIN or low > MARGIN for _, low, high, _ in gaps.values()),
+    ),
+    fit=(f"right without commas is between {FLOOR:g} and {CEILING:g}", lambda plain: FLOOR < plain < CEILING),
+    nothing=("commas that help by a tenth", {"gaps": {"RoPE": trained.Gap(0.1, 0.08, 0.12, 9)}}),
+)
 def commas_do_not_help_from_scratch() -> Numbers:
     table = data.table("counting_commas")
     return {
@@ -181,22 +299,19 @@ def commas_do_not_help_from_scratch() -> Numbers:
     }
 
 
-def base_in_trained_decoders() -> Numbers:
-    runs = trained.chosen_runs(data.table("counting_trained"), "base of RoPE")
-    seeds = len(next(iter(runs.values())))
-    bases = [base for base in trained.BASES for _ in range(seeds)]
-    table = pd.concat(runs.values())
-    ranks = {n: significance.rank_correlation(bases, table[f"right_{n}"]) for n in (18, 20, 24, 32)}
-    return {
-        "seeds": seeds,
-        "inside": [float(rows.inside.mean()) for rows in runs.values()],
-        "ranks": ranks,
-        "p": [p for _, p in ranks.values()],
-        "wide": max(significance.rank_interval(abs(rho), len(bases))[1] for rho, _ in ranks.values()),
-        "short": _short(runs),
-    }
-
-
+@rule(
+    each=(
+        f"with chunks every seed is worse than all without, by {MARGIN:g}",
+        lambda chunks, plain: [max(each) < min(plain) - MARGIN for each in chunks],
+    ),
+    against=(
+        f"better by {MARGIN:g}",
+        lambda chunks, plain: [min(each) > max(plain) + MARGIN for each in chunks],
+    ),
+    fit=("one kind is below the ceiling", lambda means: min(means.values()) < 1 - MARGIN),
+    able=(f"four and eight letters are right in {INSIDE:.0%}", lambda short: short >= INSIDE),
+    nothing=("chunks that change nothing", lambda plain, chunks: {"chunks": [plain for _ in chunks]}),
+)
 def chunks_in_trained_decoders() -> Numbers:
     runs = trained.chosen_runs(data.table("counting_trained"), "tokens")
     inside = {name: rows[[f"right_{n}" for n in (4, 8, 12, 16)]].mean(axis=1).tolist() for name, rows in runs.items()}
@@ -208,6 +323,24 @@ def chunks_in_trained_decoders() -> Numbers:
     }
 
 
+STEADY = Mark(0.9)
+
+
+@rule(
+    each=(
+        "with the encoding the last is lost earlier more often than the first",
+        lambda lost: [last > first for _, _, first, last, _ in lost],
+    ),
+    against=(
+        f"the first is, at p < {LEVEL:g}",
+        lambda lost: [last <= first and p < LEVEL for _, _, first, last, p in lost],
+    ),
+    able=(
+        f"controls stay right in {STEADY:.0%}, and each encoding has a pair that tells",
+        lambda steady, lost: steady > STEADY and min(pairs for _, pairs, *_ in lost) > 0,
+    ),
+    nothing=("a coin", lambda lost: {"lost": [(name, pairs, pairs / 2, pairs / 2, 1.0) for name, pairs, *_ in lost]}),
+)
 def last_token_is_lost_first() -> Numbers:
     table = data.table("copying_trained")
     controls = [f"control_{place}_{digit}" for place in trained.PLACES for digit in "01"]
@@ -218,30 +351,43 @@ def last_token_is_lost_first() -> Numbers:
     }
 
 
+GONE, FALLS, NEAR, CELLS, GUESS = Mark(0.9), Mark(0.5), 0.05, Mark(5), Mark(0.65)
+
+
+@rule(
+    holds=(
+        f"in {GONE:.0%} of the cells that fail the best linear reader is within {NEAR:g} of naming the more frequent digit",
+        lambda gone, lost: gone > GONE * lost,
+    ),
+    part=(
+        f"in {FALLS:.0%} of them it is below 95%; it falls too, and not always to the guess",
+        lambda falls, lost: falls > FALLS * lost,
+    ),
+    enough=(f"{CELLS:g} cells fail", lambda lost: lost >= CELLS),
+    fit=(f"with shuffled digits the read-out is below {GUESS:.0%}", lambda control: control < GUESS),
+    nothing=("a read-out that falls nowhere", {"gone": 0, "falls": 0}),
+)
 def copying_fails_at_collapse() -> Numbers:
-    table = data.table("copying_probed")
-    right, read, control = (
-        pd.concat([table[f"{kind}_{place}_{n}"] for place in trained.PLACES for n in trained.READ[1:]])
-        for kind in ("right", "probe", "shuffled")
+    table = data.table("copying_probed").set_index(["encoding", "seed"])
+    right, read, guess, control = (
+        table[[f"{kind}_{place}_{n}" for place in trained.PLACES for n in trained.READ[1:]]].set_axis(
+            [f"{place} {n}" for place in trained.PLACES for n in trained.READ[1:]], axis=1
+        )
+        for kind in ("right", "probe", "majority", "shuffled")
     )
-    lost = read[right < 0.9]
+    lost = right < 0.9
+    ends = [[f"{kind}_{place}_{trained.READ[-1]}" for place in trained.PLACES] for kind in ("probe", "untrained")]
     return {
-        "cells": len(right),
-        "lost": len(lost),
-        "falls": int((lost < 0.95).sum()),
-        "gone": int((lost < 0.75).sum()),
-        "least": float(lost.min()),
-        "control": float(control.mean()),
+        "cells": int(lost.size),
+        "lost": int(lost.sum().sum()),
+        "falls": int((lost & (read < 0.95)).sum().sum()),
+        "gone": int((lost & (read <= guess + NEAR)).sum().sum()),
+        "least": float(read[lost].min().min()),
+        "guess": float(guess.mean().mean()),
+        "control": float(control.mean().mean()),
+        "after": table[ends[0]].groupby("encoding", sort=False).mean(),
+        "before": table[ends[1]].groupby("encoding", sort=False).mean(),
     }
-
-
-def window_keeps_the_last() -> Numbers:
-    table = data.table("copying_trained")
-    rows, turns = table[table.window == 8], {}
-    for place in trained.PLACES:  # of those that are right at all lengths of training
-        at = [rows.loc[rows[f"short_{place}_{digit}"], f"turn_{place}_{digit}"] for digit in "01"]
-        turns[place] = pd.concat(at).replace(trained.NEVER, math.inf).tolist()
-    return {"reach": trained.SIZES["copying"]["layers"] * 7} | turns
 
 
 def span(values: Iterable[float], form: str = "") -> str:
@@ -259,6 +405,18 @@ def _nested(values: pd.Series) -> dict:
     return {key: values[key].to_dict() for key in values.index.unique(0)}
 
 
+HARD_TO, EASY_TO = Mark(0.5), Mark(0.9)
+
+
+@rule(
+    each=(
+        f"with the encoding under {HARD_TO:.0%} is right at N letters",
+        lambda learned: [share < HARD_TO for share in learned],
+    ),
+    against=(f"above {EASY_TO:.0%} is", lambda learned: [share > EASY_TO for share in learned]),
+    nothing=("one answer of 17 for all", lambda learned: {"learned": [1 / 17] * len(learned)}),
+    null="a network that learned nothing is what is claimed",
+)
 def counting_is_hard_to_learn() -> Numbers:
     table, asked_ = counters.chosen(data.table("counting_inside")), data.table("counting_asked")
     means = table.groupby(["longest", "encoding"]).right_4.mean()
@@ -271,6 +429,19 @@ def counting_is_hard_to_learn() -> Numbers:
     }
 
 
+LEARNED = Mark(trained.LEARNED)
+
+
+@rule(
+    each=(
+        f"with the encoding {LEARNED:.0%} are right at 3 N/4 and at N letters (it often fails at the last places)",
+        lambda before, last: [
+            min(each.values()) >= LEARNED and last[name][max(each)] >= LEARNED for name, each in before.items()
+        ],
+    ),
+    against=("fewer are at 3 N/4", lambda before: [min(each.values()) < LEARNED for each in before.values()]),
+    nothing=("one answer of 17 for all", lambda before: {"before": {name: {16: 1 / 17} for name in before}}),
+)
 def counting_holds_within_training() -> Numbers:
     table = counters.chosen(data.table("counting_inside"))
     means = table.groupby(["encoding", "longest"])[["right_3", "right_4"]].mean()
@@ -285,37 +456,18 @@ def counting_holds_within_training() -> Numbers:
     }
 
 
-def neighbours_come_nearer() -> Numbers:
-    table = counters.chosen(data.table("counting_inside"))
-    means = table.groupby(["encoding", "longest"]).gap.mean()
-    ends = {name: [*means[name].iloc[[0, -1]].items()] for name in table.encoding.unique()}
-    return {"seeds": _seeds(table), "ends": ends}
+WORSE, GAP = Mark(0), Mark(0.1)
 
 
-def scatter_decides() -> Numbers:
-    table = counters.chosen(data.table("counting_inside"), "gap")
-
-    def rank(column: str, rows: pd.DataFrame = table) -> float:
-        return significance.rank_correlation(rows[column], rows.right_4)[0]
-
-    return {
-        "decoders": len(table),
-        "scatter": (rank("spread"), *significance.rank_interval(rank("spread"), len(table))),
-        "distance": (rank("gap"), *significance.rank_interval(rank("gap"), len(table))),
-        "within": {name: rank("spread", rows) for name, rows in table.groupby("encoding")},
-    }
-
-
-def few_dimensions_tell_many_counts() -> Numbers:
-    table = counters.chosen(data.table("counting_inside"), "width")
-    least = table.groupby(["encoding", "width"])[["right_4", "bf16_right_4"]].min()
-    return {
-        "seeds": _seeds(table),
-        "least": [*least.itertuples(name=None)],
-        "narrow": table[table.width == table.width.min()].right_4.tolist(),
-    }
-
-
+@rule(
+    holds=(
+        f"more symbols are always worse, with a gap of {GAP:g} where the width falls below them",
+        lambda changes, wide, narrow: max(changes) < WORSE and min(wide) > max(narrow) + GAP,
+    ),
+    part=("more symbols are always worse, with no step at the width", lambda changes: max(changes) < WORSE),
+    able=(f"where the width reaches one is right in {INSIDE:.0%}", lambda wide: max(wide) > INSIDE),
+    nothing=("a number of symbols that changes nothing", lambda changes: {"changes": [0.0] * len(changes)}),
+)
 def vocabulary_against_width() -> Numbers:
     table = data.table("counting_symbols").set_index(["symbols", "width"]).right
     return {
@@ -326,20 +478,48 @@ def vocabulary_against_width() -> Numbers:
     }
 
 
-READ = {"decoder": "right", "read-out": "left_out", "untrained": "untrained_left_out", "answer follows": "along"}
+THERE, TAKEN, ANSWERS = Mark(0.95), Mark(0.2), Mark(0.9)
+SHUFFLED, RATIO = Mark(0.3), Mark(0.5)
 
 
+@rule(
+    each=(
+        f"at 20 letters the best linear reader, which never saw the length, is right in {THERE:.0%}, with the state rounded to bf16 as well, and the answer in under {ANSWERS:.0%} of 20 to 32",
+        lambda found: [
+            min(each["read-out"]) >= THERE and sum(each["decoder"]) / len(each["decoder"]) < ANSWERS
+            for each in found.values()
+        ],
+    ),
+    against=(
+        f"the best reader is right {TAKEN:g} less often than before training",
+        lambda found: [each["untrained"][0] - each["read-out"][0] > TAKEN for each in found.values()],
+    ),
+    fit=(
+        f"read-outs of shuffled counts are below {SHUFFLED:g}, and of the ratio alone below {RATIO:g}",
+        lambda shuffled, ratio: max(shuffled) < SHUFFLED and max(ratio) < RATIO,
+    ),
+    nothing=(
+        "the decoder before training",
+        lambda found: {"found": {name: {**each, "read-out": each["untrained"]} for name, each in found.items()}},
+    ),
+)
 def the_count_is_there() -> Numbers:
-    table, lengths = data.table("counting_probed"), [n for n in trained.PROBED if n > trained.LONGEST]
-    means = table.groupby("encoding", sort=False).mean(numeric_only=True)
-
-    def at(kind: str) -> list[str]:
-        return [f"{kind}_{n}" for n in lengths]
-
+    """By encoding, right at 20 letters: the decoder (28 and 32, too), and the best reader, of states exact and rounded."""
+    table, moved = data.table("counting_readers"), data.table("counting_moved")
+    answers = moved.groupby("encoding").mean(numeric_only=True)
     return {
-        "lengths": lengths,
-        "found": {name: {who: row[at(kind)].tolist() for who, kind in READ.items()} for name, row in means.iterrows()},
-        "ratio": table[at("ratio")].max().tolist(),
-        "shuffled": table[at("shuffled")].max().tolist(),
-        "still": float(means[at("random") + at("against")].max().max()),
+        "found": {
+            name: {
+                "decoder": answers.loc[name, ["right_20", "right_28", "right_32"]].tolist(),
+                "read-out": [best.trained, best.trained_bf16],
+                "untrained": [best.untrained, best.untrained_bf16],
+            }
+            for name, best in counters.best_read(table).iterrows()
+        },
+        "answers": answers.right_20.to_dict(),
+        "follows": answers.along_20.to_dict(),
+        "ratio": [table.ratio.max()],
+        "shuffled": table[["trained_shuffled", "untrained_shuffled"]].max().tolist(),
+        "still": float(answers[[f"{kind}_{n}" for kind in ("random", "against") for n in (20, 28, 32)]].max().max()),
+        "seeds": table.groupby("encoding").seed.nunique().min(),
     }

@@ -21,7 +21,7 @@ BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
 
 def copies() -> tuple[Axes, str]:
-    """How far the last state of a random Transformer with a causal mask moves when one more 10 is written, in fp32."""
+    """How far the last state of a random Transformer with a causal mask moves when one more 10 is written, beside fp32's error."""
     many = [1, 2, 3, 5, 8, 16, 32, 64, 128, 256]
 
     def moved(k: int, dtype: str) -> torch.Tensor:
@@ -31,19 +31,19 @@ def copies() -> tuple[Axes, str]:
     exact, here = ([moved(k, dtype) for k in many] for dtype in ("fp64", "fp32"))
     frame = pd.DataFrame(
         {
-            "k to k + 1": [float(x.norm()) for x in here],
-            "its rounding": [float((x - y).norm()) for x, y in zip(here, exact, strict=True)],
+            "k to k + 1": [float(x.norm()) for x in exact],
+            "fp32's rounding": [float((x - y).norm()) for x, y in zip(here, exact, strict=True)],
         },
         index=pd.Index(many, name="copies k of 10"),
     )
     change, error = (frame[name] for name in frame)
-    assert (error < change / 2).all()  # else it is not seen
-    ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(style.TYPES["fp32"], GREY))
+    assert (error < change / 2).all()  # else fp32 does not see it
+    ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(style.TYPES["fp64"], GREY))
     ax.get_lines()[1].set_gid(style.ROUNDING)
     ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
     return ax, (
-        f"Random Transformer, causal mask, copies of 10, fp32: the state moves from 1 to 2 copies by "
-        f"{style.number(change[1])} and from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size."
+        f"Random Transformer, causal mask, copies of 10: the state moves from 1 to 2 copies by {style.number(change[1])} and "
+        f"from {many[-1]} to {many[-1] + 1} by {style.number(change[many[-1]])} of its size, over twice what fp32 rounds off."
     )
 
 
@@ -157,7 +157,7 @@ def bases(trials: int) -> tuple[Axes, str]:
     table, (low, high) = measures.base_intervals(trials), measures.plain_interval(trials)
     above = measures.separated(trials)
     ax = style.axes(
-        f"With {trials:,} strings: {above} of {len(table)} bases above the plain string",
+        f"With {trials:,} strings: {above} of {len(table)} intervals above the plain string",
         "base of RoPE",
         "accuracy (%)",
         log="x",
@@ -346,36 +346,39 @@ def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
 # Lab: is the count still there? -----------------------------------------------------------------------------
 
 
-def counters_read(table: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
-    """How often a counter is right, what a linear read-out of its state names, and what controls do, by length."""
-    rows, lengths = table[table.encoding == encoding], list(trained.PROBED)
-    beyond = [n for n in lengths if n > trained.LONGEST]
-    # the decoder's own head is a linear read-out, too
-    best = {f"read_{n}": rows[[f"read_{n}", f"right_{n}"]].max(axis=1) for n in beyond}
-    mean = rows.assign(**best).mean(numeric_only=True)
-    ax = style.axes("", "letters in the string", "share of right counts", log="x", height=3.2)
-    ax.axvspan(min(lengths), trained.LONGEST, color="#EEF4FA", zorder=0)
+def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tuple[Axes, str]:
+    """What linear readers name at 20 letters, by their penalty: before and after training, states exact and rounded.
+
+    Beside them the decoder's own answers, and the floors: the share of y alone, and wrong counts. Bands: the seeds' range.
+    """
+    rows = table[(table.encoding == encoding) & (table.reader == "least squares")]
+    own = moved[moved.encoding == encoding].right_20.mean()
+    means = rows.groupby("penalty").mean(numeric_only=True)
+    range_, places = rows.groupby("penalty"), range(len(means))
+    ax = style.axes("", "penalty of the reader", "counts of 20 letters read", height=3.0)
     for name, column, colour, look in (
-        ("the decoder", "right", RED, "o-"),
-        ("read-out, or the decoder", "read", BLUE, "s-"),
-        ("length never seen", "left_out", GREEN, "^-"),
-        ("before training", "untrained_left_out", PURPLE, "v--"),
-        ("share of y alone", "ratio", BLACK, "x--"),
-        ("shuffled counts", "shuffled", GREY, ":"),
+        ("before training", "untrained", PURPLE, "v-"),
+        ("before, in bf16", "untrained_bf16", PURPLE, "v--"),
+        ("trained", "trained", BLUE, "s-"),
+        ("trained, in bf16", "trained_bf16", BLUE, "s--"),
+        ("share of y alone", "ratio", BLACK, "x:"),
+        ("wrong counts", "trained_shuffled", GREY, ":"),
     ):
-        at = lengths if column == "right" else beyond
-        ax.plot(at, mean[[f"{column}_{n}" for n in at]], look, color=colour, label=name)
-    style.ticks(ax, lengths)
+        if look.endswith("-") and not look.endswith("--"):
+            ax.fill_between(places, range_[column].min(), range_[column].max(), color=colour, alpha=0.12, lw=0)
+        ax.plot(places, means[column], look, color=colour, label=name, mfc="none" if "--" in look else None)
+    ax.axhline(own, color=RED, label="the decoder")
+    style.ticks(
+        ax, [*places], ["none" if x == 0 else style.number(x, 1).removeprefix("1 × ") for x in means.index[:-1]] + ["1"]
+    )
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    said = {
-        name: f"{mean[f'{name}_20']:.0%}" for name in ("right", "left_out", "untrained_left_out", "ratio", "shuffled")
-    }
-    ax.set_title(f"{encoding}, 20 letters: {said['right']} right, {said['left_out']} read")
+    best = counters.best_read(table).loc[encoding]
+    ax.set_title(f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after")
     return ax, (
-        f"{encoding}, 20 letters: the decoder names {said['right']} of the counts; a read-out of its state that saw no string "
-        f"of 20 letters {said['left_out']}, before the training {said['untrained_left_out']}; one of the share of y alone "
-        f"{said['ratio']}, one fitted to shuffled counts {said['shuffled']}. Means of {len(rows)} seeds."
+        f"{encoding}, 20 letters, the best of all linear readers: before training {best.untrained:.0%}, with states in bf16 "
+        f"{best.untrained_bf16:.0%}; trained {best.trained:.0%}, in bf16 {best.trained_bf16:.0%}. The decoder itself "
+        f"{own:.0%}, the share of y alone {best.ratio:.0%}, wrong counts {rows.trained_shuffled.max():.0%} at most."
     )
 
 
@@ -416,7 +419,8 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
         floor = float(rows[["right_4", "bf16_right_4"]].min().min())
         ax.set_ylim(0.8 if floor > 0.82 else -0.02, 1.012)
     else:
-        ax.set_ylim(0, 1.05 * float(rows[up].max()))
+        ax.set_ylim(min(0, 1.4 * float(rows[up].min())), 1.05 * float(rows[up].max()))
+        ax.axhline(0, color=BLACK, lw=0.8)
     if not lines:
         ax.legend(loc="best")
         rho = style.number(significance.rank_correlation(rows[across], rows[up])[0])

@@ -74,7 +74,7 @@ def queries_of_the_model() -> tuple[Tensor, Tensor]:
     """Queries of the embedded model's first head on eight tokens, before and after the model itself turns them."""
     from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-    model = models.default()
+    model = checks.model()
     before = probe.queries_and_keys(model, probe.encode(model, data.prose())[:8])[0][0][None]
     angles = model.model.model.rotary_emb(before, torch.arange(8)[None])
     after, _ = apply_rotary_pos_emb(before, before, *angles)
@@ -105,7 +105,7 @@ def favourite_key(answer: Any) -> Right:
 def partial(answer: Any) -> Right:
     """The fastest share of the pairs keeps its angle, the others get 0; then in the embedded model."""
     compare("partial", answer, _share)
-    theta = probe.rotary_frequencies(models.default()).double()
+    theta = probe.rotary_frequencies(checks.model()).double()
     fast = tensor("partial(theta, 0.5)", run("partial", answer, theta, 0.5))
     whole, kept, left = (_loss(tuple(each.tolist())) for each in (theta, fast, theta - fast))
     return Right(
@@ -117,7 +117,7 @@ def partial(answer: Any) -> Right:
 @functools.cache
 def _loss(theta: tuple[float, ...]) -> float:
     """The embedded model's loss on 64 tokens of prose, with these angles a token in all layers."""
-    model = models.default()
+    model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     turns = torch.polar(
         torch.ones(64, len(theta)).double(), torch.outer(torch.arange(64.0), torch.tensor(theta)).double()
@@ -151,7 +151,7 @@ def lead(answer: Any) -> Right:
     def exact(m: int, d: int, b: float, sigma: float) -> Tensor:
         return 2 * sigma**2 * rope.cosine_sum(m, d, b)
 
-    return compare("lead", answer, exact, tolerance=1e-3, picture=picture)
+    return compare("lead", answer, exact, picture=picture)
 
 
 @exercise
@@ -192,9 +192,17 @@ def ntk_base(answer: Any) -> Right:
 @exercise
 def smallest_scale(answer: Any) -> Right:
     """What one more token costs a diagonal head of one frequency, and the smallest scale for a weight."""
+    near = checks.tables(globals())["smallest_scale"]["tolerance"]
     for text, (theta, n, weight) in checks.given(globals(), "smallest_scale"):
         call = f"smallest_scale({text})"
-        found = {"call": call, "theta": theta, "n": n, "weight": weight, "exact": rope.slash_scale(theta, n, weight)}
+        found = {
+            "tolerance": near,
+            "call": call,
+            "theta": theta,
+            "n": n,
+            "weight": weight,
+            "exact": rope.slash_scale(theta, n, weight),
+        }
         found["scale"] = number(call, run(call, answer, theta, n, weight))
         refuse("smallest_scale", **found, why=reason("smallest_scale", "much", **found))
     name = "smallest_scale"

@@ -1,5 +1,6 @@
 """What the claims of chapter 5 are decided by, each measured by a small function; words and rules stand in its table."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -7,23 +8,53 @@ import pandas as pd
 import torch
 
 from course.chapter5 import measures
-from course.claims import Numbers, called
+from course.claims import called
 from course.experiments import protocol, slashes
+from course.rules import Mark, Numbers, rule
 from helpers import attention, data, models, probe, rope
 from helpers.models import LanguageModel
 
 FAR = [1, 10, 100, 1000, 10_000, 100_000]
 QUARTERS = list(measures.BAND_NAMES)
+EVEN = Mark(1)
+NONE = Mark(0)
 
 # Closed forms ------------------------------------------------------------------------------------------
 
 
+FIFTH = Mark(0.2)
+
+
+@rule(
+    holds=(
+        "it falls at every step of the first 250, and from each distance to the next",
+        lambda bound, rises: (
+            bound[4] < FIFTH * bound[0] and not rises and all(a > b for a, b in itertools.pairwise(bound))
+        ),
+    ),
+    part=(
+        f"it falls below {FIFTH:g} from 0 to 1,000, and rises at about half of the steps",
+        lambda bound: bound[4] < FIFTH * bound[0],
+    ),
+    nothing=("a bound that stays", lambda bound: {"bound": [bound[0]] * len(bound)}),
+)
 def bound_decays() -> Numbers:
     """The bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
     steps = rope.decay_bound(torch.arange(251), 128, 1e4).diff()
     return {"bound": rope.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(), "rises": int((steps > 0).sum())}
 
 
+ERRORS, LOW, HIGH = Mark(4), Mark(0.9), Mark(1.1)
+
+
+@rule(
+    "gaussian_scores_do_not_decay",
+    holds=(
+        f"no mean is {ERRORS:g} standard errors from 0, and the spread stays between {LOW:g} and {HIGH:g} of √d up to a distance of 100,000",
+        lambda errors, spread: errors < ERRORS and min(spread) > LOW and max(spread) < HIGH,
+    ),
+    nothing=("scores that decay, by a tenth each tenfold", {"spread": [0.9**k for k in range(6)]}),
+)
 def gaussian_scores() -> Numbers:
     """Over √d the standard deviation of the scores at the distances `FAR`; the largest mean, and how many standard errors."""
     scores = measures.gaussian_scores(FAR, 20_000)
@@ -32,17 +63,20 @@ def gaussian_scores() -> Numbers:
     return {"spread": spread.tolist(), "mean": float(means.max()) * math.sqrt(128), "errors": errors}
 
 
-def any_distance_can_be_the_favourite() -> Numbers:
-    """For each distance a random query, and its key turned by that distance: where the largest of 10,000 logits is."""
-    wanted, found = [0, 1, 50, 700, 5000, 9999], []
-    theta, m = rope.frequencies(64, 1e4), torch.arange(10_000).double()
-    queries = torch.randn(len(wanted), 1, 64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    for query, distance in zip(queries, wanted, strict=True):
-        key = rope.rotate(query, torch.tensor([float(distance)]), theta)
-        found.append(int((rope.rotate(key.expand(len(m), -1), -m, theta) @ query[0]).argmax()))
-    return {"wanted": wanted, "found": found}
+SHARED, OWN = Mark(0.5), Mark(0.9)  # of the weight
 
 
+@rule(
+    holds=(
+        f"no head has more than {SHARED:g} on its place, in a first and in a second layer, and turned ones have {OWN:g}",
+        lambda plain, turned, second: plain <= SHARED + 1e-9 and turned > OWN and second <= SHARED,
+    ),
+    part=(
+        f"in a first layer none has more than {SHARED:g}, and turned ones have {OWN:g}; a second layer can",
+        lambda plain, turned: plain <= SHARED + 1e-9 and turned > OWN,
+    ),
+    nothing=("heads that look nowhere, turned or not", {"plain": 0.1, "turned": 0.1, "second": 0.1}),
+)
 def no_positions_no_diagonal() -> Numbers:
     """The largest weight on itself in a first layer, plain and turned, and the least of a head in a second one."""
     plain, turned = (measures.weights_without_positions(turn=turn) for turn in (False, True))
@@ -55,6 +89,13 @@ def no_positions_no_diagonal() -> Numbers:
     }
 
 
+WHOLE = Mark(0.99)  # of the weight
+
+
+@rule(
+    holds=(f"both heads reach a weight of {WHOLE:g} at every place", lambda reached: min(reached) > WHOLE - 1e-9),
+    nothing=("uniform attention over 1,024 tokens", {"reached": [1 / 1024] * 2}),
+)
 def rope_makes_places() -> Numbers:
     """The scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
     theta = rope.frequencies(128, 1e4)
@@ -63,6 +104,13 @@ def rope_makes_places() -> Numbers:
     return {"scales": scales, "reached": reached, "one": rope.slash_scale(torch.ones(1), 4096)}
 
 
+@rule(
+    holds=(
+        "every score turns negative within half a turn",
+        lambda first: all(max(found) <= Mark(math.pi / theta) + 1 for theta, found in first.items()),
+    ),
+    nothing=("no rotation: some score never turns", {"first": {1.0: [math.inf]}}),
+)
 def one_frequency_loses_content() -> Numbers:
     """By frequency, the first distance at which a query scores a key of each of 64 angles negatively, infinity where none is.
 
@@ -78,46 +126,40 @@ def one_frequency_loses_content() -> Numbers:
     return {"first": first}
 
 
-def lead_is_the_cosine_sum() -> Numbers:
-    distances = [1, 100, 1000, 4096]
-    mean, error = measures.lead(distances)
-    exact = 2 * rope.cosine_sum(torch.tensor(distances), 128, 1e4)
-    errors = float(((mean - exact) / error).abs().max())
-    return {"distances": distances, "simulated": mean.tolist(), "exact": exact.tolist(), "errors": errors}
-
-
-def base_for(context: int) -> Numbers:
-    """The smallest base that passes, the published one, whether they are the same to two digits, and where that fails."""
-    published = data.table("reported/rope_base_bound").set_index("context").published[context]
-    found = measures.smallest_bases()[context]
+@rule(
+    each=(
+        "the published base is the smallest that passes, to two digits, and passes itself",
+        lambda same, fails: [one and not fails[context] for context, one in same.items()],
+    ),
+    against=("the smallest that passes is another, to two digits", lambda same: [not one for one in same.values()]),
+    nothing=("a base of ten times the context", lambda same: {"same": dict.fromkeys(same, False)}),
+)
+def base_for_a_context() -> Numbers:
+    """By context: is the published base, to two digits, the smallest that passes, and does it fail itself; both bases."""
+    published, found = data.table("reported/rope_base_bound").set_index("context").published, measures.smallest_bases()
     return {
-        "found": found,
-        "published": published,
-        "same": f"{found:.1e}" == f"{published:.1e}",
-        "fails": rope.first_negative(128, float(published), context),
-        "numbers": {"base": (float(published), found)},
+        "same": {context: f"{found[context]:.1e}" == f"{base:.1e}" for context, base in published.items()},
+        "fails": {context: bool(rope.first_negative(128, float(base), context)) for context, base in published.items()},
+        "numbers": {f"{context:,} tokens": (float(base), float(found[context])) for context, base in published.items()},
     }
 
 
-def larger_bases_pass() -> Numbers:
-    """By context, the bases up to twice the smallest that fail."""
-    failed = {}
-    for context in (1024, 4096, 16384):
-        bases = [measures.smallest_bases()[context] * (1 + k / 200) for k in range(1, 200)]
-        failed[context] = [base for base in bases if rope.first_negative(128, base, context) is not None]
-    return {"failed": failed}
-
-
-def shipped_models_obey() -> Numbers:
-    rows = data.table("reported/rope_models")
-    negative = [row.model for row in rows.itertuples() if rope.first_negative(row.width, float(row.base), row.context)]
-    return {"negative": negative, "shipped": len(rows)}
-
-
+@rule(
+    holds=(
+        "the first negative sum moves out with every tenfold base, and from 4,300 to 4,350",
+        lambda tenfold, close: _rises(tenfold) and close[1] > Mark(close[0]),
+    ),
+    part=("it moves out with every tenfold base; in between not always", lambda tenfold: _rises(tenfold)),
+    nothing=("bases in no order", lambda tenfold: {"tenfold": tenfold[::-1]}),
+)
 def larger_base_reaches_further() -> Numbers:
     """The first negative sum of five powers of ten, and of two bases close to each other."""
     bases = {"tenfold": [1e2, 1e3, 1e4, 1e5, 1e6], "close": [4300.0, 4350.0]}
     return {name: [rope.first_negative(128, base, 1 << 20) for base in each] for name, each in bases.items()}
+
+
+def _rises(values: list[int]) -> bool:
+    return all(after > before for before, after in itertools.pairwise(values))
 
 
 # In a language model -----------------------------------------------------------------------------------
@@ -132,6 +174,20 @@ def _none(model: LanguageModel | None) -> ValueError:
     return ValueError(f"no head of {called(model)} looks at one distance, so it cannot decide")
 
 
+SMALL = Mark(0.9)  # of the layer's mean
+
+
+@rule(
+    holds=(
+        f"between the ends the fastest quarter is below {SMALL:g} of the mean, and above it in first and last layer",
+        lambda between, first, last: between < SMALL and min(first, last) > EVEN,
+    ),
+    part=(
+        f"between the ends it is below {SMALL:g} of the mean; in the first or last layer it is small, too",
+        lambda between: between < SMALL,
+    ),
+    nothing=("pairs of one size", {"first": 1.0, "between": 1.0, "last": 1.0}),
+)
 def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> Numbers:
     """The norms of the fastest quarter over the layer's mean, by layer: at the ends, and the mean between them."""
     found = _heads(model)
@@ -141,19 +197,44 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
     return {"first": first, "last": last, "between": float(share[:, 1:-1].mean())}
 
 
+NONE = Mark(0)  # a difference
+
+
+@rule(
+    each=(
+        "the best previous-token head of a layer is ahead of the best diagonal one in the first third of the layers, and behind it in the last",
+        lambda lean: [ahead > NONE for ahead in lean],
+    ),
+    nothing=("layers that lean nowhere", {"lean": [0.0] * 6}),
+)
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Numbers:
-    """The best slash of a layer, diagonal and previous: mean of the first and the last third, and the strongest's layer."""
-    best = _heads(model).slashes[:, :, :2].max(1).values
-    third = len(best) // 3
-    return {
-        "early": best[:third].mean(0).tolist(),
-        "late": best[-third:].mean(0).tolist(),
-        "strongest": (best.argmax(0) + 1).tolist(),
-        "third": third,
-        "layers": len(best),
-    }
+    """Best slash of a layer, previous less diagonal in the first third and the contrary in the last, on three texts."""
+    lean, ends, strongest = [], {}, {}
+    for text, found in {
+        "prose": _heads(model),
+        "another text": _heads(model, text=1),
+        "random tokens": _heads(model, 0),
+    }.items():
+        best = found.slashes[:, :, :2].max(1).values
+        third = len(best) // 3
+        early, late = best[:third].mean(0).tolist(), best[-third:].mean(0).tolist()
+        lean += [early[1] - early[0], late[0] - late[1]]
+        ends[text], strongest[text] = (*early, *late), (best.argmax(0) + 1).tolist()
+    return {"lean": lean, "ends": ends, "strongest": strongest["prose"], "layers": len(best)}
 
 
+COSTS = Mark(0.1)  # nats
+
+
+@rule(
+    holds=(
+        f"silencing the fastest quarter costs under {COSTS:g} nats, of the queries and of the keys' heads alike",
+        lambda quarters: all(quarters.fastest < COSTS),
+    ),
+    part=("it costs the least of the four", lambda quarters: all(quarters.fastest == quarters.min(axis=1))),
+    nothing=("four quarters that cost alike", lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()}),
+    null="the least of four equal costs is each of them: the part compares without a margin",
+)
 def fast_pairs_are_noise_between_the_ends() -> Numbers:
     """Loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
     rows = data.table("silenced_layers").groupby("heads").mean(numeric_only=True)
@@ -162,13 +243,15 @@ def fast_pairs_are_noise_between_the_ends() -> Numbers:
     return {"quarters": rows[QUARTERS], "least": random.min(axis=1), "most": random.max(axis=1)}
 
 
-def slow_pairs_carry_the_sink() -> Numbers:
-    """Loss added outside the heads of places without a quarter, the same with the sink's logit kept, and what that leaves."""
-    rows = data.table("silenced_layers").query("heads == 'outside'").groupby("sink")[QUARTERS].mean()
-    silenced, kept = rows.loc["silenced"].to_dict(), rows.loc["kept"].to_dict()
-    return {"silenced": silenced, "kept": kept, "left": {name: kept[name] / silenced[name] for name in QUARTERS}}
-
-
+@rule(
+    "fast_pairs_serve_places",
+    holds=(
+        "the fastest quarter costs these heads most of the four, and as many other heads not, at each of four thresholds",
+        lambda inside, control: all(inside.fastest >= inside.most) and all(control.fastest < control.most),
+    ),
+    nothing=("as many other heads", lambda control: {"inside": control}),
+    null="each threshold is asked alone, so that their order and their mean play no part",
+)
 def silenced_quarters(model: LanguageModel | None = None, where: Sequence[str] = ("outside",)) -> Numbers:
     """By place of the heads, the loss added by silencing each quarter of the pairs, mean of the texts, by threshold.
 
@@ -184,6 +267,11 @@ def silenced_quarters(model: LanguageModel | None = None, where: Sequence[str] =
     return found
 
 
+@rule(
+    holds=("every previous-token head is a sink head", lambda both, previous: both >= Mark(previous)),
+    part=("more are than by chance", lambda both, chance: both > Mark(chance)),
+    nothing=("two kinds that know nothing of each other", lambda chance: {"both": chance}),
+)
 def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
     found = _heads(model)
     previous, sinks = found.slashes[..., 1] > attention.STRONG, found.sinks > attention.STRONG
@@ -198,6 +286,17 @@ def previous_token_is_the_sink(model: LanguageModel | None = None) -> Numbers:
     }
 
 
+STAY, OVER_HALF = Mark(0.9), Mark(0.5)  # of the heads
+
+
+@rule(
+    holds=(f"{STAY:.0%} of the heads stay on another text and on random tokens", lambda share: share >= STAY),
+    part=(
+        f"over {OVER_HALF:.0%} do: previous-token heads, most diagonal ones not",
+        lambda share: share > OVER_HALF,
+    ),
+    nothing=("uniform attention: none above the threshold", {"share": 0.0}),
+)
 def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers:
     """Which heads of each kind stay on another text and on random tokens, and the share of all that do."""
     natural, stay = _heads(model), {}
@@ -212,6 +311,17 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
     return {"stay": stay, "share": sum(every) / len(every)}
 
 
+RANK_ONE, OTHERS = Mark(0.8), Mark(0.5)  # of the squared singular values
+
+
+@rule(
+    holds=(
+        f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the others",
+        lambda slashes, others: slashes > RANK_ONE and others < OTHERS,
+    ),
+    part=(f"it is above {RANK_ONE:g} in slash heads, and nearly so in all", lambda slashes: slashes > RANK_ONE),
+    nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2}),
+)
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     table = measures.rank_table(_heads(model))
     if not table.heads.get("slash heads"):
@@ -220,6 +330,17 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     return {"slashes": share["slash heads"], "others": share["other heads"], "heads": table.heads["slash heads"]}
 
 
+@rule(
+    holds=(
+        "taking out either of the two fast quarters leaves less than either slow one",
+        lambda left: max(left["fastest"], left["fast"]) < Mark(min(left["slow"], left["slowest"])),
+    ),
+    part=("taking out a fast one leaves least", lambda left: min(left, key=left.get) in ("fastest", "fast")),
+    nothing=(
+        "slow quarters for fast ones",
+        lambda left: {"left": dict(zip(left, [*left.values()][::-1], strict=True))},
+    ),
+)
 def fast_pairs_make_the_slash(model: LanguageModel | None = None) -> Numbers:
     """The mean slash score of the previous-token heads, and with one quarter of the pairs left out of their logits."""
     read, heads = model or models.default(), measures.slash_heads(_heads(model), 1)
@@ -245,6 +366,17 @@ def _rows(spectrum: str, shared: float = 0.0) -> pd.DataFrame:
     return rows[(rows.spectrum == spectrum) & (rows.shared == shared) & (rows.base == 1e4)]
 
 
+LEARNED, NOT_LEARNED = Mark(0.8), Mark(0.2)  # slash scores
+
+
+@rule(
+    "training_makes_slashes",
+    holds=(
+        f"RoPE reaches {LEARNED:g} and no positions stay below {NOT_LEARNED:g}",
+        lambda means: means["RoPE"] > LEARNED and means["NoPE"] < NOT_LEARNED,
+    ),
+    nothing=("no positions for RoPE", lambda means: {"means": {**means, "RoPE": means["NoPE"]}}),
+)
 def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
     """By spectrum, the slash that training makes at some offsets: with the base 10,000, and with the short one."""
     rows = data.table("slash_emergence").query("shared == 0")
@@ -252,12 +384,30 @@ def learned_slashes(offsets: Sequence[int] = (1, 4)) -> Numbers:
     return {"means": means[1e4], "short": means[slashes.SHORT_BASE]}
 
 
+QUARTER_TURN = Mark(math.pi / 2)
+
+
+@rule(
+    holds=("0.75-RoPE has more of a slash than RoPE", lambda gain: gain > NONE),
+    fit=("the stopped quarter would turn by over a quarter of a turn", lambda turn: turn > QUARTER_TURN),
+    nothing=("a quarter that changes nothing", {"turn": 4.0, "gain": 0.0}),
+)
 def partial_rotation_helps() -> Numbers:
     """How far the quarter that 0.75-RoPE stops would turn, and how much more of a slash than RoPE it has."""
     means = learned_slashes()["means"]
     return {"turn": 31 * float(rope.frequencies(32, 1e4)[12]), "gain": means["0.75-RoPE"] - means["RoPE"]}
 
 
+TENTH = Mark(0.1)  # right
+
+
+@rule(
+    holds=(
+        f"RoPE or ALiBi is ahead of none by {TENTH:g} in one question and length: the claim says “may”",
+        lambda better: max(better) > TENTH,
+    ),
+    nothing=("encodings that change nothing", {"better": [0.0] * 4}),
+)
 def positions_alleviate() -> Numbers:
     """By question and length, how often each is right, and how far the better and the worse encoding is ahead of none."""
     race, columns = data.table("race"), {f"score_{n}": n for n in (16, 128)}
@@ -273,6 +423,18 @@ def positions_alleviate() -> Numbers:
     }
 
 
+@rule(
+    holds=(
+        f"every run reaches {LEARNED:g} on unseen tokens, and none without positions {NOT_LEARNED:g}",
+        lambda unseen, none: min(unseen) > LEARNED and none < NOT_LEARNED,
+    ),
+    part=(
+        f"with three times the shared vector every run reaches {LEARNED:g}, and none without positions {NOT_LEARNED:g}",
+        lambda strong, none: min(strong) > LEARNED and none < NOT_LEARNED,
+    ),
+    nothing=("no positions", lambda none: {"unseen": [none] * 3, "strong": [none] * 3}),
+    null="runs with a stronger vector, in the place of the others, reach it too",
+)
 def trained_slashes_generalise() -> Numbers:
     """Slashes on tokens never seen: with a shared vector, three times as strong, taken away, none, and without positions."""
     rows = _rows("RoPE", 1.0)
@@ -285,6 +447,17 @@ def trained_slashes_generalise() -> Numbers:
     }
 
 
+ORDERS, APART = Mark(0.9), Mark(0.5)
+
+
+@rule(
+    holds=(
+        f"the part in common orders the slashes (rank correlation above {ORDERS:g}), all below .6 stay under {APART:g}, and all above .8 over it",
+        lambda order, low, taken, high: order > ORDERS and max(low, taken) < APART < high,
+    ),
+    part=(f"all below .6 stay under {APART:g}", lambda low, taken: max(low, taken) < APART),
+    nothing=("slashes that no part in common orders", {"order": 0.0, "low": 0.9, "high": 0.1}),
+)
 def the_condition_is_needed() -> Numbers:
     """How the part in common orders the slashes on unseen tokens, and these where it is small, large, and taken away.
 
@@ -300,13 +473,3 @@ def the_condition_is_needed() -> Numbers:
         "high": slash[part > 0.8].min(),
         "taken": rows[rows.strength == 1].slash_unseen_without.max(),
     }
-
-
-def training_makes_rank_one() -> Numbers:
-    """Share of the largest squared singular value in queries and keys, and in queries without positions."""
-    rows = _rows("RoPE")
-    shares = {
-        when: [rows[f"share_{part}_{kind}"].mean() for part in ("queries", "keys")]
-        for when, kind in (("before", "untrained"), ("after", "uniform"), ("unseen", "unseen"))
-    }
-    return shares | {"control": _rows("NoPE").share_queries_uniform.mean()}

@@ -77,7 +77,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
             lw=3 if chosen else 1.5,
             zorder=3 if chosen else 2,
         )
-        lift = {8: 1.8, 64: 1 / 2}.get(count, 1)  # their lines nearly meet
+        lift = {8: 2.8, 64: 1 / 2.8}.get(count, 1)  # their lines nearly meet
         name = "all 64" if count == 64 else f"{count} pair{'s' * (count > 1)}"
         ax.text(4600, lift * found[count][-1], name, color=RED if chosen else GREY, size=14, va="center")
     cost = found[fastest][-1]

@@ -27,6 +27,8 @@ LAYERS = {  # sets of heads by their layers: how many at each end, and whether t
     "first and last three layers": (3, True),
     "all but three at each end": (3, False),
 }
+CONTEXTS = tuple(1024 << k for k in range(11))  # of the published bases
+FINE, TRIES = 1e-6, 100_000  # steps over the base, and how many are tried before they grow with it
 OUTSIDE = 0.15  # heads below this slash score are silenced with and without the sink's logit
 
 
@@ -255,10 +257,30 @@ def sums_over_context(theta: Float[Tensor, " half"], limit: int, points: int = 2
 
 
 @cache
+def least_base(context: int) -> float:
+    """The smallest base that passes for a context, width 128, in steps of at most a millionth of the base.
+
+    What passes for a context passes for half of it, so that the search begins where that of the half ended.
+    """
+    start = least_base(context // 2) if context > CONTEXTS[0] else 2.0
+    while True:
+        try:
+            return rope.smallest_base(context, 128, FINE * start, start, TRIES)
+        except ValueError:  # none among so many
+            start *= 1 + FINE * TRIES
+
+
+def base_row(context: int) -> dict[str, float]:
+    """`least_base`, its least sum of cosines, and where that is."""
+    base = least_base(context)
+    sums = rope.cosine_sum(torch.arange(context), 128, base)
+    return {"base": round(base, 4), "least": float(f"{float(sums.min()):.5g}"), "distance": int(sums.argmin())}
+
+
+@cache
 def smallest_bases() -> dict[int, float]:
-    """The smallest base that passes for each of the eleven contexts, on the grids of `data/rope_base_grid.csv`."""
-    rows = data.table("rope_base_grid").itertuples()
-    return {row.context: rope.smallest_base(row.context, 128, row.step, row.start) for row in rows}
+    """The smallest base that passes for each of the eleven contexts, from data/."""
+    return data.table("rope_bases").set_index("context")["base"].to_dict()
 
 
 def slash_heads(found: Heads, offset: int | None = None) -> list[tuple[int, int, int]]:

@@ -18,7 +18,7 @@ from course.checks import Right, Wrong, choice, drawn, exercise, normal, number,
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
-from helpers import attention, data, differential, models, probe, style
+from helpers import attention, data, differential, probe, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -88,7 +88,7 @@ def _shared(first: Tensor, second: Tensor, key: int) -> Tensor:
 @cache
 def _of_all_heads() -> tuple[tuple[Tensor, Tensor, Tensor], str]:
     """Two rows of the embedded model, the cosines of all pairs of heads of one layer without the first token, its name."""
-    model = models.default()
+    model = checks.model()
     ids = torch.cat([probe.opening(model).tokens, probe.encode(model, data.prose())])[:64]
     maps = probe.attention_maps(model, ids).double()[:, :, 16:]
     kept = functional.normalize(maps[..., 1:], dim=-1)
@@ -214,7 +214,7 @@ def _five(row: Tensor, a: Tensor, noise: Tensor, lam: Tensor | None = None) -> t
 @exercise
 def entmax(answer: Any) -> Right:
     """Weights with a threshold that makes them sum to 1: one function for sparsemax and entmax."""
-    return compare("entmax", answer, _entmax, tolerance=1e-5, picture=lambda: _maps(
+    return compare("entmax", answer, _entmax, picture=lambda: _maps(
         {"softmax": lambda x: x.softmax(-1), "α = 1.5": lambda x: answer(x, 1.5), "α = 2": lambda x: answer(x, 2.0)}, "one answer", 64
     ))  # fmt: skip
 
@@ -342,7 +342,9 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
     count = number("seeds", seeds)
     refuse("enter_race", count=count, most=len(baseline))
     try:
-        entered = race.enter(name, weigh, seeds=int(count))
+        entered = checks.clocked(lambda: race.enter(name, weigh, seeds=int(count)))
+    except Wrong:
+        raise
     except Exception as error:  # a learner's function may fail at any step
         raise Wrong(reason("enter_race", "broken", error=str(error))) from None
     ours = entered[entered.learned == 1]

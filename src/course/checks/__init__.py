@@ -11,16 +11,19 @@ import functools
 import html
 import inspect
 import itertools
+import linecache
 import math
 import numbers
 import signal
+import sys
 import threading
+import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import networkx as nx
@@ -29,12 +32,17 @@ from IPython.display import HTML
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from course import worded
-from helpers import compute, show
+from course.checks import repair
+from helpers import compute, models, show
 
-SECONDS = 20.0  # a check that takes longer is stopped: a loop that does not end
+SECONDS = 20.0  # for the learner's calls in one check: longer takes a loop that does not end
+SEARCH = 2.0  # seconds for the search for a reason, which then simply ends
+LATER = 5.0  # seconds for the cases behind the first that is wrong: they serve the reason alone
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
+MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
 
 
 class Wrong(Exception):
@@ -123,11 +131,11 @@ class Exercise:
         return self._verdict(answers, quiet=True)
 
     def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
-        seconds, picture = max(SECONDS, self.seconds), None
+        _clock.seconds = _clock.left = max(SECONDS, self.seconds)
+        picture = None
         try:
-            with _limited(seconds):
-                guess, answers = self._predicted(answers, quiet)
-                sentence, draw = self.check(*answers)
+            guess, answers = self._predicted(answers, quiet)
+            sentence, draw = self.check(*answers)
         except Wrong as wrong:
             return Verdict(False, str(wrong), empty=isinstance(wrong, Empty))
         except Exception as error:
@@ -135,9 +143,9 @@ class Exercise:
             return Verdict(False, f"{what} Is it what the statement asks for?")
         if guess:
             sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
+        _clock.left = _clock.seconds
         try:
-            with _limited(seconds):
-                picture = draw() if draw else None
+            picture = clocked(draw) if draw else None
         except Wrong as wrong:
             sentence += f" No picture, though: {wrong}"
         except Exception as error:
@@ -219,9 +227,14 @@ def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tens
         Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of this kind.
     """
     try:
-        found = torch.as_tensor(_floats(answer)).detach()
+        listed = _floats(answer)  # float64 from the start: float32 would round whole numbers beyond 2**24
+        found = torch.as_tensor(listed, dtype=torch.float64 if isinstance(listed, float | list) else None).detach()
     except (TypeError, ValueError, RuntimeError, OverflowError):
-        raise Wrong(f"{call} must {kind}, not {shown(answer)}.") from None
+        lengths = (
+            {len(x) if isinstance(x, list | tuple) else 0 for x in answer} if isinstance(answer, list | tuple) else {}
+        )
+        ragged = f" Its rows differ in length: {', '.join(map(str, sorted(lengths)))}." if len(lengths) > 1 else ""
+        raise Wrong(f"{call} must {kind}, not {shown(answer)}.{ragged}") from None
     if found.is_complex() and bool(found.imag.any()):
         raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
     return (found.real if found.is_complex() else found).double()
@@ -233,7 +246,26 @@ def _floats(value: Any) -> Any:
         return float(value)
     if str(getattr(value, "dtype", "")) == "object":
         return value.astype(float)
-    return [_floats(x) for x in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_floats(x.tolist() if isinstance(x, Tensor) else x) for x in value]
+    return value
+
+
+@functools.cache
+def model() -> models.LanguageModel:
+    """The embedded model; a notebook is told that it comes, once, since nothing else takes as long.
+
+    Raises:
+        Wrong: it could not be had, which is not the learner's mistake.
+    """
+    if not compute.building():
+        print("Getting the model, once: this may take a minute.")
+    try:
+        return models.default()
+    except Exception as error:
+        raise Wrong(
+            f"{models.DEFAULT} cannot be had ({error}). This is not your answer's fault: run the check again."
+        ) from None
 
 
 def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
@@ -245,9 +277,9 @@ def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
     return [Case(text, eval(f"({text},)", dict(names))) for text in texts]
 
 
-def given(names: Mapping[str, Any], name: str) -> list[Case]:
+def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
     """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's page."""
-    return cases({**names, "checks": SimpleNamespace(**names)}, *tables(names)[name]["cases"].splitlines())
+    return cases({**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines())
 
 
 def normal(*shape: int, seed: int) -> Tensor:
@@ -267,6 +299,15 @@ class Tried(NamedTuple):
     wanted: Any
     value: Tensor | None
     target: Tensor
+    allowed: float
+
+    @property
+    def right(self) -> bool:
+        """Whether the result is as expected; a whole number of any size to its last digit."""
+        if not _equal(self.value, self.target, self.allowed):
+            return False
+        whole = self.target.isfinite().all() and torch.equal(self.target, self.target.round())
+        return not whole or not self.target.numel() or float((self.value - self.target).abs().max()) < 0.5
 
 
 def compare(
@@ -278,6 +319,7 @@ def compare(
     mistakes: str = "",
     tolerance: float = 1e-6,
     picture: Callable[[], HTML] | None = None,
+    unseen: Sequence[Case] = (),
     **more: Any,
 ) -> Right:
     """Compare the learner's function with the solution case by case; where they differ, look for what was mistaken.
@@ -286,15 +328,17 @@ def compare(
         names: in which mistakes are evaluated, the module's `globals()`; `more` are added to them.
         signature: name and arguments, such as `"share(mask)"`.
         mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the solution as `right`.
+        unseen: cases on which nothing is judged: a repair of the learner's code has to be right there, too.
         tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get 1e-5.
 
     Raises:
         Wrong: the first case that differs, with both results, and why: the mistake that gives the same on every case,
             else the relation that holds between the results and the expected ones on every case.
     """
-    name, _, parameters = signature.rstrip(")").partition("(")
-    tried, first = [], None
-    for case in given:
+    name, _, inside = signature.rstrip(")").partition("(")
+    tried, first, waiting, spent = [], None, list(given), 0.0
+    while waiting and spent < LATER:
+        case, began = waiting.pop(0), time.process_time()
         call = f"{name}({case.text})"
         wanted = solution(*_copied(case.arguments))
         try:
@@ -304,21 +348,35 @@ def compare(
             if first is None:
                 raise
             got = value = None
-        tried.append(Tried(case, got, wanted, value, _numbers(call, wanted)))
         allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
-        if first is None and not _equal(value, tried[-1].target, allowed):
+        tried.append(Tried(case, got, wanted, value, _numbers(call, wanted), allowed))
+        took = time.process_time() - began
+        if first is None and not tried[-1].right:
             first = tried[-1]
+            waiting.sort(key=_size)
+        elif first:  # what follows serves the reason alone: one long call of a wrong function is not waited for
+            spent += took + (LATER if waiting and took * _size(waiting[0]) / _size(case) > LATER else 0)
     if first is None:
         return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
-    expressions = _functions(mistakes, parameters, {**names, "right": solution, **more})
-    why = _mistake(expressions, tried, first, max(tolerance, 1e-5))
-    why = why or _relation(tried, [each.strip() for each in parameters.split(",")], answer, solution)
-    raise Wrong(f"{name}({first.case.text}) {_differing(*first[1:])}. {why}".strip())
+    mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
+    parameters = [each.strip() for each in inside.split(",")]
+    why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen)
+    raise Wrong(f"{name}({first.case.text}) {_differing(*first[1:5])}. {why}".strip())
+
+
+def _size(case: Case) -> float:
+    """How much there is to compute with these arguments, up to a factor."""
+    sizes = (
+        abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1 for x in case.arguments
+    )
+    return math.prod(max(float(each), 1.0) for each in sizes)
 
 
 def tabled(names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any) -> Right:
     """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
     row = tables(names)[name]
+    more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
+    more |= {"unseen": given(names, name, "unseen")} if "unseen" in row else {}
     return compare(names, row["call"], answer, solution, given(names, name), row["mistakes"], **more)
 
 
@@ -362,7 +420,7 @@ def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
         raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
     mine = _copied(arguments)
     try:
-        result = answer(*mine)
+        result = clocked(lambda: answer(*mine))
     except Wrong:  # from a function that the check handed over
         raise
     except Exception as error:
@@ -445,6 +503,8 @@ def shown(value: Any) -> str:
         return f"({', '.join(map(shown, value))})" if isinstance(value, tuple) else f"[{', '.join(map(shown, value))}]"
     if callable(value):
         return f"the function {getattr(value, '__name__', '')}".strip()
+    if isinstance(value, int) and abs(value) > 10**200:
+        return f"a whole number of {value.bit_length():,} bits"
     text = repr(value)
     return text if len(text) <= 200 else f"{text[:200]}…"
 
@@ -464,7 +524,7 @@ def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
             return f"{wrong}. It has {_many(value.ndim, 'axis', 'axes')}, not {target.ndim}"
         k = next(k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b)
         return f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not {target.shape[k]}"
-    if mine != theirs and value.numel() <= MOST_NUMBERS:
+    if mine != theirs and value.numel() <= MOST_TO_COMPARE:
         return f"is {mine}; expected {theirs}"
     far = ~torch.isclose(value, target, rtol=1e-5, atol=1e-9, equal_nan=True)
     place = tuple((far if far.any() else value != target).nonzero()[0].tolist())
@@ -492,12 +552,94 @@ def _made(function: Callable, arguments: tuple) -> Tensor | None:
         return None
 
 
-def _mistake(expressions: list, tried: Sequence[Tried], first: Tried, tolerance: float) -> str:
+def _why(
+    mistaken: list, tried: Sequence[Tried], tolerance: float, parameters: list, answer: Any, solution: Any, unseen: Any
+) -> str:
+    """The reason for what is wrong: the first that is found in the time for it, or nothing."""
+    end = time.monotonic() + SEARCH
+    result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
+
+    def within(*ways: Callable[[], str]) -> str:
+        with contextlib.suppress(_Late, Exception), _limited(max(end - time.monotonic(), 0.1)):
+            return next(filter(None, (way() for way in ways)), "")
+        return ""
+
+    def mends(function: Callable) -> bool:
+        """Whether it is right on all cases, the wrong ones first, and where no check looks."""
+        order = [tried[k] for k in _wrong_first(tried)]
+        if not all(each._replace(value=_made(function, each.case.arguments)).right for each in order):
+            return False
+        wanted = ((each, _made(solution, each.arguments)) for each in unseen)
+        return all(_equal(_made(function, each.arguments), target, tolerance) for each, target in wanted)
+
+    def elsewhere() -> Iterator[Tried]:
+        for each in unseen:
+            value, target = (_made(function, each.arguments) for function in (answer, solution))
+            yield Tried(each, None, None, value, target, tried[0].allowed)
+
+    found = within(
+        lambda: _mistake(mistaken, tried, tolerance, result),
+        lambda: _nan(answer, tried),
+        lambda: _relation(tried, parameters, answer, solution),
+        lambda: _turned(mistaken, tried, tolerance, result),
+    )
+    found = found or (repair.repaired(answer, mends, _limited) if unseen else "")
+    return found or within(lambda: _common([*tried, *elsewhere()], parameters), lambda: _little(tried))
+
+
+def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
     """The sentence of the mistake that runs where the answer runs, and gives the same there; or nothing."""
-    for function, sentence in expressions:
-        if all(_equal(each.value, _made(function, each.case.arguments), tolerance) for each in (first, *tried)):
+    for function, sentence in mistaken:
+        if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
             return sentence
     return ""
+
+
+def _wrong_first(tried: Sequence[Tried]) -> list[int]:
+    return sorted(range(len(tried)), key=lambda k: (tried[k].right, _size(tried[k].case)))
+
+
+def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
+    """Mistakes come in pairs: one of the table, and then another sign, a half, or an axis in another's place."""
+    for turn, words in _relations("turned", "t"):
+        for function, sentence in mistaken:
+            made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
+            if all(_equal(tried[k].value, x, tolerance) for k, x in zip(_wrong_first(tried), made, strict=True)):
+                told = {float(x) for each in tried if each.value is not None for x in each.value.flatten()[:9]}
+                return f"{sentence} {words}" if len(told) > 2 else ""
+    return ""
+
+
+def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
+    """The learner's line in which a number first becomes NaN, where none is expected."""
+    first = next(each for each in tried if not each.right)
+    if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
+        return ""
+    found, file = [], getattr(getattr(answer, "__code__", None), "co_filename", None)
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            result = function(*args, **(kwargs or {}))
+            if not found and isinstance(result, Tensor) and result.is_floating_point() and _has_nan(result):
+                frame = sys._getframe(1)
+                while frame and frame.f_code.co_filename != file:
+                    frame = frame.f_back
+                found.append(linecache.getline(file, frame.f_lineno).strip() if frame else "")
+            return result
+
+    with Watch():
+        _made(answer, first.case.arguments)
+    line = found[0][:80] if found else ""
+    return (
+        f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity minus infinity?"
+        if line
+        else ""
+    )
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    with torch._C.DisableTorchFunction():
+        return bool(torch.isnan(tensor).any())
 
 
 @functools.cache
@@ -508,30 +650,80 @@ def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
 
 
 def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
-    """What holds between the results and the expected ones on every case that runs, two at least; else how many are right."""
+    """What holds between the results and the expected ones on every case that runs, two at least."""
     ran = [each for each in tried if each.value is not None]
-    off = [each for each in ran if not _equal(each.value, each.target, 1e-5)]
     if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
         return ""
-    if len(ran) > 2 and all(_equal(each.value, ran[0].value, 1e-9) for each in ran):
+    same = all(_equal(each.value, ran[0].value, 1e-9) for each in ran)
+    if len(ran) > 2 and same and not ran[0].value.isnan().any():
         return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
-    held = (_transformed(ran) or _scaled(ran, parameters) or _region(off)) if len(off) > 1 else ""
-    held = held or _unused(tried, parameters, answer, solution)
-    if held or not all(each.value.shape == each.target.shape for each in ran):
-        return held
+    off = [each for each in ran if not each.right]
+    held = (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran)) if len(off) > 1 else ""
+    return held or _unused(tried, parameters, answer, solution)
+
+
+def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
+    """What the arguments of the wrong cases have in common, and those of no right one: one thing, or nothing."""
+    wrong, right = ([each.case.arguments for each in tried if each.right is so] for so in (False, True))
+    if not wrong or len(right) < 2:
+        return ""
+    found = []
+    for table, many in (("one", 1), ("two", 2)):
+        for (holds, said), at in itertools.product(
+            _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(range(len(parameters)), many)
+        ):
+            so = [[_true(holds, [each[k] for k in at]) for each in those] for those in (wrong, right)]
+            if all(so[0]) and not any(so[1]):
+                found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
+    for k, name in enumerate([] if found else parameters):
+        low, high = ([each[k] for each in those] for those in (wrong, right))
+        if min(len(wrong), len(right)) > 1 and all(isinstance(x, numbers.Real) for x in low + high):
+            found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
+            found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
+    return f"Wrong only where {found[0]}, right wherever not." if len(found) == 1 else ""
+
+
+def _true(holds: Callable, arguments: list) -> bool:
+    try:
+        return bool(holds(*arguments))
+    except Exception:
+        return False
+
+
+def _little(tried: Sequence[Tried]) -> str:
+    """How near the results are, what else is true of all, or how many are right."""
+    ran = [each for each in tried if each.value is not None]
+    if len(ran) < 2 or not all(each.value.shape == each.target.shape and each.value.numel() for each in ran):
+        return ""
+    off = [each for each in ran if not each.right]
+    for holds, said in _relations("near", "v, t") + (_relations("alike", "v, t") if len(off) > 1 else []):
+        if all(holds(each.value, each.target) for each in ran):
+            return said
     far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
     if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
-        return f"It is near, {100 * far:.2g}% off at most: is something rounded, or does a loop end too early?"
-    right = len(ran) - len(off)
-    alike = (said for holds, said in _relations("alike", "v, t") if all(holds(x.value, x.target) for x in ran))
-    return (next(alike, "") if len(off) > 1 else "") or (f"Right on {right} of {len(ran)} cases." if right else "")
+        return f"It is near, {100 * far:.2g}% off at most."
+    return f"Right on {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
 
 
 def _transformed(ran: Sequence[Tried]) -> str:
     for function, said in _relations("results", "t"):
         made = [_made(function, (each.target,)) for each in ran]
-        if all(_equal(each.value, x, 1e-5) and not x.isnan().all() for each, x in zip(ran, made, strict=True)):
-            return f"On every case it is what is expected, {said}."
+        pairs = zip(ran, made, strict=True)
+        if all(_equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs) and (
+            len({float(x) for each in made for x in each.flatten()}) > 1  # one number on all cases says nothing of it
+        ):
+            return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
+    return ""
+
+
+def _inverted(ran: Sequence[Tried]) -> str:
+    """What has still to be done with the results: what `_transformed` looks for, the other way round."""
+    for function, said in _relations("results", "t"):
+        made = [_made(function, (each.value,)) for each in ran]
+        if all(_equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)) and (
+            len({float(x) for each in ran for x in each.target.flatten()}) > 1
+        ):
+            return f"On every case your result, {said.rstrip('?')}, is what is expected."
     return ""
 
 
@@ -572,6 +764,8 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             continue
         if max(known) - min(known) <= 1e-5 * max(map(abs, known)):
             value = sum(known) / len(known)
+            if kind == "factor" and math.isclose(value, 1, rel_tol=1e-4):
+                continue
             if kind == "gap":
                 return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
             factors = ((constant(), said) for constant, said in _relations("factors", ""))
@@ -680,29 +874,68 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
     return where, bool(own) and own[-1] is frames[-1]
 
 
+class _Late(BaseException):
+    """The clock ran out; no `except Exception` of a learner's keeps it."""
+
+
 @contextlib.contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Stop what takes longer, with a sentence; works where the block runs in the main thread."""
-    fired = threading.Event()
+    """Stop what takes longer with `_Late`, where the block runs in the main thread.
 
-    def stop() -> None:
-        fired.set()
-        _thread.interrupt_main()
+    An import is never cut in two, which would leave a module without half of its names for the rest of the session: a
+    clock that runs out in one starts again.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    fired, done = threading.Event(), False
 
-    main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.default_int_handler) if main else None  # a background job ignores it
-    timer = threading.Timer(seconds, stop)
-    timer.start()
+    def start(after: float) -> threading.Timer:
+        fired.clear()
+        timer = threading.Timer(after, lambda: (fired.set(), _thread.interrupt_main()))
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def stop(sign: int, frame: FrameType) -> None:
+        nonlocal timer
+        if done:
+            return
+        if not fired.is_set():
+            signal.default_int_handler(sign, frame)
+        imports = any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame))
+        timer = start(seconds if imports else 1)  # again after a second: a bare `except` may have caught it
+        if not imports:
+            raise _Late
+
+    before, timer = signal.signal(signal.SIGINT, stop), start(seconds)
     try:
         yield
-    except KeyboardInterrupt:
-        if not fired.is_set():
-            raise
+    finally:
+        done = True
+        timer.cancel()
+        timer.join()
+        time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
+        signal.signal(signal.SIGINT, before)
+
+
+def clocked(work: Callable[[], Any]) -> Any:
+    """What this gives, on the clock that all of the learner's calls in one check share: nothing else runs on it.
+
+    Raises:
+        Wrong: it ran out.
+    """
+    began = time.monotonic()
+    try:
+        with _limited(_clock.left):
+            return work()
+    except _Late:
         raise Wrong(
-            f"your code ran for {seconds:.0f} seconds and was stopped: does a loop in it never end? "
+            f"your code ran for {_clock.seconds:.0f} seconds and was stopped: does a loop in it never end? "
             "Look at the condition that should end it, and at what changes in each round."
         ) from None
     finally:
-        timer.cancel()
-        if before is not None:
-            signal.signal(signal.SIGINT, before)
+        _clock.left = max(_clock.left - (time.monotonic() - began), 1.0)  # an import may have taken all of it
+
+
+_clock = SimpleNamespace(seconds=SECONDS, left=SECONDS)

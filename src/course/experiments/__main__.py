@@ -26,7 +26,8 @@ def table(name: str) -> dict:
     >>> table("race_counting")["together"]
     'seed'
     """
-    return TABLES.get(TABLES[name].get("like"), {}) | TABLES[name]
+    like = TABLES[name].get("like")
+    return (table(like) if like else {}) | TABLES[name]
 
 
 def named(place: str) -> object:

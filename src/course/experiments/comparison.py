@@ -131,7 +131,9 @@ def compare(
                 row["verdict"] = "not learned"
             elif name == other:
                 row["verdict"] = "baseline"
-            elif not cells.get(other):
+            elif other not in cells:
+                row["verdict"] = "reference not run"
+            elif not cells[other]:
                 row["verdict"] = "reference not learned"
             else:
                 gaps[name] = (both[name] - both[other]).tolist()
@@ -209,7 +211,7 @@ def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:
 
 
 def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The two noises of the differential entries at retrieval, in the layer whose first map looks at the answer most.
+    """The two noises of the differential entries at retrieval, in layer 1, whose first map looks at the answer most in all.
 
     Returns:
         a row an entry that learned: the layer; cosine, what it needs, the share of heads and questions that have it, what
@@ -222,10 +224,9 @@ def noises(rows: pd.DataFrame | None = None) -> pd.DataFrame:
         here = rows[(rows.task == "retrieval") & (rows.entry == name) & (rows.learned == 1)]
         if len(here) < 2:
             continue
-        layer = 1 if here.signal_1.mean() > here.signal_2.mean() else 2
-        means = {what: float(here[f"{what}_{layer}"].mean()) for what in ("cosine", "needed", "agree", "left")}
-        means["answer"] = float((here[f"gain_{layer}"] * here[f"left_{layer}"]).mean())
-        found[name] = {"layer": layer} | means | _interval("gain low high", here[f"gain_{layer}"])
+        means = {what: float(here[f"{what}_1"].mean()) for what in ("cosine", "needed", "agree", "left")}
+        means["answer"] = float((here.gain_1 * here.left_1).mean())
+        found[name] = {"layer": 1} | means | _interval("gain low high", here.gain_1)
     return pd.DataFrame(found).T.rename_axis("entry")
 
 
@@ -279,8 +280,13 @@ def _held(won: pd.DataFrame, task: str, names: list[str]) -> str:
     if here.opens.any():
         return f"holds: {'; '.join(map(_named, here.index[here.opens]))}"
     if here.success.any():
-        return f"right, and so is what it is made of: {'; '.join(map(_named, here.index[here.success]))}"
-    return "not decided: none has learned" if (here.verdict == "not learned").all() else "does not hold here"
+        missing = (here.verdict[here.success] == "reference not run").all()
+        made = "what it is made of was not run" if missing else "so is what it is made of"
+        return f"right, and {made}: {'; '.join(map(_named, here.index[here.success]))}"
+    absent = [name for name in names if name not in here.index]
+    if (here.verdict == "not learned").all():
+        return "not decided: none has learned" + (f"; not run: {'; '.join(absent)}" if absent else "")
+    return "does not hold here"
 
 
 def all_positions_seen(rows: pd.DataFrame) -> pd.DataFrame:

@@ -312,7 +312,7 @@ SEEN = {
     f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
     for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
 }
-POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR, DROPPED]
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]  # DROPPED ends as NoPE: no encoding
 PHYSICAL = {
     "windows": ["sliding window", MIXED],
     "inserted tokens": ["separators"],

@@ -1,7 +1,8 @@
 """The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
 Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_far`, what is right at 128 on up to 2,048 tokens;
-`race_wide`, the same at width 256 with 6 layers, for a GPU.
+`race_plateau`, every run to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice
+the width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
 """
 
 import math
@@ -16,11 +17,11 @@ from torch import Tensor, nn
 from course.experiments import protocol, sweep
 from course.experiments.comparison import with_longer
 from course.experiments.entries import ENTRIES, Entry, entry_of
-from course.experiments.runs import far, fixed, measure
+from course.experiments.runs import far, fixed, measure, plateau
 from helpers import compute, require
 from helpers.transformer import Block
 
-WHAT = {"table": measure, "fixed": fixed, "far": far}
+WHAT = {"table": measure, "fixed": fixed, "far": far, "plateau": plateau}
 
 
 def run(

@@ -3,15 +3,29 @@
 import copy
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, partial
 
 import torch
 
-from course.experiments.entries import Entry, batch, decoder
+from course.experiments.entries import Entry, batch, decoder, entry_of
 from course.experiments.evaluation import best_heads, look, score, tests_of
-from course.experiments.protocol import CHECKED, FAR, FAR_ROWS, FINER, LEARNED, LENGTHS, SIZES, TRAINED
-from helpers import compute, training
+from course.experiments.protocol import (
+    CHECKED,
+    FAR,
+    FAR_ROWS,
+    FINER,
+    KEPT,
+    LEARNED,
+    LENGTHS,
+    LOOKED,
+    PARTS,
+    SIZES,
+    TRAINED,
+)
+from helpers import compute, require, training
 from helpers.tasks import Batch
 from helpers.transformer import Decoder
 
@@ -24,11 +38,16 @@ def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
     return tuple(torch.cat(each) for each in zip(*parts, strict=True))
 
 
-def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
-    """Right in `LEARNED` of the questions of `criterion`."""
+def inside(model: Decoder, entry: Entry, task: str) -> float:
+    """Share right of the questions of `criterion`."""
     place = next(model.parameters()).device
     rows = criterion(task, entry.separators, entry.seen)
-    return score(model.eval(), *(part.to(place) for part in rows)) >= LEARNED
+    return score(model.eval(), *(part.to(place) for part in rows))
+
+
+def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
+    """Right in `LEARNED` of the questions of `criterion`."""
+    return inside(model, entry, task) >= LEARNED
 
 
 def train(
@@ -122,16 +141,122 @@ def fixed(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str =
 
 def far(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small") -> list[dict[str, float]]:
     """Rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
+    return [
+        _short(
+            {"learned": int(learned), "steps": taken}
+            | {f"score_{tokens}": further(model, entry, task, seed, tokens) for tokens in (LENGTHS[-1], *FAR)}
+        )
+        for seed, (model, taken, learned) in zip(seeds, train(entry, task, seeds, steps, size), strict=True)
+    ]
+
+
+def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
+    """Share right on `FAR_ROWS` rows of so many tokens, one after another."""
+    n = tokens // 2 if task == "recall" else tokens
+    ids, targets = batch(entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n)
+    return sum(score(model.eval(), ids[k : k + 1], targets[k : k + 1]) for k in range(FAR_ROWS)) / FAR_ROWS
+
+
+def plateau(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[dict[str, float | None]]:
+    """Rows at a fixed budget, each run judged twice: at its first touch of the criterion, and after all steps.
+
+    Returns:
+        learned, steps: whether and when it touched the criterion; first_n: right on n tokens then; score_n: at the end;
+        inside_k, out_k: right on the criterion's rows and on those of `LENGTHS[-1]`, after k of `PARTS` parts.
+
+    Raises:
+        ValueError: steps that are no multiple of 5 x `PARTS`, or an entry that is trained twice.
+    """
+    if steps % (5 * PARTS) or entry.dropped:
+        raise ValueError(f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}")
+    alone = partial(plateau, entry, task, steps=steps, size=size)
+    if entry.model and len(seeds) > 1:  # `torch.vmap` cannot run it
+        return [row for seed in seeds for row in alone([seed])]
+    models = [decoder(entry, task, seed, size) for seed in seeds]
+    tests = [tests_of(entry, task, seed) for seed in seeds]
+    number, every = {id(model): k for k, model in enumerate(models)}, steps // (5 * PARTS)
+    within, out, first = [[] for _ in seeds], [[] for _ in seeds], {}
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        within[k].append(inside(model, entry, task))
+        if len(within[k]) % 5 == 0:
+            with _changed(model, entry):
+                out[k].append(score(model, *tests[k][LENGTHS[-1]]))
+        if k not in first and within[k][-1] >= LEARNED:
+            first[k] = len(within[k]) * every, copy.deepcopy(model.state_dict())
+        return False
+
+    try:
+        training.fit_together(
+            models, partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"], seeds=seeds, until=watch, every=every
+        )  # fmt: skip
+    except ValueError as error:
+        if "loss was" not in str(error):
+            raise
+        if len(seeds) > 1:  # one has diverged: each by itself
+            return [row for seed in seeds for row in alone([seed])]
+        within, out = [[math.nan] * 5 * PARTS], [[math.nan] * PARTS]
+    else:
+        for model in models:  # the last look is the caller's
+            watch(model.eval())
     rows = []
-    for seed, (model, taken, learned) in zip(seeds, train(entry, task, seeds, steps, size), strict=True):
-        row = {"learned": int(learned), "steps": taken}
-        for tokens in (LENGTHS[-1], *FAR):
-            n = tokens // 2 if task == "recall" else tokens
-            ids, targets = batch(entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n)
-            parts = [score(model.eval(), ids[k : k + 1], targets[k : k + 1]) for k in range(FAR_ROWS)]
-            row[f"score_{tokens}"] = sum(parts) / FAR_ROWS
-        rows.append(_short(row))
-    return rows
+    for k in range(len(models)):
+        row = {"learned": int(k in first), "steps": first[k][0] if k in first else steps}
+        for part in range(PARTS):
+            row |= {f"inside_{part + 1}": sum(within[k][5 * part : 5 * part + 5]) / 5, f"out_{part + 1}": out[k][part]}
+        rows.append(row)
+    for when in ("score", "first"):
+        those = list(range(len(models))) if when == "score" else list(first)
+        columns = {k: dict.fromkeys((*LENGTHS, *FAR)) for k in range(len(models))}
+        for k in those:
+            if when == "first":
+                models[k].load_state_dict(first[k][1])
+            with _changed(models[k].eval(), entry):
+                columns[k] |= {n: score(models[k], *test) for n, test in tests[k].items()}
+                if when == "score" and task in LOOKED and entry.model is None:
+                    few = [part[: 8 if task == "recall" else 32] for part in tests[k][LENGTHS[-1]]]
+                    rows[k]["best"] = best_heads(models[k], task, *few)[0]
+        if those and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT:
+            for k in those:
+                with _changed(models[k], entry):
+                    columns[k] |= {n: further(models[k], entry, task, seeds[k], n) for n in FAR}
+        for k, row in enumerate(rows):
+            row |= {f"{when}_{n}": value for n, value in columns[k].items()} | {"best": row.get("best")}
+    return [_short(row) for row in rows]
+
+
+@contextmanager
+def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
+    """With what the entry puts in after training."""
+    if entry.at_test is not None:
+        for block in model.blocks:
+            block.weigh = entry.at_test
+    yield
+    if entry.at_test is not None:
+        for block in model.blocks:
+            block.weigh = None
+
+
+def price(entry: str, trained: int, seed: Sequence[int], budget: int) -> list[dict[str, float]]:
+    """Rows at retrieval trained to so many pairs: the steps to the criterion at that length, and right at 16 and there.
+
+    Raises:
+        ValueError: unknown entry, or a number out of range.
+    """
+    if trained not in LENGTHS:
+        raise ValueError(f"trained must be one of {LENGTHS}, not {trained!r}")
+    own = replace(entry_of(entry), seen=trained)
+    return [
+        {"learned": int(learned), "steps": taken}
+        | {
+            f"right_{name}": round(score(model.eval(), *criterion("retrieval", own.separators, n)), 5)
+            for name, n in (("short", TRAINED), ("trained", trained))
+        }
+        for model, taken, learned in train(own, "retrieval", seed, require.integer("budget", budget, 1))
+    ]
 
 
 def _short(found: dict[str, float | None]) -> dict[str, float | None]:

@@ -46,3 +46,28 @@ def run(design: str, width: int, steps: int, seed: Sequence[int]) -> list[sweep.
         | {f"right_{n}": round(training.accuracy(model, recalled(n, 64)), 5) for n in PAIRS}
         for model, loss in zip(models, losses, strict=True)
     ]
+
+
+WIDTH = 64
+
+
+def keys(design: str, key: int, steps: int, seed: Sequence[int]) -> list[sweep.Setting]:
+    """As `run`, with the model's width fixed and the keys' varied; a look at each third of the steps; a row a seed."""
+    block = ENTRIES[require.choice("design", design, DESIGNS)].block
+    models, looks = [], {}
+    for each in seed:
+        torch.manual_seed(each)
+        models.append(Decoder(VOCABULARY, WIDTH, WIDTH // key, 1, encoding="NoPE", block=block))
+
+    def watch(model: Decoder) -> bool:
+        looks.setdefault(id(model), []).append(training.accuracy(model.eval(), recalled(KEYS, 64)))
+        return False
+
+    training.fit_together(models, recalled(), steps=steps, rate=RATE, seeds=seed, until=watch, every=steps // 3)
+    for model in models:
+        watch(model)
+    return [
+        {f"third_{k}": round(found, 5) for k, found in enumerate(looks[id(model)], 1)}
+        | {f"right_{n}": round(training.accuracy(model, recalled(n, 64)), 5) for n in PAIRS}
+        for model in models
+    ]

@@ -185,8 +185,8 @@ def _check(function: Callable, settings: list[Setting]) -> None:
 def _place(out: str | Path) -> Path:
     """The path of a table that can be written."""
     out = Path(require.instance("out", out, str | Path, "a path"))
-    if out.is_dir() or not out.parent.is_dir():
-        raise ValueError(f"out must be a file in a folder that is there, not {str(out)!r}")
+    if (out.exists() and not out.is_file()) or not out.parent.is_dir():
+        raise ValueError(f"out must be a regular file, or none yet, in a folder that is there, not {str(out)!r}")
     try:
         with tempfile.TemporaryFile(dir=out.parent):
             return out

@@ -2,10 +2,10 @@
 and `data/copying_trained.csv`, and the checkpoints of the lab.
 """
 
-import copy
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from course import significance
 from course.experiments import sweep
-from helpers import checkpoints, compute, training
+from helpers import checkpoints, require, training
 from helpers.checkpoints import Trained
 from helpers.tasks import PLACES, Copying, Counting, RunningCount
 from helpers.transformer import Decoder
@@ -146,20 +146,6 @@ def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
     return float((after == before + 1).double().mean())
 
 
-def type_accuracy(trained: Trained, lengths: Sequence[int] = (8, 12, 16, 20, 24, 32), count: int = 128) -> pd.DataFrame:
-    """One decoder in three number types, by length: share of right counts, and of answers that are those of fp32."""
-    rows, exact = [], {}
-    for name in ("fp32", "fp16", "bf16"):
-        model = copy.deepcopy(trained.model).to(compute.dtype(name))
-        for n in lengths:
-            drawn, exactly = _questions(trained.task, n, count, 1_000)
-            given = answers(model, trained.task, drawn)
-            same = given == exact.setdefault(n, given)
-            shares = {"right": float((given == exactly).double().mean()), "same": float(same.double().mean())}
-            rows.append({"type": name, "length": n} | shares)
-    return pd.DataFrame(rows)
-
-
 class Seen(NamedTuple):
     """Strings of several lengths as a decoder sees them: last states, counts, lengths."""
 
@@ -177,34 +163,116 @@ def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, see
     return Seen(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
 
-def probed(
-    model: Decoder, untrained: Decoder, task: RunningCount, known: int = 400, new: int = 256
-) -> dict[str, float]:
-    """How often a linear read-out of the last state names the count at lengths beyond the training, and its controls.
+def least_squares(
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 0.0
+) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
+    """A linear read-out of a count, fitted in fp64: its weights, and what it names, rounded to a whole number.
 
-    Each is fitted to `known` strings of every length in `BEYOND` together: at one length the ratio of y alone is the
-    count. "read": all lengths; "left_out": without the length that it is tested at; "untrained", "untrained_left_out":
-    the same of a decoder with random weights; "ratio": of one number, the share of y; "shuffled": of wrong counts.
+    Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with mean 0 and spread 1.
     """
+    known, middle, spread = known.double(), known.double().mean(0), known.double().std(0).clamp(min=1e-6)
+    inputs, mean = (known - middle) / spread, labels.double().mean()
+    if penalty:
+        square = inputs.mT @ inputs / len(inputs) + penalty * torch.eye(inputs.shape[1], dtype=inputs.dtype)
+        found = torch.linalg.solve(square, inputs.mT @ (labels - mean) / len(inputs))
+    else:
+        found = torch.linalg.lstsq(inputs, (labels - mean)[:, None], driver="gelsd").solution[:, 0]
+    weights = found / spread
+    return weights, lambda new: ((new.double() - middle) @ weights + mean).round().long()
 
-    def fit(states: Tensor, counts: Tensor) -> Callable:
-        return linear_probe(states, counts, penalty=1e-4, iterations=300)
 
-    old, raw = (seen(each, task, BEYOND, known, 3_000) for each in (model, untrained))
-    ratio = (old.counts / old.lengths)[:, None]
-    fitted = {"read": fit(old.states, old.counts), "untrained": fit(raw.states, raw.counts)}
-    fitted |= {"ratio": fit(ratio, old.counts), "shuffled": fit(old.states, shuffled(old.counts, 0))}
-    found = {}
-    for n in (n for n in PROBED if n > LONGEST):
-        new_, fresh = (seen(each, task, [n], new, 7_000) for each in (model, untrained))
-        inputs = {name: new_.states for name in fitted}
-        inputs |= {"untrained": fresh.states, "ratio": (new_.counts / n)[:, None]}
-        found |= {f"{name}_{n}": share(reader, inputs[name], new_.counts) for name, reader in fitted.items()}
-        rest = old.lengths != n
-        for name, part, tested in (("left_out", old, new_), ("untrained_left_out", raw, fresh)):
-            reader = fit(part.states[rest], part.counts[rest])
-            found[f"{name}_{n}"] = share(reader, tested.states, tested.counts)
-    return found
+READERS = ("least squares", "multinomial")
+
+
+@cache
+def _counters(encoding: str, seed: int, steps: int) -> dict[str, Decoder]:
+    models = {name: decoder("counting", COUNTING, encoding, 1e4, 0, seed) for name in ("untrained", "trained")}
+    train(models["trained"], COUNTING, steps, seed)
+    return models
+
+
+def readers_run(
+    encoding: str, seed: int, steps: int, reader: str, penalty: Sequence[float], known: int = 400, new: int = 256
+) -> list[dict[str, float | None]]:
+    """How often a linear reader names the count at 20 letters, a length that it never saw; a row a penalty.
+
+    Fitted to `known` strings of each length of `BEYOND` but 20. "trained", "untrained": the last states of the decoder
+    and of the one it began as; "_bf16": those states rounded; "ratio": of the share of y alone; "shuffled": of wrong counts
+    of the trained states; "shuffled_untrained". "multinomial" runs 2,000 iterations. Of least squares on the trained
+    states also `used`.
+
+    Raises:
+        ValueError: unknown reader.
+    """
+    require.choice("reader", reader, READERS)
+    rows: list[dict[str, float | None]] = [{} for _ in penalty]
+    models, n = _counters(encoding, seed, steps), 20
+    for name, model in models.items():
+        old, fresh = (
+            seen(model, COUNTING, [m for m in BEYOND if m != n], known, 3_000),
+            seen(model, COUNTING, [n], new, 7_000),
+        )
+        wrong = shuffled(old.counts, seed)
+        cases = {name: (old.states, fresh.states, old.counts)}
+        if reader == "least squares":
+            rounded = (states.to(torch.bfloat16).float() for states in (old.states, fresh.states))
+            cases |= {f"{name}_bf16": (*rounded, old.counts), f"{name}_shuffled": (old.states, fresh.states, wrong)}
+            if name == "trained":
+                shares = ((each.counts / each.lengths)[:, None] for each in (old, fresh))
+                cases["ratio"] = (*shares, old.counts)
+        for row, each in zip(rows, penalty, strict=True):
+            for case, (known_, tested, labels) in cases.items():
+                if reader == "least squares":
+                    weights, read = least_squares(known_, labels, each)
+                    if case == "trained":
+                        row |= used(model, COUNTING, weights, read, old, fresh)
+                else:
+                    read = linear_probe(known_, labels, each, 2_000)
+                row[case] = share(read, tested, fresh.counts)
+    return [{name: round(value, 4) for name, value in row.items()} for row in rows]
+
+
+def used(
+    model: Decoder, task: RunningCount, weights: Float[Tensor, " d"], read: Callable, old: Seen, here: Seen
+) -> dict[str, float]:
+    """Does the decoder use what a read-out reads, and does the read-out see what the decoder uses?
+
+    in_head: the share of the read-out's squared length in the space that its head's rows for the numbers span (from their
+    mean), of which alone the answer hangs; random_in_head: the 95 % quantile of the same for 1,000 random directions. How
+    often the answer rises by exactly one when the last state moves: up_readout: by the shortest step that adds one to
+    the read-out; up_random: as far, at random; up_along: by the difference of neighbouring counts' mean states;
+    up_without: by that less what the read-out sees of it. read_own: how often the read-out rises by exactly one when the
+    state moves as far as `up_along` along the head's rows of the answer and the next.
+    """
+    first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
+    rows = model.head.weight[first : first + task.most + 1].detach().double()
+    basis = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
+    basis = basis.Vh[basis.S > 1e-6 * basis.S[0]]
+
+    def inside(directions: Float[Tensor, "k d"]) -> Float[Tensor, " k"]:
+        return (directions @ basis.mT).square().sum(1) / directions.square().sum(1)
+
+    def named(states: Float[Tensor, "m d"]) -> Int[Tensor, " m"]:
+        return (states @ rows.mT).argmax(-1)
+
+    means = torch.stack([old.states[old.counts == c].double().mean(0) for c in range(task.most + 1)])
+    states = here.states.double()
+    room = (here.counts < task.most) & (named(states) < task.most)
+    states, counts = states[room], here.counts[room]
+    before, along = named(states), means[counts + 1] - means[counts]
+    shortest = (weights / weights.square().sum()).expand_as(states)
+    at_random = torch.randn(states.shape, generator=generator, dtype=states.dtype)
+    at_random = at_random / at_random.norm(dim=1, keepdim=True) * shortest.norm(dim=1, keepdim=True)
+    steps = {"readout": shortest, "random": at_random, "along": along}
+    steps["without"] = along - (along @ weights / weights.square().sum())[:, None] * weights
+    own = rows[before + 1] - rows[before]
+    own = own / own.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+    drawn = torch.randn(1_000, states.shape[1], generator=generator, dtype=states.dtype)
+    return {
+        "in_head": float(inside(weights[None])),
+        "random_in_head": float(inside(drawn).quantile(0.95)),
+        "read_own": float((read(states + own) == read(states) + 1).double().mean()),
+    } | {f"up_{name}": float((named(states + step) == before + 1).double().mean()) for name, step in steps.items()}
 
 
 @torch.no_grad()
@@ -260,11 +328,9 @@ def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, s
 
 
 def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Train one decoder to count; how often it is right, what its states hold beyond the training, and what it uses."""
-    untrained, model = (decoder("counting", COUNTING, encoding, 1e4, 0, seed) for _ in range(2))
-    train(model, COUNTING, steps, seed)
-    found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED}
-    found |= probed(model, untrained, COUNTING) | moved(model, COUNTING)
+    """Train one decoder to count; how often it is right beyond the training, and whether its answer follows its state."""
+    model = _counters(encoding, seed, steps)["trained"]
+    found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
     return {name: round(value, 4) for name, value in found.items()}
 
 
@@ -296,31 +362,43 @@ def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
     return int(lengths[int(wrong[0])]) if len(wrong) else NEVER
 
 
-def copier_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
-    """Read the states of a shipped copier on random strings: its answers, and a probe of the digit asked for.
+def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
+    """Train a copier and read its states on random strings: its answers, read-outs of the digit asked for, and controls.
 
-    `seed` and `steps` are those of its training, which its card states.
+    "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before training; "shuffled":
+    fitted to shuffled digits; "majority": whoever names the more frequent digit.
     """
-    model, _, card = checkpoints.load({"RoPE": "copying", "NoPE": "copying_nope"}[encoding])
-    if (card["trained"]["seed"], card["trained"]["steps"]) != (seed, steps):
-        raise ValueError(f"seed and steps must be those of the checkpoint, {card['trained']}, not {seed} and {steps}")
+    models = {name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")}
+    training.fit(models["probe"], COPYING, steps=steps, seed=seed)
+    zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
     found = {}
     for n in READ:
         for place in PLACES:
-            seen = []
-            for part in (1, 2):
-                drawn = replace(COPYING, lengths=(n, n), places=(place,), size=512 // part)
-                ids, targets = drawn(torch.Generator().manual_seed(6_000 + 10 * n + part))
-                digit = (targets[:, -1] == COPYING.vocabulary.index("1")).long()
-                seen.append((states(model, ids)[-1], digit))
-            (known, labels), (new, right) = seen
-            zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
-            with torch.no_grad():
-                logits = model.head(new)
-            found[f"right_{place}_{n}"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
-            found[f"probe_{place}_{n}"] = share(linear_probe(known, labels), new, right)
-            found[f"shuffled_{place}_{n}"] = share(linear_probe(known, shuffled(labels, n)), new, right)
+            drawn = []
+            for part, size in ((1, strings), (2, strings // 4)):
+                task = replace(COPYING, lengths=(n, n), places=(place,), size=size)
+                ids, targets = task(torch.Generator().manual_seed(6_000 + 10 * n + part))
+                drawn.append((ids, (targets[:, -1] == one).long()))
+            (old, labels), (new, right) = drawn
+            ones, zeros = ((new == digit).sum(1) for digit in (one, zero))
+            guess = torch.where(ones == zeros, torch.arange(len(new)) % 2, (ones > zeros).long())
+            cases = {"majority": float((guess == right).double().mean())}
+            for name, model in models.items():
+                known, fresh = (states(model, ids)[-1] for ids in (old, new))
+                cases[name] = _either(known, labels, fresh, right)
+                if name == "probe":
+                    with torch.no_grad():
+                        logits = model.head(fresh)
+                    cases["right"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
+                    cases["shuffled"] = _either(known, shuffled(labels, n), fresh, right)
+            found |= {f"{name}_{place}_{n}": value for name, value in cases.items()}
     return {name: round(value, 4) for name, value in found.items()}
+
+
+def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
+    """How often the better of two linear readers names a digit."""
+    fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
+    return max(share(fitted, new, right), share(lambda each: line(each).clamp(0, 1), new, right))
 
 
 def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:

@@ -9,7 +9,9 @@ from pathlib import Path
 from course.report import page, runner, store
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS
-from helpers import compute, data
+from helpers import compute, data, require
+
+MOST = 1_024  # CPU threads
 
 
 def parser() -> argparse.ArgumentParser:
@@ -17,7 +19,7 @@ def parser() -> argparse.ArgumentParser:
     found = argparse.ArgumentParser(prog="python -m course.report", description="The course's measures on any decoder.")
     which = "a hub id, a folder, the embedded default by its name, or a checkpoint of the course (copying, counting, …, or a .safetensors file)"
     found.add_argument("models", nargs="+", metavar="MODEL", help=which)
-    where = "the folder for pages and JSON; a report that was stopped goes on"
+    where = "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
     found.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
     found.add_argument("--compare", action="store_true", help="one more page with all models side by side")
     place = "cuda, cpu, mps, or auto: the layers shared out over all devices; the best there is if left out"
@@ -43,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         made = _run(given)
         if given.compare:
-            target = given.out / "compare.html"
+            target = given.out / f"{store.COMPARED}.html"
             data.write(target, page.html([store.read(each) for each in made]), "sections")
             _say(f"{target}: {len(made)} models")
     except (ValueError, OSError) as error:
@@ -59,16 +61,9 @@ def _run(given: argparse.Namespace) -> list[Path]:
     """The JSON of each model's report; of several, those that are there already are not made again."""
     if len(given.models) > page.MOST and given.compare:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
-    if given.threads < 1:
-        raise ValueError(f"--threads must be 1 or more, not {given.threads}")
-    names, files = list(dict.fromkeys(given.models)), {}
-    for name in names:
-        other = files.setdefault(store.slug(Path(name).name), name)
-        if other != name:
-            file = store.slug(Path(name).name)
-            raise ValueError(
-                f"{other!r} and {name!r} would both be {file}.json: rename one, or give each its own --out"
-            )
+    require.integer("--threads", given.threads, 1, MOST)
+    names = list(dict.fromkeys(given.models))
     options = {"device": given.device, "dtype": given.dtype, "plan": given.plan, "sections": given.only}
     with compute.threads(given.threads):
-        return [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]
+        made = [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]
+    return list(dict.fromkeys(made))

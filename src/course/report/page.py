@@ -4,16 +4,20 @@ A page is drawn from reports' JSON alone, and takes one model or several side by
 """
 
 import itertools
+import math
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
 import jinja2
 from markupsafe import Markup
+from matplotlib.figure import Figure
 
 from course import scorecard
 from course.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section, Told
+from course.report.store import apart
 from helpers import models
 from helpers.style import number
 from helpers.widget import picture
@@ -29,15 +33,23 @@ SIGNS = {  # what needs a look first
 CHAPTERS = {
     2: "Causal attention", 3: "Representational collapse", 4: "Counting", 5: "RoPE frequencies", 6: "The Differential Transformer",
 }  # fmt: skip
-MOST = 6  # models on one page
+MOST = 12  # models on one page
 MINUS = re.compile(r"(?<![\w.])-(?=\d)")
+
+
+def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
+    """The commands that measured a report's sections, on what, and which."""
+    found: dict[tuple[str, str], list[dict]] = {}
+    for section in report["sections"].values():
+        found.setdefault((section["command"], section["on"]), []).append(section)
+    return [(*how, sections) for how, sections in found.items()]
 
 
 def _template() -> jinja2.environment.TemplateModule:
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
     )
-    found.filters |= {"slug": scorecard.slug, "minus": lambda said: MINUS.sub("−", said)}
+    found.filters |= {"slug": scorecard.slug, "minus": lambda said: MINUS.sub("−", said), "runs": _runs}
     found.globals |= {"signs": SIGNS, "titles": CHAPTERS, "looks": scorecard.LOOKS}
     return found.get_template("page.jinja").module
 
@@ -54,8 +66,8 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
     """
     if not 1 <= len(reports) <= MOST:
         raise ValueError(f"reports must be one to {MOST}, not {len(reports)}")
-    first, *others = (each["model"]["name"] for each in reports)
-    title = f"{first}: what the course measures" if others in ([], [models.DEFAULT]) else ", ".join([first, *others])
+    names = list(dict.fromkeys(each["model"]["name"] for each in reports))
+    title = f"{names[0]}: what the course measures" if {*names[1:]} <= {models.DEFAULT} else ", ".join(names)
     return HTML.document(title, body(reports, _book() if book is None else book), STYLE).lstrip()
 
 
@@ -77,12 +89,54 @@ def _book() -> str:
 
 def body(reports: Sequence[dict], book: str) -> str:
     """What stands under the page's title; links lead to chapters at the address `book`, and nowhere where it is empty."""
-    there = [each for name, each in SECTIONS.items() if name in reports[0]["sections"]]
+    reports = told_apart(reports)
+    there = [each for name, each in SECTIONS.items() if any(name in report["sections"] for report in reports)]
     chapters = [
         (chapter, [_section(each, reports) for each in sections])
         for chapter, sections in itertools.groupby(there, key=lambda each: each.chapter)
     ]
-    return HTML.body(reports, _facts(reports), [(each, in_short(each)) for each in reports], chapters, book)
+    short = [(each, in_short(each)) for each in reports]
+    return HTML.body(reports, _facts(reports), short, chapters, book, _course(reports))
+
+
+def told_apart(reports: Sequence[dict]) -> list[dict]:
+    """The reports with names that differ: those of one name say what tells each from the others."""
+    found = []
+    for report in reports:
+        model = report["model"]
+        same = [other for other in reports if other["model"]["name"] == model["name"]]
+        found.append(report | {"model": model | {"name": ", ".join([model["name"], *apart(report, same)])}})
+    return found
+
+
+def _course(reports: Sequence[dict]) -> Markup | str:
+    """The headline numbers over checkpoints of one configuration; nothing where these are none."""
+    first, rows = reports[0], []
+    if len({each["model"]["configuration_sha256"] for each in reports}) > 1:
+        return ""
+    if len({each["model"]["weights_sha256"] for each in reports}) < max(3, len(reports)):
+        return ""
+    for name in SECTIONS:
+        headlines = [each["sections"].get(name, {}).get("headline", {}) for each in reports]
+        known = [label for label in dict.fromkeys(itertools.chain(*headlines))]
+        lines = {label: [headline.get(label) for headline in headlines] for label in known}
+        rows += [(label, line) for label, line in lines.items() if len({*line} - {None}) > 1]
+    if not rows:
+        return ""
+    figure = Figure(figsize=(12, 2.2 * math.ceil(len(rows) / 3)), layout="constrained")
+    for ax, (label, line) in zip(figure.subplots(math.ceil(len(rows) / 3), 3, squeeze=False).flat, rows, strict=False):
+        ax.plot(range(1, len(line) + 1), [math.nan if value is None else value for value in line], "o-")
+        ax.set_title(textwrap.fill(label, 42), fontsize=10)
+        ax.set_xticks(range(1, len(line) + 1))
+        ax.tick_params(labelsize=9)
+    for ax in figure.axes[len(rows) :]:
+        ax.remove()
+    order = ", ".join(f"{k} {each['model']['name']}" for k, each in enumerate(reports, 1))
+    alt = (
+        f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of {first['model']['architecture']}."
+    )
+    caption = f"The headline numbers that differ, in the order of the columns: {order}."
+    return HTML.figure("Over the checkpoints", Markup(picture.image(figure, alt)), caption)
 
 
 def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
@@ -144,6 +198,7 @@ def _value(value: float | None) -> str:
 
 def comparison(reports: Sequence[dict]) -> str:
     """The headline numbers of all reports in one table, a row each, with what needs a look marked."""
+    reports = told_apart(reports)
     rows: list[tuple[str, list[str]]] = [("plan", [each["settings"]["plan"] for each in reports])]
     for name, section in SECTIONS.items():
         parts = [each["sections"].get(name) or {} for each in reports]

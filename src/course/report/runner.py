@@ -6,19 +6,21 @@ import json
 import shutil
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 
-from course.report import page
+from course.report import page, store
 from course.report.sections import SECTIONS, Need, Section
-from course.report.store import FORMAT, check, committed, slug
-from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, versions, watched
+from course.report.store import FORMAT, HASHES, check, committed, slug
+from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
 from course.scorecard import CLAIMS
 from helpers import data, models, require
 
+BESIDE = 6  # reports on one model's page
 MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
 
 
@@ -42,7 +44,8 @@ def run(
 ) -> Files:
     """Measure a model and write its report: one page and one JSON in the folder `out`.
 
-    A report that was stopped goes on where it stopped: each section is kept as it is done.
+    A report that was stopped goes on where it stopped: each section is kept as it is done. A report that is there grows: its
+    sections are kept or measured anew; of other weights, plan, number type or versions, one of its own stands beside it.
 
     Args:
         name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a checkpoint of the course, by its
@@ -50,11 +53,11 @@ def run(
         device, dtype: as `models.load` takes them.
         plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the labs' settings.
         sections: names of `SECTIONS`; None is all.
-        again: also where the report of just this is there already.
+        again: also the sections that are there already.
         say: is told what is done, a line each.
 
     Raises:
-        ValueError: the model cannot be used, or an argument is wrong; the message says what to do.
+        ValueError: the model cannot be used, an argument is wrong, or another file is in the way; the message says what to do.
         OSError: network, hub or disk refuse.
     """
     names = [require.choice("the name in sections", each, list(SECTIONS)) for each in sections or SECTIONS]
@@ -63,53 +66,56 @@ def run(
     where = folder(out)
     start = time.perf_counter()
     subject = Subject(name, dtype, device)
-    facts, target = subject.facts(), where / slug(subject.short)
-    files = Files(target.with_name(f"{target.name}.html"), target.with_name(f"{target.name}.json"))
-    settings = {
-        "plan": chosen.name,
-        "dtype": dtype,
-        "seed": SEED,
-        "threads": torch.get_num_threads(),
-        "sections": names,
-    }
-    made = {"format": FORMAT, "model": facts, "settings": settings, "versions": versions()}
-    there = _stored(files.numbers) or {}
-    _check_target(target, there, facts)
-    if not again and files.page.exists() and {key: there.get(key) for key in made} == json.loads(json.dumps(made)):
+    settings = {"plan": chosen.name, "dtype": dtype, "seed": SEED}
+    made: dict[str, Any] = {"format": FORMAT, "model": subject.facts(), "settings": settings, "versions": versions()}
+    numbers, there = store.place(where, made)
+    files = Files(data.writable(where / f"{slug(subject.short)}.html"), numbers)
+    known = there["sections"] if there else {}
+    if not again and files.page.exists() and {*names} <= {*known}:
         return files
-    parts = target.with_name(f".{target.name}.parts")
-    key = hashlib.sha256(json.dumps([FORMAT, facts, chosen, versions()], sort_keys=True).encode()).hexdigest()
-    done = {each: found for each in names if (found := _part(parts, each, key))}
+    of = [made["format"], *(made["model"][each] for each in HASHES), chosen, settings, made["versions"]]
+    key = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
+    parts = where / f".{slug(subject.short)}-{key[:12]}.parts"
+    done = {each: found for each in names if (found := _stored(parts / f"{each}.json"))}
     left = [each for each in names if each not in done]
     say(
         f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, {len(left)} of {len(names)} sections to do"
     )
+    how = {"command": _command(subject, names, dtype, device, plan), "on": made["model"]["device"]}
+    how["on"] += f", {torch.get_num_threads()} thread" + ("s" if torch.get_num_threads() > 1 else "")
     for count, each in enumerate(left, len(done) + 1):
         say(f"[{count}/{len(names)}] {SECTIONS[each].title}")
-        done[each] = _section(SECTIONS[each], subject, chosen)
+        done[each] = _section(SECTIONS[each], subject, chosen) | how | {"made": _now()}
         parts.mkdir(exist_ok=True)
-        data.write(parts / f"{each}.json", json.dumps({"key": key, "section": done[each]}), "sections")
+        data.write(parts / f"{each}.json", json.dumps(done[each]), "sections")
+    loading = round(time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1)
+    both = known | done
     report = made | {
-        "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "command": _command(subject, names, dtype, device, plan),
-        "seconds": round(sum(each["seconds"] for each in done.values()), 1),
-        "load_and_estimate_seconds": round(
-            time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1
-        ),
-        "peak_bytes": max(each["bytes"] for each in done.values()),
-        "sections": {each: done[each] for each in names},
+        "made": _now(),
+        "seconds": round(sum(each["seconds"] for each in both.values()), 1),
+        "load_and_estimate_seconds": loading,
+        "peak_bytes": max(each["bytes"] for each in both.values()),
+        "sections": {each: both[each] for each in SECTIONS if each in both},
     }
     data.write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n", "sections")
-    data.write(files.page, page.html([report, *beside(report)]), "sections")
+    data.write(files.page, page.html(_shown(where, report)), "sections")
     shutil.rmtree(parts, ignore_errors=True)
     say(f"{files.page}: {spoken(report['seconds'])}, at most {report['peak_bytes'] / 1e9:.1f} GB")
     return files
 
 
-def beside(report: dict) -> list[dict]:
-    """The embedded default's report, which stands beside every other one."""
-    default = models.DEFAULT
-    return [] if report["model"]["name"] == default else [r for r in committed() if r["model"]["name"] == default]
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _shown(where: Path, report: dict) -> list[dict]:
+    """A report, those beside it that have its model's name, and the embedded default's."""
+    name = report["model"]["name"]
+    found = [report, *(other for other in store.beside(where, name).values() if store.apart(other, [report]))]
+    default = (
+        [] if name == models.DEFAULT else [each for each in committed() if each["model"]["name"] == models.DEFAULT]
+    )
+    return found[: BESIDE - len(default)] + default
 
 
 def folder(out: str | Path) -> Path:
@@ -135,30 +141,11 @@ def folder(out: str | Path) -> Path:
     return found
 
 
-def _check_target(target: Path, there: dict, facts: dict) -> None:
-    """Nothing, where a report of this model overwrites none of another.
-
-    Raises:
-        ValueError: there is a report of another model under this name.
-    """
-    known = there.get("model")
-    if isinstance(known, dict) and known.get("configuration_sha256") != facts["configuration_sha256"]:
-        raise ValueError(
-            f"{target.name}.json is the report of another model ({known.get('architecture')}): choose another --out"
-        )
-
-
 def _command(subject: Subject, names: list[str], dtype: str, device: str | None, plan: str | None) -> str:
     options = [("device", device, None), ("plan", plan, None), ("dtype", dtype, "fp32")]
     options.append(("only", " ".join(names), " ".join(SECTIONS)))
     given = [f"--{name} {value}" for name, value, usual in options if value != usual]
     return " ".join(["python -m course.report", subject.named, *given])
-
-
-def _part(parts: Path, name: str, key: str) -> dict | None:
-    """A section that an earlier run kept, if it is of the same model, plan and versions."""
-    found = _stored(parts / f"{name}.json")
-    return found["section"] if found and found.get("key") == key else None
 
 
 def _stored(path: Path) -> dict | None:
@@ -197,7 +184,7 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
                 raise ValueError(subject.unread)
             return found | {"status": MEASURED, "numbers": section.measure(subject, now)}
         except ValueError as error:
-            return found | {"status": REFUSED, "why": sentence(error)}
+            return found | {"status": REFUSED, "why": refusal(error)}
         except Exception as error:  # whatever an architecture that nobody tried may raise
             if not out_of_memory(error):
                 return found | {"status": FAILED, "why": failed(error)}
@@ -225,13 +212,11 @@ def failed(error: Exception) -> str:
     return f"it could not be measured, {type(error).__name__}: {sentence(error)[:200]} (a fault of the course: please report it)"
 
 
-def sentence(error: Exception) -> str:
-    """The first line of an error.
-
-    >>> sentence(ValueError("one\\ntwo"))
-    'one'
-    """
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def refusal(error: ValueError) -> str:
+    """Why something does not apply to a model: the course's own sentence, or that it is the model's code that says so."""
+    raised = traceback.extract_tb(error.__traceback__)[-1:]
+    own = all({"course", "helpers", "tests"} & {*Path(each.filename).parts} for each in raised)
+    return sentence(error) if own else f"the model's code in transformers does not do this ({sentence(error)})"
 
 
 def left_out(name: str, need: Need, subject: Subject, plan: Plan) -> str | None:
@@ -272,7 +257,7 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
             measured = claim.measure(subject.model)
             return found | {"verdict": measured.verdict, "measured": measured.measured, "why": None}
         except ValueError as error:
-            why = sentence(error)
+            why = refusal(error)
         except Exception as error:
             short = "the memory does not hold the lengths that this takes"
             why = short if out_of_memory(error) else failed(error)

@@ -1,7 +1,9 @@
 """Reports on the disk: written whole or not at all, and read only if they fit the schema."""
 
+import contextlib
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,8 @@ import jsonschema
 
 from helpers import data, models, require
 
-FORMAT = 1  # of the JSON; a new number makes every part be measured again
+FORMAT = 2  # of the JSON; a new number makes every part be measured again
+HASHES = ("configuration_sha256", "weights_sha256")
 SCHEMA = json.loads((Path(__file__).parent / "schema.json").read_text())
 
 
@@ -36,10 +39,10 @@ def read(path: str | Path) -> dict:
         ValueError: there is no such file, or it is no report.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))
+    if not path.is_file():
+        raise ValueError(f"path must be the JSON of a report; there is no file {str(path)!r}")
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError:
-        raise ValueError(f"path must be the JSON of a report; there is no file {str(path)!r}") from None
     except ValueError:
         raise ValueError(f"path must be the JSON of a report; {path.name} is no JSON") from None
     try:
@@ -54,10 +57,57 @@ def committed() -> list[dict]:
     return sorted(found, key=lambda each: each["model"]["name"] != models.DEFAULT)
 
 
+COMPARED = "compare"  # the page of several models, whose name no model's page has
+
+
 def slug(name: str) -> str:
     """A name as part of a file's name.
 
-    >>> slug("Qwen2.5 7B/Instruct")
-    'qwen2.5-7b-instruct'
+    >>> slug("Qwen2.5 7B/Instruct"), slug("中文模型"), slug("Compare")
+    ('qwen2.5-7b-instruct', '中文模型', 'compare-model')
     """
-    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.") or "model"
+    found = re.sub(r"[^\w.]+|_+", "-", name.lower()).strip("-.") or "model"
+    return f"{found}-model" if found == COMPARED else found
+
+
+def marks(report: dict) -> list[tuple[str, str]]:
+    """On what the measurements of a report depend, each in whole and as it is written: weights as loaded, plan, number type,
+    seed and versions. Reports of the same marks are one: sections of one are added to the other."""
+    model, settings = report["model"], report["settings"]
+    found = [("".join(model[key] for key in HASHES), model["weights_sha256"][:6])]
+    found += [(str(settings[key]), str(settings[key])) for key in ("plan", "dtype", "seed")]
+    return found + [(f"{name} {version}", f"{name} {version}") for name, version in sorted(report["versions"].items())]
+
+
+def apart(report: dict, others: Sequence[dict]) -> list[str]:
+    """What tells a report from the others, as it is written."""
+    return [shown for mark, shown in marks(report) if any((mark, shown) not in marks(other) for other in others)]
+
+
+def beside(folder: Path, model: str) -> dict[Path, dict]:
+    """The reports in a folder that are of models of this name, the newest first."""
+    found = {}
+    for path in folder.glob(f"{slug(model)}*.json"):
+        with contextlib.suppress(ValueError):  # another file
+            report = read(path)
+            if slug(report["model"]["name"]) == slug(model):
+                found[path] = report
+    return dict(sorted(found.items(), key=lambda item: (item[1]["made"], item[0]), reverse=True))
+
+
+def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
+    """The JSON to which sections of such a report belong, and what is there: none but its own is written over.
+
+    Raises:
+        ValueError: something that is no report stands in the way.
+    """
+    first = data.writable(folder / f"{slug(report['model']['name'])}.json")
+    for path, there in beside(folder, report["model"]["name"]).items():
+        if not apart(report, [there]):
+            return path, there
+    if not first.exists():
+        return first, None
+    path = first.with_name(f"{first.stem}-{slug(' '.join(apart(report, [read(first)])))}.json")
+    if path.exists():
+        raise ValueError(f"{path.name} is another report: choose another --out")
+    return path, None

@@ -45,7 +45,7 @@ PLANS = (
 )  # fmt: skip
 
 
-LONGEST = 120  # letters of a model's name, which names its files
+LONGEST = 120  # bytes of a model's name, which names its files
 
 
 class Subject:
@@ -61,15 +61,19 @@ class Subject:
 
     def __init__(self, name: str, dtype: str = "fp32", device: str | None = None):
         self.asked, self.dtype, self.place = name, dtype, device
-        if len(Path(name).name) > LONGEST:
-            raise ValueError(
-                f"the name of a model must have at most {LONGEST} letters, and {Path(name).name[:20]!r}… has more"
-            )
+        if len(os.fsencode(Path(name).name)) > LONGEST:
+            most = f"at most {LONGEST} letters ({LONGEST // 3} Chinese ones)"
+            raise ValueError(f"the name of a model must have {most}, and {Path(name).name[:20]!r}… has more")
         self.trained = trained.checkpoint(name)
         self.model: LanguageModel = self._load(dtype)
         self.config = self.model.model.config.get_text_config()
         self.unread: str | None = None  # why its attention cannot be read part by part, if it cannot
-        self._finite()
+        try:
+            self._finite()
+        except ValueError:
+            raise
+        except Exception as error:  # whatever a model of odd sizes may raise
+            raise ValueError(f"{self.short} cannot read a text of 8 tokens ({sentence(error)})") from error
         self.parameters = sum(weight.numel() for weight in self.model.model.parameters())
 
     def _load(self, dtype: str) -> LanguageModel:
@@ -225,6 +229,15 @@ class Subject:
                 sums = (sum(float(p.sum()) for p in parts), sum(float(p @ p) for p in parts))
             digest.update(f"{name} {tuple(weight.shape)} {sums[0]:.9e} {sums[1]:.9e}\n".encode())
         return digest.hexdigest()
+
+
+def sentence(error: BaseException) -> str:
+    """The first line of an error.
+
+    >>> sentence(ValueError("one\\ntwo"))
+    'one'
+    """
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def free_memory(device: torch.device) -> int:

@@ -125,6 +125,10 @@ def precision(numbers: Numbers, name: str) -> Seen:
 def commas(numbers: Numbers, name: str) -> Seen:
     grid, curves = numbers["grid"], {text: known(curve) for text, curve in numbers["curves"].items()}
     ax, alt = figures3.figure5(name, {"four tokens more": curves}, grid, "four tokens more")
+    for text in list(ax.texts):  # a model's curves may end in one place: their names stand in a legend
+        text.remove()
+    ax.legend()
+    ax.yaxis.set_minor_formatter("")
     left = {text.split()[-1]: float(curve[-1] / curve.max()) for text, curve in curves.items()}
     ax.set_title(f"Left at n = {grid[-1]}: " + ", ".join(f"{text} {share:.0%}" for text, share in left.items()))
     cured = ", cured" * (left["commas"] > 0.5)

@@ -8,7 +8,7 @@ import time
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,22 +22,10 @@ from course.chapter3 import claims as chapter3
 from course.chapter4 import claims as chapter4
 from course.chapter5 import claims as chapter5
 from course.chapter6 import claims as chapter6
-from course.claims import (
-    CLAIMS,
-    CORRECTED,
-    FAILS,
-    HOLDS,
-    LITTLE,
-    OPEN,
-    UNABLE,
-    UNFIT,
-    VERDICTS,
-    Claim,
-    Found,
-    read,
-    together,
-)
-from helpers import compute, data
+from course.claims import CLAIMS, Claim, Found, read, together
+from course.nulls import SHORTER
+from course.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
+from helpers import compute, data, style
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
 HERE = Path(__file__).parent
@@ -56,6 +44,7 @@ KINDS = {
     "claim": "claims of the sources that a measurement could refute",
     "finding": "findings of this course that a measurement could refute",
     "theorem": "theorems and definitions, checked with numbers",
+    "reading": "readings: what somebody might read into the sources",
 }
 STYLE, SCRIPT = ((HERE / name).read_text() for name in ("card.css", "card.js"))
 
@@ -94,7 +83,9 @@ def measure(claim: Claim) -> Found:
         verdicts = {part: measure(CLAIMS[part]).verdict for part in claim.parts}
         counts = Counter(verdicts.values())
         said = ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v])
-        return Found(f"{len(verdicts)} parts: {said}", together(verdicts.values()))
+        missing = "; ".join(CLAIMS[part].statement for part, v in verdicts.items() if v != HOLDS)
+        words = f"not whole: {missing}" if missing else ""
+        return Found(f"{len(verdicts)} parts: {said}", together(verdicts.values()), words=words)
     place = _kept(claim)
     if place is None:
         return claim.measure()
@@ -102,7 +93,8 @@ def measure(claim: Claim) -> Found:
     with filelock.FileLock(place.with_suffix(".lock")):
         if place.exists():
             stored = json.loads(place.read_text())
-            return Found(stored["measured"], stored["verdict"], {k: tuple(v) for k, v in stored["numbers"].items()})
+            stored["numbers"] = {name: tuple(pair) for name, pair in stored["numbers"].items()}
+            return Found(**{name: value for name, value in stored.items() if name in Found._fields})
         began = time.perf_counter()
         new = claim.measure()
         taken = round(time.perf_counter() - began, 1)
@@ -131,7 +123,7 @@ def _kept(claim: Claim) -> Path | None:
     if not (root / "pyproject.toml").is_file():
         return None
     chapter = claim.module.rpartition(".")[0]
-    words = zlib.crc32(f"{claim.measured} {claim.verdict}".encode())
+    words = zlib.crc32(claim.measured.encode())
     return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}-{words:08x}.json"
 
 
@@ -145,15 +137,17 @@ def _seconds(claim: Claim) -> float | None:
 
 @functools.cache
 def quotations() -> dict[str, tuple[str, str]]:
-    """The words of the talk, by claim: in Chinese with the slide, and in English. A claim of the talk has its words."""
+    """The words of the talk, or of its author's note, by claim: in Chinese with the slide, and in English."""
     rows = data.table("reported/talk_quotations")
-    return {row.claim: (f"“{row.chinese}” (slide {row.slide})", f"“{row.english}”") for row in rows.itertuples()}
+    places = ["note" if row.slide == "note" else f"slide {row.slide}" for row in rows.itertuples()]
+    pairs = zip(places, rows.itertuples(), strict=True)
+    return {row.claim: (f"“{row.chinese}” ({place})", f"“{row.english}”") for place, row in pairs}
 
 
 @functools.cache
 def _key(chapter: str, pins: str) -> str:
     """What the measurements of a chapter's claims depend on: read once, since it takes long."""
-    return closure.key(f"from {chapter} import claims", pins)
+    return closure.key(f"from {chapter} import claims", pins, closure.machine())
 
 
 def summary() -> HTML:
@@ -185,7 +179,7 @@ def summary() -> HTML:
 
 def kind(claim: Claim) -> str:
     """One of `KINDS`: what a measurement could refute is counted apart from what is proved or defined."""
-    return "theorem" if claim.theorem else "finding" if claim.own else "claim"
+    return "theorem" if claim.theorem else "reading" if claim.reading else "finding" if claim.own else "claim"
 
 
 def _bar(name: str, count: Counter) -> str:
@@ -229,8 +223,10 @@ def records() -> list[dict]:
         row = each._asdict() | measured._asdict() | {"source": each.source.name, "url": each.source.url}
         row |= {"kind": kind(each), "address": f"chapters/scorecard.html#{each.name}", "controls": controls(each)}
         row |= {"models": models_of(each.name), "seconds": _seconds(each), "chapter": each.chapter}
-        row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(each, measured)}
-        listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "module")})
+        row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(measured)}
+        if not each.parts:
+            row |= {"rule": each.rule.text, "null": each.rule.null, "calibration": calibration(each)}
+        listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "reading")})
     return listed
 
 
@@ -267,12 +263,9 @@ def controls(claim: Claim) -> dict[str, str]:
     return {name: given.get(name) or refused[name] or "not run" for name in CONTROLS}
 
 
-def correction(claim: Claim, measured: Found) -> str:
-    """What must be added to a claim that holds with a correction; "" for the others."""
-    if measured.verdict != CORRECTED:
-        return ""
-    held = [CLAIMS[part].statement for part in claim.parts if measure(CLAIMS[part]).verdict != HOLDS]
-    return claim.correction or "not whole: " + "; ".join(held)
+def correction(measured: Found) -> str:
+    """What must be added to a claim that holds with a correction, from its rule; "" for the others."""
+    return measured.words if measured.verdict == CORRECTED else ""
 
 
 @functools.cache
@@ -313,24 +306,37 @@ def _row(claim: Claim, measured: Found) -> str:
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     """What stands in an opened row, by name."""
-    text, facts = html.escape, {}
-    kinds = {"theorem": "Theorem or definition, checked with numbers", "finding": "A finding of this course"}
+
+    def text(words: str) -> str:
+        return html.escape(style.printed(words))
+
+    facts = {}
+    kinds = {
+        "theorem": "Theorem or definition, checked with numbers",
+        "finding": "A finding of this course",
+        "reading": "A reading: nobody has claimed it",
+    }
     source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
     facts["Source"] = "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))
     if claim.name in quotations():
         chinese, english = quotations()[claim.name]
         facts["Its words"] = f'<span lang="zh">{text(chinese)}</span> {text(english)}'
-    facts["Rule"] = text(PARTS if claim.parts else claim.rule)
-    facts["Correction"] = text(correction(claim, measured))
+    facts["Rule"] = text(PARTS if claim.parts else claim.rule.text)
+    if measured.words:
+        facts["Correction" if measured.verdict == CORRECTED else "Why"] = text(measured.words)
     if not claim.parts:
         facts["Reported"] = text(claim.reported)
         facts["Measured"] = (_numbers(measured) if measured.numbers else "") + text(measured.measured)
+        facts["How near"] = _near(measured)
+        facts["Ruler"] = text(calibration(claim))
+        facts["Nothing"] = text(of_nothing(claim, measured))
         facts["Varied"] = text(claim.varied)
+        facts["Assumes"] = text(claim.assumes)
+        facts["Would change if"] = text(claim.would_change_if)
         facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         if seen := models_of(claim.name):
             facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen.items()))
-    there = colab(claim)
-    opened = f', <a class="card-colab" href="{text(there)}">in Colab</a>' if there else ""
+    opened = f', <a class="card-colab" href="{html.escape(there)}">in Colab</a>' if (there := colab(claim)) else ""
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = (
@@ -341,20 +347,86 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
 
 
 def _held(seen: Mapping[str, str]) -> str:
-    return f"holds in {sum(verdict == HOLDS for verdict in seen.values())} of {len(seen)} models"
+    """How many models say what.
+
+    >>> _held({"a": HOLDS, "b": HOLDS, "c": FAILS}), _held({"a": UNABLE})
+    ('of 3 models: holds in 2, does not hold here in 1', 'of 1 model: this model cannot decide in 1')
+    """
+    counts = Counter(seen.values())
+    said = ", ".join(f"{verdict} in {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+    return f"of {len(seen)} model{'s' * (len(seen) > 1)}: {said}"
 
 
 def _short(claim: Claim, found: Found) -> str:
-    """What fits on a row's line: in how many models, the first number beside the reported one, or how it begins."""
+    """What fits on a row's line: what the models say, what speaks against the claim, or its first number beside the reported."""
     if seen := models_of(claim.name):
         return _held(seen)
+    if found.words:
+        return style.printed(found.words)
     pairs = [pair for pair in found.numbers.values() if None not in pair]
-    return " → ".join(map(_digits, pairs[0])) if pairs else found.measured[:90]
+    return " → ".join(map(_digits, pairs[0])) if pairs else style.printed(found.measured[:90])
+
+
+def of_nothing(claim: Claim, found: Found) -> str:
+    """What the claim's rule says of nothing, in words: each verdict with its nulls, and why one may hold."""
+    nothing = {words: verdict for words, verdict in found.nulls.items() if words != SHORTER}
+    said = [
+        f"{verdict}: {', '.join(words for words in nothing if nothing[words] == verdict)}"
+        for verdict in dict.fromkeys(nothing.values())
+    ]
+    hangs = [f"with one case less: {found.nulls[SHORTER]}"] if SHORTER in found.nulls else []
+    return "; ".join([*said, *hangs]) + (f" ({claim.rule.null})" if claim.rule.null else "")
+
+
+@functools.cache
+def _rulers() -> dict[str, list[tuple[str, float, float]]]:
+    """By ruler of data/rulers.csv its cases: what each is, what is true, and what the ruler reads."""
+    rows = data.table("rulers")
+    return {name: [*part[["case", "truth", "reads"]].itertuples(index=False)] for name, part in rows.groupby("ruler")}
+
+
+def calibration(claim: Claim) -> str:
+    """What the claim's ruler reads where the answer is known.
+
+    >>> calibration(CLAIMS["first_token_is_a_sink"])[:77]
+    'sink score: uniform attention over 64 tokens: reads 0.07412 where 0 is true; '
+    """
+    read_ = (
+        f"{case}: reads {_digits(reads)} where {_digits(truth)} is true"
+        for case, truth, reads in _rulers()[claim.ruler]
+    )
+    return f"{claim.ruler}: {'; '.join(read_)}"
+
+
+def _near(found: Found) -> str:
+    """Each threshold of the rule on a line, with what was compared with it; the side that agrees is drawn thick."""
+    return "".join(_line(*one) for one in found.compared)
+
+
+def _line(half: str, asked: str, mark: float, values: Sequence[float], width: int = 260) -> str:
+    """One threshold and what was compared with it; evidence on the other side of the mark tips this half of the rule."""
+    low, high = min(*values, mark), max(*values, mark)
+    room = (high - low or abs(mark) or 1) * 0.12
+
+    def at(value: float) -> float:
+        return round(width * (value - low + room) / (high - low + 2 * room), 1)
+
+    nearest = min(values, key=lambda value: abs(value - mark))
+    seen = sorted({at(value) for value in values})
+    dots = "".join(f'<circle cx="{x}" cy="9" r="3.5"/>' for x in seen)
+    agrees = (at(mark), width) if asked == "above" else (0, at(mark))
+    said = f"{half}: {asked} {_digits(mark)} asked; nearest {_digits(nearest)}, of {len(values)}"
+    return (
+        f'<figure class="card-line"><svg viewBox="0 0 {width} 18" width="{width}" height="18" role="img" aria-label="{said}">'
+        f'<path d="M0 9H{width}" class="card-axis"/><path d="M{agrees[0]} 9H{agrees[1]}" class="card-agrees"/>'
+        f'{dots}<path d="M{at(mark)} 1V17" class="card-mark"/></svg><figcaption>{said}</figcaption></figure>'
+    )
 
 
 def _digits(value: float | None) -> str:
-    """A whole number whole, another one with four digits."""
-    return "–" if value is None else f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+    """A whole number whole, and so one of five digits to nine; another one with four digits."""
+    whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
+    return "–" if value is None else style.printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
 
 
 def _numbers(found: Found) -> str:

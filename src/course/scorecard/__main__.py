@@ -1,15 +1,36 @@
-"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them."""
+"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them.
+
+With `--moved` it writes into data/claims_moved.csv what each claim says now, beside what it said before.
+"""
 
 import sys
 
 from course import scorecard
 from course.claims import CLAIMS
+from helpers import data
 
+
+def moved() -> None:
+    path = data.folder() / "claims_moved.csv"
+    head = [line for line in path.read_text().splitlines() if line.startswith("#")]
+    table = data.table("claims_moved").fillna("").set_index("claim")
+    for each in scorecard.claims():
+        table.loc[each.name, ["now", "rule"]] = scorecard.measure(each).verdict, each.rule.text
+    path.write_text("\n".join(head) + "\n" + table.reset_index().fillna("").to_csv(index=False))
+
+
+if sys.argv[1:] == ["--moved"]:
+    sys.exit(moved())
 for name in sys.argv[1:] or sorted(CLAIMS):
     if name not in CLAIMS:
         sys.exit(f"no claim {name!r}; without a name all are listed")
     if len(sys.argv) == 1:
         print(name, "-", CLAIMS[name].statement)
     for part in (CLAIMS[name].parts or [name]) if len(sys.argv) > 1 else ():
-        found = CLAIMS[part].measure()
-        print(f"{CLAIMS[part].statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}")
+        claim, found = CLAIMS[part], CLAIMS[part].measure()
+        print(f"{claim.statement}\n{scorecard.LOOKS[found.verdict][0]} {found.verdict}: {found.measured}")
+        print(
+            f"{found.words}\n" * bool(found.words)
+            + f"Rule: {claim.rule.text}\nNothing: {scorecard.of_nothing(claim, found)}"
+        )
+        print(f"Ruler: {scorecard.calibration(claim)}")

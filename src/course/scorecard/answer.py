@@ -9,7 +9,7 @@ from IPython.display import HTML
 
 from course import scorecard
 from course.claims import CLAIMS
-from helpers import compute, words
+from helpers import compute, style, words
 
 
 class Bottleneck(NamedTuple):
@@ -58,7 +58,7 @@ def table() -> HTML:
 
 
 def findings() -> HTML:
-    """The findings one after the other: headline, sentence, verdict with its link, and what was measured."""
+    """The findings one after the other: headline, sentence, the claim that was judged with its verdict, and what was measured."""
     return HTML(f"<ol>{''.join(map(_item, FINDINGS))}</ol>")
 
 
@@ -71,16 +71,18 @@ def _item(finding: Finding) -> str:
     if verdict == finding.verdict:
         headline = finding.headline
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
+    chapter = words.translated(f"Chapter {claim.chapter}")
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
         f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))} "
-        f'(<a href="{where}">{words.translated(f"Chapter {claim.chapter}")}</a>, {_link(finding.claim, verdict=True)}.)</p>'
+        f'(<a href="{where}">{chapter}</a>. {_link(finding.claim)}: {words.translated(verdict)}.)</p>'
         f"<details><summary>{words.translated('What was measured')}</summary>"
-        f"<p>{html.escape(words.translated(measured.measured))}</p></details></li>"
+        f"<p>{html.escape(words.translated(style.printed(measured.measured)))}</p></details></li>"
     )
 
 
-def _link(name: str, verdict: bool = False) -> str:
-    found, sign, colour, address = scorecard.badge(name)
-    says = words.translated(found if verdict else CLAIMS[name].statement)
-    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {html.escape(says)}</a>'
+def _link(name: str) -> str:
+    """A claim's sentence behind its mark: no mark stands beside another sentence than the one it judges."""
+    _, sign, colour, address = scorecard.badge(name)
+    says = html.escape(words.translated(CLAIMS[name].statement))
+    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {says}</a>'

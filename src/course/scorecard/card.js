@@ -4,11 +4,11 @@
     chips.filter(c => c.dataset.kind === kind && c.getAttribute("aria-pressed") === "true").map(c => c.dataset.value));
   function update() {
     const rows = [...document.querySelectorAll(".card-row")];
-    const kinds = ["verdict", "kind", "chapter"].map(kind => [kind, chosen(kind)]);
+    const kinds = ["verdict", "kind", "chapter"].map(kind => ({ kind, values: chosen(kind) }));
     let left = 0;
     rows.forEach(row => {
-      row.hidden = kinds.some(([kind, values]) => values.size && !values.has(row.dataset[kind]));
-      left += !row.hidden;
+      row.hidden = kinds.some(({ kind, values }) => values.size && !values.has(row.dataset[kind]));
+      left += Number(!row.hidden);
     });
     document.querySelectorAll(".card-paper").forEach(paper => {
       paper.hidden = !paper.querySelector(".card-row:not([hidden])");
@@ -23,7 +23,7 @@
     }
   }
   chips.forEach(chip => chip.addEventListener("click", () => {
-    chip.setAttribute("aria-pressed", chip.getAttribute("aria-pressed") !== "true");
+    chip.setAttribute("aria-pressed", String(chip.getAttribute("aria-pressed") !== "true"));
     update();
   }));
   addEventListener("hashchange", open);

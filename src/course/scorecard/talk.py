@@ -8,17 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course import scorecard
-from course.claims import CORRECTED, FAILS
+from course.rules import CORRECTED, FAILS
 from course.scorecard.answer import BOTTLENECKS
 from course.sources import Source
 from helpers import widget, words
 
+QUOTED = ""  # in the place of a claim's words: as its source wrote them
 ROOM = 4.05  # inches: above a caption and four lines its ticks are still 20 pixels on a slide of 1280 x 720
 STYLE = (
     ".talk-claim{margin:.35em 0;font-size:max(22px,.8em);line-height:1.3}"
     ".talk-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;"
     "text-decoration:none;color:inherit;white-space:nowrap}"
     ".talk-remark{border-left:6px solid #767676;padding-left:.5em}.talk-correction{border-color:#d55e00}"
+    '@font-face{font-family:"talk original";src:url("../slides/talk.zh-400.woff")}'
+    '.talk-claim [lang=zh]{font-family:inherit,"talk original";opacity:.85;white-space:nowrap}'
     ".talk-foot{margin-top:.35em;font-size:max(20px,.68em);opacity:.85}.talk-foot a{color:inherit}"
     ".talk-places{border-collapse:collapse}.talk-places :is(th,td){text-align:left;padding:.25em .6em}"
 )
@@ -39,7 +42,8 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
 
     Args:
         rows: by the name of a claim its words, or a pair of its words and a remark: where the claim fails, or holds
-            in part, the remark is marked as the correction.
+            in part, the remark is marked as the correction. `QUOTED` in the place of the words quotes the talk, or
+            its author's note, with the Chinese original.
         sources: what the slide rests on, for its foot.
     """
     lines = []
@@ -47,6 +51,7 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
         text, remark = (row, "") if isinstance(row, str) else row
         verdict, sign, colour, address = scorecard.badge(name)
         corrects = verdict in (FAILS, CORRECTED)
+        said = _quoted(name) if text == QUOTED else html.escape(words.translated(text))
         chip = (
             f'<a class="talk-chip" data-claim="{name}" data-verdict="{verdict}" style="--tone:{colour}" '
             f'href="{address}">{sign} {html.escape(words.translated(verdict))}</a>'
@@ -55,13 +60,22 @@ def says(rows: Mapping[str, str | Sequence[str]], *sources: Source) -> HTML:
             label = words.translated("Correction: " if corrects else "Note: ")
             mark = "talk-remark talk-correction" if corrects else "talk-remark"
             remark = f'<br><span class="{mark}">{html.escape(label + words.translated(remark))}</span>'
-        lines.append(f'<p class="talk-claim">{html.escape(words.translated(text))} {chip}{remark}</p>')
+        lines.append(f'<p class="talk-claim">{said} {chip}{remark}</p>')
     claims = f'<div class="talk-claims">{"".join(lines)}</div>' if lines else ""
     named = " · ".join(
         f'<a href="{html.escape(each.url)}">{html.escape(words.translated(each.name))}</a>' for each in sources
     )
     feet = f'<div class="talk-foot">{named}</div>' if named else ""
     return HTML(f"<style>{STYLE}</style>{claims}{feet}")
+
+
+def _quoted(name: str) -> str:
+    """A claim as its source wrote it: in English with the original, in another language the original alone."""
+    original, english = scorecard.quotations()[name]
+    original, place = original.rsplit(" ", 1) if original.endswith("(note)") else original.rsplit(" (slide", 1)
+    lead = "The note of 2025: " if "note" in place else "The talk of 2025: "
+    said = words.translated(lead)
+    return said + (html.escape(english) + f' <span lang="zh">{original}</span>' if said == lead else original)
 
 
 def foot(*sources: Source) -> HTML:

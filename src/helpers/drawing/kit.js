@@ -1,4 +1,5 @@
 // What all drawings share: one state, painted anew at each change; things to drag; native controls; a sentence; a link.
+/** @type {(x: number) => number} */
 export const place = (x) => (Number.isFinite(x) ? Math.round(x * 10) / 10 : 0);
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -39,11 +40,14 @@ export const line = (x1, y1, x2, y2, name, lit) =>
 export const circle = (x, y, r, name, lit) => `<circle cx="${place(x)}" cy="${place(y)}" r="${place(r)}" ${part(name, lit)}/>`;
 export const box = (x, y, w, h, name, lit, more = "") =>
   `<rect x="${place(x)}" y="${place(y)}" width="${Math.max(0, place(w))}" height="${Math.max(0, place(h))}" ${part(name, lit)} ${more}/>`;
+/** @type {(d: string, name?: string, lit?: any, more?: string) => string} */
 export const path = (d, name, lit, more = "") => `<path d="${d}" ${part(name, lit)} ${more}/>`;
+/** @type {(points: number[][], name?: string, lit?: any) => string} */
 export const curve = (points, name, lit) => path(`M${points.map(([x, y]) => `${place(x)} ${place(y)}`).join("L")}`, name, lit);
+/** @type {(x: number, y: number, words: string | number, name?: string, lit?: any) => string} */
 export const text = (x, y, words, name = "", lit) => `<text x="${place(x)}" y="${place(y)}" ${part(name, lit)}>${escape(said(words))}</text>`;
 
-/** A number in few characters, with a true minus and powers of ten. */
+/** A number in few characters, with a true minus and powers of ten. @type {(x: number, digits?: number) => string} */
 export const say = (x, digits = 3) => {
   if (x === 0) return "0";
   const size = Math.abs(x);
@@ -56,11 +60,15 @@ export const say = (x, digits = 3) => {
   return `${front.replace("-", "−")} × 10${raised}`;
 };
 
-/** "1 token", "2 tokens". */
+/** "1 token", "2 tokens". @type {(count: number, one: string) => string} */
 export const many = (count, one) => `${count} ${one}${count === 1 ? "" : "s"}`;
 
-/** From where a curve is easy: `x` of `from` to the place in `to`, both as [low, high]. */
+/**
+ * From where a curve is easy: `x` of `from` to the place in `to`, both as [low, high].
+ * @type {(from: number[], to: number[]) => (x: number) => number}
+ */
 export const scale = ([a, b], [c, d]) => (x) => c + ((x - a) / (b - a)) * (d - c);
+/** @type {(x: number, low: number, high: number) => number} */
 export const clamp = (x, low, high) => Math.min(high, Math.max(low, x));
 
 const written = (value) =>
@@ -70,8 +78,9 @@ const read = (like, value) => {
   if (typeof like === "number") return Number.isFinite(Number(value)) ? Number(value) : like;
   return typeof like === "boolean" ? value === "true" : value;
 };
-/** The state in a link, `#drawing=clocks&distance=12`, and back. */
+/** The state in a link, `#drawing=clocks&distance=12`, and back. @type {(name: string, state: Record<string, any>) => string} */
 export const toLink = (name, state) => `#${new URLSearchParams({ drawing: name, ...Object.fromEntries(Object.entries(state).map(([k, v]) => [k, written(v)])) })}`;
+/** @type {(name: string, state: Record<string, any>, hash: string) => Record<string, any> | null} */
 export const fromLink = (name, state, hash) => {
   const found = new URLSearchParams(hash.replace(/^#/, ""));
   if (found.get("drawing") !== name) return null;
@@ -298,8 +307,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       else return;
       event.preventDefault();
     });
-    for (const [kind, value] of [["pointerenter", true], ["focus", true], ["pointerleave", false], ["blur", false]])
-      group.addEventListener(kind, () => known.get(id)?.part && light(value ? known.get(id).part : null));
+    for (const kind of ["pointerenter", "focus", "pointerleave", "blur"])
+      group.addEventListener(kind, () => known.get(id)?.part && light(["pointerenter", "focus"].includes(kind) ? known.get(id).part : null));
     hands.append(group);
     return group;
   };
@@ -323,7 +332,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       attribute(group, "class", `item ${item.look ?? ""} ${item.drag ? (item.flat ? "flat" : "free") : "still"}`);
       const role = item.quiet ? null : item.role ? item.role : item.key ? "slider" : item.press ? "button" : item.href && home ? "link" : null;
       attribute(group, "role", role);
-      attribute(group, "tabindex", role ? 0 : null);
+      attribute(group, "tabindex", role ? 0 : -1);
       attribute(group, "aria-label", role ? said(item.label) : null);
       attribute(group, "aria-hidden", role ? null : "true");
       attribute(group, "aria-pressed", role === "button" ? item.pressed : null);
@@ -420,7 +429,7 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
 
 /** Bring to life the figures of this name that are not yet alive, also those in a shadow tree. */
 export const start = (name, render) => {
-  const roots = [document];
+  const roots = /** @type {(Document | ShadowRoot)[]} */ ([document]);
   for (const root of roots) for (const node of root.querySelectorAll("*")) if (node.shadowRoot) roots.push(node.shadowRoot);
   for (const figure of roots.flatMap((root) => [...root.querySelectorAll(`figure.drawing[data-drawing="${name}"]:not([data-alive])`)])) {
     figure.dataset.alive = "";

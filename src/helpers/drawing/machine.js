@@ -5,13 +5,14 @@ import { adaptiveEntmax, averaged, cosineSum, entmax15, floats, frequencies, noi
 const [LAYERS, WIDTH, BASE, GAIN, LEAD, MOST] = [2, 16, 1e4, 6, 4, 4096];
 const STOPS = ["the guess", "over-squashing", "who is heard", "collapse", "counting", "positions", "difference", "what helps"];
 const PLACES = ["the narrow graph", "who is heard", "one vector", "the count", "positions", "the noise of the others"];
-const TASKS = [null, "first", null, "counting", "last", "retrieval"];
-const ASKED = { first: "copy the first digit", counting: "count", last: "copy the last digit", retrieval: "find a key" };
+const TASKS = [null, null, null, "counting", "last", "retrieval"];
+const ASKED = { counting: "count", last: "copy the last digit", retrieval: "find a key" };
 const HANGS = [null, ["squash", "1-over-squashing"], ["river", "2-causal-attention"], ["barcodes", "3-representational-collapse"], ["needle", "4-counting"], ["clocks", "5-rope-frequencies"], ["waves", "6-differential-transformer"], null];
 const EDGES = { path: "the token before", all: "all before it", edge: "the token before, and one edge" };
 
 const coded = (factor, shift) => Array.from({ length: WIDTH }, (_, k) => Math.cos(factor * k + shift));
 const WORDS = { 1: coded(2, 0), "•": coded(3, 1), 0: coded(5, 2), end: coded(7, 3) };
+const own = (object, key, other) => (Object.hasOwn(object, key) ? key : other);
 const size = (s) => 1 + Math.round(s.n); // tokens, the first one with them
 const at = (s) => clamp(1 + Math.round(s.token * (size(s) - 1)), 1, Math.max(1, size(s) - 2)); // the token that is followed
 const layer = (s, states) => {
@@ -49,10 +50,11 @@ const nearby = (pairs) => {
   return nearness.get(pairs[0]);
 };
 /** Inside a layer: one head for the place before, one for a content; each with four of the eight pairs. */
+const halves = (s) => (s.swap ? [[4, 8], [0, 4]] : [[0, 4], [4, 8]]);
 const turned = (s) => {
   const n = size(s);
   const far = n - 1 - at(s);
-  const [fast, slow] = s.swap ? [[4, 8], [0, 4]] : [[0, 4], [4, 8]];
+  const [fast, slow] = halves(s);
   const logit = GAIN * cosineSum(far, WIDTH, BASE, ...slow);
   return { far, fast, slow, near: 1 / nearby(fast)[n - 1], logit, found: 1 / (1 + (n - 1) * Math.exp(-logit)) };
 };
@@ -95,23 +97,32 @@ const PARTS = {
   "off-by-one softmax": { tells: "A logit of 0 takes weight and gives nothing.", weigh: softmaxOffByOne },
 };
 const UNDRAWN = "Its change is not drawn: the arcs are RoPE's.";
-/** The last token's weights with a part exchanged: of each layer those of head 1, for the token before, and of head 2, for the orange token's content. */
-let [exchangedFor, exchangedMaps] = ["", []];
-export const exchanged = (s) => {
-  const [n, p] = [size(s), at(s)];
-  const key = [s.part, n, p].join();
-  if (key === exchangedFor) return exchangedMaps;
+/** The last token's weights with a part exchanged, in each layer: those of head 1, for the token before, and of head 2, for the orange token's content. */
+const exchanged = (s, n, p) => {
   const { base = BASE, still = 0, slopes, window = [], free = [], weigh = softmax, minus = 0 } = PARTS[s.part] ?? {};
-  exchangedMaps = Array.from({ length: LAYERS }, (_, k) => {
+  const [fast, slow] = halves(s);
+  return Array.from({ length: LAYERS }, (_, k) => {
     const from = window[k] ? Math.max(0, n - window[k]) : 0;
     const far = Array.from({ length: n - from }, (__, j) => n - 1 - from - j);
     const turns = !free[k] && !slopes;
-    const near = far.map((d) => (turns ? GAIN * (cosineSum(d - 1, WIDTH, base, 0, 4) - 4) : slopes ? -slopes[0] * d : 0));
-    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, 4, 8 - still) + still : 4) : 0) - 2 * GAIN - (slopes ? slopes[1] * d : 0));
+    const near = far.map((d) => (turns ? GAIN * (cosineSum(d - 1, WIDTH, base, ...fast) - 4) : slopes ? -slopes[0] * d : 0));
+    const found = far.map((d) => (n - 1 - d === p ? GAIN * (turns ? cosineSum(d, WIDTH, base, slow[0], slow[1] - still) + still : 4) : 0) - 2 * GAIN - (slopes ? slopes[1] * d : 0));
     return [near, found].map((logits) => [...Array(from).fill(0), ...weigh(logits).map((x) => x - minus / (n - from))]);
   });
-  exchangedFor = key;
-  return exchangedMaps;
+};
+/** What the arcs of a stop show: in each layer the last token's weights in head 1 and in head 2, at stop 6 the second map as it is subtracted. */
+let [weighedFor, weighed] = ["", []];
+export const weights = (s) => {
+  const [n, p, stop] = [size(s), at(s), Math.round(s.at)];
+  const key = [stop, n, p, s.part, s.swap, s.kept, s.sink, s.lam, s.agree, s.both].join();
+  if (key === weighedFor) return weighed;
+  weighedFor = key;
+  if (stop === 7) return (weighed = exchanged({ part: s.part }, n, p));
+  if (stop === 5) return (weighed = exchanged({ swap: s.swap }, n, p));
+  const { one, two } = stop === 6 ? maps(s) : {};
+  const equal = Array(n).fill((1 - s.kept) / n);
+  const heads = one ? [one, two.map((x) => s.lam * x)] : [equal, equal.map((x, j) => (1 - s.sink) * x + s.sink * (1 - s.kept) * Number(j === 0))];
+  return (weighed = Array(LAYERS).fill(heads));
 };
 
 // The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
@@ -162,6 +173,8 @@ const machine = (s, w, h) => {
   parts.push(`<g data-part="streams">${path(v.columns.map((c) => `M${place(c.x)} ${place(v.bottom)}V${place(v.y)}`).join(""), "faint", "", 'style="stroke-width:1"')}</g>`);
   if (grown > 0.5) {
     const ink = Math.max(12, Math.min(30, v.h / 6));
+    // the weights of the last token alone: what the others hold is not told
+    const given = Math.round(s.at) > 4;
     for (let k = 0; k < LAYERS; k += 1) {
       const [y0, y1] = [v.level(k), v.level(k + 1)];
       if (graph) {
@@ -169,18 +182,12 @@ const machine = (s, w, h) => {
         if (s.edges === "edge") parts.push(wide(arc(v.of(p).x, y0, last.x, y1), 4, "orange", "arcs"));
         continue;
       }
-      if (Math.round(s.at) === 7) {
-        exchanged(s)[k].forEach((map, head) => {
-          const sums = v.columns.map((c) => [arc(c.x, y0, last.x, y1, [0.35, 0.8][head]), v.sum(map, c) * ink]);
-          parts.push(strokes(sums.filter(([, x]) => x > 0.02), ["blue", "purple"][head], `head${head + 1}`), strokes(sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])), "grey", `head${head + 1}`));
-        });
-        parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1, "ink", "streams"));
-        continue;
-      }
-      const own = (c) => (c.to - c.from) / n; // equal attention of the last token
-      const heard = (weight, bend) => v.columns.map((c) => [arc(c.x, y0, last.x, y1, bend), weight(c) * ink * (1 - s.kept)]);
-      parts.push(strokes(heard(own, 0.35), "blue", "head1"), strokes(heard((c) => (1 - s.sink) * own(c) + s.sink * Number(c === first), 0.8), "purple", "head2"));
+      weights(s)[k].forEach((map, head) => {
+        const sums = v.columns.map((c) => /** @type {[string, number]} */ ([arc(c.x, y0, last.x, y1, [0.35, 0.8][head]), v.sum(map, c) * ink]));
+        parts.push(strokes(sums.filter(([, x]) => x > 0.02), ["blue", "purple"][head], `head${head + 1}`), strokes(sums.flatMap(([d, x]) => (x < -0.02 ? [[d, -x]] : [])), "grey", `head${head + 1}`));
+      });
       parts.push(wide(`M${place(last.x)} ${place(y0)}V${place(y1)}`, 1 + s.kept * ink, "ink", "streams"));
+      if (given) continue;
       // the way of one token's ink
       const way = v.columns.map((c) => {
         let sum = 0;
@@ -190,7 +197,7 @@ const machine = (s, w, h) => {
       const top = Math.max(...way);
       if (top > 0 && !k) parts.push(strokes(v.columns.flatMap((c, j) => (way[j] > 0.02 * top ? [[arc(v.of(p).x, y0, c.x, y1), 3.5 * (way[j] / top)]] : [])), "orange", "followed"));
     }
-    const discs = (Math.round(s.at) === 7 ? held.slice(0, 1) : held).flatMap((states, k) => v.columns.map((c) => [`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)]));
+    const discs = (given ? held.slice(0, 1) : held).flatMap((states, k) => v.columns.map((c) => /** @type {[string, number]} */ ([`M${place(c.x)} ${place(v.level(k))}h.01`, c === v.of(p) && !k ? 1 : v.sum(states, c) / (c.to - c.from)])));
     parts.push(strokes(discs.flatMap(([d, share]) => (share > 0 ? [[d, 18 * Math.sqrt(share)]] : [])), "orange round", "followed"));
   }
   return { v, p, n, first, last, held, row: row[1], drawn: parts.join("") };
@@ -310,7 +317,7 @@ const SCENES = [
     const same = kept[0] === kept[1];
     return lens(m, w, m.first.x) + dial + text(x0 - 8, y0 - 32, "weight of the first token", "small")
       + text(x1 + 8, y0 - 10, w > 520 ? "blue: n ones; orange: n + 1" : "", "small end quiet")
-      + line(x0, y0 + 38, x1, y0 + 38, "ink") + path(ticks, "ink thin") + [[a, "blue"], [b, "orange"]].map(([x, name], k) => line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") + circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler")).join("")
+      + line(x0, y0 + 38, x1, y0 + 38, "ink") + path(ticks, "ink thin") + [{ x: a, name: "blue" }, { x: b, name: "orange" }].map(({ x, name }, k) => line(to(x), y0, to(x), y0 + 38, `${name} thick`, "ruler") + circle(clamp(to(kept[k]), x0, x1), y0 + 52 + (same ? 11 * k : 0), 5, `f${name}`, "ruler")).join("")
       + text((x0 + x1) / 2, y0 + 92, same ? `in ${s.type} one number` : `in ${s.type} two numbers`, "mid bold") + text((x0 + x1) / 2, y0 + 112, fine ? "ticks: the numbers there are" : "ticks too close to draw", "small mid quiet");
   },
   (s, m, w) => {
@@ -340,7 +347,7 @@ const SCENES = [
     return lens(m, w, m.last.x) + rows.map(([name, , fill], k) => {
       const base = 8 + high * (k + (k === 2 ? 0.72 : 0.86));
       const unit = high * 0.6;
-      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, name, "small bold halo");
+      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, String(name), "small bold halo");
     }).join("");
   },
   (s, m, w, h, data) => {
@@ -369,12 +376,12 @@ const measured = (data, stop) => {
   const [plain, differed] = [data.race?.RoPE?.retrieval?.[0], data.race?.differential?.retrieval?.[0]];
   return {
     1: ["1-over-squashing/lab", data.tree && `Measured: on trees of 16 leaves, trained for a minute at most, graph networks fit up to ${percent(data.tree.graph)}% of the examples; where the root hears each leaf itself, ${percent(data.tree.direct)}%.`],
-    2: ["2-causal-attention/lab", `Measured: each of the ${data.layers} layers of ${data.model}, untrained, keeps a share of ${data.kept}; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
+    2: ["2-causal-attention/lab", `Measured: the ${data.layers} layers of ${data.model}, untrained, keep a share of ${data.kept} each in the mean; trained, ${data.sink}% of its heads give the first token more than 0.3 of their attention.`],
     3: ["3-representational-collapse/lab", `Measured: in bf16 the state of ${data.model} after n ones is first nearer to that of another n at n = ${data.misread}; another reader may still tell them apart.`],
     4: ["4-counting/lab", data.counted ? `Measured: asked to count ones, ${data.model} is right up to ${data.counted}.` : `Measured: asked to count ones, ${data.model} is right for no length tried.`],
     5: ["5-rope-frequencies/lab", `Measured: ${data.previous} heads of ${data.model} look at the token before.`],
     6: ["7-the-race/lesson", differed && `Measured: trained to 16 tokens and asked at 128, a small decoder names the value of a key in ${percent(differed)}% with a difference and in ${percent(plain)}% with RoPE alone.`],
-    7: ["7-the-race/lesson", `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.first[1] && runs.last[1] && runs.retrieval[1]).length} light who is heard, positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`],
+    7: ["7-the-race/lesson", `Measured: of ${race.length} parts tried ${race.filter((runs) => runs.last[1] && runs.retrieval[1]).length} light positions and the noise together; ${race.filter((runs) => runs.counting[1]).length || "none"} ${race.filter((runs) => runs.counting[1]).length === 1 ? "lights" : "light"} the count.`],
   }[stop];
 };
 const named = (page) => (page.endsWith("lab") ? `Lab ${page[0]}` : "The race");
@@ -399,8 +406,8 @@ export const render = mount({
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
   start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
   tidy: (s, data) => ({
-    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: s.edges in EDGES ? s.edges : "all", kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
-    type: ["bf16", "fp16", "fp32"].includes(s.type) ? s.type : "bf16", lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: s.part in (data.race ?? {}) ? s.part : "RoPE",
+    ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: own(EDGES, s.edges, "all"), kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
+    type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
   }),
   controls: (data) => [
     { kind: "steps", key: "at", options: STOPS },
@@ -408,7 +415,7 @@ export const render = mount({
     { kind: "choice", key: "edges", label: "hears", options: Object.entries(EDGES), hidden: only(1) },
     { key: "kept", label: "share kept", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
     { key: "sink", label: "sink in head 2", min: 0, max: 0.95, step: 0.05, show: asShare, hidden: only(2) },
-    { kind: "choice", key: "type", label: "stored as", options: ["bf16", "fp16", "fp32"].map((type) => [type, type]), hidden: only(3, 4) },
+    { kind: "choice", key: "type", label: "stored as", options: Object.keys(DIGITS).map((type) => [type, type]), hidden: only(3, 4) },
     { kind: "switch", key: "first", label: "a first token", hidden: only(4) },
     { kind: "switch", key: "swap", label: "exchange fast and slow pairs", hidden: only(5) },
     { key: "lam", label: "λ", min: 0, max: 1, step: 0.05, show: asShare, hidden: only(6) },
@@ -472,8 +479,9 @@ export const render = mount({
       return `Of the noise ${say(100 * f.left, 2)}% is left, of the answer's weight ${say(100 * f.answer, 2)}%: ${Math.abs(f.left - f.answer) < 1e-9 ? "the answer neither gains nor loses" : f.left < f.answer ? "the answer gains" : "the answer loses"}. The two noises have cosine ${say(f.cosine, 2)}${s.lam ? `; equally large ones need more than ${say(s.lam / 2, 2)}` : ""}.`;
     }
     const runs = data.race?.[s.part] ?? {};
+    const asked = TASKS.filter(Boolean).length;
     const those = (want) => TASKS.flatMap((task, k) => (task && Boolean(runs[task]?.[1]) === want ? [`${PLACES[k]} (${k + 1})`] : [])).join(", ");
-    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
+    return `${PARTS[s.part]?.tells ?? UNDRAWN} Lit in the race, of ${asked} places asked: ${those(true) || "none"}. Dark: ${those(false) || "none"}.`;
   },
   notes: (data) => [1, 2, 3, 4, 5, 6, 7].flatMap((stop) => [measured(data, stop)[1] || "", named(measured(data, stop)[0]), into(stop), BACK, WHOLE, START]),
   live: (hand, figure, on, home) => {
@@ -496,12 +504,22 @@ export const render = mount({
     const linked = () => location.hash.match(/^#stop-([0-7])$/);
     if (told.length) {
       const beside = told[0].getBoundingClientRect().left >= figure.getBoundingClientRect().right;
-      const under = () => figure.parentNode.offsetHeight + 60; // where the text begins below the drawing
-      let chosen = 0; // until when a button's stop holds, while the text scrolls past the others
+      // where the text begins below the drawing
+      const under = () => figure.parentNode.offsetHeight + 60;
+      // until when a button's stop holds, while the text scrolls past the others
+      let chosen = 0;
+      // a link to a stop, too, leaves its heading below what stays
+      const margins = () => told.forEach((section) => { section.style.scrollMarginTop = beside ? "4rem" : `${under()}px`; });
       const go = (stop, behavior) => {
-        told[stop].style.scrollMarginTop = beside ? "4rem" : `${under()}px`;
+        margins();
         told[stop].scrollIntoView({ behavior });
       };
+      on(document, "click", (event) => {
+        if (!event.target.closest('a[href*="#stop-"]')) return;
+        margins();
+        chosen = performance.now() + 800;
+      }, true);
+      on(window, "hashchange", () => linked() && show(Number(linked()[1])));
       requestAnimationFrame(() => {
         const at = Math.round(Math.min(under() + 0.3 * Math.max(0, innerHeight - under()), innerHeight - 24));
         const seen = new IntersectionObserver((entries) => entries.forEach((entry) => { if (entry.isIntersecting && performance.now() > chosen) show(told.indexOf(entry.target)); }), { rootMargin: beside ? "-45% 0px -50%" : `-${at}px 0px -${innerHeight - at - 8}px` });

@@ -1,13 +1,19 @@
 // The mathematics that moves. Each function is the Python function of the same name; tests/test_drawing.py holds them equal.
 
-/** rope.frequencies: the angle of each pair a token, fastest first. */
+/** rope.frequencies: the angle of each pair a token, fastest first. @type {(width: number, base: number) => number[]} */
 export const frequencies = (width, base) => Array.from({ length: width / 2 }, (_, k) => base ** ((-2 * k) / width));
 
-/** rope.cosine_sum: the logit of two equal vectors of ones in each pair, at a distance; of all pairs, or of some. */
+/**
+ * rope.cosine_sum: the logit of two equal vectors of ones in each pair, at a distance; of all pairs, or of some.
+ * @type {(distance: number, width: number, base: number, first?: number, end?: number) => number}
+ */
 export const cosineSum = (distance, width, base, first = 0, end = width / 2) =>
   frequencies(width, base).slice(first, end).reduce((sum, theta) => sum + Math.cos(distance * theta), 0);
 
-/** attention.influence of attention.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one. */
+/**
+ * attention.influence of attention.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one.
+ * @type {(n: number, layers: number, residual?: number, weight?: number) => number[]}
+ */
 export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
   let row = Array.from({ length: n }, (_, j) => (j === n - 1 ? 1 : 0));
   for (let layer = 0; layer < layers; layer += 1) {
@@ -23,16 +29,22 @@ export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
   return row;
 };
 
-/** One layer of attention.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it. */
+/**
+ * One layer of attention.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it.
+ * @type {(states: number[], residual?: number, weight?: number) => number[]}
+ */
 export const spread = (states, residual = 0, weight = 0) => {
   let sum = 0;
   return states.map((own, j) => residual * own + (1 - residual) * ((1 - weight) * ((sum += own) / (j + 1)) + weight * states[0]));
 };
 
-/** One layer of attention.uniform on a number a token, where `sources[j]` lists what token j sees. */
+/**
+ * One layer of attention.uniform on a number a token, where `sources[j]` lists what token j sees.
+ * @type {(states: number[], sources: number[][]) => number[]}
+ */
 export const averaged = (states, sources) => sources.map((list) => list.reduce((sum, i) => sum + states[i], 0) / list.length);
 
-/** Softmax, as torch has it. */
+/** Softmax, as torch has it. @type {(logits: number[]) => number[]} */
 export const softmax = (logits) => {
   const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const grown = logits.map((x) => Math.exp(x - most));
@@ -40,19 +52,19 @@ export const softmax = (logits) => {
   return grown.map((x) => x / sum);
 };
 
-/** attention.softmax_off_by_one. */
+/** attention.softmax_off_by_one. @type {(logits: number[]) => number[]} */
 export const softmaxOffByOne = (logits) => softmax([...logits, 0]).slice(0, -1);
 
-/** attention.scalable_softmax. */
+/** attention.scalable_softmax. @type {(logits: number[], factor?: number) => number[]} */
 export const scalableSoftmax = (logits, factor = 1) => softmax(logits.map((x) => factor * Math.log(logits.length) * x));
 
-/** attention.top_k. */
+/** attention.top_k. @type {(logits: number[], k?: number) => number[]} */
 export const topK = (logits, k = 8) => {
   const least = [...logits].sort((a, b) => b - a)[Math.min(k, logits.length) - 1];
   return softmax(logits.map((x) => (x < least ? -Infinity : x)));
 };
 
-/** attention.entmax15. */
+/** attention.entmax15. @type {(logits: number[]) => number[]} */
 export const entmax15 = (logits) => {
   const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const x = logits.map((logit) => (logit - most) / 2);
@@ -68,10 +80,10 @@ export const entmax15 = (logits) => {
   return x.map((one) => Math.max(0, one - tau) ** 2);
 };
 
-/** attention.adaptive_entmax, with delta 1 and gamma 1. */
+/** attention.adaptive_entmax, with delta 1 and gamma 1. @type {(logits: number[], beta?: number) => number[]} */
 export const adaptiveEntmax = (logits, beta = 1) => entmax15(logits.map((x) => (1 + beta * Math.log(logits.length)) * x));
 
-/** attention.stick_breaking, the row of the last token, from the nearest key on. */
+/** attention.stick_breaking, the row of the last token, from the nearest key on. @type {(logits: number[]) => number[]} */
 export const stickBreaking = (logits) => {
   let stick = 1;
   return logits.map((_, k) => {
@@ -84,23 +96,32 @@ export const stickBreaking = (logits) => {
 };
 
 const BITS = { fp32: 24, fp16: 11, bf16: 8 };
-/** collapse.round_to, for numbers that are neither very large nor very small: to the nearest, ties to even. */
+/**
+ * collapse.round_to, for numbers that are neither very large nor very small: to the nearest, ties to even.
+ * @type {(x: number, type: string) => number}
+ */
 export const roundTo = (x, type) => {
   if (x === 0) return 0;
   const step = 2 ** (Math.floor(Math.log2(Math.abs(x))) - BITS[type] + 1);
   const [steps, low] = [x / step, Math.floor(x / step)];
   const up = steps - low > 0.5 || (steps - low === 0.5 && low % 2 !== 0);
-  return (low + up) * step;
+  return (low + Number(up)) * step;
 };
 
-/** attention.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token. */
+/**
+ * attention.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token.
+ * @type {(mask: number[][], weight: number) => number[][]}
+ */
 export const sink = (mask, weight) =>
   mask.map((row) => {
     const allowed = row.reduce((sum, on) => sum + on, 0);
     return row.map((on, j) => ((1 - weight) * on) / allowed + (j === 0 ? weight : 0));
   });
 
-/** attention.influence: the product of (1 - residual) A + residual I after each layer, from none to all of them. */
+/**
+ * attention.influence: the product of (1 - residual) A + residual I after each layer, from none to all of them.
+ * @type {(matrix: number[][], layers: number, residual: number) => number[][][]}
+ */
 export const influence = (matrix, layers, residual) => {
   const n = matrix.length;
   const found = [Array.from({ length: n }, (_, i) => Array.from({ length: n }, (_, j) => Number(i === j)))];
@@ -113,23 +134,32 @@ export const influence = (matrix, layers, residual) => {
   return found;
 };
 
-/** chapter2.measures.heard: as if how many tokens were heard equally, the exponential of the row's entropy. */
+/** chapter2.measures.heard: as if how many tokens were heard equally, the exponential of the row's entropy. @type {(row: number[]) => number} */
 export const heard = (row) => Math.exp(-row.reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0));
 
-/** counting.mass_on_ones: the weight of all ones together where each leads each zero by `lead`. */
+/**
+ * counting.mass_on_ones: the weight of all ones together where each leads each zero by `lead`.
+ * @type {(zeros: number, ones: number, lead: number) => number}
+ */
 export const massOnOnes = (zeros, ones, lead) => (ones === 0 ? 0 : 1 / (1 + (zeros / ones) * Math.exp(-lead)));
 
-/** The numbers of a type from `low` to `high`, both above 0, in order; at most `most` of them. */
+/**
+ * The numbers of a type from `low` to `high`, both above 0, in order; at most `most` of them.
+ * @type {(low: number, high: number, type: string, most: number) => number[]}
+ */
 export const floats = (low, high, type, most) => {
   const found = [];
   for (let x = roundTo(low, type); x <= high && found.length < most; x += 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1)) if (x >= low) found.push(x);
   return found;
 };
 
-/** chapter6.measures.noise_left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine. */
+/**
+ * chapter6.measures.noise_left: the size of a - lam b over the size of a, where b is `ratio` times as large and c is their cosine.
+ * @type {(c: number, lam: number, ratio?: number) => number}
+ */
 export const noiseLeft = (c, lam, ratio = 1) => Math.sqrt(Math.max(0, 1 + (lam * ratio) ** 2 - 2 * lam * ratio * c));
 
-/** graphs.adjacency with loops, "row": each node's own state and its neighbours', in equal parts. */
+/** graphs.adjacency with loops, "row": each node's own state and its neighbours', in equal parts. @type {(adjacency: number[][]) => number[][]} */
 export const averaging = (adjacency) =>
   adjacency.map((row, i) => {
     const degree = 1 + row.reduce((sum, x) => sum + x, 0);
@@ -153,20 +183,29 @@ const inverse = (matrix) => {
   return rows.map((row) => row.slice(n));
 };
 
-/** The pseudoinverse of the Laplacian of a connected graph: entry (u, s) - (u, t) is the potential of u while one ampere runs from s to t. */
+/**
+ * The pseudoinverse of the Laplacian of a connected graph: entry (u, s) - (u, t) is the potential of u while one ampere runs from s to t.
+ * @type {(adjacency: number[][]) => number[][]}
+ */
 export const potentials = (adjacency) => {
   const n = adjacency.length;
   const raised = adjacency.map((row, i) => row.map((x, j) => (i === j ? row.reduce((sum, y) => sum + y, 0) : -x) + 1 / n));
   return inverse(raised).map((row) => row.map((x) => x - 1 / n));
 };
 
-/** graphs.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm. */
+/**
+ * graphs.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm.
+ * @type {(adjacency: number[][]) => number[][]}
+ */
 export const effectiveResistance = (adjacency) => {
   const p = potentials(adjacency);
   return p.map((row, i) => row.map((x, j) => (i === j ? 0 : p[i][i] + p[j][j] - 2 * x)));
 };
 
-/** graphs.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined. */
+/**
+ * graphs.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined.
+ * @type {(adjacency: number[][]) => number[] | null}
+ */
 export const openingEdge = (adjacency) => {
   const p = potentials(adjacency);
   const n = p.length;

@@ -83,6 +83,7 @@ export const render = mount({
     });
     // the gauge: the weight of all ones together
     const [now, next] = [needle(s, s.copies), needle(s, s.copies + 1)];
+    /** @type {(share: number, r: number) => [number, number]} */
     const tip = (share, r) => [gauge.x - r * Math.cos(Math.PI * share), gauge.y - r * Math.sin(Math.PI * share)];
     const hand = (share, name, r) => line(gauge.x, gauge.y, ...tip(share, r), name, "needle");
     const marks = Array.from({ length: 11 }, (_, k) => line(...tip(k / 10, gauge.r), ...tip(k / 10, gauge.r - (k % 5 ? 6 : 12)), "grey thin"));

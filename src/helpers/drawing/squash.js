@@ -109,14 +109,15 @@ export const render = mount({
   words: { reader: "target", root: "target", source: "source", leaves: "speakers", edge: "edges", bridge: "edges" },
   start: () => ({ ...set("tree"), view: "colours", tool: "join", hops: 3 }),
   tidy: (s) => {
-    const n = clamp(Math.min(s.xs.length, s.ys.length), 2, MOST);
+    if (Math.min(s.xs.length, s.ys.length) < 2) s = { ...s, ...set("tree") };
+    const n = Math.min(s.xs.length, s.ys.length, MOST);
     const node = (k) => clamp(Math.round(k) || 0, 0, n - 1);
     return {
       ...s, xs: s.xs.slice(0, n).map((x) => clamp(x, 0, 1)), ys: s.ys.slice(0, n).map((y) => clamp(y, 0, 1)),
       edges: [...new Set(pairs(s).filter(([u, v]) => u >= 0 && v > u && v < n).map((e) => written([e])))].join("."),
       source: node(s.source), target: node(s.target), hops: clamp(s.hops, 0, 16), picked: s.picked < n ? Math.round(s.picked) : -1,
       view: ["colours", "share", "current"].includes(s.view) ? s.view : "colours", tool: ["join", "source", "target"].includes(s.tool) ? s.tool : "join",
-      graph: s.graph in GRAPHS ? s.graph : "own", opened: s.edges.split(".").includes(s.opened) ? s.opened : "",
+      graph: Object.hasOwn(GRAPHS, s.graph) ? s.graph : "own", opened: s.edges.split(".").includes(s.opened) ? s.opened : "",
     };
   },
   controls: () => [
@@ -147,7 +148,7 @@ export const render = mount({
       },
       key: (step, now, _, key) => {
         const [dx, dy] = { ArrowRight: [0.03, 0], ArrowLeft: [-0.03, 0], ArrowUp: [0, -0.03], ArrowDown: [0, 0.03] }[key] ?? [0, 0];
-        return { xs: now.xs.map((old, i) => old + (i === k) * dx), ys: now.ys.map((old, i) => old + (i === k) * dy) };
+        return { xs: now.xs.map((old, i) => old + (i === k ? dx : 0)), ys: now.ys.map((old, i) => old + (i === k ? dy : 0)) };
       },
     }));
   },

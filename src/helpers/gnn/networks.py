@@ -12,7 +12,8 @@ from helpers import require
 from helpers.gnn.layers import GCN, HEADS, LAYERS, State, _glorot
 from helpers.gnn.task import DEPTHS, Batch, TreeNeighborsMatch, _check_depth, _check_key
 
-KINDS = (*LAYERS, "attention", "star")
+STARS = {"star": (0, 3), "star, a layer more": (0, 4), "star, a relay": (1, 4)}  # relays and layers
+KINDS = (*LAYERS, "attention", *STARS)
 
 
 class _Forest(NamedTuple):
@@ -235,35 +236,38 @@ def on_a_chain(task: TreeNeighborsMatch, length: int) -> tuple[Tensor, Tensor]:
     return features, torch.cat(edges, dim=1)
 
 
-def on_a_star(task: TreeNeighborsMatch) -> tuple[Tensor, Tensor]:
-    """All examples of a task and its edges with every leaf under one hub, whose only reader is the root.
+def on_a_star(task: TreeNeighborsMatch, relays: int = 0) -> tuple[Tensor, Tensor]:
+    """All examples of a task and its edges with every leaf under one hub, read by the root or by a chain of relays.
 
-    The other half of the control: the leaves stay, and are two hops away however many they are. Node 0 is
-    the root, node 1 the hub.
+    The other half of the control: the leaves stay, and are 2 + `relays` hops away however many they are. Node 0 is
+    the root, the relays follow, then the hub.
 
     >>> features, edges = on_a_star(TreeNeighborsMatch(3))
     >>> features.shape, edges.shape
     (torch.Size([8000, 10, 2]), torch.Size([2, 19]))
     """
     require.instance("task", task, TreeNeighborsMatch, "a TreeNeighborsMatch")
+    hub = require.integer("relays", relays, 0) + 1
     tree = task.features(torch.arange(len(task.orders) * task.leaves))
-    features = torch.cat([tree[:, :1], torch.zeros_like(tree[:, :1]), tree[:, task.leaf_nodes]], dim=1)
-    leaves, loops = torch.arange(task.leaves) + 2, torch.arange(task.leaves + 2)
-    ends = torch.cat([torch.tensor([1]), leaves, loops]), torch.cat([torch.tensor([0]), leaves * 0 + 1, loops])
+    inner = torch.zeros_like(tree[:, :1]).expand(-1, hub, -1)
+    features = torch.cat([tree[:, :1], inner, tree[:, task.leaf_nodes]], dim=1)
+    leaves, loops, chain = torch.arange(task.leaves) + hub + 1, torch.arange(task.leaves + hub + 1), torch.arange(hub)
+    ends = torch.cat([chain + 1, leaves, loops]), torch.cat([chain, leaves * 0 + hub, loops])
     return features, torch.stack(ends)
 
 
 class Star(WholeGraph):
-    """A GCN of three layers on `on_a_star`, which reads a `Batch` as the networks on trees do."""
+    """A GCN on `on_a_star`, which reads a `Batch` as the networks on trees do."""
 
-    def __init__(self, depth: int, width: int):
-        super().__init__(on_a_star(TreeNeighborsMatch(depth))[1], 3, 2**depth + 1, width)
+    def __init__(self, depth: int, width: int, relays: int = 0, layers: int = 3):
+        super().__init__(on_a_star(TreeNeighborsMatch(depth), relays)[1], layers, 2**depth + 1, width)
+        self.inner = relays + 1
 
     def forward(self, batch: Batch) -> Float[Tensor, "examples labels"]:
         held = batch.values[batch.row]
         numbers = torch.arange(1, held.shape[1] + 1, device=held.device).expand_as(held)
-        root, hub = torch.stack([batch.key, batch.key * 0], -1)[:, None], torch.zeros_like(held)[:, :1, None]
-        features = torch.cat([root, hub.expand(-1, -1, 2), torch.stack([numbers, held], -1)], dim=1)
+        root, inner = torch.stack([batch.key, batch.key * 0], -1)[:, None], torch.zeros_like(held)[:, :1, None]
+        features = torch.cat([root, inner.expand(-1, self.inner, 2), torch.stack([numbers, held], -1)], dim=1)
         return super().forward(features)
 
 
@@ -299,7 +303,8 @@ def build(
 
     Args:
         kind: "gcn", "gin", "gat", "ggnn" (depth + 1 layers, as released), "attention" (one layer, root to
-        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three layers).
+        leaves) or "star" (a GCN with all leaves under one hub, two hops from the root: three layers), alone or as
+        "star, a layer more" or "star, a relay" (the hub one hop farther from the root: four layers).
         fully_adjacent: the last layer hears all nodes instead of the children; not for the last two.
         key: who knows the question: the "root", as released, or every node ("everywhere"), so that only the
         answer must travel; not for the last two.
@@ -325,4 +330,4 @@ def build(
         raise ValueError(f"fully_adjacent must be False for kind {kind!r}, which is no tree")
     if key != "root":
         raise ValueError(f"key must be 'root' for kind {kind!r}: only its root asks")
-    return Attention(depth, width) if kind == "attention" else Star(depth, width)
+    return Attention(depth, width) if kind == "attention" else Star(depth, width, *STARS[kind])

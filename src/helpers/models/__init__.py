@@ -31,6 +31,10 @@ DEFAULT = SMOLLM2.name
 ATTENTION = ("sdpa", "eager")
 SHARDED = "auto"  # the device that stands for all there are
 BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
+# what files hold beside a decoder's weights: buffers, the embedding once more, a head for values, layers that draft
+SPARE = re.compile(
+    r"inv_freq$|position_ids$|\.(attn|attention)\.(masked_)?bias$|^lm_head\.weight$|^v_head\.|^(model\.)?mtp\b"
+)
 RESAVE = "choose another model, or save it again with save_pretrained"
 
 
@@ -109,16 +113,17 @@ def load(
             if "scaled_dot_product_attention" not in str(error):
                 raise
             found = transformers.AutoModelForCausalLM.from_pretrained(source, attn_implementation="eager", **asked)
-    except (OSError, ValueError, KeyError, ImportError, SafetensorError) as error:
+    except (torch.OutOfMemoryError, MemoryError):
+        raise
+    except Exception as error:  # each family has faults of its own in its config.json
         raise _explained(name, error) from None
-    except RuntimeError as error:
-        if "mismatched_sizes" not in str(error):
-            raise
-        raise ValueError(f"the weights of {name} do not fit its config.json: fetch or save both again") from None
     model, report = found
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
+    if spare := sorted(key for key in report["unexpected_keys"] if not SPARE.search(key)):
+        why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
+        raise ValueError(f"{name} {why}, and would be another model without them: fetch or save both again")
     config = model.config
     encoders = transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if config.model_type in encoders and not getattr(config, "is_decoder", False):
@@ -145,7 +150,9 @@ def placed(device: str | torch.device | None) -> torch.device:
     if device is None:
         return compute.device()
     try:
-        return torch.empty(0, device=device).device
+        found = torch.zeros(1, device=device)
+        found.item()  # the device "meta" holds no numbers
+        return found.device
     except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
         raise ValueError(f"device {device!r} is not available here; leave it out to get {compute.device()}") from None
 
@@ -211,6 +218,10 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
         return ValueError(f"{name} needs code of its own, which is not run here: choose another model")
     if "Unrecognized configuration class" in text and any(kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")):
         return ValueError(f"{name} {BOTH}")
+    if "mismatched_sizes" in text:
+        return ValueError(f"the weights of {name} do not fit its config.json: fetch or save both again")
+    if "backend tokenizer" in text:
+        return ValueError(f"{name} has no tokenizer that can be read: {RESAVE}, the tokenizer too")
     if "safetensors" in text:
         return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {RESAVE}")
     return ValueError(f"{name} could not be loaded as a decoder: {said}")

@@ -75,7 +75,7 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
     const looks = most.map(([w, j]) => `“${words[j]}” (${j + 1}) ${w.toFixed(2)}`).join(", ");
     finding.textContent = `${heads[h]}: “${words[token]}” (${token + 1}) looks at ${looks}.`;
     tokens.forEach((button, j) => {
-      button.setAttribute("aria-pressed", j === token);
+      button.setAttribute("aria-pressed", String(j === token));
       button.style.setProperty("--weight", row[j]);
     });
     if (arcs.clientHeight > 20) {

@@ -61,9 +61,10 @@ def _axes(ax: Axes) -> Iterable[str]:
     for image in ax.get_images():
         values = np.asarray(image.get_array())
         yield f"image {image.get_cmap().name} {values.shape}: {numbers(values.ravel())}"
+    noise = [line.get_label() for line in ax.get_lines() if line.get_gid() == style.ROUNDING]
     for text in ax.texts:
-        at = getattr(text, "xy", text.get_position())
-        yield f"text {_colour(text.get_color())} {text.get_text()!r} at {numbers(at)}"
+        at = "rounding" if text.get_text() in noise else numbers(getattr(text, "xy", text.get_position()))
+        yield f"text {_colour(text.get_color())} {text.get_text()!r} at {at}"
     if legend := ax.get_legend():
         yield f"legend: {' / '.join(text.get_text() for text in legend.get_texts())}".replace("\n", " ")
 
@@ -102,5 +103,4 @@ def _three(x: float) -> str:
     """Three digits, of a whole number all; what is nothing but rounding is 0."""
     if not math.isfinite(x):
         return str(x)
-    whole = abs(x - round(x)) < ROUNDING and abs(x) < 1000
-    return f"{round(x)}" if whole else f"{x:#.3g}"
+    return f"{round(x)}" if abs(x - round(x)) < ROUNDING and abs(x) < 1000 else f"{x:#.3g}"

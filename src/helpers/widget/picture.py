@@ -3,18 +3,24 @@
 import base64
 import html
 import io
+import itertools
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.text import Text
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from helpers import words
+from helpers.style import LINE_END
 
 MOST_ROWS = 15
 DPI = 120
@@ -44,13 +50,105 @@ def whole(figure: Any) -> Figure:
     return figure
 
 
+def level(figure: Figure) -> None:
+    """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off. The figure is laid out."""
+    for ax in figure.axes:
+        label, box = ax.yaxis.label, ax.get_window_extent()
+        if not label.get_text() or label.get_rotation() == 0 or ax.yaxis.get_label_position() == "right":
+            continue
+        left = min([box.x0, *(tick.get_window_extent().x0 for tick in _ticks(ax))])
+        label.set(rotation=0, ha="left", va="bottom")
+        ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + 0.09 * DPI / box.height)
+        ax._left_title.set_x((left - box.x0) / box.width)
+        if not ax.title.get_text() and not ax._left_title.get_text():
+            ax._left_title.set(text=" ", size=1)  # the layout keeps room for a title, and none for a level name
+        for title in (ax.title, ax._left_title):
+            if title.get_text():  # lines broken anew above the page would hold a word each
+                title.set(text=title._get_wrapped_text(), wrap=False)
+                ax._set_title_offset_trans(8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n")))
+
+
+def spread(figure: Figure) -> None:
+    """The names at the ends of lines, as `style.label` wrote them, go apart where they would touch. The figure is laid out."""
+    for ax in figure.axes:
+        box, places, ends = ax.get_window_extent(), [], []
+        for text in ax.texts:
+            if text.get_gid() == LINE_END:
+                ends.append((float(np.clip(ax.transData.transform(text.xy)[1], box.y0, box.y1)), text))
+        ends.sort(key=lambda end: end[0])
+        high = [_ink(text).height + 3 for _, text in ends]
+        for k, (height, _) in enumerate(ends):
+            places.append(max(height, places[-1] + (high[k - 1] + high[k]) / 2) if k else height)
+        for k in reversed(range(len(ends))):  # none above the axes, where the title stands
+            top = box.y1 if k == len(ends) - 1 else places[k + 1] - (high[k] + high[k + 1]) / 2
+            places[k] = min(places[k], top)
+        for (_, text), place in zip(ends, places, strict=True):
+            text.xyann = (text.xyann[0], (place - box.y0) / box.height)
+
+
+def _ticks(ax: Axes) -> list[Text]:
+    """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of them."""
+    found = []
+    for axis, (low, high) in ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))):
+        for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
+            found += [text for text in (tick.label1, tick.label2) if low <= tick.get_loc() <= high and _seen(text)]
+    return found
+
+
+def _seen(text: Text) -> bool:
+    return text.get_visible() and bool(text.get_text().strip())
+
+
+def _ink(text: Text) -> Bbox:
+    """Where a text's letters are: its box has air above and below them, at a side where it stands upright."""
+    text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
+    box = Text.get_window_extent(text)
+    air = 0.2 * text.get_size() * DPI / 72
+    return box.padded(-air, -2) if text.get_rotation() % 180 else box.padded(-2, -air)
+
+
+def faults(figure: Figure) -> list[str]:
+    """What could not be read of a figure that is laid out: text beyond its edge, text over text, points beyond the axes."""
+    texts = [*figure.texts]  # a title above all panels is among them
+    found = []
+    for ax in figure.axes:
+        names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
+        texts += _ticks(ax) + names + (ax.get_legend().get_texts() if ax.get_legend() else [])
+        for line in ax.get_lines():
+            x, y = (np.asarray(part, dtype=float) for part in line.get_data())
+            (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+            hidden = (x >= left) & (x <= right) & ((y < low) | (y > high))
+            if line.get_transform() == ax.transData and hidden.any():
+                found.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
+    boxes = [(text, _ink(text)) for text in texts if _seen(text)]
+    wide, high = figure.bbox.size
+    found += [
+        f"cut off: {text.get_text()}"
+        for text, box in boxes
+        if min(box.x0, box.y0) < -2 or box.x1 > wide or box.y1 > high
+    ]
+    numbers = {id(text): text.get_va() for ax in figure.axes for text in _ticks(ax)}
+    for (a, one), (b, other) in itertools.combinations(boxes, 2):
+        corner = numbers.get(id(a)) != numbers.get(id(b)) and {id(a), id(b)} <= set(
+            numbers
+        )  # numbers of both axes meet
+        if one.overlaps(other) and not corner:
+            found.append(f"{a.get_text()} over {b.get_text()}")
+    return found
+
+
 def image(figure: Any, alt: str) -> str:
     """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure."""
     figure = whole(figure)
     words.reword(figure)
+    figure.set_dpi(DPI)
+    figure.draw_without_rendering()
+    level(figure)
+    figure.draw_without_rendering()
+    spread(figure)
+    wrong = f' data-faults="{html.escape("; ".join(faults(figure)), quote=True)}"' if faults(figure) else ""
     kind = "keep" if any(dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
     drawn, packed = io.BytesIO(), io.BytesIO()
-    figure.set_dpi(DPI)
     figure.savefig(drawn, format="rgba", dpi=DPI)
     width, height = FigureCanvasAgg(figure).get_width_height()  # as savefig counts: 16.2999… inches are 1956 pixels
     plt.close(figure)
@@ -61,5 +159,5 @@ def image(figure: Any, alt: str) -> str:
     return (
         f'<img class="{kind}" width="{width}" height="{height}"'
         ' style="max-width:min(100%,54rem);height:auto;background:#fff"'
-        f' alt="{html.escape(alt, quote=True)}" src="data:image/webp;base64,{source}">'
+        f' alt="{html.escape(alt, quote=True)}"{wrong} src="data:image/webp;base64,{source}">'
     )

@@ -1,0 +1,330 @@
+"""One edit of the learner's own code that makes it right: it tells where a slip is and of what kind, never the edit.
+
+Nothing is guessed: each edited function is run. Where several edits mend it, all of them must stand at one place.
+"""
+
+import ast
+import builtins
+import contextlib
+import functools
+import inspect
+import io
+import textwrap
+import time
+import tomllib
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+WORDS = tomllib.loads((Path(__file__).parent / "repairs.toml").read_text())
+LIKE = [row.split() for row in WORDS["like"].splitlines()]  # functions that are taken for each other
+OPERATORS = {"Add": "Sub Mult", "Sub": "Add", "Mult": "Div Add MatMult", "Div": "Mult FloorDiv", "FloorDiv": "Div",
+             "Mod": "FloorDiv", "Pow": "Mult", "MatMult": "Mult", "BitAnd": "BitOr", "BitOr": "BitAnd"}  # fmt: skip
+COMPARISONS = {
+    "Lt": "LtE Gt GtE",
+    "LtE": "Lt Gt GtE",
+    "Gt": "GtE Lt LtE",
+    "GtE": "Gt Lt LtE",
+    "Eq": "NotEq",
+    "NotEq": "Eq",
+}
+LARGER = ("missing", "minus", "one")  # they write something more, and are told where no smaller one mends it
+PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
+
+
+class Edit(NamedTuple):
+    """A kind, the node at which it is told, and how it is made and taken back: an attribute and its new value."""
+
+    kind: str
+    at: ast.AST
+    owner: ast.AST
+    field: str
+    new: Any
+
+
+def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
+    """All edits of a function's body, the plainest first."""
+    names = sorted({n.id for n in ast.walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)})
+    names += [each.arg for each in function.args.args]
+    body = function.body if isinstance(function.body, list) else [function.body]
+    nodes = [(owner, field, node) for top in body for owner, field, node in _places(top)]
+    if isinstance(function, ast.Lambda):
+        nodes.append((function, "body", function.body))
+    counted = _counted(function)
+    grows = [
+        n for n in ast.walk(function) if isinstance(getattr(n, "op", 0), ast.Pow) or _called(n) in ("factorial", "comb")
+    ]
+    huge = {id(each) for n in grows for each in ast.walk(n)}  # two to the power of another whole number may never end
+    for owner, field, node in nodes:
+        for kind, new in _expressions(node, names, id(node) in counted):
+            if kind == "name" and id(node) in huge:
+                continue
+            yield Edit(kind, node, owner, field, new)
+    for owner in ast.walk(function):
+        for field in ("body", "orelse"):
+            lines = getattr(owner, field, None)
+            if isinstance(lines, list):
+                for kind, at, new in _lines(lines):
+                    yield Edit(kind, at, owner, field, new)
+
+
+def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
+    """Each expression with what holds it: a node and a field, or a list and a place in it."""
+    for owner in ast.walk(top):
+        for field, value in ast.iter_fields(owner):
+            for held, at, node in [(owner, field, value)] if isinstance(value, ast.AST) else (
+                [(value, k, each) for k, each in enumerate(value)] if isinstance(value, list) else []
+            ):  # fmt: skip
+                if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+                    yield held, at, node
+
+
+def _named(kind: str) -> ast.operator:
+    return getattr(ast, kind)()
+
+
+def _number(value: float) -> ast.expr:
+    return ast.Constant(value) if value >= 0 else ast.UnaryOp(ast.USub(), ast.Constant(-value))
+
+
+def _whole(node: ast.AST) -> int | None:
+    """A whole number as it stands in the code, or nothing."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _whole(node.operand) is not None:
+        return -_whole(node.operand)
+    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+
+
+def _called(node: ast.AST) -> str:
+    """The name of the function that a call calls."""
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) if isinstance(node, ast.Call) else ""
+
+
+def _counted(function: ast.AST) -> set[int]:
+    """The expressions that are places or numbers of rounds, where one is easily one off: ends, indices, results."""
+    found = []
+    for node in ast.walk(function):
+        match node:
+            case ast.Slice(lower, upper):
+                found += [lower, upper]
+            case ast.Subscript(_, place) | ast.Return(place) | ast.Compare(_, _, [place]):
+                found += place.elts if isinstance(place, ast.Tuple) else [place]
+            case ast.Call(_, given) if _called(node) in WORDS["counts"].split():
+                found += given
+    return {id(each) for each in found if each is not None}
+
+
+def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tuple[str, ast.expr]]:
+    """What may stand in an expression's place, each with the kind of slip that it would mend."""
+    value = _whole(node)
+    if value is not None:
+        for other in dict.fromkeys((value - 1, value + 1, -value, 2 * value, value // 2, 0, 1, -1)):
+            if other != value:
+                yield "number", _number(other)
+    match node:
+        case ast.BinOp(left, op, right):
+            for other in OPERATORS.get(type(op).__name__, "").split():
+                yield "operator", ast.BinOp(left, _named(other), right)
+            if not isinstance(op, PLAIN):
+                yield "order", ast.BinOp(right, op, left)
+            floats = any(
+                isinstance(each, ast.Div) for each in ast.walk(right)
+            )  # whole powers of whole numbers never end
+            if isinstance(op, ast.Mult) and (floats or 1 < (_whole(right) or 0) < 5):
+                yield "operator", ast.BinOp(left, ast.Pow(), right)
+            yield from (("brackets", new) for new in _bracketed(left, op, right))
+            for side, other in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
+                if isinstance(side, ast.Call) and len(side.args) == 1:
+                    yield "brackets", ast.Call(side.func, [ast.BinOp(*other(side.args[0]))], side.keywords)
+                if isinstance(side, ast.UnaryOp):
+                    yield "brackets", ast.UnaryOp(side.op, ast.BinOp(*other(side.operand)))
+            yield "much", left
+            yield "much", right
+        case ast.BoolOp(op, values):
+            yield "operator", ast.BoolOp(ast.And() if isinstance(op, ast.Or) else ast.Or(), values)
+        case ast.UnaryOp(ast.USub(), operand):
+            yield "sign", operand
+        case ast.UnaryOp(_, operand):
+            yield "not", operand
+        case ast.Compare(left, [op], [right]):
+            for other in COMPARISONS.get(type(op).__name__, "").split():
+                yield "comparison", ast.Compare(left, [_named(other)], [right])
+        case ast.IfExp(test, body, orelse):
+            yield "branches", ast.IfExp(test, orelse, body)
+            yield "much", body
+        case ast.Slice(lower, upper, step):
+            yield from (("slice", ast.Slice(*ends)) for ends in ((None, upper, step), (lower, None, step)))
+        case ast.Subscript(whole, ast.Tuple(items), ctx) if len(items) > 1:
+            yield "order", ast.Subscript(whole, ast.Tuple([items[1], items[0], *items[2:]], ast.Load()), ctx)
+        case ast.Name(name):
+            yield from (("name", ast.Name(other, ast.Load())) for other in names if other != name)
+        case ast.Call():
+            yield from _calls(node)
+    if counted and not isinstance(node, ast.Slice | ast.Constant | ast.Starred | ast.Tuple):
+        for sign in (ast.Add(), ast.Sub()):
+            yield "one", ast.BinOp(node, sign, ast.Constant(1))
+    if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
+        yield "minus", ast.UnaryOp(ast.USub(), node)
+    if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Constant):
+        for power in (2, 0.5):
+            yield "missing", ast.BinOp(node, ast.Pow(), ast.Constant(power))
+        for method in ("abs", "T", "double"):
+            attribute = ast.Attribute(node, method, ast.Load())
+            yield "missing", attribute if method == "T" else ast.Call(attribute, [], [])
+
+
+def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[ast.expr]:
+    """The same signs with other brackets: one side goes into the other, at any depth of that side's edge."""
+    if isinstance(left, ast.BinOp):
+        for inner in (ast.BinOp(left.right, op, right), *_bracketed(left.right, op, right)):
+            yield ast.BinOp(left.left, left.op, inner)
+    if isinstance(right, ast.BinOp):
+        for inner in (ast.BinOp(left, op, right.left), *_bracketed(left, op, right.left)):
+            yield ast.BinOp(inner, right.op, right.right)
+
+
+def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
+    func, given, named = node.func, node.args, node.keywords
+    if isinstance(func, ast.Attribute):
+        yield "call", func.value
+    if given:
+        yield "call", given[0]
+        yield "argument", ast.Call(func, given[:-1], named)
+    for k in range(len(given) - 1):
+        yield "order", ast.Call(func, [*given[:k], given[k + 1], given[k], *given[k + 2 :]], named)
+    for k, each in enumerate(named):
+        yield "argument", ast.Call(func, given, named[:k] + named[k + 1 :])
+        if each.arg in ("min", "max"):
+            other = ast.keyword("max" if each.arg == "min" else "min", each.value)
+            yield "function", ast.Call(func, given, [*named[:k], other, *named[k + 1 :]])
+    called = _called(node)
+    for other in (each for row in LIKE if called in row for each in row if each != called):
+        if isinstance(func, ast.Attribute):
+            yield "function", ast.Call(ast.Attribute(func.value, other, ast.Load()), given, named)
+        if hasattr(builtins, other):
+            yield "function", ast.Call(ast.Name(other, ast.Load()), given, named)
+    if called in WORDS["reduces"].split():
+        keep = [] if any(each.arg == "keepdim" for each in named) else [ast.keyword("keepdim", ast.Constant(True))]
+        for axis in [given] if given else [[_number(-1)], [_number(0)]]:
+            for more in ([], keep):
+                if axis is not given or more:
+                    yield "axis", ast.Call(func, axis, named + more)
+
+
+def _lines(lines: list[ast.stmt]) -> Iterator[tuple[str, ast.AST, list]]:
+    for k, line in enumerate(lines):
+        before, after = lines[:k], lines[k + 1 :]
+        if len(lines) > 1 and not isinstance(line, ast.Return):
+            yield "line", line, before + after
+        if isinstance(line, ast.For | ast.While) and isinstance(line.body[-1], ast.Return) and len(line.body) > 1:
+            inner = type(line)(**{**dict(ast.iter_fields(line)), "body": line.body[:-1]})
+            yield "indentation", line.body[-1], [*before, inner, line.body[-1]]
+        if isinstance(line, ast.Assign) and isinstance(line.targets[0], ast.Tuple) and len(line.targets[0].elts) == 2:
+            turned = ast.Tuple(line.targets[0].elts[::-1], ast.Store())
+            yield "order", line, [*before, ast.Assign([turned], line.value), *after]
+        if isinstance(line, ast.Assign) and len(line.targets) == 1 and isinstance(line.targets[0], ast.Name):
+            yield "assignment", line, [*before, ast.AugAssign(line.targets[0], ast.Add(), line.value), *after]
+        if isinstance(line, ast.AugAssign):
+            for other in OPERATORS.get(type(line.op).__name__, "").split():
+                yield "operator", line, [*before, ast.AugAssign(line.target, _named(other), line.value), *after]
+        if after and isinstance(line, ast.Assign | ast.AugAssign) and isinstance(after[0], ast.Assign | ast.AugAssign):
+            yield "sequence", line, [*before, after[0], line, *after[1:]]
+
+
+def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
+    """The learner's source, its tree, and the function in it.
+
+    Raises:
+        OSError, SyntaxError, TypeError, StopIteration: there is no source, or it does not stand for itself.
+    """
+    source = textwrap.dedent(inspect.getsource(answer))
+    tree = ast.parse(source)
+    kind = ast.Lambda if answer.__name__ == "<lambda>" else ast.FunctionDef
+    functions = [each for each in ast.walk(tree) if isinstance(each, kind)]
+    if kind is ast.Lambda and len(functions) != 1:
+        raise TypeError("which of the functions in this line it is cannot be told")
+    return source, tree, functions[0]
+
+
+def repaired(answer: Callable, right: Callable[[Callable], bool], limited: Callable, seconds: float = 2.0) -> str:
+    """Where in the learner's function one slip stands, if one edit there makes it right; or nothing.
+
+    Args:
+        right: whether a function is right, on the cases of the check and on inputs of which it has none.
+        limited: the engine's clock, a context manager: an edit may make a loop endless.
+        seconds: for the whole search. One that is not through says nothing: another place might mend it as well.
+    """
+    try:
+        source, tree, function = _parsed(answer)
+    except (OSError, SyntaxError, TypeError, IndexError):
+        return ""
+    if isinstance(function, ast.Lambda):
+        tree = ast.Module([ast.Assign([ast.Name("edited", ast.Store())], function)], [])
+    name = "edited" if isinstance(function, ast.Lambda) else function.name
+    closed = inspect.getclosurevars(answer).nonlocals
+    began, found = time.process_time(), []
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        right(answer)
+        longest = 0.1 + 10 * (time.process_time() - began)
+        for edit in _edits(function):
+            if time.process_time() - began > seconds:
+                return ""
+            if edit.kind in LARGER and any(each.kind not in LARGER for each in found):
+                continue
+            old = edit.owner[edit.field] if isinstance(edit.owner, list) else getattr(edit.owner, edit.field)
+            put = edit.owner.__setitem__ if isinstance(edit.owner, list) else functools.partial(setattr, edit.owner)
+            put(edit.field, edit.new)
+            try:
+                code = compile(ast.fix_missing_locations(tree), "<edit>", "exec")
+                names = {**answer.__globals__, **closed}
+                with limited(longest):
+                    exec(code, names)
+                    if right(names[name]):
+                        found.append(edit)
+            except Exception:
+                pass
+            except BaseException as late:  # of the clock; a learner who stops the cell is heard
+                if isinstance(late, KeyboardInterrupt | SystemExit):
+                    raise
+            finally:
+                put(edit.field, old)
+    return _told(source, function, [each for each in found if each.kind not in LARGER] or found)
+
+
+def _told(source: str, function: Any, found: list[Edit]) -> str:
+    """The sentence for edits that all stand at one place; nothing where they do not."""
+    if not found:
+        return ""
+    kinds = {each.kind for each in found}
+    at = found[0].at
+    if any(each.at is not at for each in found):
+        spans = [_span(each.at) for each in found]
+        around = [node for node in ast.walk(function) if hasattr(node, "lineno") and node is not function]
+        around = [n for n in around if all(_span(n)[0] <= low and high <= _span(n)[1] for low, high in spans)]
+        if not around:
+            return ""
+        at = min(around, key=lambda n: len(ast.get_source_segment(source, n) or source))
+    text = " ".join((ast.get_source_segment(source, at) or "").split())
+    whole = " ".join((ast.get_source_segment(source, function) or "").split())
+    if not text or isinstance(at, ast.For | ast.While | ast.FunctionDef) or (len(kinds) > 1 and len(text) > 90):
+        return ""
+    kind = kinds.pop() if len(kinds) == 1 else "several"
+    if kind == "several" and kinds <= {"brackets", "operator", "order", "number"} and len(kinds) == 2:
+        told = f"Look at the {' or the '.join(sorted(kinds))} in `{{}}`."
+    elif kind == "several" and len(text) > 0.6 * (len(whole) - whole.find(":")):
+        return ""
+    else:
+        told = WORDS["kinds"][kind]
+    line = source.splitlines()[at.lineno - 1].strip()
+    where = (
+        f" It stands in your line “{line[:80]}{'…' * (len(line) > 80)}”."
+        if len(text) < 8 and len(line) > len(text)
+        else ""
+    )
+    text = f"{text[:80]}…" if len(text) > 80 else text
+    return f"{told.format(text)}{where} {WORDS['known']}"
+
+
+def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
+    return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)

@@ -1,0 +1,262 @@
+"""The rule of a claim, written once: from its halves come the verdict, the rule that a reader reads, and the correction.
+
+A half is a sentence and a condition. The sentence is an f-string over named thresholds, so that it cannot name another
+one than the condition asks; the condition takes, by name, what the claim's function returns. A threshold is a `Mark`, a
+number that remembers what was compared with it: so the card draws how near the evidence came.
+"""
+
+import inspect
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import numpy as np
+
+HOLDS = "holds"
+CORRECTED = "holds with a correction"
+FAILS = "does not hold here"
+OPEN = "not run far enough"
+LITTLE = "too little evidence"
+UNFIT = "this set-up cannot decide"
+UNABLE = "this model cannot decide"
+VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
+ASKED_FIRST = {"enough": LITTLE, "fit": UNFIT, "able": UNABLE, "decided": OPEN}  # weakest evidence first
+
+Numbers = Mapping[str, Any]  # what a claim's function gives: what its rule asks and its row tells, under their names
+Half = tuple[str, Callable[..., Any]]
+
+_compared: ContextVar[list | None] = ContextVar("compared", default=None)
+
+
+class Mark(float):
+    """A threshold: a number that remembers, while a rule is asked, what was compared with it.
+
+    Marks that are multiplied or shifted by measured numbers stay marks: `x > HALF * y` compares x / y with HALF.
+
+    >>> HALF = Mark(0.5)
+    >>> with compared() as seen:
+    ...     _ = 0.3 > HALF, 4.0 < HALF * 10
+    >>> [(each.asked, each.mark, each.values) for each in seen]
+    [('above', 0.5, [0.3]), ('below', 0.5, [0.4])]
+    """
+
+    __array_ufunc__ = None  # an array leaves the comparison to the mark
+
+    def __new__(cls, value: float, scale: float = 1.0, shift: float = 0.0):
+        self = super().__new__(cls, scale * value + shift)
+        self.of, self.scale, self.shift = float(value), float(scale), float(shift)
+        return self
+
+    def __mul__(self, other: Any) -> Any:
+        return Mark(self.of, self.scale * other, self.shift * other) if np.isscalar(other) else NotImplemented
+
+    def __add__(self, other: Any) -> Any:
+        return Mark(self.of, self.scale, self.shift + other) if np.isscalar(other) else NotImplemented
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    def __neg__(self) -> "Mark":
+        return Mark(-self.of, self.scale, -self.shift)
+
+    def __sub__(self, other: float) -> "Mark":
+        return self + -other
+
+    def __rsub__(self, other: float) -> "Mark":
+        return -self + other
+
+    def _compare(self, other: Any, name: str, asked: str) -> Any:
+        seen = _compared.get()
+        if seen is not None and self.scale:
+            values = np.asarray(other, dtype=float).reshape(-1)
+            asked = asked if self.scale > 0 else {"above": "below", "below": "above"}[asked]
+            seen.append(Compared("", asked, self.of, ((values - self.shift) / self.scale).tolist()))
+        plain = float(self)
+        if isinstance(other, float | int):
+            return getattr(float, name)(plain, float(other))
+        return getattr(np.asarray(plain), name)(np.asarray(other))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(other, "__lt__", "above")
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(other, "__le__", "above")
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(other, "__gt__", "below")
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(other, "__ge__", "below")
+
+    __hash__, __eq__ = float.__hash__, float.__eq__
+
+
+class Compared(NamedTuple):
+    """What was compared with one threshold: `half` names the half of the rule, `asked` the side that agrees."""
+
+    half: str
+    asked: str
+    mark: float
+    values: list[float]
+
+
+@contextmanager
+def compared() -> Iterator[list[Compared]]:
+    """Collects what is compared with marks inside."""
+    seen: list[Compared] = []
+    token = _compared.set(seen)
+    try:
+        yield seen
+    finally:
+        _compared.reset(token)
+
+
+class Decision(NamedTuple):
+    """What a rule says of some numbers: the verdict, the words for it, and what was compared with which threshold."""
+
+    verdict: str
+    words: str  # the correction, or what is missing for a verdict; "" for a claim that holds
+    compared: list[Compared]
+
+
+class Rule(NamedTuple):
+    """When a claim holds. Each half is a sentence and a condition over the numbers, and two forms there are.
+
+    `holds`, and in part `part`: one condition each. Or `each`: a condition that gives an answer by case (graph, text,
+    depth); it holds where all agree, and with a correction where more than half do and none goes the other way, which
+    `against` says by case; without it every case that does not agree goes the other way. Before either is asked, `enough`, `fit`, `able` and `decided` say what the evidence must be
+    like; the first that is not so decides.
+
+    `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the measured ones, or a
+    function of them). `null` says why there is none, or why a null may hold.
+    """
+
+    function: Callable[..., Numbers]
+    holds: Half | None = None
+    part: Half | None = None
+    each: Half | None = None
+    against: Half | None = None
+    enough: Half | None = None
+    fit: Half | None = None
+    able: Half | None = None
+    decided: Half | None = None
+    nothing: tuple[str, Mapping[str, Any] | Callable[..., Mapping[str, Any]]] | None = None
+    null: str = ""
+
+    @property
+    def halves(self) -> dict[str, Half]:
+        names = ("holds", "part", "each", "against", *ASKED_FIRST)
+        return {name: half for name in names if (half := getattr(self, name)) is not None}
+
+    @property
+    def text(self) -> str:
+        """The rule as a reader reads it."""
+        said = {name: sentence for name, (sentence, _) in self.halves.items()}
+        parts = [f"holds if {said['holds']}"] if self.holds else [f"holds if in every case {said['each']}"]
+        if self.part:
+            parts.append(f"in part, if {said['part']}")
+        if self.against:
+            parts.append(f"with a correction, if in more than half and in none this: {said['against']}")
+        words = {
+            "enough": "too little evidence",
+            "fit": "cannot decide",
+            "able": "this model cannot decide",
+            "decided": "open",
+        }
+        parts += [f"{words[name]} unless {said[name]}" for name in ASKED_FIRST if name in said]
+        return "; ".join(parts)
+
+    def ask(self, half: str, numbers: Numbers) -> Any:
+        """What a half's condition says of the numbers that it names."""
+        condition = self.halves[half][1]
+        missing = set(inspect.signature(condition).parameters) - set(numbers)
+        if missing:
+            raise ValueError(f"numbers must hold {sorted(missing)}, which {half} asks; they are {sorted(numbers)}")
+        return condition(**{name: numbers[name] for name in inspect.signature(condition).parameters})
+
+    def decide(self, numbers: Numbers) -> Decision:
+        """The verdict that follows from these numbers, weakest evidence first."""
+        seen: list[Compared] = []
+
+        def ask(half: str) -> Any:
+            with compared() as here:
+                answer = self.ask(half, numbers)
+                answer = bool(answer) if half not in ("each", "against") else [bool(one) for one in answer]
+            seen.extend(one._replace(half=half) for one in here)
+            return answer
+
+        cells = ask("each") if self.each else []
+        for half, verdict in ASKED_FIRST.items():
+            if half in self.halves and not ask(half):
+                return Decision(verdict, f"not so: {self.halves[half][0]}", joined(seen))
+        if self.each:
+            against = ask("against") if self.against else [not one for one in cells]
+            verdict, words = weigh(cells, against), f"in {sum(cells)} of {len(cells)} cases {self.each[0]}"
+            words = {HOLDS: "", LITTLE: "no case was measured"}.get(verdict, words)
+            words += f"; the other way in {sum(against)}" if sum(against) else ""
+            return Decision(verdict, words, joined(seen))
+        if ask("holds"):
+            return Decision(HOLDS, "", joined(seen))
+        if self.part and ask("part"):
+            return Decision(CORRECTED, f"only this: {self.part[0]}", joined(seen))
+        return Decision(FAILS, f"not so: {(self.part or self.holds)[0]}", joined(seen))
+
+
+def joined(seen: Iterable[Compared]) -> list[Compared]:
+    """Comparisons with one threshold in one half are one, its values without those that are no number."""
+    found: dict[tuple, list[float]] = {}
+    for one in seen:
+        found.setdefault(one[:3], []).extend(x for x in one.values if math.isfinite(x))
+    return [Compared(*key, values) for key, values in found.items() if values]
+
+
+def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
+    """The verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
+
+    It holds where every case agrees, and with a correction where more than half of them do and none goes the other way.
+
+    Args:
+        agree: by case, whether it agrees with the claim.
+        against: by case, whether it goes the other way, beyond its error.
+
+    Raises:
+        ValueError: a case both agrees and goes the other way, or the two do not have the same cases.
+
+    >>> weigh([True, True, False], [False, False, False]), weigh([True, True, False], [False, False, True])
+    ('holds with a correction', 'does not hold here')
+    """
+    cells = [(bool(a), bool(b)) for a, b in zip(agree, against, strict=True)]
+    if (True, True) in cells:
+        raise ValueError("against must not hold for a case that agrees")
+    if not cells:
+        return LITTLE
+    most = 2 * sum(a for a, _ in cells) > len(cells) and not any(b for _, b in cells)
+    return HOLDS if all(a for a, _ in cells) else CORRECTED if most else FAILS
+
+
+RULES: dict[str, Rule] = {}  # by the name of the claim
+
+
+def rule(*names: str, **halves: Any) -> Callable[[Callable[..., Numbers]], Callable[..., Numbers]]:
+    """Says when claims hold that the function below measures: its halves, `nothing` and `null`, as `Rule` names them.
+
+    Args:
+        names: of the claims; without one, the function's own name. One function may measure several claims, each with a
+            rule of its own: `@rule`s stand above each other.
+
+    Raises:
+        ValueError: a name has a rule already, or the halves are of both forms or of neither.
+    """
+
+    def register(function: Callable[..., Numbers]) -> Callable[..., Numbers]:
+        made = Rule(function, **halves)
+        if (made.holds is None) == (made.each is None) or (made.part and made.each):
+            raise ValueError(f"the rule of {names or function.__name__} must have holds, and perhaps part, or each")
+        for name in names or (function.__name__,):
+            if name in RULES:
+                raise ValueError(f"{name} must have one rule, and has two")
+            RULES[name] = made
+        return function
+
+    return register

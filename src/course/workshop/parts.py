@@ -1,0 +1,253 @@
+"""The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has none of their own.
+
+A `slip` is one word for what is done in place of what is asked: the checks know a mistake by it.
+"""
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from helpers import compute, data, require
+
+FILE = "my-decoder.safetensors"
+COURSE = "workshop/decoder.safetensors"  # in the course's data: what this page's lines give with seed 0
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """The weights of logits, over the last axis."""
+    return logits.softmax(-1)
+
+
+def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
+    """Rows of n pairs and four questions, and their targets, as the page's own lines draw them."""
+    order = torch.rand(rows, 8, generator=generator).argsort(1)
+    wanted, others = order[:, :4], order[:, 4:]
+    key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
+    place = torch.rand(rows, n, generator=generator).argsort(1)[:, :4]
+    key = key.scatter(1, place, wanted)
+    value = torch.randint(4, (rows, n), generator=generator)
+    ids = torch.cat([13 + 4 * key + value, 5 + wanted], 1)
+    targets = torch.full_like(ids, -100)
+    targets[:, -4:] = 1 + value.gather(1, place)
+    return ids, targets
+
+
+def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
+    """The rows and targets that this seed gives."""
+    return batch(n, torch.Generator().manual_seed(seed), count)
+
+
+@torch.no_grad()
+def right(model: nn.Module, n: int, rows: int = 64) -> float:
+    """The share of right answers on rows of n pairs that training has not drawn."""
+    ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
+    return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
+
+
+def attended(q: Tensor, k: Tensor, settings: dict, slip: str = "") -> Tensor:
+    weigh, window = settings.get("weigh", softmax), settings.get("window")
+    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(slip, weigh)
+    n, d = q.shape[-2:]
+    q, k = (k, q) if slip == "exchanged" else (q, k)
+    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(slip, d**0.5)
+    logits = q @ k.mT / root
+    gap = torch.arange(n)[:, None] - torch.arange(n)
+    far = n if window is None or slip == "no window" else window + {"one more": 1, "one less": -1}.get(slip, 0)
+    hidden = {
+        "no mask": gap >= far,
+        "turned": (gap > 0) | (gap <= -far),
+        "not itself": (gap <= 0) | (gap >= far),
+        "window alone": gap >= far if window else gap < 0,
+        "two sides": gap.abs() >= far if window else gap < 0,
+    }.get(slip, (gap < 0) | (gap >= far))
+    if slip == "after":
+        return weigh(logits).masked_fill(hidden, 0.0)
+    return weigh(logits.masked_fill(hidden, {"zero": 0.0, "finite": -1e9}.get(slip, -torch.inf)))
+
+
+class Block(nn.Module):
+    def __init__(self, turn: Callable | None = None, slip: str = "", **settings: Any):
+        super().__init__()
+        self.turn, self.slip, self.settings = turn, slip, settings
+        self.qkv, self.out = nn.Linear(32, 96, bias=False), nn.Linear(32, 32, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32))
+        self.norm1, self.norm2 = nn.LayerNorm(32), nn.LayerNorm(32)
+
+    def weights(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        slip = self.slip
+        x = {"raw": lambda x: x, "norm2 first": self.norm2, "normed twice": lambda x: self.norm1(self.norm1(x))}.get(
+            slip, self.norm1
+        )(x)
+        parts = self.qkv(x)
+        if slip == "by head":
+            q, k, v = parts.unflatten(-1, (4, 3, 8)).permute(3, 0, 2, 1, 4)
+        elif slip == "entries":
+            q, k, v = parts.unflatten(-1, (3, 8, 4)).permute(2, 0, 4, 1, 3)
+        elif slip == "rows":
+            q, k, v = (each.reshape(len(x), 4, -1, 8) for each in parts.chunk(3, -1))
+        else:
+            q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(slip, (q, k, v))
+        turn = self.turn if self.turn and slip != "no turn" else lambda x: x
+        q, k = q if slip == "keys alone" else turn(q), k if slip == "queries alone" else turn(k)
+        v = turn(v) if slip == "values too" else v
+        settings = {name: each for name, each in self.settings.items() if slip not in ("no settings", f"no {name}")}
+        return attended(q, k, settings), v
+
+    def forward(self, x: Tensor) -> Tensor:
+        slip, (A, v) = self.slip, self.weights(x)
+        heads = (A @ v).flatten(2) if slip == "merged" else (A @ v).transpose(1, 2).flatten(2)
+        heads = heads.reshape(x.shape) if slip == "merged" else heads
+        y = heads if slip == "no out" else self.out(heads)
+        y = y + {"no residual": 0.0, "normed residual": self.norm1(x)}.get(slip, x)
+        read = {"parallel": self.norm2(x), "no norm2": y, "norm1 twice": self.norm1(y)}.get(slip, self.norm2(y))
+        z = self.mlp(read)
+        return z + {"no second residual": 0.0, "old residual": x, "normed residual 2": self.norm2(y)}.get(slip, y)
+
+
+class Places(nn.Module):
+    def __init__(self, scattered: bool = False):
+        super().__init__()
+        self.table, self.scattered = nn.Embedding(160, 32), scattered
+
+    def forward(self, n: int) -> Tensor:
+        drawn = torch.rand(160).argsort()[:n].sort().values if self.training else torch.linspace(0, 159, n).round()
+        return self.table(drawn.long() if self.scattered else torch.arange(n))
+
+
+class Decoder(nn.Module):
+    def __init__(self, *blocks: nn.Module, where: nn.Module | None = None, tokens: int = 45, slip: str = ""):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(tokens, 32), nn.Linear(32, tokens, bias=False)
+        self.blocks, self.norm, self.where, self.slip = nn.ModuleList(blocks), nn.LayerNorm(32), where, slip
+
+    def embed(self, ids: Tensor) -> Tensor:
+        return self.embedding(ids) + (self.where(ids.shape[1]) if self.where else 0)
+
+    def states(self, x: Tensor) -> Tensor:
+        slip, blocks = self.slip, list(self.blocks)
+        called = {"first alone": blocks[:1], "last alone": blocks[-1:], "first twice": blocks[:1] * len(blocks)}
+        for block in called.get(slip, blocks[::-1] if slip == "reversed" else blocks):
+            x = block(x)
+        return x if slip == "no norm" else self.norm(x)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.embedding(ids) if self.slip == "no places" else self.embed(ids)
+        if self.slip == "side by side":
+            return self.head(self.norm(sum(block(x) for block in self.blocks)))
+        return self.head(self.states(x)) if self.slip != "state" else self.states(x)
+
+
+def attend(q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None) -> Tensor:
+    """Causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
+    return attended(q, k, {"weigh": weigh, "window": window})
+
+
+def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
+    """The page's loop: rows of 4 to 16 pairs, AdamW at a rate of 0.005."""
+    generator = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.0)
+    for _ in range(steps):
+        n = int(torch.randint(4, 17, (1,), generator=generator))
+        ids, targets = batch(n, generator)
+        loss = functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return model.eval()
+
+
+# One's own decoder, from page to page ------------------------------------------------------------------
+
+
+def shelf() -> Path:
+    """Where a reader's decoder is kept: on Colab the mounted drive, else the folder above the notebook's."""
+    drive, here = Path("/content/drive/MyDrive"), Path.cwd()
+    if compute.building():  # the book's pages leave nothing in its sources
+        return Path(tempfile.gettempdir())
+    return drive if drive.is_dir() else here if here.name == "content" else here.parent
+
+
+def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
+    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is given.
+
+    Raises:
+        ValueError: the model is no module, or path does not end in .safetensors.
+        OSError: the file cannot be written.
+    """
+    require.instance("model", model, nn.Module, "a decoder")
+    path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
+    if path.suffix != ".safetensors" or not path.parent.is_dir():
+        raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
+    save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts or None)
+    return path
+
+
+def note(chapter: str, sentence: str, **numbers: float) -> None:
+    """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside it.
+
+    Raises:
+        ValueError: chapter or sentence is no text, or the file holds something else.
+    """
+    require.text("chapter", chapter, empty=False)
+    require.text("sentence", sentence, empty=False)
+    path = shelf() / "my-notes.json"
+    try:
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        kept[chapter] = {"sentence": sentence, **numbers}
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path.name} must hold notes that this page wrote, and does not: {error}") from None
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    print("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
+
+
+def mine(path: Path | str | None = None) -> Decoder:
+    """The reader's own decoder from the file that `keep` wrote; where there is none, the course's own. It says which.
+
+    Raises:
+        ValueError: the file is damaged, or holds no decoder of this page.
+    """
+    path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
+    own = path.is_file() and not compute.building()
+    print(
+        "Your own decoder." if own else f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
+    )
+    return _read(path if own else data.folder() / COURSE)
+
+
+def _read(path: Path) -> Decoder:
+    try:
+        weights = load_file(path)
+        blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
+        where = Places() if "where.table.weight" in weights else None
+        model = Decoder(*(Block() for _ in blocks), where=where, tokens=len(weights["embedding.weight"]))
+        model.load_state_dict(weights)
+    except (SafetensorError, RuntimeError, KeyError, IndexError) as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {first}") from None
+    return model.eval().requires_grad_(False)
+
+
+def make() -> None:
+    """Train the course's own decoder again: `python -m course.workshop`."""
+    began = time.time()
+    torch.manual_seed(0)
+    model = train(Decoder(Block(), Block(), where=Places()))
+    (data.folder() / COURSE).parent.mkdir(exist_ok=True)
+    facts = {
+        "command": "python -m course.workshop",
+        "what": "the decoder of Build it: two blocks of four heads, width 32, learned places; 400 steps, seed 0",
+        "right": json.dumps({n: round(right(model, n), 3) for n in (16, 64)}),
+        "torch": torch.__version__,
+        "seconds": f"{time.time() - began:.0f}",
+    }
+    print(keep(model, data.folder() / COURSE, **facts), facts)

@@ -1,0 +1,168 @@
+"""The checks of the decoder that a reader builds: the page's own lines are right, and each slip into them is told by name."""
+
+import contextlib
+import io
+import json
+import re
+import tomllib
+
+import pytest
+import torch
+from conftest import ROOT
+
+from course import checks, workshop
+from course.workshop import parts
+
+PAGES = [
+    ROOT / f"chapters/{name}.ipynb" for name in ("0-build-it/build", "2-causal-attention/yours", "7-the-race/build")
+]
+CELLS = [cell for page in PAGES for cell in json.loads(page.read_text())["cells"] if cell["cell_type"] == "code"]
+CODE = {cell["id"]: "".join(cell["source"]) for cell in CELLS}
+CALLS = {
+    "embedding": ["step-embedding"],
+    "attend": ["step-attention"],
+    "block": ["step-block"],
+    "decoder": ["step-decoder"],
+    "training": ["step-training", "step-right"],
+    "heard": ["step-heard"],
+    "scattered": ["step-suspects"],
+    "sharp": ["step-spread"],
+    "turned": ["step-rope"],
+    "layered": ["step-window"],
+    "scaled": ["step-map"],
+    "difference": ["step-two-maps"],
+}
+TYPED = {
+    "embedding": "ids, embedding, head, logits, loss", "attend": "softmax, attend", "block": "Block", "decoder": "Places, Decoder",
+    "training": "train, right", "heard": "heard, first", "scattered": "Scattered", "sharp": "sharp", "turned": "theta, turned",
+    "layered": "layered, first, first", "scaled": "scaled", "difference": "difference",
+}  # fmt: skip
+SLIPS = tomllib.loads((ROOT / "tests/answers/workshop.toml").read_text())
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """A busy machine is no endless loop."""
+    monkeypatch.setattr(checks, "SECONDS", 300.0)
+
+
+class Oracle(torch.nn.Module):
+    """A decoder that is always right: no training in these tests."""
+
+    def __init__(self):
+        super().__init__()
+        made = workshop.drawn(workshop.Decoder(workshop.Block(), workshop.Block()))
+        self.blocks, self.norm, self.head, self.embed = made.blocks, made.norm, made.head, made.embed
+
+    def forward(self, ids):
+        return torch.nn.functional.one_hot(workshop._answers(ids).clamp(min=0), 45).float()
+
+
+def built(step="", old="", new=""):
+    """The names that the workshop's lines bind, what trains left out, with `new` in place of `old` in one step."""
+    space = {"first": Oracle()}
+    start = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom helpers import tasks\nneedle = tasks.Retrieval()"
+    draw = "ids, targets = batch(16, torch.Generator().manual_seed(0))"
+    with contextlib.redirect_stdout(io.StringIO()):
+        for code in (start, CODE["step-task"], draw):
+            exec(code, space)
+        for name, cells in CALLS.items():
+            code = "\n".join(re.split(r"\n\n+torch\.manual_seed", CODE[cell])[0] for cell in cells)
+            if name == step:
+                assert old in code, f"{step}: no {old!r}"
+                code = code.replace(old, new)
+            exec(code, space)
+            if name == step:
+                return space
+    return space
+
+
+def verdict(step, space):
+    return eval(f"checks.{step}({TYPED[step]})", space | {"checks": workshop})
+
+
+@pytest.mark.parametrize("step", CALLS)
+def test_the_lines_of_the_page_are_right(step):
+    assert verdict(step, built()), step
+    empty = dict.fromkeys(TYPED[step].split(", "), ...)
+    assert verdict(step, built() | empty).untried, f"{step} of a handout is no mistake yet"
+
+
+@pytest.mark.parametrize("step", CALLS)
+def test_a_slip_is_seen_and_named(step):
+    off = []
+    for line in SLIPS[step].strip("\n").splitlines():
+        change, _, words = line.rpartition("::")
+        old, new = (part.replace("\\n", "\n") for part in change.rstrip(" ").split(" =>", 1))
+        new, words = new.removeprefix(" "), words.strip()
+        found = verdict(step, built(step, old, new))
+        if bool(found) is bool(words) or not re.search(words, found.sentence):
+            off.append(f"{line}\n{found}")
+    assert not off, "\n".join(off)
+
+
+@pytest.mark.parametrize("name", [name for name, row in checks.tables(vars(workshop)).items() if "mistakes" in row])
+def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkeypatch):
+    """Each runs, is wrong on some case, and is told from all that stand before it."""
+    noted, original = [], workshop.compare
+
+    def note(names, call, answer, solution, given, mistakes, **more):
+        if mistakes == checks.tables(vars(workshop))[name]["mistakes"]:
+            noted.append((call, solution, given))
+        return original(names, call, answer, solution, given, mistakes, **more)
+
+    monkeypatch.setattr(workshop, "compare", note)
+    step = {"weights": "block", "values": "block", "places": "decoder", "embed": "decoder"}.get(name, name)
+    verdict(step, built())
+    (call, solution, given), *_ = noted
+    table = checks.tables(vars(workshop))[name]["mistakes"]
+    names = vars(workshop) | {"right": solution}
+    for made, sentence in checks._functions(table, call.rstrip(")").partition("(")[2], names):
+        with pytest.raises(checks.Wrong) as wrong:
+            original(vars(workshop), call, made, solution, given, table, tolerance=1e-4)
+        assert str(wrong.value).endswith(sentence), f"{sentence}\n{wrong.value}"
+
+
+def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, capsys):
+    """The page's own lines make it; where a reader has none, the course's own is read, and the page says so."""
+    space = built()
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notebook").mkdir()
+    monkeypatch.chdir(tmp_path / "notebook")
+    ids, _ = workshop.rows(9)
+    course = parts.mine()
+    assert "no my-decoder.safetensors" in capsys.readouterr().out
+    assert parts.right(course, 16) > 0.9
+    theirs = space["Decoder"](space["Block"](), space["Block"](), where=space["Places"]())
+    assert parts.keep(theirs) == tmp_path / "my-decoder.safetensors"
+    again = parts.mine()
+    assert "Your own" in capsys.readouterr().out
+    assert torch.allclose(again(ids), theirs(ids), atol=1e-5)
+    parts.note("2", "It hears itself.", heard=0.2)
+    parts.note("3", "It ...")
+    assert capsys.readouterr().out.splitlines() == ["Kept, with 1 in all.", "Kept, and not finished yet."]
+    assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
+    (tmp_path / "my-notes.json").write_text("[]")
+    with pytest.raises(ValueError, match="must hold notes"):
+        parts.note("2", "It hears itself.")
+    (tmp_path / "my-decoder.safetensors").write_bytes(b"no weights")
+    with pytest.raises(ValueError, match="path must be a decoder of “Build it”"):
+        parts.mine()
+    with pytest.raises(ValueError, match=r"path must end in \.safetensors"):
+        parts.keep(theirs, tmp_path / "mine.pt")
+
+
+def test_the_courses_parts_are_the_pages_lines():
+    """Loop, rows and the share of right answers, so that the course's own decoder is what the page makes."""
+    space = built()
+    for n in (4, 16):
+        for one, other in zip(space["batch"](n, torch.Generator().manual_seed(3)), workshop.rows(n, 3), strict=True):
+            assert torch.equal(one, other)
+    made = []
+    for source in (space, vars(parts)):
+        torch.manual_seed(0)
+        model = source["Decoder"](source["Block"](), source["Block"](), where=source["Places"]())
+        made.append(source["train"](model, steps=2))
+    assert parts.right(made[0], 16) == space["right"](made[0], 16)
+    for one, other in zip(*(model.state_dict().values() for model in made), strict=True):
+        assert torch.allclose(one, other, atol=1e-5)

@@ -1,0 +1,118 @@
+"""Time the two commands in a fresh clone, and let the README say what they took.
+
+    python tools/times.py [--runs 3] [book again sentence function check test]
+
+The steps come in this order, each after the one before; `benchmarks/times.csv` keeps a row for each, the median of the
+runs, and `make sync` writes the README's table from it. Times of the processor count all processes that a step starts.
+Use an idle machine: the load before a step is kept beside its times, and the table says it.
+"""
+
+import argparse
+import csv
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import joblib
+from pages import ROOT
+
+TABLE = ROOT / "benchmarks/times.csv"
+PAGE, FIGURES = "chapters/glossary.md", "src/course/chapter3/figures.py"
+
+
+def added(name: str, text: str) -> Callable[[Path], None]:
+    """A change of a file of the clone: a line more."""
+
+    def change(clone: Path) -> None:
+        with (clone / name).open("a") as file:
+            file.write(text)
+
+    return change
+
+
+STEPS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
+    "book": ("`make book` from nothing, its environment included", "book", lambda clone: None),
+    "again": ("`make book` again", "book", lambda clone: None),
+    "sentence": ("`make book` after a changed sentence", "book", added(PAGE, "\nOne sentence more.\n")),
+    "function": ("`make book` after a changed function of chapter 3", "book", added(FIGURES, "\n\ndef _more():\n    return 1\n")),
+    "check": ("`make check`", "check", lambda clone: None),
+    "test": ("`make test` after a book", "test", lambda clone: None),
+}  # fmt: skip
+
+
+def processor() -> str:
+    """The name of the processor, as the system tells it."""
+    cpu = Path("/proc/cpuinfo")
+    lines = cpu.read_text().splitlines() if cpu.is_file() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.processor() or platform.machine())
+
+
+def timed(clone: Path, target: str) -> tuple[float, float]:
+    """Seconds by the clock and of the processor that a target takes.
+
+    Raises:
+        SystemExit: it fails.
+    """
+    began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(["make", f"PYTHON={sys.executable}", target], cwd=clone, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        raise SystemExit(f"make {target} failed: no time is written for it")
+    return time.perf_counter() - began, sum(getattr(after, x) - getattr(before, x) for x in ("ru_utime", "ru_stime"))
+
+
+def measured(steps: list[str], runs: int) -> dict[str, list[tuple[float, float, float]]]:
+    """Of each step that is asked for: by the clock, of the processor, and the load before, a run each."""
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    for _ in range(runs):
+        with tempfile.TemporaryDirectory() as folder:
+            clone = Path(folder) / "course"
+            subprocess.run(["git", "clone", "-q", ROOT, clone], check=True)
+            if "book" not in steps:
+                timed(clone, ".venv/.ready" if steps == ["check"] else "book")
+            for step in (step for step in STEPS if step in steps):
+                _, target, change = STEPS[step]
+                change(clone)
+                load = os.getloadavg()[0]
+                found.setdefault(step, []).append((*timed(clone, target), load))
+            if "book" in steps:
+                shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("steps", nargs="*", choices=[*STEPS, []], metavar="step", help=", ".join(STEPS))
+    parser.add_argument("--runs", type=int, default=1)
+    asked = parser.parse_args()
+    rows = {row["step"]: row for row in csv.DictReader(TABLE.open())} if TABLE.is_file() else {}
+    where = {"cores": joblib.cpu_count(), "machine": processor(), "on": time.strftime("%Y-%m-%d")}
+    for step, taken in measured(asked.steps or [*STEPS], asked.runs).items():
+        clock, cpu, load = (round(statistics.median(column), 1) for column in zip(*taken, strict=True))
+        rows[step] = {
+            "step": step,
+            "what": STEPS[step][0],
+            "clock": clock,
+            "processor": cpu,
+            "load": load,
+            "runs": len(taken),
+            **where,
+        }
+    with TABLE.open("w", newline="") as file:
+        table = csv.DictWriter(file, ["step", "what", "clock", "processor", "load", "runs", *where])
+        table.writeheader()
+        table.writerows(rows[step] for step in STEPS if step in rows)
+    subprocess.run([sys.executable, ROOT / "tools/sync.py"], check=True)
+
+
+if __name__ == "__main__":
+    main()
