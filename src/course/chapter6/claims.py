@@ -163,15 +163,18 @@ def scalable_softmax_keeps_the_peak() -> Numbers:
 
 
 SURE = "the test is sure of something"
+NOT_SURE = {
+    "against": ("it is sure of something else", lambda against: against),
+    "enough": (SURE, lambda agree, against: any([*agree, *against])),
+    "nothing": ("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
+}
 
 
 @rule(
     "race_differential_attends_to_the_answer",
     "race_differential_has_smaller_outliers",
     each=("the test is sure that the number moves as the claim says", lambda agree: agree),
-    against=("it is sure of the contrary", lambda against: against),
-    enough=(SURE, lambda agree, against: any([*agree, *against])),
-    nothing=("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
+    **NOT_SURE,
 )
 def differential_gaps(columns: dict[str, str], less: str = "") -> Numbers:
     """Some columns at retrieval, by what they are called: means with half the heads and with differential attention, and p.
@@ -444,9 +447,7 @@ def race_nothing_keeps_the_count() -> Numbers:
     "small_head_norm_matters",
     "small_start_of_lambda_hardly_matters",
     each=("the test says what the claim says: worse, or equal", lambda agree: agree),
-    against=("it is sure of something else", lambda against: against),
-    enough=(SURE, lambda agree, against: any([*agree, *against])),
-    nothing=("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
+    **NOT_SURE,
 )
 def ablated(names: list[str], claimed: str) -> Numbers:
     """Some rows of the paper's ablations against their references: `claimed` is the verdict that agrees with the claim."""
