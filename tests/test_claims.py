@@ -365,6 +365,16 @@ def test_kinds_of_claims_are_told_apart_and_what_was_varied_is_shown():
     assert scorecard.kind(claim._replace(theorem=False, source=sources.COURSE)) == "finding"
 
 
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_says_what_it_assumes_and_what_could_turn_it(name):
+    claim = CLAIMS[name]
+    assert claim.assumes, f"{name} must say what has to be so besides, and nobody measured"
+    assert claim.would_change_if, f"{name} must say what, not run here, could turn its verdict"
+    row = scorecard._row(claim, claims.Found("1", HOLDS))
+    assert "<dt>Assumes</dt>" in row
+    assert "<dt>Could turn it, not run</dt>" in row
+
+
 def test_colab_opens_a_claim_at_its_section_where_there_is_an_address(tmp_path, monkeypatch):
     claim = CLAIMS["width_bound"]._replace(shown="1-x/lesson#A (heading)")
     monkeypatch.setattr(scorecard.closure, "tables", lambda: tmp_path / "data")

@@ -332,7 +332,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Nothing"] = text(of_nothing(claim, measured))
         facts["Varied"] = text(claim.varied)
         facts["Assumes"] = text(claim.assumes)
-        facts["Would change if"] = text(claim.would_change_if)
+        facts["Could turn it, not run"] = text(claim.would_change_if)
         facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         if seen := models_of(claim.name):
             facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen.items()))
