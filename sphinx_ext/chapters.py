@@ -12,7 +12,8 @@ import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from helpers import drawing, words
+from course import drawing
+from helpers import words
 
 
 def listed(root: Path) -> list[Path]:

@@ -8,7 +8,7 @@ from docutils.parsers.rst import Directive
 from scriptless import explained
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-from helpers import drawing
+from course import drawing
 
 
 class Shown(Directive):

@@ -6,7 +6,8 @@ import html
 from docutils import nodes
 from docutils.parsers.rst import Directive
 
-from helpers import drawing, words
+from course import drawing
+from helpers import words
 
 COLUMNS = {"place": "Where", "reader": "Lost to whom", "helps": "What helps", "price": "Price"}
 

@@ -33,12 +33,14 @@ from matplotlib.figure import Figure
 from tiny_models import tiny
 
 import helpers
-from helpers import checkpoints, gnn, models
-from helpers.tasks import Copying
+from course import checkpoints, gnn
+from course.tasks import Copying
+from helpers import models
 from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
-NO_TOOLS = re.compile(r"helpers\.(widget|drawing|words|require)")
+NO_TOOLS = re.compile(r"helpers\.(widget|words|require)")
+ALSO = ("gnn", "counting", "checkpoints", "tasks", "significance", "experiments.sweep")  # of the course's own
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
@@ -167,10 +169,7 @@ def table() -> Path:
 
 def tools() -> list[str]:
     found = [f"helpers.{module.name}" for module in pkgutil.iter_modules(helpers.__path__)]
-    return [name for name in found if not NO_TOOLS.fullmatch(name)] + [
-        "course.experiments.sweep",
-        "course.significance",
-    ]
+    return [*(name for name in found if not NO_TOOLS.fullmatch(name)), *(f"course.{name}" for name in ALSO)]
 
 
 def public(path: str) -> dict:

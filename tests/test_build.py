@@ -41,7 +41,7 @@ def clone(tmp_path):
         **dict.fromkeys(
             ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
         ),
-        "helpers/drawing.py": "DRAWINGS = ()\n",
+        "course/drawing.py": "DRAWINGS = ()\n",
         "helpers/words.py": "missing = []\ndef use(table): pass\n",
         "helpers/tool.py": "x = 1\n",
         "helpers/base.py": "x = 2\n",

@@ -8,10 +8,10 @@ import pytest
 import scipy.stats
 import torch
 
-from course import scorecard
+from course import gnn, scorecard
 from course.chapter1 import claims, figures, measures
 from course.rules import FAILS, HOLDS, OPEN
-from helpers import data, gnn, graphs
+from helpers import data, graphs
 
 
 @pytest.mark.parametrize("depth", [2, 3])

@@ -13,9 +13,9 @@ from conftest import watched
 from PIL import Image
 from tiny_models import tiny
 
+from course.atlas import Atlas, Reading
 from course.chapter2 import claims, figures, measures
 from helpers import attention, data, graphs, probe
-from helpers.widget.atlas import Atlas, Reading
 
 
 @pytest.fixture(scope="module")

@@ -4,9 +4,9 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from course import rules, scorecard
+from course import checkpoints, rules, scorecard
 from course.chapter3 import figures, measures
-from helpers import checkpoints, collapse, data, probe
+from helpers import collapse, data, probe
 
 VARIED, EQUAL = measures.SEQUENCES
 

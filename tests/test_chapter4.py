@@ -7,9 +7,8 @@ import re
 import pytest
 from tiny_models import tiny
 
-from course import significance
+from course import counting, significance
 from course.chapter4 import checks, measures
-from helpers import counting
 
 # Lesson --------------------------------------------------------------------------------------------------
 

@@ -8,10 +8,10 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
-from course import counters
+from course import checkpoints, counters, counting
 from course.chapter4 import figures
 from course.experiments import asked, inside, trained
-from helpers import checkpoints, counting, data
+from helpers import data
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")

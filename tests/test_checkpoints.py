@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from helpers import checkpoints, data, training
-from helpers.tasks import Copying
+from course import checkpoints
+from course.tasks import Copying
+from helpers import data, training
 from helpers.transformer import Decoder
 
 SMALL = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}

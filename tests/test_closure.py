@@ -140,6 +140,6 @@ def test_another_torch_or_another_processor_is_another_machine(monkeypatch):
 
 
 def test_the_course_own_package_is_read():
-    found = {path.name for path in closure.files("from helpers import gnn")}
+    found = {path.name for path in closure.files("from course import gnn")}
     assert {"networks.py", "compute.py"} <= found
     assert "collapse.py" not in found

@@ -10,7 +10,8 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from helpers import collapse, counting
+from course import counting
+from helpers import collapse
 
 LINE = "The final answer to your maths question is: "
 CASES = tomllib.loads((ROOT / "tests/cases/counting.toml").read_text())  # prompts and answers as they are written

@@ -12,10 +12,11 @@ import waves
 from conftest import AXE, SCRIPTS, javascript, watched
 from stills import drawn, measured, stills
 
+from course import counting, drawing
 from course.chapter2 import measures as measures2
 from course.chapter6 import measures as measures6
 from course.experiments import comparison
-from helpers import attention, collapse, counting, drawing, graphs, rope, words
+from helpers import attention, collapse, graphs, rope, words
 
 NAMES = list(drawing.DRAWINGS)
 

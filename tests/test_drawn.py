@@ -12,7 +12,7 @@ import pytest
 from conftest import ROOT
 from drawn import lines, same
 
-CHAPTERS = [importlib.import_module(f"drawn.chapter{k}") for k in range(1, 7)]
+CHAPTERS = [importlib.import_module(f"drawn.chapter{k}") for k in range(1, 8)]
 CALLS = [(chapter, name) for chapter in CHAPTERS for name in chapter.CALLS]
 
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from course import gnn
 from course.experiments import sweep
-from helpers import data, gnn
+from helpers import data
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
 MESSAGE_PASSING = ("gcn", "gin", "gat", "ggnn")

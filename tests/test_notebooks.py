@@ -211,7 +211,7 @@ def test_long_numbers_in_prose_are_printed_by_cells():
 
 def test_a_percent_sign_stands_at_its_number():
     """CONTRIBUTING, Style: 95%, as Python writes it, on pages, in drawings, in figures and in what claims say."""
-    told = [*(ROOT / "chapters").rglob("*.md"), *NOTEBOOKS, *(ROOT / "src/helpers/drawing").glob("*.js")]
+    told = [*(ROOT / "chapters").rglob("*.md"), *NOTEBOOKS, *(ROOT / "src/course/drawing").glob("*.js")]
     told += [path for kind in ("*.py", "*.toml") for path in (ROOT / "src/course").glob(f"[!e]*/{kind}")]
     found = [f"{path.name}: …{text}" for path in told for text in re.findall(r".{0,20}[0-9}] %", path.read_text())]
     assert not found, f"a space before the sign: {found}"

@@ -13,12 +13,13 @@ from scipy import stats
 from tiny_models import tiny
 from transformers import AutoModelForCausalLM
 
+from course import counting, gnn, tasks
 from course.chapter3.measures import ones
 from course.chapter5 import claims as slash_claims
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
-from helpers import attention, collapse, counting, data, differential, gnn, graphs, probe, rope, style, tasks
+from helpers import attention, collapse, data, differential, graphs, probe, rope, style
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,8 @@ from scipy import stats
 from tiny_models import tiny
 
 from course import significance
-from course.chapter6 import figures, measures
+from course.chapter6 import measures
+from course.chapter7 import figures
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states
 from course.rules import CORRECTED, FAILS, HOLDS
 from course.scorecard import CLAIMS

@@ -15,7 +15,7 @@ import pytest
 import torch
 from tiny_models import byte_tokenizer, prose_tokenizer, save, tiny
 
-from course import claims, report, scorecard
+from course import checkpoints, claims, report, scorecard
 from course.chapter2 import measures as measures2
 from course.chapter3 import measures as measures3
 from course.chapter5 import measures as measures5
@@ -23,8 +23,8 @@ from course.experiments import asked
 from course.report import line, page, runner, trained
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS, Subject, free_memory
-from helpers import checkpoints, collapse, data, models, probe, rope
-from helpers.tasks import Copying
+from course.tasks import Copying
+from helpers import collapse, data, models, probe, rope
 from helpers.transformer import Decoder
 
 MAKES = ("llama", "qwen2", "qwen3", "gemma3_text", "mistral", "phi", "gpt_neox", "gpt2", "olmo")

@@ -18,8 +18,9 @@ from pages import pages
 from PIL import Image
 from playwright.sync_api import expect
 
+from course import drawing
 from course.chapter4 import measures
-from helpers import drawing, style
+from helpers import style
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 LECTURES = {item["deck"]: item for item in lectures(ROOT)}

@@ -5,8 +5,9 @@ import collections
 import pytest
 import torch
 
-from helpers import tasks, training
-from helpers.tasks import Copying, Counting, Language, Retrieval
+from course import tasks
+from course.tasks import Copying, Counting, Language, Retrieval
+from helpers import training
 
 
 def draw(task, seed=0):

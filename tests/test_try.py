@@ -14,7 +14,8 @@ import pytest
 import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 
-from helpers import attention, checkpoints, intervention, models, probe
+from course import checkpoints
+from helpers import attention, intervention, models, probe
 from helpers.transformer import Decoder
 
 LIVE = ROOT / "frontend/live"

@@ -61,7 +61,7 @@ class Oracle(torch.nn.Module):
 def built(step="", old="", new=""):
     """The names that the workshop's lines bind, what trains left out, with `new` in place of `old` in one step."""
     space = {"first": Oracle()}
-    start = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom helpers import tasks\nneedle = tasks.Retrieval()"
+    start = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom course import tasks\nneedle = tasks.Retrieval()"
     draw = "ids, targets = batch(16, torch.Generator().manual_seed(0))"
     with contextlib.redirect_stdout(io.StringIO()):
         for code in (start, CODE["step-task"], draw):

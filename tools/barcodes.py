@@ -51,7 +51,7 @@ def shades(state: Float[Tensor, " d"], largest: float) -> str:
     return "".join(SHADES[int(step)] for step in steps.round())
 
 
-def main(out: Path = ROOT / "src/helpers/drawing/numbers/barcodes.json") -> None:
+def main(out: Path = ROOT / "src/course/drawing/numbers/barcodes.json") -> None:
     start, pairs = time.monotonic(), {}
     for kind in TYPES:
         model = models.load(dtype=kind)

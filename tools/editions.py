@@ -163,7 +163,7 @@ def written(table: Path) -> Path:
 def speaking(table: Path, shown: re.Match) -> str:
     """A drawing in the language of a table, where it has words for it."""
     language = table.stem.rpartition(".")[2]
-    has = (ROOT / f"src/helpers/drawing/words/{shown[1]}.{language}.json").exists()
+    has = (ROOT / f"src/course/drawing/words/{shown[1]}.{language}.json").exists()
     return f'{shown[0]}, "{language}"' if has else shown[0]
 
 
@@ -186,7 +186,7 @@ def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
 
 def drawn() -> str:
     """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
-    files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/helpers/drawing").rglob(f"*.{kind}")]
+    files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")]
     files += [ROOT / "sphinx_ext/chinese.py", ROOT / "_static/course.js"]
     heads = (next(iter(json.loads(path.read_text())["cells"].values()))["text"] for path in HOME.rglob("*.*.json"))
     return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads])))))

@@ -29,7 +29,7 @@ def key() -> str:
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
     exporter = (ROOT / "tools/export.py").read_text()
     return closure.key(
-        f"{exporter}\nfrom helpers import checkpoints, intervention, models, probe",
+        f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
         exporter,
         *pins,
         json.dumps(lock),
@@ -96,7 +96,7 @@ def small() -> dict:
     """The course's own decoders as they are now, for the page that runs them."""
     import export
 
-    from helpers import checkpoints
+    from course import checkpoints
 
     found = {}
     for name, what in SMALL.items():

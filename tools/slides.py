@@ -31,10 +31,9 @@ from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
 
-from course import closure  # noqa: E402
+from course import closure, drawing  # noqa: E402
 from course.claims import CLAIMS  # noqa: E402
 from course.scorecard import slug  # noqa: E402
-from helpers import drawing  # noqa: E402
 
 LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {

@@ -9,9 +9,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+from course import drawing  # noqa: E402
 from course.chapter2 import measures  # noqa: E402
 from course.experiments import comparison  # noqa: E402
-from helpers import data, drawing  # noqa: E402
+from helpers import data  # noqa: E402
 
 SHOWN = "local RoPE, global NoPE"  # at the last stop: the part that keeps what plain RoPE loses
 TASKS = ("retrieval", "last", "counting")

@@ -19,7 +19,7 @@ SHOWN = (
     "local RoPE, global NoPE + scalable softmax", "separators", "top 8 keys", "scalable softmax", "sparse (entmax 1.5)", "differential", "differential, version 2", "gated attention",
 )  # fmt: skip
 CELL = 0.8  # of an entry's runs must have learned a task, or it is not in its race
-FILE = ROOT / "src/helpers/drawing/numbers/waves.json"
+FILE = ROOT / "src/course/drawing/numbers/waves.json"
 
 
 def scores() -> dict:

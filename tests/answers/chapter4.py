@@ -1,6 +1,6 @@
 import torch
 
-from helpers import counting
+from course import counting
 
 parse = counting.parse_answer
 NARROW = {  # a counter of width two, and a third entry that asks

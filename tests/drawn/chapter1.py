@@ -2,8 +2,9 @@
 
 import networkx as nx
 
+from course import gnn
 from course.chapter1 import figures, measures
-from helpers import gnn, graphs
+from helpers import graphs
 
 TREE = nx.balanced_tree(2, 3)
 CALLS = {

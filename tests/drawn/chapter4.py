@@ -2,10 +2,10 @@
 
 from unittest import mock
 
-from course import counters
+from course import checkpoints, counters
 from course.chapter4 import figures, measures
 from course.experiments import asked, trained
-from helpers import checkpoints, data
+from helpers import data
 
 
 def _answers():

@@ -1,4 +1,4 @@
-from helpers import counting
+from course import counting
 
 
 def tasks(*errors: float, read: int = 4) -> dict:

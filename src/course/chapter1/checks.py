@@ -9,10 +9,10 @@ import networkx as nx
 import torch
 from torch import Tensor
 
-from course import checks
+from course import checks, gnn
 from course.chapter1 import figures
 from course.checks import Right, Wrong, drawn, exercise, number, run
-from helpers import gnn, graphs
+from helpers import graphs
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
 compare, refuse = (partial(each, globals()) for each in (checks.tabled, checks.refuse))

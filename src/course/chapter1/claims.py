@@ -7,9 +7,10 @@ import networkx as nx
 import pandas as pd
 import torch
 
+from course import gnn
 from course.chapter1 import measures
 from course.rules import Mark, Numbers, rule
-from helpers import compute, gnn, graphs, style
+from helpers import compute, graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
 TWO = Mark(2)  # standard errors

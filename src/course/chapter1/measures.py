@@ -11,8 +11,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course import significance
-from helpers import attention, compute, data, gnn, graphs, require
+from course import gnn, significance
+from helpers import attention, compute, data, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
 GAINED = ("gain", "gain s.e.", "ahead", "s.e.")  # the second is of the gain, the last of the lead

@@ -14,10 +14,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from course import significance
+from course.atlas import Reading
 from course.experiments import sweep
 from helpers import attention, compute, data, graphs, models, probe, require
 from helpers.models import LanguageModel
-from helpers.widget.atlas import Reading
 
 TEXT = (
     "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "

@@ -13,11 +13,11 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
-from course import checks, significance
+from course import checks, counting, significance
 from course.chapter4 import figures
 from course.checks import Right, Wrong, drawn, exercise, number, run, shown, tensor
 from course.experiments import asked
-from helpers import collapse, counting, data, models
+from helpers import collapse, data, models
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
 compare, reason, refuse = (functools.partial(each, globals()) for each in (checks.tabled, checks.reason, checks.refuse))

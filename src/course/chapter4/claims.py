@@ -6,12 +6,12 @@ from fractions import Fraction
 
 import pandas as pd
 
-from course import counters, significance
+from course import counters, counting, significance
 from course.chapter4 import measures
 from course.claims import called
 from course.experiments import asked, inside, trained
 from course.rules import Mark, Numbers, rule
-from helpers import counting, data
+from helpers import data
 from helpers.models import LanguageModel
 
 EXACT = 1e-13  # rounding

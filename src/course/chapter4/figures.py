@@ -8,11 +8,11 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import counters, significance
+from course import checkpoints, counters, counting, significance
 from course.chapter4 import measures
+from course.checkpoints import Trained
 from course.experiments import asked, trained
-from helpers import checkpoints, collapse, counting, data, style
-from helpers.checkpoints import Trained
+from helpers import collapse, data, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 

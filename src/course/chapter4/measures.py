@@ -7,8 +7,8 @@ import pandas as pd
 import scipy.stats
 import torch
 
-from course import significance
-from helpers import counting, data, models, probe
+from course import counting, significance
+from helpers import data, models, probe
 from helpers.models import LanguageModel
 
 # Softmax and the count -----------------------------------------------------------------------------------

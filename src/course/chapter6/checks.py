@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from course import checks, significance
+from course import checks, significance, slopes
 from course.chapter6 import figures, measures
 from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from course.experiments import comparison, race
@@ -314,14 +314,14 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
         wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
         scores, baseline = torch.tensor(wide[[*names]].to_numpy().T), torch.tensor(wide[BASELINE].to_numpy())
-        call = f"p_values(the race's scores at {figures.NAMES[task]}, RoPE's)"
+        call = f"p_values(the race's scores at {slopes.NAMES[task]}, RoPE's)"
         p = tensor(call, run(call, answer, scores, baseline))
         alone += sum(each < LEVEL for each in _single(scores, baseline))
         corrected += int((p < LEVEL).sum())
         gaps = (scores - baseline).tolist()
         verdicts.loc[[*names], task] = list(map(comparison.verdict, gaps, p.tolist()))
     said = f"In the race {alone} of {len(compared)} comparisons pass alone, {corrected} after your correction."
-    return said, lambda: HTML(verdicts.rename(columns=figures.NAMES).fillna("").to_html(border=0))
+    return said, lambda: HTML(verdicts.rename(columns=slopes.NAMES).fillna("").to_html(border=0))
 
 
 # The race ----------------------------------------------------------------------------------------------
@@ -352,7 +352,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         return Right(
             f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
             f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
-            lambda: figures.slopes(table, "retrieval", entered)[0],
+            lambda: slopes.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.odds.mean() - theirs.odds.mean()), significance.paired(ours.odds, theirs.odds)
@@ -367,7 +367,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
-    return Right(sentence, lambda: figures.slopes(table, "retrieval", entered)[0])
+    return Right(sentence, lambda: slopes.slopes(table, "retrieval", entered)[0])
 
 
 def _check_weigh(weigh: Any) -> None:

@@ -2,22 +2,19 @@
 
 from itertools import product
 
-import numpy as np
 import pandas as pd
 import torch
 
 from course import significance
 from course.chapter6 import measures
 from course.experiments import ablations, comparison, entries, protocol
-from course.rules import FAILS, Mark, Numbers, rule
+from course.rules import Mark, Numbers, rule
 from helpers import attention, data
 from helpers.style import number  # noqa: F401  the words of the table call it
 
 SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
-RIGHT, HEAD = f"score_{LONGEST}", f"best_{LONGEST}"  # the share right, and on the answer in a question's best head
 EVEN = Mark(1)
-KEPT = Mark(protocol.KEPT)  # right
 
 # The mechanism -----------------------------------------------------------------------------------------
 
@@ -230,214 +227,6 @@ GOES = Mark(0.5)
 def race_share_goes_with_right_answers() -> Numbers:
     rows = comparison.table()
     return {"rho": comparison.rank_correlation(rows)[0], "correlations": comparison.correlations(rows)}
-
-
-@rule(
-    holds=("no position encoding opens a task", lambda opened: not opened),
-    part=(
-        "none opens some of the tasks at which one has learned",
-        lambda judged: FAILS in judged.values(),
-    ),
-    enough=(
-        "one opens a task, or each task is decided",
-        lambda judged, opened: bool(opened) or not any(said.startswith("not decided") for said in judged.values()),
-    ),
-    nothing=(
-        "decoders that did not learn",
-        lambda judged: {"judged": dict.fromkeys(judged, "not decided"), "opened": []},
-    ),
-)
-def race_positions_are_not_enough() -> Numbers:
-    """What is judged of position encodings alone by task, and the share on the answer and right of each that has learned."""
-    rows = comparison.table()
-    best = rows[(rows.learned == 1) & rows.entry.isin(entries.POSITIONS)].groupby(["task", "entry"])
-    judged = {task: said for task, said in comparison.judge(rows)["H1"].items() if said != "not run"}
-    opened = [task for task, said in judged.items() if said.startswith("holds")]
-    return {"judged": judged, "opened": opened, "best": best[[HEAD, RIGHT]].mean()}
-
-
-@rule(
-    holds=(
-        "read in each way, as windows, inserted tokens and sparsity, one of its entries opens each task",
-        lambda opens: all(opens),
-    ),
-    part=(
-        "read in one of these ways, one of its entries opens each task, and in no way are all worse at a task",
-        lambda opens, worse: any(opens) and not any(worse),
-    ),
-    enough=("one has learned", lambda learned: learned),
-    nothing=("entries that open nothing", lambda opens: {"opens": opens & False}),
-)
-def race_physical_help() -> Numbers:
-    """Three ways to read the talk's physical intervention: an entry of the kind opens each task that it ran."""
-    won = comparison.successes(comparison.table())
-    kinds = {entry: kind for kind, names in entries.PHYSICAL.items() for entry in names}
-    won = won[won.entry.isin(kinds) & won.task.isin(protocol.LOOKED)].assign(kind=won.entry.map(kinds))
-    return {
-        "won": won,
-        "opens": won.opens.groupby([won.kind, won.task]).any().groupby("kind").all(),
-        "worse": (won.verdict == "worse").groupby([won.kind, won.task]).all().groupby("kind").any(),
-        "learned": any(won.verdict != "not learned"),
-    }
-
-
-@rule(
-    each=("it opens the task", lambda won: won.success),
-    against=("it is worse than RoPE", lambda won: won.rope == "worse"),
-    nothing=("RoPE in each layer", lambda won: {"won": won.assign(success=False, rope="not told apart")}),
-)
-def race_local_and_global_opens_both() -> Numbers:
-    rows, tasks = comparison.table(), ["retrieval", "last"]
-    won = comparison.successes(rows).set_index(["entry", "task"]).loc[entries.MIXED]
-    return {
-        "won": won.loc[tasks],
-        "others": [name for name in comparison.all_kept(rows, tasks) if name != entries.MIXED],
-    }
-
-
-@rule(
-    holds=(
-        f"the 95% interval over seeds is above {KEPT:.0%} right at 2,048, and without it the mean is below",
-        lambda low, plain: low >= KEPT > plain,
-    ),
-    part=(
-        f"the mean is {KEPT:.0%} there, and the interval reaches below, or with more steps it is kept without it, too",
-        lambda sharper: sharper >= KEPT,
-    ),
-    nothing=("the same layers without it", lambda plain: {"sharper": plain, "low": plain}),
-)
-def race_sharper_map_reaches_further() -> Numbers:
-    """Right at each length by entry, and at the last one with and without a sharper map in the global layer."""
-    table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
-    means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
-    last = means.iloc[:, -1]
-    late = data.table("race_plateau").query(f"task == 'retrieval' and entry == {entries.MIXED!r}")[
-        f"score_{protocol.FAR[-1]}"
-    ]
-    return {
-        "means": means,
-        "seeds": table.size().min(),
-        "sharper": last[entries.MIXED_SCALED],
-        "low": significance.interval(table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"])[1],
-        "plain": max(last[entries.MIXED], late.mean()),
-        "late": late.mean(),
-        "runs": len(late),
-    }
-
-
-@rule(
-    holds=(
-        "the mixture keeps recall, and RoPE and NoPE have learned it and do not",
-        lambda mixed, alone, both: mixed and both and not alone,
-    ),
-    part=(
-        "the mixture keeps recall, and neither of them does, one of which has not learned",
-        lambda mixed, alone: mixed and not alone,
-    ),
-    nothing=("layers of one kind", lambda alone: {"mixed": alone}),
-)
-def race_recall_takes_both() -> Numbers:
-    won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
-    kept = set(won.index[won.kept])
-    plain = {entries.BASELINE, "NoPE"}
-    return {
-        "won": won,
-        "mixed": entries.MIXED in kept,
-        "alone": bool(kept & plain),
-        "both": plain <= set(won.index[won.verdict != "not learned"]),
-    }
-
-
-@rule(
-    holds=(
-        f"with random positions, trained on as many keys, {KEPT:.0%} are right, and as trained fewer",
-        lambda short, random: random >= KEPT > short,
-    ),
-    part=("most of the loss comes back so", lambda short, random: random - short > Mark(1 - random)),
-    nothing=("positions that change nothing", lambda short: {"random": short}),
-)
-def race_positions_are_unseen() -> Numbers:
-    """Right, and in the best head: trained to 16, to 128, and to 16 with random positions."""
-    rows = comparison.table()
-    short, short_head, long, long_head, _ = comparison.all_positions_seen(rows).loc[entries.BASELINE]
-    random = rows.query(f"task == 'retrieval' and entry == {entries.RANDOM!r} and learned == 1")[[RIGHT, HEAD]].mean()
-    return {
-        "short": short,
-        "short_head": short_head,
-        "long": long,
-        "long_head": long_head,
-        "random": random[RIGHT],
-        "random_head": random[HEAD],
-    }
-
-
-DRAWS = 400  # of the seeds, with replacement
-
-
-@rule(
-    holds=(
-        "position encodings move further from RoPE than maps in each task, and on average by more than the seeds' chance",
-        lambda gaps, low: all(gaps > Mark(0)) and low > Mark(0),
-    ),
-    part=("on average they do, by more than the seeds' chance; not in each task", lambda low: low > Mark(0)),
-    nothing=("maps for encodings", lambda gaps: {"gaps": 0 * gaps, "low": 0.0}),
-)
-def race_positions_decide() -> Numbers:
-    """The largest gap to RoPE by task among position encodings and among maps, and how far their difference is chance.
-
-    The interval of the mean difference is that of 2.5 to 97.5% of `DRAWS` bootstrap draws of the seeds of each cell.
-    """
-    found = comparison.compare(comparison.table()).dropna(subset="gap")
-    groups = {
-        "encodings": found[found.entry.isin(entries.POSITIONS)],
-        "maps": found[found.entry.isin(entries.MAPS) & ~found.entry.str.contains("NoPE")],
-    }
-    largest = {name: cells.gap.abs().groupby(cells.task).max() for name, cells in groups.items()}
-    rows, draw = comparison.table().query("learned == 1"), np.random.default_rng(0)
-    differences = []
-    for task, here in rows.groupby("task"):
-        odds = here.pivot(index="seed", columns="entry", values="odds")
-        gaps = odds.sub(odds[entries.BASELINE], axis=0)
-        ends = {}
-        for name, cells in groups.items():
-            paired = [gaps[entry].dropna().to_numpy() for entry in cells.entry[cells.task == task]]
-            drawn = [values[draw.integers(len(values), size=(DRAWS, len(values)))].mean(1) for values in paired]
-            ends[name] = np.abs(drawn).max(0) if drawn else None
-        if all(part is not None for part in ends.values()):
-            differences.append(ends["encodings"] - ends["maps"])
-    low, high = np.quantile(np.mean(differences, axis=0), [0.025, 0.975])
-    return largest | {
-        "gaps": (largest["encodings"] - largest["maps"]).dropna(),
-        "low": float(low),
-        "high": float(high),
-        "apart": {name: cells.verdict.isin(["better", "worse"]).tolist() for name, cells in groups.items()},
-    }
-
-
-@rule(
-    holds=(
-        f"every remedy has learned it, and none of these has {KEPT:.0%} right at 128",
-        lambda learned, missed: not any(learned.kept) and not len(missed),
-    ),
-    part=("none that has learned keeps it, and some have not learned", lambda learned: not any(learned.kept)),
-    enough=("one has learned", lambda learned: len(learned) > 0),
-    nothing=("decoders that did not learn", lambda learned: {"learned": learned.iloc[:0]}),
-)
-def race_nothing_keeps_the_count() -> Numbers:
-    """The remedies that learned to count, with the share right at the longest length of the runs that learned; and others.
-
-    missed: the remedies that have not learned, and outside: what is no remedy, with all their runs and how many learned.
-    """
-    rows = comparison.table().query("task == 'counting'")
-    won = comparison.successes(comparison.table()).query("task == 'counting'")
-    able = won.verdict != "not learned"
-    every = rows.groupby("entry").agg(right=(RIGHT, "mean"), learned=("learned", "sum"), seeds=("learned", "size"))
-    return {
-        "learned": won[able].sort_values("right"),
-        "missed": every.loc[won.entry[~able]],
-        "outside": every[every.index.isin(entries.OUTSIDE)],
-        "rope": every.right[entries.BASELINE],
-    }
 
 
 # The paper's ablations, in the race's decoders ---------------------------------------------------------

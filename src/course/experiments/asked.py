@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
+from course import counting
 from course.experiments import sweep
-from helpers import compute, counting, data, models
+from helpers import compute, data, models
 from helpers.models import LanguageModel
 
 LENGTHS = (3, 5, 10, 50, 100)

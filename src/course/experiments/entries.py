@@ -10,8 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from course.experiments.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
+from course.tasks import Batch
 from helpers import attention, collapse, differential, require, rope
-from helpers.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
 

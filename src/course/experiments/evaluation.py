@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from course.experiments.entries import Differential, Entry, batch, separated
 from course.experiments.outliers import few_bits, outlier
 from course.experiments.protocol import BITS, LENGTHS, LOOKED, SHARP, TASKS, TRAINED, roles, vocabulary
-from helpers.tasks import Batch
+from course.tasks import Batch
 from helpers.training import UNASKED
 from helpers.transformer import Decoder
 

@@ -10,8 +10,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from course.experiments import sweep, trained
+from course.tasks import Counting, RunningCount
 from helpers import training
-from helpers.tasks import Counting, RunningCount
 from helpers.training import Batch
 from helpers.transformer import Decoder
 

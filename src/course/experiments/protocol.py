@@ -7,8 +7,9 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from helpers import require, tasks
-from helpers.tasks import Batch
+from course import tasks
+from course.tasks import Batch
+from helpers import require
 from helpers.training import UNASKED
 
 

@@ -25,8 +25,8 @@ from course.experiments.protocol import (
     SIZES,
     TRAINED,
 )
+from course.tasks import Batch
 from helpers import compute, require, training
-from helpers.tasks import Batch
 from helpers.transformer import Decoder
 
 

@@ -6,8 +6,8 @@ import torch
 
 from course.experiments import sweep
 from course.experiments.entries import DELTA, ENTRIES, LINEAR
+from course.tasks import Batch
 from helpers import require, training
-from helpers.tasks import Batch
 from helpers.transformer import Decoder
 
 DESIGNS = ("NoPE", LINEAR, DELTA)

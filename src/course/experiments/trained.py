@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course import significance
+from course import checkpoints, significance
+from course.checkpoints import Trained
 from course.experiments import sweep
-from helpers import checkpoints, require, training
-from helpers.checkpoints import Trained
-from helpers.tasks import PLACES, Copying, Counting, RunningCount
+from course.tasks import PLACES, Copying, Counting, RunningCount
+from helpers import require, training
 from helpers.transformer import Decoder
 
 LONGEST = 16  # the longest string of training

@@ -11,7 +11,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course import significance
+from course import counting as counts
+from course import significance, tasks
 from course.chapter2 import measures as measures2
 from course.chapter3 import measures as measures3
 from course.chapter5 import measures as measures5
@@ -19,8 +20,7 @@ from course.chapter6 import measures as measures6
 from course.experiments import asked
 from course.report import trained
 from course.report.subject import Plan, Subject, prose
-from helpers import attention, collapse, data, probe, tasks
-from helpers import counting as counts
+from helpers import attention, collapse, data, probe
 from helpers.models import LanguageModel, mixing
 
 Numbers = dict[str, Any]

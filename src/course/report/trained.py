@@ -14,8 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from helpers import checkpoints, compute, models, tasks, training
-from helpers.checkpoints import Trained
+from course import checkpoints, tasks
+from course.checkpoints import Trained
+from helpers import compute, models, training
 from helpers.models import LanguageModel
 
 STRINGS = 20  # asked at each length

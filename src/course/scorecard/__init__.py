@@ -22,12 +22,13 @@ from course.chapter3 import claims as chapter3
 from course.chapter4 import claims as chapter4
 from course.chapter5 import claims as chapter5
 from course.chapter6 import claims as chapter6
+from course.chapter7 import claims as chapter7
 from course.claims import CLAIMS, Claim, Found, read, together
 from course.nulls import SHORTER
 from course.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
 from helpers import compute, data, style
 
-CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6)
+CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
 HERE = Path(__file__).parent
 for _module in CHAPTERS:
     CLAIMS.update(read(HERE / f"{_module.__name__.split('.')[1]}.toml", _module))

@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 import torch
 
-from course import significance
+from course import counting, significance, tasks
 from course.chapter1 import measures as squashing
 from course.chapter2 import measures as causal
 from course.chapter3 import measures as rounding
@@ -22,7 +22,7 @@ from course.chapter4 import measures as counts
 from course.chapter5 import measures as places
 from course.chapter6 import measures as maps
 from course.experiments import trained
-from helpers import attention, collapse, counting, graphs, models, probe, rope, tasks
+from helpers import attention, collapse, graphs, models, probe, rope
 
 KNOWN: dict[
     tuple[str, str], tuple[float, Callable[[], float]]

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from course import checks
+from course import checks, tasks
 from course.checks import Case, Right, Wrong, compare, exercise, filled, run
 from course.workshop.parts import Block, Decoder, Places, rows
 from course.workshop.parts import attended as _attend
 from course.workshop.parts import right as share_right
-from helpers import attention, differential, rope, tasks
+from helpers import attention, differential, rope
 
 NEEDLE = tasks.Retrieval()
 QUESTIONS = tasks.Retrieval().asked

@@ -7,10 +7,10 @@ the question alone share everything but their root. `Network` computes just thos
 and is equal to the same model on the whole graph: outputs, gradients and batch statistics.
 """
 
-from helpers.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS
-from helpers.gnn.networks import KINDS, Attention, Network, Star, WholeGraph, build, on_a_chain, on_a_star
-from helpers.gnn.task import DEPTHS, KEYS, Batch, TreeNeighborsMatch, minimum_width, orderings
-from helpers.gnn.training import BATCH, Epoch, accuracy, fit, train
+from course.gnn.layers import GAT, GCN, GGNN, GIN, HEADS, LAYERS
+from course.gnn.networks import KINDS, Attention, Network, Star, WholeGraph, build, on_a_chain, on_a_star
+from course.gnn.task import DEPTHS, KEYS, Batch, TreeNeighborsMatch, minimum_width, orderings
+from course.gnn.training import BATCH, Epoch, accuracy, fit, train
 
 __all__ = [
     "BATCH", "DEPTHS", "GAT", "GCN", "GGNN", "GIN", "HEADS", "KEYS", "KINDS", "LAYERS", "Attention", "Batch",

@@ -8,9 +8,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course.gnn.layers import GCN, HEADS, LAYERS, State, _glorot
+from course.gnn.task import DEPTHS, Batch, TreeNeighborsMatch, _check_depth, _check_key
 from helpers import require
-from helpers.gnn.layers import GCN, HEADS, LAYERS, State, _glorot
-from helpers.gnn.task import DEPTHS, Batch, TreeNeighborsMatch, _check_depth, _check_key
 
 STARS = {"star": (0, 3), "star, a layer more": (0, 4), "star, a relay": (1, 4)}  # relays and layers
 KINDS = (*LAYERS, "attention", *STARS)

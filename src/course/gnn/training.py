@@ -10,9 +10,9 @@ from jaxtyping import Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from course.gnn.networks import Attention, Network, Star, build
+from course.gnn.task import TreeNeighborsMatch
 from helpers import compute, require
-from helpers.gnn.networks import Attention, Network, Star, build
-from helpers.gnn.task import TreeNeighborsMatch
 
 BATCH = {2: 64, 3: 64, 4: 1024, 5: 1024, 6: 1024, 7: 2048, 8: 2048}
 BLOCK = 10

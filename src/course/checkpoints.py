@@ -16,7 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from helpers import data, require, tasks, training
+from course import tasks
+from helpers import data, require, training
 from helpers.transformer import Decoder
 
 TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copying": tasks.Copying}
@@ -48,7 +49,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
 
     Raises:
         ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the task is none of
-            `helpers.tasks`.
+            `course.tasks`.
         OSError: the files cannot be written.
     """
     path = Path(require.instance("path", path, str | Path, "a path"))

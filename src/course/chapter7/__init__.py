@@ -1,0 +1,1 @@
+"""Chapter 7, the Differential Transformer: its measurements, figures, claims and checks."""

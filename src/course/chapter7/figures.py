@@ -1,0 +1,177 @@
+"""What chapter 7 draws: functions that return a figure and the sentence that states its finding."""
+
+import html
+import itertools
+
+import pandas as pd
+from IPython.display import HTML
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from course.experiments import comparison
+from course.experiments.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
+from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, TASKS, TRAINED
+from course.slopes import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
+from helpers import data, style
+from helpers.words import translated
+
+BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
+BOTH = ("retrieval", "last")  # the tasks that all entries ran and where attention is looked at
+FEW = [  # for a picture that is read from far away: the baseline, and of each kind of remedy one or two
+    BASELINE, RANDOM, "sliding window", "differential", "NoPE", SCALED, STICK, MIXED, MIXED_SCALED,
+]  # fmt: skip
+
+
+def _tasks(rows: pd.DataFrame) -> list[str]:
+    return [task for task in TASKS if task in set(rows.task)]
+
+
+def _run(rows: pd.DataFrame) -> list[str]:
+    """The remedies that the table has."""
+    return [name for name in REMEDIES if name in set(rows.entry)]
+
+
+SORT = """<style>.board { font-size: .78rem; } .board th, .board td { padding: .2rem .3rem !important; }</style>
+<script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
+  const body = head.closest('table').tBodies[0], at = head.cellIndex, up = head.dataset.up !== '1';
+  const key = row => row.cells[at].dataset.value ?? row.cells[at].textContent, sign = up ? 1 : -1;
+  const less = (a, b) => sign * (isNaN(key(a)) || isNaN(key(b)) ? key(a).localeCompare(key(b)) : key(a) - key(b));
+  head.dataset.up = up ? '1' : ''; [...body.rows].sort(less).forEach(row => body.append(row)); });</script>"""
+DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
+
+
+def standing(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row an entry: share right at the longest length by task (none where not learned or not run), reach and price."""
+    every = rows if own is None else pd.concat([rows, own])
+    names = [*_run(rows), *([] if own is None else own.entry.unique())]
+    means = {
+        t: comparison.learned(every, t).groupby("entry")[f"score_{LONG}"].mean() for t in DOT if t in set(every.task)
+    }
+    here = every[(every.task == "retrieval") & (every.learned == 1)].groupby("entry")
+    table = pd.DataFrame(means).reindex(names).rename(columns=NAMES)
+    table["retrieval kept to"] = [comparison.reach(every, name, "retrieval") or float("nan") for name in names]
+    table["last copy kept to"] = [comparison.reach(every, name, "last") or float("nan") for name in names]
+    table["steps"], table["ms a step"] = here.steps.mean(), every.groupby("entry").step_ms.median()
+    kept = (table["retrieval kept to"] >= LONG).astype(int) + (table["last copy kept to"] >= LONG)
+    return table.assign(kept=kept).sort_values(["kept", "retrieval"], ascending=False).drop(columns="kept").rename_axis("entry")  # fmt: skip
+
+
+def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
+    """`standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
+    table = standing(rows, own)
+    tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
+    heads = "".join(f'<th scope="col" style="cursor: pointer" title="Sort by this">{head}</th>' for head in ("entry", f"right at {LONG}", *table))  # fmt: skip
+    body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
+    for name, row in table.iterrows():
+        untested = {f"{NAMES[t]} kept to" for t in BOTH if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far}
+        dots = "".join(f'<circle cx="{8 + 74 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
+        strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="90" height="18" aria-hidden="true"><path d="M8 9H82" stroke="#bbb"/>{dots}</svg></td>'
+        cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else "≥ " * (k in untested) + f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
+        body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
+    return HTML(
+        f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="Every entry"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
+    )
+
+
+def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
+    """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
+    able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
+    tasks, means = _tasks(rows), rows[rows.learned == 1].groupby(["entry", "task"])[f"score_{LONG}"].mean()
+    shown = [task for task in LOOKED if task in tasks]
+    here = [name for name in _run(rows) if name in FEW]
+    order = sorted(here, key=lambda name: -sum(means.get((name, t), 0) * able.get((t, name), False) for t in shown))
+    figure = Figure(figsize=(11.5, 4.65))  # of a slide
+    ax = figure.subplots()
+    for (y, name), (x, task) in itertools.product(enumerate(order), enumerate(tasks)):
+        learned, run = able.get((task, name), False), (name, task) in won.index
+        value = means.get((name, task), 0.0)
+        shade = 0.95 - 0.6 * max(0.0, value - CHANCE[task]) / (1 - CHANCE[task])
+        ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, fc=(shade, shade, 1.0) if learned else "white", ec="white"))
+        mark = ""
+        if run:
+            cell = won.loc[name, task]
+            mark = " ✓" if cell.success else " (✓)" if cell.kept and task not in LOOKED else ""
+            mark += "+" if cell.opens else ""
+        words = f"{value:.2f}{mark}" if learned else "not learned" if run else "–"
+        ax.text(x, y, words, ha="center", va="center", size=16 if learned else 13, weight="bold" if mark else "normal", color=BLACK if learned else GREY)  # fmt: skip
+    ax.set(xlim=(-0.5, len(tasks) - 0.5), ylim=(len(order) - 0.5, -0.5))
+    ax.set_xticks(range(len(tasks)), [NAMES[task] for task in tasks], size=16)
+    ax.set_yticks(range(len(order)), order, size=14)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.grid(visible=False)
+    ax.spines[:].set_visible(False)
+    both, every = (comparison.all_kept(rows, names) for names in (BOTH, shown))
+    title = f"{_number_of(both, 'design')} stayed right at {' and '.join(NAMES[task] for task in BOTH)}"
+    if len(shown) > len(BOTH):
+        title += f", {_number_of(every, '').strip().lower()} at recall, too"
+    figure.suptitle(title, size=18, weight="bold", x=0.01, ha="left")
+    one = {task: [name for name in REMEDIES if (name, task) in won.index and won.success[name, task]] for task in shown}
+    more = [f"{NAMES[task]}: {_kept(won, task)}" for task in tasks if task not in LOOKED]
+    kept = f" Attention not looked at, {', '.join(more)}." if more else ""
+    return figure, f"Right by attention on the answer at {LONG} tokens (✓; + also better than without the ingredient): " + ", ".join(
+        f"{NAMES[task]}: {'; '.join(names) or 'none'}" for task, names in one.items()
+    ) + "." + kept + " The darker, the more is right; – was not run."  # fmt: skip
+
+
+def _number_of(names: list[str], what: str) -> str:
+    """How many there are in words, as a sentence begins."""
+    words = ["No", "One", "Two", "Three", "Four", "Five", "Six", "Seven", "Eight", "Nine"]
+    count = words[len(names)] if len(names) < len(words) else str(len(names))
+    return f"{count} {what}{'s' * (len(names) != 1 and bool(what))}"
+
+
+def _kept(won: pd.DataFrame, task: str) -> str:
+    """Who keeps a task that the baseline loses; where the baseline keeps it, there is nothing to open."""
+    if won.right[BASELINE, task] >= KEPT:
+        return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
+    names = [name for name in REMEDIES if (name, task) in won.index]
+    return "; ".join(name for name in names if won.kept[name, task]) or "none"
+
+
+def prices(rows: pd.DataFrame) -> pd.DataFrame:
+    """The designs that sentences name, and what they are made of: price, reach and failure.
+
+    Returns:
+        by entry: mean steps to the criterion at retrieval; right at the longest length there with its 95% interval over
+        seeds, and after the fixed budget
+        of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
+    """
+    fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
+    here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
+    names = [name for name in NAMED if name in here.groups]
+    count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
+    won = comparison.successes(rows).query("task == 'retrieval'").set_index("entry")
+    table = pd.DataFrame({
+        "steps, retrieval": here.steps.mean(),
+        f"right at {LONG}": here[f"score_{LONG}"].mean(),
+        "from": won.low, "to": won.high,
+        f"after {BUDGET['steps']:,} steps": fixed,
+        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
+        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
+        f"counting at {LONG}": count,
+    })  # fmt: skip
+    return table.reindex(names).rename(index=translated, columns=translated).rename_axis(translated("entry"))
+
+
+def _plain(name: str) -> str:
+    """The name of an entry for a list: without a comma."""
+    return name.replace("RoPE, global", "RoPE / global").replace("below, NoPE", "below / NoPE").replace(", ", " + ")
+
+
+def closing_answer(rows: pd.DataFrame) -> str:
+    """The answer to the course's question: what stays right, at what price, and where it fails."""
+    every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
+    won = comparison.successes(rows).set_index(["entry", "task"])
+    far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
+    further = "; ".join(f"{translated(_plain(name))} {far.get_group(name).mean():.2f}" for name in every if name in far.groups)  # fmt: skip
+    further = translated(f" Retrieval at {FAR[-1]:,}, mean of {far.count().min()} runs:") + f" {further}." if further else ""  # fmt: skip
+    taken = [steps[translated(name)] for name in every if translated(name) in steps]
+    price = translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
+    return (
+        translated(
+            f"Trained up to {TRAINED}, right in {KEPT} at {LONG} by attention on the answer, at retrieval and last copy: "
+        )
+        + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**")
+        + f".{further}{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
+    )

@@ -1,0 +1,23 @@
+"""Calls of chapter 7's figures and tables, each with its cheapest arguments."""
+
+from course.chapter7 import figures
+from course.experiments import comparison
+
+CALLS = {
+    **{
+        f"figures.slopes, {task}": lambda task=task: figures.slopes(comparison.table(), task)[1]
+        for task in comparison.table().task.unique()
+    },
+    "figures.standing": lambda: figures.standing(comparison.table()),
+    "figures.board": lambda: figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data,
+    "comparison.correlations": lambda: comparison.correlations(comparison.table()),
+    "figures.tasks_kept": lambda: figures.tasks_kept(comparison.table()),
+    "comparison.judge": lambda: [str(found) for found in comparison.judge(comparison.table()).values()],
+    "figures.closing_answer": lambda: figures.closing_answer(comparison.table()),
+    "figures.prices": lambda: figures.prices(comparison.table()),
+    "comparison.all_positions_seen": lambda: comparison.all_positions_seen(comparison.table()),
+    "comparison.compare": lambda: comparison.compare(comparison.table()),
+    "comparison.noises": lambda: comparison.noises(comparison.table()),
+    "comparison.successes": lambda: comparison.successes(comparison.table()),
+}
+WITHOUT: set[str] = set()
