@@ -9,7 +9,7 @@ import browser
 import pytest
 import torch
 import waves
-from conftest import AXE, SCRIPTS, javascript, watched
+from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 from stills import drawn, measured, stills
 
 from course import counting, drawing
@@ -152,6 +152,10 @@ def test_the_lights_are_the_race():
         lit = [place for place, (task, column) in places.items() if won.loc[(state["part"], task), column]]
         dark = [place for place in places if place not in lit]
         assert f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}." in told
+    for page, says in (("welcome.md", "Three of the six places had a task."),
+                        ("answer.ipynb", "Three of the six places had no task in the race."),
+                        ("answer.zh.json", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
+        assert says in (ROOT / "chapters" / page).read_text(), page
 
 
 def turned_heads(n, p, swap=False):

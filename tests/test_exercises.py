@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import re
+import runpy
 import shutil
 import signal
 import sys
@@ -620,6 +621,60 @@ def test_one_slip_is_told_by_its_place_and_kind():
     assert "Look at the brackets in `x - 1 / part`" in told
     assert "(x - 1) / part" not in told, "never the edit"
     assert "Look at `total = x`: it forgets what was there before" in slipped(endless, summed, ["4.5", "6.0"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "solution", "words"),
+    [
+        ("lambda x: torch.tensor([x, 2.0]).sum().square()", "lambda x: x * x + 4", "the order in"),
+        ("lambda x: torch.tensor([x, 3.0]).sum() ** 2", "lambda x: x * x + 9", "the brackets in"),
+        ("lambda x: math.sqrt((x + 2) * (x + 1))", "lambda x: (x + 2) * math.sqrt(x + 1)", "the brackets in"),
+        ("lambda x: math.exp(x) + x", "lambda x: math.exp(x) + x * x", "Something has to be done with `x`"),
+        ("lambda x: (torch.arange(5) * torch.nn.functional.pad(torch.tensor([x, 1]), (2, 1))).square().sum()",
+         "lambda x: x * x + 4", "the order in `(2, 1)`"),
+    ],
+)  # fmt: skip
+def test_slips_of_calls_brackets_and_factors_are_found(answer, solution, words, tmp_path):
+    (tmp_path / "slip.py").write_text(f"import math\n\nimport torch\n\nf = {answer}\n")
+    found = runpy.run_path(tmp_path / "slip.py")
+    told = slipped(found["f"], eval(solution, found), ["0.5", "2.5"])
+    assert words in told
+    assert "One change there makes all cases right" in told
+
+
+def test_exchanged_names_and_a_loop_that_overwrites_what_it_needs_are_found():
+    def answer(x):
+        small, large = x, x + 1
+        return large / small + 2 * min(small, 2) - max(large, 2)
+
+    def solution(x):
+        return (x + 1) / x + 2 * max(x, 2) - min(x + 1, 2)
+
+    def overwritten(x):
+        row = [x, 2 * x, 1.0]
+        for k in range(1, 3):
+            row[k] = row[k] + row[k - 1]
+        return row[0] + row[1] * row[2]
+
+    assert "Two names are exchanged in `large / small" in slipped(answer, solution, ["0.5", "4.0"])
+    told = slipped(overwritten, lambda x: x + 3 * x * (1 + 2 * x), ["0.5"])
+    assert "Look at `range(1, 3)`: in which direction does the loop go?" in told
+
+
+def test_a_second_slip_on_one_case_does_not_hide_the_first():
+    given = checks.cases({}, "1.0", "2.0", "3.0", "0.0")
+    rows = "2 * x + 1 :: That is twice as much.\n3 * x + 1 :: That is three times as much."
+    with pytest.raises(Wrong, match=r"twice as much. \(So it is on all cases but 0.0.\)"):
+        compare({}, "f(x)", lambda x: 2 * x + 1 if x else -7.0, lambda x: x + 1, given, rows)
+
+
+@pytest.mark.parametrize("number", [number for number in EXERCISES if number != "6.10"])
+def test_a_repair_is_tried_on_inputs_where_the_solution_gives_numbers(number):
+    for (_, _, _, solution, _, *_), more in compared(number):
+        for each in more.get("unseen", ()):
+            value = checks._made(solution, each.arguments)
+            assert value is not None, each.text
+            assert not value.isnan().any(), each.text
 
 
 def test_an_edit_that_is_right_by_chance_or_in_several_places_is_not_told():

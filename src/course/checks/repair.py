@@ -6,9 +6,11 @@ Nothing is guessed: each edited function is run. Where several edits mend it, al
 import ast
 import builtins
 import contextlib
+import copy
 import functools
 import inspect
 import io
+import itertools
 import textwrap
 import time
 import tomllib
@@ -29,7 +31,13 @@ COMPARISONS = {
     "Eq": "NotEq",
     "NotEq": "Eq",
 }
-LARGER = ("missing", "minus", "one")  # they write something more, and are told where no smaller one mends it
+LARGER = (
+    "missing",
+    "minus",
+    "one",
+    "exchange",
+)  # they write something more, and are told where no smaller one mends it
+MAKES = ("eye", "ones", "zeros", "arange", "range", "tensor")  # what they are given does not stand for what they make
 PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
 
@@ -58,10 +66,15 @@ def _edits(function: ast.FunctionDef | ast.Lambda) -> Iterator[Edit]:
     huge = {id(each) for n in grows for each in ast.walk(n)}  # two to the power of another whole number may never end
     for owner, field, node in nodes:
         for kind, new in _expressions(node, names, id(node) in counted):
-            if kind == "name" and id(node) in huge:
+            if kind in ("name", "missing") and id(node) in huge:
                 continue
             yield Edit(kind, node, owner, field, new)
     for owner in ast.walk(function):
+        if isinstance(owner, ast.For):
+            turned = ast.Call(ast.Name("list", ast.Load()), [owner.iter], [])
+            yield Edit("direction", owner.iter, owner, "iter", ast.Call(ast.Name("reversed", ast.Load()), [turned], []))
+        if isinstance(getattr(owner, "value", None), ast.expr) and isinstance(owner, ast.stmt):
+            yield from (Edit("exchange", owner.value, owner, "value", new) for new in _exchanged(owner.value, names))
         for field in ("body", "orelse"):
             lines = getattr(owner, field, None)
             if isinstance(lines, list):
@@ -78,6 +91,21 @@ def _places(top: ast.AST) -> Iterator[tuple[Any, Any, ast.AST]]:
             ):  # fmt: skip
                 if isinstance(node, ast.expr) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
                     yield held, at, node
+
+
+def _exchanged(value: ast.expr, names: list[str]) -> Iterator[ast.expr]:
+    """An expression with two of its names exchanged, or two functions that are taken for each other."""
+    used = {each.id for each in ast.walk(value) if isinstance(each, ast.Name)} & set(names)
+    called = {_called(each) for each in ast.walk(value)}
+    for one, other in itertools.chain(
+        itertools.combinations(sorted(used), 2),
+        (pair for row in LIKE for pair in itertools.combinations(sorted(called & set(row)), 2)),
+    ):
+        new, turned = copy.deepcopy(value), {one: other, other: one}
+        for each in ast.walk(new):
+            for field in {"id", "attr"} & set(each._fields):
+                setattr(each, field, turned.get(getattr(each, field), getattr(each, field)))
+        yield new
 
 
 def _named(kind: str) -> ast.operator:
@@ -134,6 +162,9 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
                 yield "operator", ast.BinOp(left, ast.Pow(), right)
             yield from (("brackets", new) for new in _bracketed(left, op, right))
             for side, other in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
+                if isinstance(side, ast.Call) and isinstance(side.func, ast.Attribute):
+                    method = ast.Attribute(ast.BinOp(*other(side.func.value)), side.func.attr, ast.Load())
+                    yield "brackets", ast.Call(method, side.args, side.keywords)
                 if isinstance(side, ast.Call) and len(side.args) == 1:
                     yield "brackets", ast.Call(side.func, [ast.BinOp(*other(side.args[0]))], side.keywords)
                 if isinstance(side, ast.UnaryOp):
@@ -154,8 +185,8 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
             yield "much", body
         case ast.Slice(lower, upper, step):
             yield from (("slice", ast.Slice(*ends)) for ends in ((None, upper, step), (lower, None, step)))
-        case ast.Subscript(whole, ast.Tuple(items), ctx) if len(items) > 1:
-            yield "order", ast.Subscript(whole, ast.Tuple([items[1], items[0], *items[2:]], ast.Load()), ctx)
+        case ast.Tuple([first, second, *rest]):
+            yield "order", ast.Tuple([second, first, *rest], ast.Load())
         case ast.Name(name):
             yield from (("name", ast.Name(other, ast.Load())) for other in names if other != name)
         case ast.Call():
@@ -165,9 +196,12 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
             yield "one", ast.BinOp(node, sign, ast.Constant(1))
     if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
         yield "minus", ast.UnaryOp(ast.USub(), node)
-    if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Constant):
-        for power in (2, 0.5):
-            yield "missing", ast.BinOp(node, ast.Pow(), ast.Constant(power))
+    if isinstance(node, ast.Constant) and isinstance(node.value, float):
+        yield from (("number", ast.BinOp(node, ast.Pow(), ast.Constant(power))) for power in (2, 0.5))
+    if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
+        for op, by in ((ast.Pow(), 2), (ast.Pow(), 0.5), (ast.Mult(), 2), (ast.Div(), 2)):
+            yield "missing", ast.BinOp(node, op, ast.Constant(by))
+    if isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
         for method in ("abs", "T", "double"):
             attribute = ast.Attribute(node, method, ast.Load())
             yield "missing", attribute if method == "T" else ast.Call(attribute, [], [])
@@ -185,10 +219,21 @@ def _bracketed(left: ast.expr, op: ast.operator, right: ast.expr) -> Iterator[as
 
 def _calls(node: ast.Call) -> Iterator[tuple[str, ast.expr]]:
     func, given, named = node.func, node.args, node.keywords
-    if isinstance(func, ast.Attribute):
+    match node:
+        case ast.Call(ast.Attribute(ast.Call(ast.Attribute(x, one), first, more), other)):
+            inner = ast.Call(ast.Attribute(x, other, ast.Load()), given, named)
+            yield "order", ast.Call(ast.Attribute(inner, one, ast.Load()), first, more)
+        case ast.Call(ast.Attribute(ast.BinOp(left, op, right), name)):
+            for side, new in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
+                yield "brackets", ast.BinOp(*new(ast.Call(ast.Attribute(side, name, ast.Load()), given, named)))
+        case ast.Call(_, [ast.BinOp(left, op, right)]):
+            for side, new in ((left, lambda x: (x, op, right)), (right, lambda x: (left, op, x))):
+                yield "brackets", ast.BinOp(*new(ast.Call(func, [side], named)))
+    if isinstance(func, ast.Attribute) and _called(node) not in MAKES:
         yield "call", func.value
     if given:
-        yield "call", given[0]
+        if _called(node) not in MAKES:
+            yield "call", given[0]
         yield "argument", ast.Call(func, given[:-1], named)
     for k in range(len(given) - 1):
         yield "order", ast.Call(func, [*given[:k], given[k + 1], given[k], *given[k + 2 :]], named)
@@ -246,12 +291,15 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     return source, tree, functions[0]
 
 
-def repaired(answer: Callable, right: Callable[[Callable], bool], limited: Callable, seconds: float = 2.0) -> str:
+def repaired(
+    answer: Callable, right: Callable[[Callable], bool], limited: Callable, longest: float, seconds: float = 4.0
+) -> str:
     """Where in the learner's function one slip stands, if one edit there makes it right; or nothing.
 
     Args:
         right: whether a function is right, on the cases of the check and on inputs of which it has none.
         limited: the engine's clock, a context manager: an edit may make a loop endless.
+        longest: seconds for one edit, more than all cases take.
         seconds: for the whole search. One that is not through says nothing: another place might mend it as well.
     """
     try:
@@ -265,8 +313,6 @@ def repaired(answer: Callable, right: Callable[[Callable], bool], limited: Calla
     began, found = time.process_time(), []
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        right(answer)
-        longest = 0.1 + 10 * (time.process_time() - began)
         for edit in _edits(function):
             if time.process_time() - began > seconds:
                 return ""
