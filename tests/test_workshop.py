@@ -13,9 +13,8 @@ from conftest import ROOT
 from course import checks, workshop
 from course.workshop import parts
 
-PAGES = [
-    ROOT / f"chapters/{name}.ipynb" for name in ("0-build-it/build", "2-causal-attention/yours", "7-the-race/build")
-]
+YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
+PAGES = [*(ROOT / f"chapters/{name}/build.ipynb" for name in ("0-build-it", "7-the-race")), *YOURS]
 CELLS = [cell for page in PAGES for cell in json.loads(page.read_text())["cells"] if cell["cell_type"] == "code"]
 CODE = {cell["id"]: "".join(cell["source"]) for cell in CELLS}
 CALLS = {
@@ -31,11 +30,12 @@ CALLS = {
     "layered": ["step-window"],
     "scaled": ["step-map"],
     "difference": ["step-two-maps"],
+    **{name: [f"step-{name.replace('_', '-')}"] for name in ("steps", "together", "held_out", "spare", "agree")},
 }
 TYPED = {
     "embedding": "ids, embedding, head, logits, loss", "attend": "softmax, attend", "block": "Block", "decoder": "Places, Decoder",
     "training": "train, right", "heard": "heard, first", "scattered": "Scattered", "sharp": "sharp", "turned": "theta, turned",
-    "layered": "layered, first, first", "scaled": "scaled", "difference": "difference",
+    "layered": "layered, first, first", **{name: name for name in ("scaled", "difference", "steps", "together", "held_out", "spare", "agree")},
 }  # fmt: skip
 SLIPS = tomllib.loads((ROOT / "tests/answers/workshop.toml").read_text())
 
@@ -61,7 +61,7 @@ class Oracle(torch.nn.Module):
 def built(step="", old="", new=""):
     """The names that the workshop's lines bind, what trains left out, with `new` in place of `old` in one step."""
     space = {"first": Oracle()}
-    start = "import torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom course import tasks\nneedle = tasks.Retrieval()"
+    start = "import copy\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom course import tasks\nneedle = tasks.Retrieval()"
     draw = "ids, targets = batch(16, torch.Generator().manual_seed(0))"
     with contextlib.redirect_stdout(io.StringIO()):
         for code in (start, CODE["step-task"], draw):
@@ -166,3 +166,21 @@ def test_the_courses_parts_are_the_pages_lines():
     assert parts.right(made[0], 16) == space["right"](made[0], 16)
     for one, other in zip(*(model.state_dict().values() for model in made), strict=True):
         assert torch.allclose(one, other, atol=1e-5)
+
+
+@pytest.mark.parametrize("page", YOURS, ids=lambda page: page.parent.name[0])
+def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(page, tmp_path, monkeypatch, request):
+    """`pytest tests/test_workshop.py --redraw` writes them."""
+    (tmp_path / "notebook").mkdir()
+    monkeypatch.chdir(tmp_path / "notebook")
+    space, path = {}, ROOT / "data/workshop/notes.json"
+    for cell in json.loads(page.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), space)
+    (chapter, found), *_ = parts.notes(tmp_path / parts.NOTES).items()
+    assert chapter == page.parent.name[0]
+    assert "..." in found.pop("sentence")
+    assert all(0 <= each <= 1 for each in found.values())
+    if request.config.getoption("--redraw"):
+        path.write_text(json.dumps(parts.notes() | {chapter: found}, indent=1, sort_keys=True) + "\n")
+    assert parts.notes()[chapter] == pytest.approx(found, abs=0.02)

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from course import checks, tasks
-from course.checks import Case, Right, Wrong, compare, exercise, filled, run
+from course.checks import Case, Right, Wrong, compare, exercise, filled, run, tabled
 from course.workshop.parts import Block, Decoder, Places, rows
 from course.workshop.parts import attended as _attend
 from course.workshop.parts import right as share_right
@@ -638,3 +638,92 @@ def difference(answer: Any) -> Right:
     one = differential.difference(logits[0, 1, -1], logits[0, 0, -1], lam=0.5)
     assert torch.allclose(_difference(logits)[0, 1, -1], one, atol=1e-5)
     return Right("each head gives away half of the map before it.")
+
+
+# Now yours ---------------------------------------------------------------------------------------------
+
+
+def _steps(seen: Tensor) -> Tensor:
+    heard, found = torch.arange(len(seen)) == len(seen) - 1, torch.full((len(seen),), torch.inf)
+    for step in range(len(seen)):
+        found[heard & found.isinf()] = step
+        heard = heard | seen[heard].any(0)
+    return found
+
+
+@exercise
+def steps(answer: Any) -> Right:
+    """How many layers a message takes through a mask."""
+    return tabled(globals(), "steps", answer, _steps)
+
+
+def _together(one: Tensor, other: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return (one.to(dtype) == other.to(dtype)).all(-1)
+
+
+@exercise
+def together(answer: Any) -> Right:
+    """Whether two vectors are one in bf16."""
+    return tabled(globals(), "together", answer, _together)
+
+
+def _held_out(X: Tensor, y: Tensor, fit: int = 0, test: int = 1, step: int = 2, one: float = 1.0, near: Callable = torch.round) -> Tensor:  # fmt: skip
+    A = torch.cat([X, torch.full((len(X), 1), one)], 1)
+    w = torch.linalg.lstsq(A[fit::step], y[fit::step, None], driver="gelsd").solution
+    return (near(A @ w)[test::step, 0] == y[test::step]).double().mean()
+
+
+def _counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
+    X = checks.normal(n, d, seed=seed)
+    return X, (X.sum(1) + 0.6 * checks.normal(n, seed=seed + 1) + 6).round()
+
+
+@exercise
+def held_out(answer: Any) -> Right:
+    """A linear read-out, tried on what it was not fitted on."""
+    return tabled(globals(), "held_out", answer, _held_out)
+
+
+def _spare(model: nn.Module, pair: int, slip: str = "") -> nn.Module:
+    made = copy.deepcopy(model)
+    out = {"neighbours": [2 * pair, 2 * pair + 1], "half": [pair], "from one": [pair - 1, pair + 3]}
+    for each in made.blocks[: 1 if slip == "first block" else None]:
+        rows_ = each.qkv.weight.data.view(3, 4, 8, 32)
+        for k in (0, 2) if slip == "values too" else (2,) if slip == "values" else (0,):
+            rows_[k, : 1 if slip == "first head" else 4, out.get(slip, [pair, pair + 4])] = 0
+    return made
+
+
+@exercise
+def spare(answer: Any) -> Right:
+    """The logits of a decoder without one pair of every score."""
+    filled("spare", answer)
+    whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
+
+    def asked(change: Callable, pair: int, *slip: str) -> Tensor:
+        model = copy.deepcopy(whole)
+        made = change(model, pair, *slip)
+        same = all(map(torch.equal, model.state_dict().values(), whole.state_dict().values()))
+        refuse("spare", "refused", made=made, same=same, pair=pair)
+        return made(rows(6, pair, 2)[0])
+
+    own = Made(lambda pair: asked(answer, pair), answer)
+    _against("spare", own, functools.partial(asked, _spare), [Case(f"{k}", (k,)) for k in range(4)])
+    return Right("this pair adds nothing to any score, and all else stays.")
+
+
+def _agree(A: Tensor, place: Tensor, norm: float = 2.0, early: bool = False) -> Tensor:
+    A = functional.normalize(A, norm, -1) if early else A
+    noise = A.scatter(-1, place[:, None, None].expand(-1, A.shape[1], 1), 0.0)
+    noise = noise if early else functional.normalize(noise, norm, -1)
+    return (noise @ noise.mT).mean(0)
+
+
+def _weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
+    return (2 * checks.normal(rows_, heads, n, seed=seed)).softmax(-1), torch.arange(rows_) % n
+
+
+@exercise
+def agree(answer: Any) -> Right:
+    """The cosines of the noise of pairs of heads."""
+    return tabled(globals(), "agree", answer, _agree)

@@ -3,6 +3,7 @@
 A `slip` is one word for what is done in place of what is asked: the checks know a mistake by it.
 """
 
+import copy
 import json
 import tempfile
 import time
@@ -19,6 +20,7 @@ from torch.nn import functional
 from helpers import compute, data, require
 
 FILE = "my-decoder.safetensors"
+NOTES = "my-notes.json"
 COURSE = "workshop/decoder.safetensors"  # in the course's data: what this page's lines give with seed 0
 
 
@@ -166,6 +168,23 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
     return model.eval()
 
 
+def exchanged(model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any) -> Decoder:
+    """A copy with the same weights whose blocks turn and weigh otherwise; without its places where `where` is false."""
+    made = copy.deepcopy(model)
+    for block in made.blocks:
+        block.turn, block.settings = turn, settings
+    made.where = made.where if where else None
+    return made.eval()
+
+
+def untrained(model: Decoder) -> Decoder:
+    """The same parts with new weights, drawn as PyTorch draws them."""
+    made = copy.deepcopy(model)
+    for each in made.modules():
+        getattr(each, "reset_parameters", lambda: None)()
+    return made
+
+
 # One's own decoder, from page to page ------------------------------------------------------------------
 
 
@@ -195,19 +214,35 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
 def note(chapter: str, sentence: str, **numbers: float) -> None:
     """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside it.
 
+    Beside each number that the course's own decoder has, too, it prints that one.
+
     Raises:
         ValueError: chapter or sentence is no text, or the file holds something else.
     """
     require.text("chapter", chapter, empty=False)
     require.text("sentence", sentence, empty=False)
-    path = shelf() / "my-notes.json"
+    path, numbers = shelf() / NOTES, {name: round(float(each), 3) for name, each in numbers.items()}
+    kept = notes(path)
+    kept[chapter] = {"sentence": sentence, **numbers}
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    for name, each in notes().get(chapter, {}).items() if numbers else ():
+        if name in numbers:
+            print(f"{name:28}{numbers[name]:6.2f}   the course's own {each:.2f}")
+    print("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
+
+
+def notes(path: Path | None = None) -> dict[str, dict]:
+    """What a file of notes holds, by chapter: the course's own where no path is given; nothing where there is no file.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    path = path or data.folder() / "workshop/notes.json"
     try:
         kept = json.loads(path.read_text()) if path.exists() else {}
-        kept[chapter] = {"sentence": sentence, **numbers}
-    except (ValueError, TypeError) as error:
+        return {chapter: dict(each) for chapter, each in kept.items()}
+    except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path.name} must hold notes that this page wrote, and does not: {error}") from None
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
-    print("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
 
 
 def mine(path: Path | str | None = None) -> Decoder:
@@ -229,10 +264,13 @@ def _read(path: Path) -> Decoder:
         weights = load_file(path)
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
+        width = weights["embedding.weight"].shape[1]
+        if width != 32:
+            raise KeyError(f"it has width {width}, and these pages read one of width 32")
         model = Decoder(*(Block() for _ in blocks), where=where, tokens=len(weights["embedding.weight"]))
         model.load_state_dict(weights)
     except (SafetensorError, RuntimeError, KeyError, IndexError) as error:
-        first = str(error).splitlines()[0]
+        first = str(error).splitlines()[-1].strip("\t'")
         raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {first}") from None
     return model.eval().requires_grad_(False)
 
