@@ -79,13 +79,13 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 57_500,
-    "src/course": 302_500,
+    "src/course": 303_800,
     "src/course/chapter": 18_700,
     "src/course/experiments": 35_000,
     "src/course/report": 24_200,
     "src/course/scorecard": 17_700,
-    "src/course/checks": 21_900,
-    "tests": 202_500,
+    "src/course/checks": 22_300,
+    "tests": 202_600,
     "tools": 32_400,
     "sphinx_ext": 19_700,
     "frontend": 28_500,

@@ -119,7 +119,10 @@ def handout(root: Path, number: int, solved: bool = False) -> str:
 # pages of steps, which are handed out with their steps' lines taken out
 WORKSHOP = {
     "build-it.ipynb": "0-build-it/build",
-    **{f"yours-{path.parent.name[0]}.ipynb": f"{path.parent.name}/yours" for path in sorted(ROOT.glob("chapters/*/yours.ipynb"))},
+    **{
+        f"yours-{path.parent.name[0]}.ipynb": f"{path.parent.name}/yours"
+        for path in sorted(ROOT.glob("chapters/*/yours.ipynb"))
+    },
     "workshop.ipynb": "7-the-race/build",
 }
 
