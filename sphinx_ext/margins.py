@@ -1,0 +1,107 @@
+"""What stands beside the text on a wide page, and what stands at its foot.
+
+A short fold that stands alone becomes a note in the margin; longer ones, questions and options stay folded. The code of
+set-up, guess and figures goes into one fold at the foot, and each figure leads to its listing. On a page of a chapter the
+machine is a strip that says where one is.
+"""
+
+import re
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+from helpers import drawing
+
+LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
+FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
+NUMBER = re.compile(r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)")
+MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
+SAID = {
+    False: ("code of this page: set-up, guess, figures", "The machine, at stop {} of 7", "Listing {}", "its code"),
+    True: ("代码 准备、猜测与图", "这台机器，第 {} 站，共 7 站", "代码 {}", "代码"),
+}
+
+
+def raw(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def told(node: nodes.Node) -> str:
+    return node.astext() if isinstance(node, nodes.raw) else ""
+
+
+class Margins(SphinxPostTransform):
+    default_priority = 198  # before MyST-NB folds what is left
+    formats = ("html",)
+
+    def run(self, **kwargs):
+        self.chinese = self.env.docname.startswith("chapters/zh/")
+        self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
+        for section in list(self.document.findall(nodes.section)):
+            notes(section)
+        if stop := drawing.stop_of(Path(self.env.docname).parent.name):
+            self.strip(stop)
+        for node in list(self.document.findall(nodes.raw)):
+            if "<td" in (text := told(node)):
+                node.replace_self(raw(NUMBER.sub(r"<td data-number\1", text)))
+        self.code()
+
+    def strip(self, stop: int) -> None:
+        """The machine at the chapter's stop, small, with links to all of its stops on the front page."""
+        language, front = "zh" * self.chinese or "en", f"chapters/{'zh/' * self.chinese}welcome"
+        front = self.app.builder.get_relative_uri(self.env.docname, front)
+        stops = "".join(f'<a href="{front}#stop-{k}"{" aria-current=true" * (k == stop)}>{k}</a>' for k in range(1, 8))
+        said = f"<p>{self.stop_said.format(stop)}<span>{stops}</span></p>"
+        whole = f'<div class="machine-strip">{drawing.picture("machine", stop, language=language)}{said}</div>'
+        for node in list(self.document.findall(nodes.raw)):
+            if MACHINE.search(text := told(node)):
+                node.replace_self(raw(MACHINE.sub(lambda _: whole, text)))
+
+    def code(self) -> None:
+        """Hidden listings, to the foot of the page."""
+        foot = nodes.container(classes=["page-code"])
+        for cell in [cell for cell in self.document.findall(nodes.container) if cell.get("hide_mode") == "input"]:
+            k, listing = len(foot) // 2 + 1, cell[0]
+            cell.remove(listing)
+            del cell["hide_mode"]
+            back = f' <a href="#shown-{k}">↑</a>' if len(cell) else ""
+            foot += [raw(f'<p id="code-{k}">{self.listing_said.format(k)}{back}</p>'), listing]
+            if len(cell):
+                cell.insert(0, raw(f'<a class="to-code" id="shown-{k}" href="#code-{k}">{self.its}</a>'))
+            else:
+                cell.parent.remove(cell)
+        if len(foot):
+            opening = f'<details class="page-code"><summary>{self.code_said}</summary>'
+            self.document[-1] += [raw(opening), foot, raw("</details>")]
+
+
+def notes(section: nodes.section) -> None:
+    """Folds of a section: short ones that stand alone go into the margin; those of a question are options."""
+    folds = []
+    for k, child in enumerate(section.children):
+        if opening := FOLD.match(told(child)):
+            folds.append((k, next(j for j in range(k, len(section)) if "</details>" in told(section[j])), opening[1]))
+    starts, ends = {fold[0] for fold in folds}, {fold[1] for fold in folds}
+    for start, end, title in reversed(folds):
+        inside = section[start + 1 : end]
+        length = len(" ".join(node.astext() for node in inside).encode())
+        if start - 1 in ends or end + 1 in starts:
+            if length < OPTION:
+                section[start] = raw(told(section[start]).replace("<details", '<details class="option"'))
+        elif length <= LONGEST and not title.rstrip().endswith(("?", "？")) and not tall(inside):
+            heading = nodes.paragraph("", "", nodes.strong("", re.sub("<.*?>", "", title)))
+            note = nodes.container("", heading, *inside, classes=["side-note", "margin_caption"])
+            beside = [section[start - 1]] if isinstance(section[start - 1], nodes.paragraph) else []
+            section[start - len(beside) : end + 1] = [nodes.container("", note, *beside, classes=["noted"])]
+
+
+def tall(inside: list[nodes.Node]) -> bool:
+    """Whether a margin is too narrow for it."""
+    wide = (nodes.table, nodes.literal_block, nodes.math_block)
+    return any(next(iter(node.findall(kind)), None) is not None for node in inside for kind in wide)
+
+
+def setup(app):
+    app.add_post_transform(Margins)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
