@@ -11,7 +11,7 @@ from pathlib import Path
 from docutils import nodes
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
-from helpers import drawing
+from course import drawing
 
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
