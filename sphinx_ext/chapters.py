@@ -6,11 +6,15 @@
 import html
 import json
 import re
+import sys
 from pathlib import Path
 
 import yaml
 from docutils import nodes
 from docutils.parsers.rst import Directive
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import editions
 
 from course import drawing
 from helpers import words
@@ -39,10 +43,9 @@ def said(text: str, word: str) -> str:
 
 def question(path: Path) -> str:
     """What a page asks, in its language."""
-    home, here, name = path.with_suffix(".zh.json").as_posix().rpartition("/chapters/zh/")
+    home, here, name = path.with_suffix(".zh.po").as_posix().rpartition("/chapters/zh/")
     if here:
-        path = Path(home, "chapters", name)
-        return said(next(iter(json.loads(path.read_text())["cells"].values()))["text"], "问题")
+        return said(next(iter(editions.texts(Path(home, "chapters", name)).values())), "问题")
     text = path.read_text() if path.suffix == ".md" else markdown(path)
     return said(text, "Question")
 
@@ -79,7 +82,7 @@ class Chapters(Directive):
         ]
 
         def there(part: Path) -> str:
-            return f"{up * (not part.with_suffix('.zh.json').exists())}{folder}/{part.stem}.html"
+            return f"{up * (not part.with_suffix('.zh.po').exists())}{folder}/{part.stem}.html"
 
         links = " · ".join(
             f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{minutes(part)} min")}'

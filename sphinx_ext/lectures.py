@@ -1,7 +1,7 @@
 """The `{lectures}` directive: a table of the decks, from the notebooks' own metadata; and pages in two languages.
 
 A notebook is a lecture when its metadata says `"lecture": {"minutes": …}`. Of one that says `"spoken": true` the page has the
-words of its cues under each picture. A page of `chapters/zh` is written from the table of words beside its English page
+words of its cues under each picture. A page of `chapters/zh` is written from the PO file beside its English page
 (`tools/editions.py`); what directives say there is looked up in it. Each page leads to the other language in its head.
 """
 
@@ -33,7 +33,7 @@ def deck(path: Path) -> str:
 def lectures(root: Path) -> list[dict]:
     """Title, minutes, number of slides, source, deck and language of each lecture, in the order of the book.
 
-    An edition in another language, whose table of words stands beside the notebook, is a lecture of its own.
+    An edition in another language, whose PO file beside the notebook has the cues, too, is a lecture of its own.
     """
     found = []
     for name in re.findall(r"file: (chapters/\S+)", (root / "_toc.yml").read_text()):
@@ -57,8 +57,9 @@ def lectures(root: Path) -> list[dict]:
         }
         found.append(item)
         for table in editions.tables(path):
-            if own := json.loads(table.read_text()).get("frame"):
-                edition = {"title": own["title"], "deck": f"{table.stem}.html", "language": own["language"]}
+            if editions.spoken_too(table):
+                title = re.search("^# (.+)", "\n".join(editions.texts(table).values()), re.M)[1]
+                edition = {"title": title, "deck": f"{editions.stem(table)}.html", "language": "zh-CN"}
                 found.append(item | edition | {"words": table})
     return found
 
@@ -89,7 +90,7 @@ def everywhere(app):
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
         used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
-        tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.json"))) + editions.drawn()
+        tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
         for stem, text in (("everywhere", used), ("search", tables)):
             editions.cut(set(text), stem, editions.folder(), editions.digest(text))
             laid(app, stem)
@@ -99,7 +100,7 @@ def in_two_languages(app, name, source):
     """Write a page of `chapters/zh`, and put what is said on the page of a spoken lecture."""
     words.use(None)
     if name.startswith(HERE):
-        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.json"
+        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
         source[0] = editions.page(table)
         words.use(editions.words(table))
         laid(app, editions.stem(table))
@@ -123,7 +124,7 @@ def anchored(app, doctree):
     name = app.env.docname
     if not name.startswith(HERE):
         return
-    parts = editions.cells(editions.english(editions.HOME / f"{name.removeprefix(HERE)}.zh.json")).values()
+    parts = editions.cells(editions.english(editions.HOME / f"{name.removeprefix(HERE)}.zh.po")).values()
     english = [heading for text in parts for heading in re.findall("^#+ (.+)$", text, re.M)]
     sections = list(doctree.findall(nodes.section))
     if len(english) == len(sections):

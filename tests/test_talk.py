@@ -13,6 +13,7 @@ import machine
 import nbformat
 import pytest
 import slides
+import units
 from conftest import ROOT
 from fontTools.ttLib import TTFont
 from matplotlib.text import Text
@@ -25,19 +26,17 @@ from course.scorecard import talk
 from helpers import style, widget, words
 
 PATH = ROOT / "chapters/talk.ipynb"
-TABLE = ROOT / "chapters/talk.zh.json"
+TABLE = ROOT / "chapters/talk.zh.po"
 NOTEBOOK = json.loads(PATH.read_text())
 LECTURE = NOTEBOOK["metadata"]["lecture"]
-OTHER = json.loads(TABLE.read_text())
+OTHER = editions.texts(TABLE)
 CELLS = {cell["id"]: "".join(cell["source"]) for cell in NOTEBOOK["cells"]}
 SLIDES = [c["id"] for c in NOTEBOOK["cells"] if c["metadata"].get("slideshow", {}).get("slide_type") == "slide"]
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.+)\n-->", re.S)
 CUES = {name.removesuffix("-cue"): CUE.fullmatch(text) for name, text in CELLS.items() if name.endswith("-cue")}
 SPOKEN = {
     "English": {name: len(cue[2].split()) / 130 for name, cue in CUES.items()},
-    "Chinese": {
-        name: len(re.sub(r"\s", "", CUE.fullmatch(OTHER["cells"][f"{name}-cue"]["text"])[2])) / 240 for name in CUES
-    },
+    "Chinese": {name: len(re.sub(r"\s", "", CUE.fullmatch(OTHER[f"{name}-cue"])[2])) / 240 for name in CUES},
 }
 DECKS = {"English": ROOT / "_build/html/slides/talk.html", "Chinese": ROOT / "_build/html/slides/talk.zh.html"}
 MATH = re.compile(r"\$\$?[^$]+\$\$?")
@@ -74,15 +73,15 @@ def test_nobody_speaks_in_the_name_of_the_talks_author():
     """He has neither written nor reviewed these words: "I" is whoever gives the deck, and what he said is quoted."""
     assert mixed("In 2025 I said so. It is late.", "English") == ["In 2025 I said so."]
     assert mixed("2025 年我说过。现在晚了。", "Chinese") == ["2025 年我说过。"]
-    for name, cell in OTHER["cells"].items():
+    for name, text in OTHER.items():
         assert mixed(CELLS[name], "English") == [], name
-        assert mixed(cell["text"], "Chinese") == [], name
+        assert mixed(text, "Chinese") == [], name
     with_his_name = [ROOT / name for name in ("README.md", "CITATION.cff", "chapters/about.md")]
     for text in [CELLS["talk-title"], CELLS["talk-page"], *(path.read_text() for path in with_his_name)]:
         assert "MTandHJ" in text
         assert re.search(r"(?:not|neither written nor) reviewed", text), text
     for name in ("talk-title", "talk-page"):
-        assert "未经原作者审阅" in OTHER["cells"][name]["text"]
+        assert "未经原作者审阅" in OTHER[name]
 
 
 def test_the_minutes_add_up_and_there_are_places_to_stop():
@@ -150,7 +149,7 @@ def spoken_in_chinese(text):
 @pytest.mark.parametrize("name", CUES)
 def test_the_same_numbers_are_said_in_both_languages(name):
     """All that are said in English; Chinese has more, since it counts what English lists."""
-    here, there = spoken(CUES[name][2]), spoken_in_chinese(CUE.fullmatch(OTHER["cells"][f"{name}-cue"]["text"])[2])
+    here, there = spoken(CUES[name][2]), spoken_in_chinese(CUE.fullmatch(OTHER[f"{name}-cue"])[2])
     assert {number for number in here if number > 3} <= there, f"{name}: a number is missing in Chinese"
     assert {number for number in there - here if number >= 20 and number not in STEPS.values()} <= {10_000_000}, name
 
@@ -166,7 +165,7 @@ def test_a_cue_says_what_its_row_of_the_scorecard_says(cue):
         found = scorecard.measure(CLAIMS[name])
         assert found.verdict == row["verdict"], f"{cue} was written when {name} read {row['verdict']!r}: read it again"
         measured = spoken(found.measured)
-        for text in (spoken(CELLS[cue]), spoken_in_chinese(OTHER["cells"][cue]["text"])):
+        for text in (spoken(CELLS[cue]), spoken_in_chinese(OTHER[cue])):
             assert set(row["numbers"]) <= text & measured, f"{cue}: {name} measured {found.measured}"
 
 
@@ -229,24 +228,34 @@ def test_a_chip_shows_the_verdict_and_leads_to_its_row(monkeypatch):
         talk.says({"no_such_claim": "What it says."})
 
 
-TABLES = sorted((ROOT / "chapters").rglob("*.zh.json"))
+TABLES = sorted((ROOT / "chapters").rglob("*.zh.po"))
 
 
 @pytest.mark.parametrize("table", TABLES, ids=editions.stem)
 def test_a_table_is_up_to_date_and_has_its_page(table):
     page = editions.english(table)
-    assert editions.stale(page, table) == [], f"translate what has changed in {table.name}"
+    assert editions.stale(page, table) == [], f"python tools/editions.py update {page.relative_to(ROOT)}, and translate"
     assert editions.place(page).exists()
     assert f"file: {editions.place(page).relative_to(ROOT).with_suffix('')}\n" in (ROOT / "_toc.yml").read_text()
 
 
+@pytest.mark.parametrize("table", TABLES, ids=editions.stem)
+def test_an_edition_has_the_code_of_its_page_but_for_words(table):
+    if (page := editions.english(table)).suffix == ".ipynb":
+        book = {cell.id: cell.source for cell in editions.notebook(table).cells}
+        for name, source in editions.code(page).items():
+            assert units.shape(editions.SHOWN.sub(r"\g<0>", source)) == units.shape(book[name].replace(', "zh"', "")), (
+                f"{name}: another code"
+            )
+
+
 def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
-    assert "](../refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.json")
+    assert "](../refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.po")
     monkeypatch.setattr(editions, "tables", lambda path: [path] if path.stem == "refresher" else [])
-    assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.json")
+    assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.po")
 
 
-LESSON = ROOT / "chapters/3-representational-collapse/lesson.zh.json"
+LESSON = ROOT / "chapters/3-representational-collapse/lesson.zh.po"
 
 
 @pytest.mark.site
@@ -258,29 +267,48 @@ def test_a_lesson_has_its_edition_with_its_code_and_links_of_its_own():
     assert "heads[name](torch.arange(n - 1, -1, -1.0))" in page, "code is no link"
     assert page.count("tag_hide-input") == page.count('<details class="admonition hide')
     headings = [re.findall("^#+(?= )", text, re.M) for text in source.values()]
-    table = json.loads(LESSON.read_text())["cells"]
-    assert headings == [re.findall("^#+(?= )", table[name]["text"], re.M) for name in source], "anchors go by headings"
+    table = editions.texts(LESSON)
+    assert headings == [re.findall("^#+(?= )", table[name], re.M) for name in source], "anchors go by headings"
     assert not any(name.startswith("c3cue") for name in source), "cues are for decks"
 
 
-def test_a_changed_cell_is_noticed(monkeypatch):
-    changed = editions.cells(PATH) | {"talk-thanks": "## What else is open"}
-    monkeypatch.setattr(editions, "cells", lambda page: changed)
-    assert editions.stale(PATH, TABLE) == ["talk-thanks"]
+def test_what_changes_in_english_is_noticed_and_the_old_text_named(tmp_path):
+    """A word of the text, a number of a cue, a caption; the nearest old unit stays, fuzzy, until it is translated."""
+    was = "Uniform causal attention on 12 tokens."
+    changed = {
+        "what helps?": "what is of help?",
+        "eight of twelve": "nine of twelve",
+        was: "Causal attention on 12 tokens.",
+    }
+    text = PATH.read_text()
+    assert [old for old in changed if text.count(old) == 0] == []
+    for old, new in changed.items():
+        text = text.replace(old, new, 1)
+    page, table = tmp_path / "talk.ipynb", tmp_path / "talk.zh.po"
+    page.write_text(text)
+    table.write_text(TABLE.read_text())
+    assert len(editions.stale(page, table)) == 6, "each without words, and its old unit without a place"
+    new = units.merged(units.read(table), editions.wanted(page, units.read(table)))
+    moved = [entry for entry in new if entry.fuzzy]
+    assert all(entry.previous and entry.other for entry in moved)
+    assert len(moved) == 3
+    units.write(table, new)
+    assert units.read(table) == new, "as PO, too"
+    assert [text.partition(" [was: ")[2][:5] != "" for text in editions.stale(page, table)] == [True] * 3
 
 
 @pytest.mark.parametrize("table", TABLES, ids=editions.stem)
 def test_formulas_and_numbers_are_the_same_in_both_languages(table):
-    given = json.loads(table.read_text())
+    other = editions.texts(table)
     for name, here in editions.cells(editions.english(table)).items():
-        there = given["cells"][name]["text"]
+        there = other[name]
         assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
         plain = [re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (here.split("<span")[0], there)]
         if name.endswith("-cue"):
             assert CUE.fullmatch(here)[1] == CUE.fullmatch(there)[1], f"{name}: the minutes differ"
         elif name != "talk-page":
             assert set(numbers(plain[0], here)) <= set(numbers(plain[1], here)), f"{name}: a number is missing"
-    for english, other in given.get("words", {}).items():
+    for english, other in editions.words(table).items():
         plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
         assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
     with words.given(editions.words(table)):
@@ -289,9 +317,8 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
 
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
-    every = [MATH.sub("x", e["text"]) for table in TABLES for e in json.loads(table.read_text())["cells"].values()]
-    drawn = [text for table in TABLES for text in editions.words(table).values()]
-    for text in [*every, *drawn, *OTHER["frame"]["speaker"].values()]:
+    every = [entry.other for table in [*TABLES, ROOT / "chapters/zh/frame.po"] for entry in units.read(table)]
+    for text in (MATH.sub("x", other) for other in every):
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
         assert not re.search(r"\s[，。；：！？]", text), f"a space before punctuation: {text!r}"
 
@@ -318,16 +345,14 @@ def says(text, term):
 @pytest.mark.parametrize("name", ["talk", "welcome", "answer", "3-representational-collapse/lesson"])
 def test_the_glossary_is_the_law_in_both_languages(name):
     """A term of the glossary is said in its Chinese, with the English in brackets on the slide or page that says it first."""
-    table = ROOT / f"chapters/{name}.zh.json"
-    here, there = editions.cells(editions.english(table)), json.loads(table.read_text())
+    table = ROOT / f"chapters/{name}.zh.po"
+    here, there = editions.cells(editions.english(table)), editions.texts(table)
     slides = {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES} if table == TABLE else {name: [*here]}
     for term, chinese in terms().items():
         first = True
         for name, parts in slides.items():
             parts = [part for part in parts if part in here]
-            english, other = (
-                "\n".join(words) for words in zip(*((here[p], there["cells"][p]["text"]) for p in parts), strict=True)
-            )
+            english, other = ("\n".join(words) for words in zip(*((here[p], there[p]) for p in parts), strict=True))
             english = re.sub(r"\]\([^)]*\)|\*[^*]+\*|\[[^]]*\]", "", english)  # titles of papers stay as they are
             if says(english, term):
                 assert chinese.lower() in other.lower(), f"{name}: {term} is {chinese} in the glossary"
@@ -335,13 +360,13 @@ def test_the_glossary_is_the_law_in_both_languages(name):
                     bracket = f"{chinese}（{term}".lower()
                     assert bracket in other.lower(), f"{name}: the first {chinese} needs （{term}）"
                 first = False
-        for english, other in there["words"].items():
+        for english, other in editions.words(table).items():
             if says(english, term):
                 assert chinese.lower() in other.lower(), f"{english!r}: {term} is {chinese} in the glossary"
 
 
 def test_the_front_page_says_all_of_itself_in_chinese():
-    with words.given(editions.words(ROOT / "chapters/welcome.zh.json")):
+    with words.given(editions.words(ROOT / "chapters/welcome.zh.po")):
         _ = guess.Guess.run(None), machine.Places.run(None)
         _ = [chapters.Chapters.card(None, path, "../") for path in chapters.listed(ROOT)]
         assert words.missing == []
@@ -384,7 +409,7 @@ def test_a_deck_is_made_again_where_a_cell_or_what_stands_around_it_changed_and_
 
 
 def test_an_edition_is_executed_again_in_other_words():
-    first, second = (editions.START.replace("{stem}", "talk.zh").replace("{key}", key) for key in ("one", "two"))
+    first, second = (f"{editions.START}\nTABLE = {{'one': {key!r}}}" for key in ("one", "two"))
     assert closure.meaning(first) != closure.meaning(second)
 
 

@@ -1,18 +1,23 @@
-"""The editions of a page in other languages, each from a table of words that stands beside the page.
+"""The editions of a page in other languages, each from a PO file beside the page.
 
-`chapters/talk.zh.json` belongs to `chapters/talk.ipynb`. Its `cells` give each Markdown cell in the other language, with a
-hash of the English that was translated; `words` are the strings that code cells draw and say (`helpers.words`), `same` those
-that stay as they are, `frame` what a deck says around its slides. Code stays as it is. Of a page in Markdown the `cells` are its sections, by
-their headings. An edition is written to `_build/editions`, with fonts cut down to the characters that it uses; the book has
-it as `chapters/zh/talk`, and a lesson's as `chapters/zh/3-representational-collapse/lesson`. `python tools/editions.py` lists what is not translated, or no longer; with the name of a table it
-notes that all of that table's cells were read against the English as it now is.
+`chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `tools/units.py` says what its units are. An edition is a notebook of
+its own: the text, and the strings and comments of the code, in the other language, after a cell that holds the words and
+the type for what functions of the course say and draw. It is executed, the book shows it as `chapters/zh/talk`, and the
+page's button gives it. A unit without words, or whose English has moved, stands in English until it is translated.
+
+    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page
+    python tools/editions.py                       list what is to be done, and how much of each page is there
 """
 
+import argparse
+import base64
 import hashlib
 import json
 import posixpath
 import re
+import subprocess
 import sys
+import zlib
 from functools import partial
 from pathlib import Path
 
@@ -22,18 +27,23 @@ from fontTools.ttLib import TTFont
 
 ROOT = Path(__file__).resolve().parents[1]
 HOME = ROOT / "chapters"
-sys.path.insert(0, str(ROOT / "sphinx_ext"))
+sys.path[:0] = [str(ROOT / "sphinx_ext"), str(ROOT / "tools"), str(ROOT / "src")]
 import execution  # noqa: E402
+import units  # noqa: E402
 from pages import pages  # noqa: E402
+from units import SAID, Entry  # noqa: E402
 
 WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
 START = """\
+import base64  # what functions of the course say and draw, in Chinese
 import html
 import json
 import re
+import tempfile
 import warnings
+import zlib
 from pathlib import Path
 
 import pandas as pd
@@ -44,7 +54,7 @@ from pandas.io.formats.style import Styler
 from helpers import words
 
 
-def worded(text):  # what a function of the course has put into words already stays
+def worded(text):  # what is in Chinese already stays
     return text if re.search("[一-鿿]", text) else words.translated(text)
 
 
@@ -59,9 +69,19 @@ forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
 for kind in (pd.DataFrame, Styler):
     forms["text/html"].for_type(kind, table)
 warnings.showwarning = lambda said, *more: words.missing.append(str(said))  # a character that no font has
-words.use(json.loads(Path("{stem}.words.json").read_text()), sorted(Path().glob("{stem}-*.ttf")))
-made_of = "{key}"  # the words and fonts: others, and the notebook is executed again"""
-END = "import json\nprint(json.dumps(words.missing, ensure_ascii=False))"
+faces = Path(tempfile.mkdtemp())
+for weight, font in FONTS.items():
+    (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
+words.use(TABLE, sorted(faces.glob("*.ttf")))"""
+WATCHED = """
+
+asked, known = [], words.translated
+words.translated = lambda text: asked.append(text) or known(text)"""
+END = """\
+import json
+unknown = [text for text in dict.fromkeys(words.missing) if not re.search("[一-鿿]", text)]
+first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if form.fullmatch(text)), None)
+print(json.dumps([unknown, sorted({first(text) for text in asked} - {None})], ensure_ascii=False))"""
 
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
@@ -74,8 +94,8 @@ LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
 def tables(page: Path) -> list[Path]:
-    """The tables of words beside a page."""
-    return sorted(page.parent.glob(f"{page.stem}.*.json"))
+    """The PO files beside a page."""
+    return sorted(page.parent.glob(f"{page.stem}.*.po"))
 
 
 def english(table: Path) -> Path:
@@ -94,36 +114,137 @@ def stem(table: Path) -> str:
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
 
-def cells(page: Path) -> dict[str, str]:
-    """What is translated part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
+def cells(page: Path, cues: bool = False) -> dict[str, str]:
+    """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
 
-    Cues are, where the page has their words.
+    Cues are, where the page has their words, or they are asked for.
     """
     if page.suffix == ".ipynb":
         notebook = json.loads(page.read_text())
-        spoken = notebook["metadata"].get("lecture", {}).get("spoken")
-        every = [cell for cell in notebook["cells"] if spoken or "cue" not in cell["metadata"].get("tags", [])]
+        cues |= bool(notebook["metadata"].get("lecture", {}).get("spoken"))
+        every = [cell for cell in notebook["cells"] if cues or "cue" not in cell["metadata"].get("tags", [])]
         return {cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"}
     sections = re.split(r"\n\n(?=## )", page.read_text().strip())
     return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
 
 
+def code(page: Path) -> dict[str, str]:
+    """The code cells that a page shows, by their ids."""
+    every = json.loads(page.read_text())["cells"] if page.suffix == ".ipynb" else []
+    every = [
+        cell for cell in every if cell["cell_type"] == "code" and "remove-cell" not in cell["metadata"].get("tags", [])
+    ]
+    return {cell["id"]: "".join(cell["source"]) for cell in every}
+
+
+def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
+    """The units of a page: of its text, of its code; and what was found to be said when it was run, or by its directives."""
+    twice = {(e.text, e.context) for e in entries if e.context not in (None, units.SAID, units.CODE)}
+    found = {}
+    for name, text in cells(page, cues=True).items():
+        where = name if page.suffix == ".ipynb" else ""
+        for unit in filter(None, (piece.text for piece in units.pieces(text))):
+            context = name if (unit, name) in twice else None
+            found.setdefault((unit, context), Entry(unit, "", context, where))
+    sources = code(page)
+    stays = units.keeps(sources.values())
+    for name, source in sources.items():
+        for entry in units.of_code(source, name, entries, stays):
+            found.setdefault((entry.text, entry.context), entry)
+    for entry in entries:
+        if entry.context == SAID and not entry.place:
+            found.setdefault((entry.text, entry.context), entry)
+    return list(found.values())
+
+
+def update(page: Path, more: list[str] = ()) -> Path:
+    """Write the PO file of a page as its units now are, with what was translated; `more` is what it was heard to say."""
+    table = page.with_suffix(".zh.po")
+    entries = units.read(table)
+    entries += [Entry(units.holes(text), "", SAID) for text in more]
+    new = units.merged(entries, wanted(page, entries))
+    gone = (
+        {(e.text, e.context) for e in entries}
+        - {(e.text, e.context) for e in new}
+        - {(e.previous, e.context) for e in new}
+    )
+    for text, _ in sorted(gone, key=str):
+        print(f"{table.name}: {text!r} is no longer there")
+    done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
+    git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
+    said = (
+        subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() if done else units.commit(table)
+    )
+    units.write(table, new, said)
+    return table
+
+
+def optional(page: Path) -> set[str]:
+    """The cells that an edition may do without: the cues of a lesson, without whose words there is no deck."""
+    return set(cells(page, cues=True)) - set(cells(page))
+
+
 def digest(text: str) -> str:
-    """What a table notes of the English that was translated."""
+    """The name of a content."""
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def stale(page: Path, table: Path) -> list[str]:
-    """The parts whose English is not, or no longer, what was translated; and entries without a part."""
-    given, there = json.loads(table.read_text())["cells"], cells(page)
-    changed = [name for name, text in there.items() if given.get(name, {}).get("english") != digest(text)]
-    return changed + [name for name in given if name not in there]
+    """What is to be done, by its English: units without words, those that moved (with the old English), entries without a unit."""
+    entries, free = units.read(table), optional(page)
+    given = {(e.text, e.context): e for e in entries}
+    there = {(e.text, e.context): e for e in wanted(page, entries)}
+    found = []
+    for key, unit in there.items():
+        entry = given.get(key)
+        if entry is None or not (entry.other or unit.place in free):
+            found.append(f"{unit.text} [not translated]")
+        elif entry.fuzzy:
+            found.append(f"{unit.text} [was: {entry.previous}]")
+    return found + [f"{text} [stands nowhere on the page]" for text, context in given if (text, context) not in there]
+
+
+def state(table: Path) -> tuple[int, int, int, str]:
+    """Of the units of a page how many are translated, how many there are, how many have moved since; and as of which commit."""
+    page = english(table)
+    entries, free = units.read(table), optional(page)
+    given = {(e.text, e.context): e for e in entries}
+    every = [given.get((e.text, e.context), e) for e in wanted(page, entries) if e.place not in free]
+    done, moved = sum(bool(e.other) and not e.fuzzy for e in every), sum(e.fuzzy for e in every)
+    return done, len(every), moved, units.commit(table)
 
 
 def words(table: Path) -> dict[str, str]:
     """English to the other language, for all that code cells draw and say."""
-    content = json.loads(table.read_text())
-    return content.get("words", {}) | {text: text for text in content.get("same", [])}
+    return units.patterns(units.read(table))
+
+
+def texts(table: Path, cues: bool = False) -> dict[str, str]:
+    """The cells of a page in the other language; in English where there are no words."""
+    given = {(e.text, e.context): e.other for e in units.read(table) if e.other and not e.fuzzy}
+
+    def other(piece: units.Piece, name: str) -> str:
+        text = given.get((piece.text, name)) or given.get((piece.text, None)) or piece.text
+        return f"{piece.before}{text}{piece.after}"
+
+    return {
+        name: "".join(other(piece, name) for piece in units.pieces(text))
+        for name, text in cells(english(table), cues).items()
+    }
+
+
+def frame(kind: str) -> dict[str, str]:
+    """What stands around Chinese pages and slides, by its English: of a "deck", its "speaker" window, the "theme", a "kind" of box."""
+    return {e.text: e.other for e in units.read(HOME / "zh/frame.po") if e.context == kind and e.other and not e.fuzzy}
+
+
+def spoken_too(table: Path) -> bool:
+    """Whether a table has the words of all cues of a lecture: then there is a deck of the edition."""
+    page = english(table)
+    if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
+        return False
+    spoken = set(cells(page, cues=True)) if optional(page) == set() else optional(page)
+    return all(e.other and not e.fuzzy for e in units.read(table) if e.place in spoken)
 
 
 def folder() -> Path:
@@ -132,31 +253,46 @@ def folder() -> Path:
     return ROOT / "_build/editions"
 
 
+def notebook(table: Path) -> nbformat.NotebookNode:
+    """An edition as a notebook that runs wherever the English one does."""
+    found = nbformat.read(english(table), as_version=4)
+    text, entries, sources = texts(table, cues=True), units.read(table), code(english(table))
+    stays, said = units.keeps(sources.values()), words(table)
+    for cell in found.cells:
+        if cell.cell_type == "markdown":
+            cell.source = text[cell.id]
+        elif cell.id in sources:
+            cell.source = SHOWN.sub(partial(speaking, table), units.in_code(cell.source, entries, stays))
+    used = json.dumps(said, ensure_ascii=False)
+    cut(set(used), f"{stem(table)}.said", folder(), digest(used))
+    fonts = {}
+    for weight in WEIGHTS:
+        font = (folder() / f"{stem(table)}.said-{weight}.ttf").read_bytes()
+        fonts[weight] = base64.b64encode(zlib.compress(font, 9)).decode()
+    held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
+    cell = nbformat.v4.new_code_cell(f"{START.replace('faces = ', held + chr(10) + 'faces = ', 1)}", id="words")
+    cell.metadata = {"tags": ["remove-cell"], "slideshow": {"slide_type": "skip"}, "jupyter": {"source_hidden": True}}
+    first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
+    found.cells.insert(first + 1, cell)
+    return found
+
+
 def written(table: Path) -> Path:
-    """Write the notebook of an edition, its words and its fonts; where it is."""
-    source = english(table)
-    content, home, name = json.loads(table.read_text()), folder(), stem(table)
-    notebook = nbformat.read(source, as_version=4)
-    for cell in notebook.cells:
-        if cell.cell_type == "markdown" and cell.id in content["cells"]:
-            cell.source = content["cells"][cell.id]["text"]
-        elif cell.cell_type == "code":
-            cell.source = SHOWN.sub(partial(speaking, table), cell.source)
-    said = json.dumps(words(table), ensure_ascii=False)
-    (home / f"{name}.words.json").write_text(said)
-    used = (
-        set(said + drawn())
-        | {c for cell in notebook.cells for c in cell.source}
-        | set(json.dumps(content.get("frame", ""), ensure_ascii=False))
-        | set((ROOT / "data/reported/talk_quotations.csv").read_text())  # the talk quotes its source in Chinese
+    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is."""
+    book, home, name = notebook(table), folder(), stem(table)
+    used = "".join(
+        [c for cell in book.cells for c in cell.source]
+        + [
+            *words(table).values(),
+            drawn(),
+            (ROOT / "data/reported/talk_quotations.csv").read_text(),
+        ]  # quoted in Chinese
     )
-    key = digest(said + "".join(sorted(used)))
-    cut(used, name, home, key)
-    set_up = next(cell for cell in notebook.cells if cell.cell_type == "code")
-    set_up.source = START.replace("{stem}", name).replace("{key}", key)
-    notebook.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
+    cut(set(used), name, home, digest("".join(sorted(set(used)))))
+    next(cell for cell in book.cells if cell.id == "words").source += WATCHED
+    book.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
     path = home / f"{name}.ipynb"
-    nbformat.write(notebook, path)
+    nbformat.write(book, path)
     return path
 
 
@@ -187,8 +323,8 @@ def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
 def drawn() -> str:
     """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
     files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")]
-    files += [ROOT / "sphinx_ext/chinese.py", ROOT / "_static/course.js"]
-    heads = (next(iter(json.loads(path.read_text())["cells"].values()))["text"] for path in HOME.rglob("*.*.json"))
+    files += [HOME / "zh/frame.po", ROOT / "_static/course.js"]
+    heads = (next(iter(texts(path).values())) for path in HOME.rglob("*.zh.po"))
     return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads])))))
 
 
@@ -203,7 +339,14 @@ def executed(table: Path) -> nbformat.NotebookNode:
 
 def missing(notebook: nbformat.NotebookNode) -> list[str]:
     """What an executed edition had no words for."""
-    return json.loads(notebook.cells[-1].outputs[0]["text"])
+    return json.loads(notebook.cells[-1].outputs[0]["text"])[0]
+
+
+def unused(table: Path, notebook: nbformat.NotebookNode) -> list[str]:
+    """The entries that an executed edition neither said nor has in its code; directives of a page say some, too."""
+    said, own = [*words(table)], {e.text for e in units.read(table) if e.place}
+    heard = {said[k] for k in json.loads(notebook.cells[-1].outputs[0]["text"])[1]}
+    return [text for text in said if text not in heard | own]
 
 
 def spoken(source: str) -> str:
@@ -242,12 +385,21 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
     return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
 
 
+def note(table: Path) -> str:
+    """What a page says of itself: how much of it is translated, how far behind it is."""
+    done, every, moved, commit = state(table)
+    behind = f"{moved} 个单元的英文已有改动，暂以英文显示" if moved else "与英文版一致"
+    rest = f"；{every - done - moved} 个尚未译出" if every > done + moved else ""
+    of = f"（提交 {commit}）" if commit else ""
+    return f"中文版：共 {every} 个单元，译出 {done} 个{rest}；{behind}{of}。"
+
+
 def page(table: Path) -> str:
     """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
-    source, content = english(table), json.loads(table.read_text())
+    source = english(table)
     if source.suffix == ".md":
-        parts = [content["cells"][name]["text"] for name in cells(source)]
-        used = "".join([*parts, *words(table).values(), drawn()])
+        parts = [*texts(table).values()]
+        used = "".join([*parts, *words(table).values(), drawn(), note(table)])
         cut(set(used), stem(table), folder(), digest(used))
     else:
         translated = cells(source)
@@ -266,23 +418,30 @@ def page(table: Path) -> str:
         other = posixpath.normpath(posixpath.join(away, folder_of, match[2]))
         return match[0].replace(".ipynb", ".md") if has else f"{match[1]}{other}"
 
+    parts.append(f'<p class="edition-note"><small>{note(table)}</small></p>')
     return "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts) + "\n"
 
 
 def main() -> int:
-    for name in sys.argv[1:]:
-        table = ROOT / name
-        content, there = json.loads(table.read_text()), cells(english(table))
-        for part, text in there.items():
-            content["cells"][part]["english"] = digest(text)
-        table.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("command", nargs="?", choices=("update",), help="else what is to be done is listed")
+    parser.add_argument("pages", nargs="*", type=Path, help="pages, as chapters/talk.ipynb")
+    parser.add_argument("--run", action="store_true", help="execute the edition, and add what its functions say")
+    given = parser.parse_args()
+    chosen = [path.resolve() for path in given.pages] or [page for page in pages() if tables(page)]
     found = 0
-    for source in pages():
+    for source in chosen:
+        if given.command == "update":
+            update(source)
+            if given.run and source.suffix == ".ipynb":
+                update(source, missing(executed(source.with_suffix(".zh.po"))))
         for table in tables(source):
-            drawn = missing(executed(table)) if source.suffix == ".ipynb" else []
-            for text in [*stale(source, table), *drawn]:
-                print(f"{table.name}: {text!r} is not translated, or no longer")
-                found += 1
+            todo = stale(source, table)
+            if given.run and source.suffix == ".ipynb":
+                todo += [f"{text} [said, and not translated]" for text in missing(executed(table))]
+            done, every, *_ = state(table)
+            print("\n".join([*todo, f"{table.relative_to(ROOT)}: {done} of {every} units"]))
+            found += len(todo)
     return int(found > 0)
 
 

@@ -24,8 +24,9 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
-from editions import CUE, WEIGHTS  # noqa: E402
+from editions import CUE, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
+from editions import frame as chinese_frame  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
@@ -228,6 +229,14 @@ def sitting(name: str, address: str) -> nbformat.NotebookNode:
     return nbformat.v4.new_notebook(cells=cells)
 
 
+def chinese() -> dict:
+    """`FRAME` in Chinese."""
+    words = chinese_frame("deck")
+    kinds = {other: kind for kind, other in chinese_frame("kind").items()}
+    plain = {name: words[text] for name, text in FRAME.items() if isinstance(text, str)}
+    return plain | {"speaker": chinese_frame("speaker"), "kinds": kinds}
+
+
 def made_of(notebook: nbformat.NotebookNode, *more: object) -> str:
     """A hash of all that a deck is made of: its cells as they now are, what stands around them, templates, this script."""
     files = [Path(__file__), *sorted(path for path in (ROOT / "slides").rglob("*") if path.is_file())]
@@ -261,7 +270,7 @@ def main() -> None:
     keys = ROOT / "_build/decks.json"
     known = json.loads(keys.read_text()) if keys.exists() else {}
     for item in chosen:
-        frame = FRAME | (json.loads(item["words"].read_text())["frame"] if item["words"] else {})
+        frame = chinese() if item["words"] else FRAME
         if item["path"] == hour:
             frame |= {"length": "One hour · {minutes} minutes", "place": "One hour"}
             notebook = sitting("hour", address)
@@ -285,7 +294,7 @@ def main() -> None:
             place = f"<b>{frame['place']}</b>"
         settings = {"style": style, "script": script, "title": item["title"], "place": place}
         settings["speaker"] = json.dumps({"words": frame["speaker"], "style": speaker})
-        faces = fonts(item["words"].stem, out) if item["words"] else ""
+        faces = fonts(stem(item["words"]), out) if item["words"] else ""
         made = made_of(notebook, item, frame, settings, faces)
         if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
             print(f"slides/{item['deck']} is as it was made")

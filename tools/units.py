@@ -1,0 +1,400 @@
+"""Units of a page: what is translated one by one, in a PO file beside it, as `chapters/talk.zh.po`.
+
+A unit is a paragraph, a heading, a list item, a row of a table, a line of a cue, with its English as the `msgid`. What code
+says has the context "said", with `{}` for a number and `{a}` for words (`helpers.words`): strings and comments of the cells
+that a page shows, and what functions draw and say. A string that stays in the code as it is has the context "code" besides.
+What moved since it was translated is `fuzzy`, with the English that was translated after `#|`.
+"""
+
+import ast
+import csv
+import difflib
+import io
+import re
+import tokenize
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from helpers import style, words
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+SAID, CODE = "said", "code"
+MATH = re.compile(r"\$\$?[^$]+\$\$?")
+ROW = re.compile(r"\|[\s:|-]+\|?")
+FENCE = re.compile(r"(`{3,}|~{3,}|:{3,})")
+DIRECTIVE = re.compile(r"((?:`{3,}|:{3,})\{(?:stop|grid-item-card|admonition|note|warning|dropdown)\} *(?:\d+ +)?)(.*)")
+BLOCK = re.compile(r"\s*(?:#+ |[-*+] |\d+[.)] |\||`{3}|:{3}|\$\$|<|%|>|:[\w-]+:|\()")
+TAGGED = re.compile(r"((?:<[a-z][^>]*>\s*)*)(.*?)((?:\s*</[^>]+>)*)", re.S)
+NUMBER = re.compile(r"(?<![\w.−-])[+−-]?\d+(?:,\d{3})*(?:\.\d+)?%?(?!\w|[.,]\d)")
+FORMATTED = re.compile(r"\{\w*:[^{}\s]+\}|\{\}")  # a value to come, in a string for `str.format`
+HOLE = re.compile("[\ue000-\uf8ff]")  # a value in an f-string, while its words are looked up
+TOLD = {
+    "label",
+    "name",
+    "caption",
+    "alt",
+    "title",
+    "xlabel",
+    "ylabel",
+    "unit",
+}  # arguments for readers, of one word, too
+OTHERS = {"columns", "index", "labels", "reader"}  # and such as may be
+
+
+class Piece(NamedTuple):
+    """A part of a text: `text` is a unit, or empty; around it stands what is the same in every language."""
+
+    before: str
+    text: str = ""
+    after: str = ""
+
+
+class Entry(NamedTuple):
+    text: str
+    other: str = ""
+    context: str | None = None
+    place: str = ""  # the cell
+    fuzzy: bool = False
+    previous: str = ""
+
+
+def prose(text: str) -> bool:
+    """Whether there are words in it, beside formulas, code, tags and addresses.
+
+    >>> prose("| $n$ | `n` |"), prose("$n$ ones")
+    (False, True)
+    """
+    return bool(re.search(r"[A-Za-z]{2}|[一-鿿]", re.sub(r"`[^`]*`|<[^>]*>|\]\([^)]*\)", "", MATH.sub("", text))))
+
+
+def pieces(source: str) -> list[Piece]:
+    """A text in Markdown as its pieces, whose sum it is but for the ends of lines within a paragraph.
+
+    >>> [piece.text for piece in pieces("# One\\n\\nTwo\\nlines.\\n\\n- Three") if piece.text]
+    ['One', 'Two lines.', 'Three']
+    """
+    found, lines, k, cue = [], source.split("\n"), 0, False
+    while k < len(lines):
+        line, start = lines[k], k
+        k += 1
+        if line.startswith("<!-- cue"):
+            cue = True
+        elif cue and line.strip() == "-->":
+            cue = False
+        elif cue:
+            found.append(Piece("", line, "\n"))
+            continue
+        elif opened := DIRECTIVE.fullmatch(line):
+            found.append(Piece(opened[1], opened[2], "\n"))
+            continue
+        elif (fence := FENCE.match(line)) and not line[fence.end() :].startswith("{") and line != fence[1]:
+            while k < len(lines) and not lines[k].startswith(fence[1]):  # code
+                k += 1
+            k += 1
+        elif line.startswith("$$"):
+            while not (lines[k - 1].rstrip(" ,.").endswith("$$") and (k - 1 > start or len(line) > 4)) and k < len(
+                lines
+            ):
+                k += 1
+        elif (
+            line.strip() and not fence and not re.match(r"\s*(?:%|:[\w-]+:|\(\S+\)=)", line) and not ROW.fullmatch(line)
+        ):
+            lead = re.match(r"(?:\s*> ?)*\s*(?:#+ |[-*+] |\d+[.)] )?", line)[0]
+            quote = re.match(r"(?:\s*> ?)*", lead)[0]
+            said = [line[len(lead) :]]
+            while (
+                k < len(lines)
+                and not lead.lstrip("> ").startswith("#")
+                and not said[0].startswith("|")
+                and lines[k].startswith(quote.rstrip())
+                and lines[k][len(quote) :].strip()
+                and not BLOCK.match(lines[k][len(quote) :])
+            ):
+                said.append(lines[k][len(quote) :].strip())
+                k += 1
+            before, text, after = TAGGED.fullmatch(" ".join(part.rstrip() for part in said)).groups()
+            if not re.match("<(?:summary|details|p|div)", before) or len(re.findall("<[a-z]", text)) != text.count(
+                "</"
+            ):
+                before, text, after = "", "".join((before, text, after)), ""
+            found.append(
+                Piece(lead + before, text, f"{after}\n") if prose(text) else Piece("\n".join(lines[start:k]) + "\n")
+            )
+            continue
+        found.append(Piece("\n".join(lines[start:k]) + "\n"))
+    found[-1] = found[-1]._replace(after="") if found[-1].text else Piece(found[-1].before.removesuffix("\n"))
+    return found
+
+
+def read(path: Path) -> list[Entry]:
+    """The entries of a PO file, in their order."""
+    return list(_read(path, path.stat().st_mtime_ns)) if path.exists() else []
+
+
+@lru_cache(maxsize=64)
+def _read(path: Path, _: int) -> tuple[Entry, ...]:
+    found = []
+    for block in re.split(r"\n\s*\n", path.read_text()):
+        parts, last = {"place": "", "flags": ""}, ""
+        for line in block.splitlines():
+            if part := re.fullmatch(r'(#\| )?(?:(msg\w+) )?(".*")', line):
+                last = (part[1] or "") + part[2] if part[2] else last  # a string goes on where no name stands before it
+                parts[last] = parts.get(last, "") + ast.literal_eval(part[3])
+            elif line[:2] in ("#:", "#,"):
+                parts["place" if line[1] == ":" else "flags"] += line[2:].strip()
+        if parts.get("msgid"):
+            fuzzy, previous = "fuzzy" in parts["flags"], parts.get("#| msgid", "")
+            found.append(Entry(parts["msgid"], parts["msgstr"], parts.get("msgctxt"), parts["place"], fuzzy, previous))
+    return tuple(found)
+
+
+def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
+    """Write a PO file; `commit` is that of the English page, where every unit was translated."""
+
+    def line(name: str, text: str) -> str:
+        for sign, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n"), ("\t", "\\t")):
+            text = text.replace(sign, escaped)
+        return f'{name} "{text}"'
+
+    head = ["Language: zh_CN", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8", f"X-English: {commit}"]
+    blocks = ["\n".join(['msgid ""', line("msgstr", "\n".join([*head, "Content-Transfer-Encoding: 8bit", ""]))])]
+    for entry in entries:
+        lines = [f"#: {entry.place}"] * bool(entry.place) + ["#, fuzzy"] * entry.fuzzy
+        lines += [line("#| msgid", entry.previous)] * bool(entry.previous)
+        lines += [line("msgctxt", entry.context or "")] * (entry.context is not None)
+        blocks.append("\n".join([*lines, line("msgid", entry.text), line("msgstr", entry.other)]))
+    path.write_text("\n\n".join(blocks) + "\n")
+
+
+def commit(path: Path) -> str:
+    """Of the English page, where every unit was translated; empty where no such was noted."""
+    return re.search(r"X-English: (\w*)", path.read_text())[1]
+
+
+def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
+    """The wanted units with what was translated: where English moved the nearest old unit, fuzzy, with its old English."""
+    known = {(e.text, e.context): e for e in entries}
+    taken = {(e.text, e.context) for e in wanted}
+    loose = [e for e in entries if (e.text, e.context) not in taken and e.other]
+    found = []
+    for unit in wanted:
+        if old := known.get((unit.text, unit.context)):
+            found.append(old._replace(place=unit.place))
+            continue
+        near = [
+            (difflib.SequenceMatcher(None, old.text, unit.text).ratio() + 0.1 * (old.place == unit.place), old)
+            for old in loose
+            if old.context == unit.context
+        ]
+        ratio, old = max(near, default=(0, None), key=lambda pair: pair[0])
+        if ratio > 0.55:
+            loose.remove(old)
+            found.append(unit._replace(other=old.other, fuzzy=True, previous=old.previous or old.text))
+        else:
+            found.append(unit)
+    return found
+
+
+def patterns(entries: Iterable[Entry]) -> dict[str, str]:
+    """What is said, as `helpers.words` takes it: the most particular first."""
+    said = [e for e in entries if e.context == SAID and e.other and not e.fuzzy]
+    return {e.text: e.other for e in sorted(said, key=lambda e: (len(re.findall(r"\{\w+\}", e.text)), -len(e.text)))}
+
+
+def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
+    """Whether a string of a page's code stays as it is there: code looks for it, in others or in a table, or it is a name."""
+    within, exact = set(), {*style.READERS, *style.FATES}
+    for source in sources:
+        for node in ast.walk(parsed(source)):
+            if isinstance(node, ast.Compare):
+                sides = [side for each in (node.left, *node.comparators) for side in ast.walk(each)]
+                within |= {
+                    side.value for side in sides if isinstance(side, ast.Constant) and isinstance(side.value, str)
+                }
+        for name in re.findall(r'\bdata\.table\("([\w/]+)"', source):
+            rows = csv.reader(line for line in (DATA / f"{name}.csv").open() if not line.startswith("#"))
+            exact |= {cell for row in rows for cell in row}
+    within = {text for text in within if prose(text)}
+    return lambda text: text in exact or any(each in text for each in within)
+
+
+def parsed(source: str) -> ast.Module:
+    return ast.parse(re.sub(r"(?m)^[%!]", "#", source))
+
+
+def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
+    """The strings of a piece of code that may be for a reader, and whether they surely are: several words, no index."""
+    tree = parsed(source)
+    above = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))):
+            continue
+        parent = above[node]
+        if isinstance(parent, ast.JoinedStr | ast.FormattedValue):
+            continue
+        call = above.get(parent) if isinstance(parent, ast.List | ast.Tuple) else parent
+        name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+        if name.endswith((".query", ".eval")) or (isinstance(parent, ast.keyword) and parent.arg not in TOLD | OTHERS):
+            continue
+        text = FORMATTED.sub("0", HOLE.sub("0", template(node)[0]))
+        several = bool(re.search(r"[A-Za-z]{2}.*\s|\s.*[A-Za-z]{2}", text))
+        told = isinstance(parent, ast.keyword | ast.IfExp) or name.startswith("predict.")
+        index = isinstance(parent, ast.Subscript) or isinstance(above.get(parent), ast.Subscript)
+        if several or told or nested(node):
+            yield node, several and not index
+
+
+def nested(node: ast.expr) -> list[ast.Constant]:
+    """The strings within the values of an f-string."""
+    values = [part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)]
+    every = [each for value in values for each in ast.walk(value)]
+    return [each for each in every if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def template(node: ast.expr) -> tuple[str, list[str]]:
+    """The text of a string, with a sign for each value that is put into it, and these values as they are written."""
+    values: list[str] = []
+
+    def sign(value: str) -> str:
+        values.append(value)
+        return chr(0xE000 + len(values) - 1)
+
+    if isinstance(node, ast.Constant):
+        return FORMATTED.sub(lambda found: sign(found[0]), node.value), values
+    text = "".join(
+        part.value if isinstance(part, ast.Constant) else sign(ast.unparse(ast.JoinedStr([part]))[2:-1])
+        for part in node.values
+    )
+    return text, values
+
+
+def holes(text: str, values: list[str] = ()) -> str:
+    """A text as an entry: `{}` for its numbers and what is written as one, `{a}` for other values.
+
+    >>> holes("right at 16, bf16")
+    'right at {}, bf16'
+    """
+    names = iter("abcdefghijklmnopqrstuvwxyz")
+
+    def hole(sign: re.Match) -> str:
+        value = values[ord(sign[0]) - 0xE000]
+        number = re.search(r":[^\]\[(){}'\"]*[\ddfg%,]\}$", value) or re.match(
+            r"\{(?:int|len|round|style\.number)\(|\{\}", value
+        )
+        return "{}" if number else f"{{{next(names)}}}"
+
+    return HOLE.sub(hole, NUMBER.sub("{}", text))
+
+
+def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
+    """The entry that a string of code has, and the string in the other language."""
+    for english, other in table.items():
+        pattern, named = form(english)
+        if found := pattern.fullmatch(text):
+            values = dict(zip(named, found.groups(), strict=True))
+            order = map(str, range(len(named)))
+            return english, words.HOLE.sub(lambda hole: values[hole[1] or next(order)], other)  # noqa: B023
+    return None
+
+
+@lru_cache(maxsize=8192)
+def form(english: str) -> tuple[re.Pattern, list[str]]:
+    """What an entry fits in code, where values are not yet put in; the names of its holes, numbers counted from "0"."""
+    parts, named, number = words.HOLE.split(english), [], 0
+    pattern = re.escape(parts[0])
+    for name, then in zip(parts[1::2], parts[2::2], strict=True):
+        pattern += (r"(.+?)" if name else rf"({words.NUMBER}|{HOLE.pattern})") + re.escape(then)
+        named.append(name or str(number))
+        number += not name
+    return re.compile(pattern, re.S), named
+
+
+def comments(source: str) -> Iterator[tokenize.TokenInfo]:
+    for token in tokenize.generate_tokens(io.StringIO(re.sub(r"(?m)^[%!]", "#", source)).readline):
+        if (
+            token.type == tokenize.COMMENT
+            and prose(token.string)
+            and source.split("\n")[token.start[0] - 1][:1] not in "%!"
+        ):
+            yield token
+
+
+def of_code(source: str, place: str, entries: list[Entry], stays: Callable[[str], bool]) -> Iterator[Entry]:
+    """The units of a cell: for each string and comment of it the entry that it has, or a new one."""
+    table = patterns([e._replace(other=e.other or e.text, fuzzy=False) for e in entries])
+    own = {e.text for e in entries if e.context == CODE}
+    for node, asked in strings(source):
+        text, values = template(node)
+        if known := matched(text, table):
+            yield Entry(known[0], "", SAID, place)
+        elif asked and not stays(text) and text not in own:
+            yield Entry(holes(text, values), "", SAID, place)
+        if text in own:
+            yield Entry(text, text, CODE, place)
+    for token in comments(source):
+        text = token.string.lstrip("# ")
+        yield Entry((matched(text, table) or [text])[0], "", SAID, place)
+
+
+def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool]) -> str:
+    """A cell with its strings and comments in the other language: another text, the same code.
+
+    >>> table = [Entry("{} bits", "{} 比特", SAID), Entry("so it is", "如此", SAID)]
+    >>> in_code('print(f"{x:.2f} bits")  # so it is', table, lambda text: False)
+    'print(f"{x:.2f} 比特")  # 如此'
+    """
+    entries = list(entries)
+    table, own = patterns(entries), {e.text for e in entries if e.context == CODE}
+    lines, changes = source.split("\n"), []
+
+    def other(text: str) -> str:
+        found = None if text in own or stays(text) else matched(text, table)
+        return found[1] if found else text
+
+    for node, _ in strings(source):
+        changed = False
+        for part in nested(node):
+            changed |= other(part.value) != part.value
+            part.value = other(part.value)
+        text, values = template(node)
+        if changed or other(text) != text:
+            start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
+            columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
+            new = literal(other(text), values, node)
+            changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))
+    for token in comments(source):
+        if found := matched(token.string.lstrip("# "), table):
+            changes.append((token.start, token.end, f"# {found[1]}"))
+    for (row, column), (last, end), new in sorted(changes, reverse=True):
+        lines[row - 1 : last] = [lines[row - 1][:column] + new + lines[last - 1][end:]]
+    return "\n".join(lines)
+
+
+def literal(text: str, values: list[str], node: ast.expr) -> str:
+    """A string as Python writes it, on as many lines as it needs where it stood on several."""
+    several = node.end_lineno > node.lineno
+    parts = [""]
+    for part in re.findall(r"[^，。；：]*[，。；：][*”）]*|[^，。；：]+$", text) if several else [text]:
+        if len(parts[-1] + part) > 44 and parts[-1]:
+            parts.append("")
+        parts[-1] += part
+    found, put = [], isinstance(node, ast.JoinedStr)
+    for part in parts:
+        plain = part.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        plain = plain.replace("{", "{{").replace("}", "}}") if put and HOLE.search(part) else plain
+        shown = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000].replace('"', "'"), plain)
+        found.append(("f" if put and shown != plain else "") + f'"{shown}"')
+    return ("\n" + " " * node.col_offset).join(found)
+
+
+def shape(source: str) -> str:
+    """Code without the words of its strings: the same in every language."""
+    tree = parsed(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            node.values = sorted((v for v in node.values if isinstance(v, ast.FormattedValue)), key=ast.dump)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            node.value = "".join(sorted(FORMATTED.findall(node.value)))
+    return ast.dump(tree)
