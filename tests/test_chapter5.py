@@ -21,16 +21,18 @@ def test_queries_and_keys_give_the_models_own_attention(kind):
         torch.testing.assert_close(measures.weights(q, k, theta), expected.float(), rtol=1e-4, atol=1e-5)
 
 
-def test_heads_agree_with_the_streaming_scores():
-    model = tiny("llama")
+@pytest.mark.parametrize("kind", ["llama", "gemma3_text"])  # one set of frequencies, and one for each kind of layer
+def test_heads_agree_with_the_streaming_scores(kind):
+    model = tiny(kind, num_hidden_layers=2)
     offsets = range(measures.OFFSETS)
     expected = probe.head_scores(model, IDS, offsets=tuple(offsets)).slash
     torch.testing.assert_close(measures.heads(model, IDS).slashes, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_without_rotary_positions_is_refused():
-    with pytest.raises(ValueError, match="rotary"):
-        probe.rotary_frequencies(tiny("gpt2"))
+    for refuses in (probe.rotary_frequencies, measures.frequencies):
+        with pytest.raises(ValueError, match="rotary"):
+            refuses(tiny("gpt2"))
     with pytest.raises(ValueError, match="self_attn"), probe.altered(tiny("gpt2"), lambda layer, name, x: x):
         pass
 

@@ -692,10 +692,10 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
         for layer, block in enumerate(_layers(model)):
             apart = kinds[layer].layout == "interleaved" and kinds[layer].share == 1
             for name, short in (("queries", "q"), ("keys", "k")):
-                part = getattr(block.self_attn, f"{short}_norm", None) or getattr(block.self_attn, f"{short}_proj")
-                hooks.enter_context(
-                    part.register_forward_hook(_hook(alter, layer, name, block.self_attn.head_dim, apart))
-                )
+                projection, width = getattr(block.self_attn, f"{short}_proj"), block.self_attn.head_dim
+                part = getattr(block.self_attn, f"{short}_norm", None) or projection
+                heads = projection.out_features // width
+                hooks.enter_context(part.register_forward_hook(_hook(alter, layer, name, width, heads, apart)))
         yield
 
 
@@ -717,9 +717,14 @@ def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterat
         yield
 
 
-def _hook(alter: Callable, layer: int, name: str, width: int, apart: bool) -> Callable:
+def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart: bool) -> Callable:
     def hook(module, arguments, out: Tensor) -> Tensor:
-        x = out.view(*out.shape[:2], -1, width)
+        if out.dim() == 4 and out.shape[1] == heads and (out.shape[2] != heads or out.stride(1) < out.stride(2)):
+            return changed(out.transpose(1, 2)).transpose(1, 2)  # Gemma 3 norms (batch, heads, n, d)
+        return changed(out)
+
+    def changed(out: Tensor) -> Tensor:
+        x = out.reshape(*out.shape[:2], -1, width)
         if not apart:
             return alter(layer, name, x).reshape(out.shape)
         order = rope.layout_order(width).to(x.device)

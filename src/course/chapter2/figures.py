@@ -148,11 +148,13 @@ def sinks_by_layer(scores: dict[str, Float[Tensor, "layers heads"]]) -> tuple[Ax
     """The mean sink score of a layer's heads, by text; layers from 1."""
     ax, means = style.axes("", "layer", "mean sink score", height=4.2), {}
     for name, score in scores.items():
-        ax.plot(range(1, len(score) + 1), score.mean(1), label=name)
+        look = {"color": style.COLOURS["grey"]} if name == "random weights" else {}
+        ax.plot(range(1, len(score) + 1), score.mean(1), label=name, **look)
         means[name] = float(score.mean())
     ax.set_ylim(0, 1)
     style.label(ax)
-    ax.set_title(f"No sink in “{min(means, key=means.get)}”" if min(means.values()) < 0.1 else "A sink in every text")
+    least = min(set(means) - {"uniform", "random weights"}, key=means.get)
+    ax.set_title(f"No sink in “{least}”" if means[least] < 0.1 else "A sink in every text")
     return ax, "Mean sink score: " + ", ".join(f"{name} {mean:.2f}" for name, mean in means.items()) + "."
 
 

@@ -55,7 +55,7 @@ LOW, HIGH = Mark(0.9), Mark(1.1)  # of the limit
         ),
     ),
     part=(
-        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; it first rises to a peak, then falls",
+        f"n times the distance comes to {LOW:g} to {HIGH:g} of its limit; the distance does not fall throughout",
         lambda ratio: LOW <= ratio <= HIGH,
     ),
     nothing=("noise that is not forgotten: a distance that stays", {"ratio": 200.0}),
@@ -294,7 +294,7 @@ GAIN = Mark(1)
 
 @rule(
     holds=("the nearest tokens gain and no far one loses", lambda near, far, least: near > GAIN and far > Mark(least)),
-    part=("the nearest tokens gain; beyond the reach nothing arrives", lambda near: near > GAIN),
+    part=("the nearest tokens gain, a far one loses", lambda near: near > GAIN),
     nothing=("no window", lambda least: {"near": 1.0, "far": least}),
 )
 def window_stops_over_squashing() -> Numbers:
@@ -339,7 +339,7 @@ def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str =
         lambda distances: distances[-1] < FIFTH * distances[0] and _never_rises(distances),
     ),
     part=(
-        f"the distance falls to {FIFTH:g}; it rises at first, and levels off",
+        f"the distance falls to {FIFTH:g}; from one length to another it rises",
         lambda distances: distances[-1] < FIFTH * distances[0],
     ),
     nothing=("a distance that stays", lambda distances: {"distances": [distances[0]] * len(distances)}),

@@ -73,8 +73,17 @@ def head(logits: Float[Tensor, " n"], near: int = 16) -> tuple[Axes, str]:
 # The lab -------------------------------------------------------------------------------------------------
 
 
-def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], kind: str = "bf16") -> tuple[Axes, str]:
-    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type."""
+def falling(
+    name: str,
+    signal: Float[Tensor, " n"],
+    floor: Float[Tensor, " n"],
+    kind: str = "bf16",
+    twin: Float[Tensor, " m"] | None = None,
+) -> tuple[Axes, str]:
+    """The distance of n and n + 1 ones for every n, beside the rounding error of one prompt in a number type.
+
+    In grey that of a `twin`, the same network with random weights, for the first m.
+    """
     n = range(1, len(signal) + 1)
     first = min(400, len(signal) * 4 // 5)
     late = signal[first - 1 :].median()
@@ -88,6 +97,8 @@ def falling(name: str, signal: Float[Tensor, " n"], floor: Float[Tensor, " n"], 
     )
     ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
     ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
+    if twin is not None:
+        ax.plot(n[: len(twin)], twin, color=style.COLOURS["grey"], label="random weights")
     style.label(ax)
     return ax, (
         f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "

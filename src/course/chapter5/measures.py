@@ -104,10 +104,21 @@ def pair_norms(x: Float[Tensor, "h n d"]) -> Float[Tensor, "h half"]:
     return (first**2 + second**2).sqrt().mean(1)
 
 
+def frequencies(model: LanguageModel) -> list[Float[Tensor, " half"]]:
+    """The angles with which each layer turns its pairs: local and global layers may have sets of their own.
+
+    Raises:
+        ValueError: a layer turns nothing, or they turn different numbers of pairs.
+    """
+    found = [each.theta for each in probe.layers(model)]
+    one = any(theta is None for theta in found) or len({len(theta) for theta in found}) > 1
+    return [probe.rotary_frequencies(model)] * len(found) if one else found  # which says what is wrong
+
+
 def heads(model: LanguageModel, ids: Int[Tensor, " n"], rank: bool = True) -> Heads:
     """Frequencies, slashes and rank of every head on one sequence; without `rank` the last two stay empty."""
-    theta, found = probe.rotary_frequencies(model), ([], [], [], [], [], [])
-    for q, k in probe.queries_and_keys(model, ids):
+    found = ([], [], [], [], [], [])
+    for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
         maps = weights(q, k, theta)
         found[0].append(pair_norms(q))
         found[1].append(pair_norms(k))
@@ -340,7 +351,7 @@ def _added(
     model: LanguageModel, ids: Int[Tensor, " n"], heads: Bool[Tensor, "layers heads"], controls: int, sink: bool = False
 ) -> dict[str, float]:
     plain, row = probe.loss(model, ids), {}
-    for name, pairs in quarters_of_pairs(len(probe.rotary_frequencies(model)), controls).items():
+    for name, pairs in quarters_of_pairs(len(frequencies(model)[0]), controls).items():
         row[name.replace(" ", "_")] = round(silenced_loss(model, ids, pairs, heads, sink) - plain, 4)
     return {"plain": round(plain, 4)} | row
 
@@ -352,8 +363,8 @@ def silenced_loss(
 
     What the silenced pairs add to a logit on the first token is put back as a bias on its column, layer by layer.
     """
-    theta = probe.rotary_frequencies(model)
-    half, n = len(theta), len(ids)
+    theta = frequencies(model)
+    half, n = len(theta[0]), len(ids)
     mute = silence(pairs, half, where)
     if not sink:
         with probe.altered(model, mute):
@@ -365,7 +376,7 @@ def silenced_loss(
         if name == "queries":
             gone[layer] = x - mute(layer, name, x)
             return x - gone[layer]
-        turned = rope.rotate(gone[layer][0].transpose(0, 1), torch.arange(n), theta, "half")
+        turned = rope.rotate(gone[layer][0].transpose(0, 1), torch.arange(n), theta[layer], "half")
         first = x[0, 0].repeat_interleave(len(turned) // x.shape[2], 0)  # position 0 is not turned
         biases[layer][0, :, :, 0] += (turned @ first[..., None])[..., 0] / math.sqrt(2 * half)
         return x
