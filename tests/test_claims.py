@@ -1,5 +1,6 @@
 """Every claim on the scorecard runs, says what it found, and has a verdict that its evidence allows."""
 
+import ast
 import html
 import json
 import re
@@ -130,6 +131,37 @@ def test_every_claim_says_when_it_holds_and_what_nothing_is(name):
     assert asked.nothing or asked.null, f"{name} must say what nothing is, or why there is none"
     for sentence, _ in asked.halves.values():
         assert not re.search(r"[{}]|^holds if|^in part", sentence), f"{name}: {sentence}"
+
+
+def test_a_condition_asks_no_number_that_has_no_name(root):
+    """Sixteen rules once decided by thresholds that their reader was not told."""
+    for path in root.glob("src/course/chapter*/claims.py"):
+        for made in ast.walk(ast.parse(path.read_text())):
+            for half in made.keywords if isinstance(made, ast.Call) and ast.unparse(made.func) == "rule" else ():
+                if isinstance(half.value, ast.Tuple) and half.arg != "nothing":
+                    condition = half.value.elts[1]
+                    places = {id(x) for part in ast.walk(condition) if isinstance(part, ast.Subscript)
+                              for x in ast.walk(part.slice)}  # fmt: skip
+                    for each in ast.walk(condition):
+                        number = isinstance(each, ast.Constant) and type(each.value) in (int, float)
+                        if number and id(each) not in places:  # 2 * sum(…) > len(…): more than half
+                            assert each.value in (0, 1, 2), f"{path}:{each.lineno}: {each.value} needs a name"
+
+
+def test_each_claim_about_a_language_model_was_asked_of_its_untrained_twin():
+    """Where the twin holds, the rule is no finding about training, and says so."""
+    assert set(scorecard.twins()) <= {each["claim"] for each in rulers.TWINS}
+    for name, (verdict, measured) in scorecard.twins().items():
+        assert verdict in VERDICTS
+        assert verdict != HOLDS or CLAIMS[name].rule.null, f"{name} holds of random weights: say in `null` why it may"
+        assert measured in scorecard.of_nothing(CLAIMS[name], claims.Found("1", HOLDS))
+
+
+def test_the_report_on_the_embedded_model_says_what_the_card_says():
+    """A row once held with a correction, and beside it stood that it holds in this model."""
+    for name in CLAIMS:
+        said = scorecard.models_of(name).get(models.DEFAULT)
+        assert said is None or said in EXPECTED[name][0], name
 
 
 @pytest.mark.parametrize("name", CLAIMS)

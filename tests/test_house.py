@@ -83,7 +83,7 @@ BUDGETS = {
     "src/course/chapter": 18_700,
     "src/course/experiments": 35_000,
     "src/course/report": 24_200,
-    "src/course/scorecard": 17_700,
+    "src/course/scorecard": 17_800,
     "src/course/checks": 22_300,
     "tests": 202_600,
     "tools": 39_800,

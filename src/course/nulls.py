@@ -2,9 +2,11 @@
 
 Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled, reversed; groups exchanged;
 each array a case shorter. `nothing` of a rule is the sixth, what a network without training, a coin or an equal share
-would give. A rule that holds of nothing is wrong, unless its `null` says why it may.
+would give. A rule that holds of nothing is wrong, unless its `null` says why it may. For a language model there is one more:
+the same network with random weights.
 """
 
+import copy
 import inspect
 import random
 from collections.abc import Callable, Mapping
@@ -12,8 +14,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import torch
 
 from course.rules import FAILS, HOLDS, Numbers, Rule
+from helpers import compute
+from helpers.models import LanguageModel
 
 FLAT, SHUFFLED, REVERSED = "flat at their mean", "shuffled", "reversed"
 EXCHANGED, SHORTER = "groups exchanged", "one case less"
@@ -58,6 +63,16 @@ def wrong(found: Mapping[str, str]) -> list[str]:
     ['a coin']
     """
     return [words for words, verdict in found.items() if verdict == HOLDS and words != SHORTER]
+
+
+def untrained(model: LanguageModel, seed: int) -> LanguageModel:
+    """The same network with random weights, as training would begin with them: its untrained twin."""
+    from transformers import AutoModelForCausalLM
+
+    compute.seed(seed)
+    fresh = AutoModelForCausalLM.from_config(copy.deepcopy(model.model.config), dtype=torch.float32)
+    fresh.config._name_or_path = f"random weights of {model.short}"  # no committed table is about it
+    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
 
 
 def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:

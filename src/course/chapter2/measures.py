@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course import significance
+from course import nulls, significance
 from course.atlas import Reading
 from course.experiments import sweep
-from helpers import attention, compute, data, graphs, models, probe, require
+from helpers import attention, data, graphs, models, probe, require
 from helpers.models import LanguageModel
 
 TEXT = (
@@ -448,20 +448,11 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
 # Tables: committed for the embedded model, measured for any other ------------------------------------------
 
 
-def untrained(model: LanguageModel, seed: int) -> LanguageModel:
-    """The same network with random weights, as training would begin with them."""
-    from transformers import AutoModelForCausalLM
-
-    compute.seed(seed)
-    fresh = AutoModelForCausalLM.from_config(model.model.config, dtype=torch.float32)
-    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
-
-
 def sensitivity(text: str, network: str, directions: int, model: LanguageModel | None = None) -> dict[str, float]:
     """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
-    read = model if network == "trained" else untrained(model, int(network.split()[1]))
+    read = model if network == "trained" else nulls.untrained(model, int(network.split()[1]))
     width = model.model.config.get_text_config().hidden_size
     norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
@@ -507,7 +498,7 @@ def kept_by_layer(
 def kept_row(text: str, network: str) -> dict[str, float]:
     """`kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
     model = models.default()
-    read = model if network == "trained" else untrained(model, int(network.split()[1]))
+    read = model if network == "trained" else nulls.untrained(model, int(network.split()[1]))
     shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
     return {f"layer {k}": round(share, 4) for k, share in enumerate(shares, 1)}
 

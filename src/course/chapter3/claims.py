@@ -343,6 +343,7 @@ def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str =
         lambda distances: distances[-1] < FIFTH * distances[0],
     ),
     nothing=("a distance that stays", lambda distances: {"distances": [distances[0]] * len(distances)}),
+    null="random weights hold, more plainly than trained ones: what averages collapses, and nothing need be learned",
 )
 def one_more(model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = "") -> Numbers:
     return {"lengths": lengths, "distances": _distance(model, lengths, prompt)}
@@ -435,6 +436,7 @@ MOST, FEW = Mark(0.9), Mark(0.5)  # of the runs
     ),
     against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
     nothing=("merging that changes nothing: half of the runs", lambda wins, runs: {"wins": [runs / 2] * len(wins)}),
+    null="random weights hold: longer tokens are the tokenizer's doing, and a whole one more moves any mean further",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
     table = measures.merging(model or models.default())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
-from course.chapter2 import measures as causal
+from course import nulls
 from course.chapter5 import measures
 from course.claims import called
 from course.experiments import protocol, slashes
@@ -307,7 +307,7 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
             kind: [float(other.slashes[head]) > attention.STRONG for head in measures.slash_heads(natural, offset)]
             for kind, offset in (("previous-token", 1), ("diagonal", 0))
         }
-    every = [sum(kinds.values(), []) for kinds in stay.values()]
+    every = [[*itertools.chain(*kinds.values())] for kinds in stay.values()]
     if not every[0]:
         raise _none(model)
     return {"stay": stay, "share": [sum(kept) / len(kept) for kept in every]}
@@ -321,7 +321,10 @@ RANK_ONE, OTHERS = Mark(0.8), Mark(0.5)  # of the squared singular values
         f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the others and with random weights",
         lambda slashes, others, blank: slashes > RANK_ONE and max(others, blank) < OTHERS,
     ),
-    part=(f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights, not below {OTHERS:g}", lambda slashes: slashes > RANK_ONE),
+    part=(
+        f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights, not below {OTHERS:g}",
+        lambda slashes: slashes > RANK_ONE,
+    ),
     nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2, "blank": 0.2}),
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
@@ -332,7 +335,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     return {
         "slashes": share["slash heads"],
         "others": share["other heads"],
-        "blank": float(_heads(causal.untrained(model or models.default(), 0)).concentration.mean()),
+        "blank": float(_heads(nulls.untrained(model or models.default(), 0)).concentration.mean()),
         "heads": table.heads["slash heads"],
     }
 

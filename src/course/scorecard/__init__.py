@@ -376,7 +376,14 @@ def of_nothing(claim: Claim, found: Found) -> str:
         for verdict in dict.fromkeys(nothing.values())
     ]
     hangs = [f"with one case less: {found.nulls[SHORTER]}"] if SHORTER in found.nulls else []
-    return "; ".join([*said, *hangs]) + (f" ({claim.rule.null})" if claim.rule.null else "")
+    twin = [": ".join(("the same network with random weights", *twins()[claim.name]))] if claim.name in twins() else []
+    return "; ".join([*said, *hangs, *twin]) + (f" ({claim.rule.null})" if claim.rule.null else "")
+
+
+@functools.cache
+def twins() -> dict[str, tuple[str, str]]:
+    """Of the claims about language models, what the rule says of the embedded one's untrained twin, and what was measured."""
+    return {row.claim: (row.verdict, row.measured) for row in data.table("twins").itertuples()}
 
 
 @functools.cache

@@ -1,10 +1,14 @@
 """What the rulers of the claims read where the answer is known: `python -m course.experiments rulers` fills data/rulers.csv.
 
+The last of all nulls stands beside them: what each rule about a language model says of the same network with random
+weights, its untrained twin (data/twins.csv).
+
 A ruler is tried on cases whose answer follows from how they were made: own input first for a read-out, uniform attention
 for a score, a network whose share is known, identical states, labels at random, an untrained network. A case is a
 function that returns what the ruler reads, and a line above it that says of which ruler, what it is, and what is true.
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -14,7 +18,7 @@ import networkx as nx
 import numpy as np
 import torch
 
-from course import counting, significance, tasks
+from course import claims, counting, nulls, significance, tasks
 from course.chapter1 import measures as squashing
 from course.chapter2 import measures as causal
 from course.chapter3 import measures as rounding
@@ -161,33 +165,29 @@ def _() -> float:
     return attention.sink_score(attention.sink(64, 0.8))
 
 
-def _untrained() -> models.LanguageModel:
-    return causal.untrained(models.default(), 0)
-
-
 @known("sink score", "random weights, 48 tokens: share of heads above the threshold", 0.0)
 def _() -> float:
     tokens = causal.texts(models.default(), 48)["harbour"]
-    scores = attention.sink_score(probe.attention_maps(_untrained(), tokens))
+    scores = attention.sink_score(probe.attention_maps(_twin(), tokens))
     return (scores > attention.STRONG).double().mean()
 
 
 @known("norm of values", "random weights: what the first token hands over, beside the others", 1.0)
 def _() -> float:
-    return causal.value_ratios(_untrained(), causal.texts(models.default(), 48)["harbour"]).median()
+    return causal.value_ratios(_twin(), causal.texts(models.default(), 48)["harbour"]).median()
 
 
 @known("size of states", "random weights, half depth: the first token's state over the median", 1.0)
 def _() -> float:
     tokens = causal.texts(models.default(), causal.LENGTH)["harbour"]
-    norms = causal.hiding(_untrained(), tokens).norms
+    norms = causal.hiding(_twin(), tokens).norms
     row = norms[len(norms) // 2]
     return row[0] / row.median()
 
 
 @known("copied digit", "random weights, five digits: right both ways, of first and last", 0.0)
 def _() -> float:
-    margins = collapse.copying_margins(_untrained(), [5])
+    margins = collapse.copying_margins(_twin(), [5])
     return sum(float(rounding.right_both_ways(margins, place)[0]) for place in collapse.PLACES) / 2
 
 
@@ -413,3 +413,27 @@ def _() -> float:
 
 
 CASES += cases()
+
+# The untrained twin --------------------------------------------------------------------------------------
+
+SPARED = {"guesses_are_round"}  # 60,000 tokens written by a network that names no number
+TWINS = [
+    {"claim": name}
+    for name, each in claims.CLAIMS.items()
+    if not each.parts and each.asks_a_model and name not in SPARED
+]
+
+
+@functools.cache
+def _twin() -> models.LanguageModel:
+    """The embedded model's untrained twin: what was measured of it is kept from one row to the next."""
+    return nulls.untrained(models.default(), 0)
+
+
+def twin(claim: str) -> dict[str, str]:
+    """What a claim's rule says of the embedded model's untrained twin, and what was measured there."""
+    try:
+        found = claims.CLAIMS[claim].measure(_twin())
+    except ValueError as error:  # such as: no head looks at a place
+        return {"verdict": claims.UNABLE, "measured": str(error)}
+    return {"verdict": found.verdict, "measured": found.measured}
