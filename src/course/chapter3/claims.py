@@ -436,7 +436,7 @@ MOST, FEW = Mark(0.9), Mark(0.5)  # of the runs
     ),
     against=(f"in under {FEW:.0%}", lambda wins, runs: [count < FEW * runs for count in wins]),
     nothing=("merging that changes nothing: half of the runs", lambda wins, runs: {"wins": [runs / 2] * len(wins)}),
-    null="random weights hold: longer tokens are the tokenizer's doing, and a whole one more moves any mean further",
+    null="random weights hold: longer tokens are the tokenizer's doing",
 )
 def merging_alleviates_collapse(model: LanguageModel | None = None) -> Numbers:
     table = measures.merging(model or models.default())
