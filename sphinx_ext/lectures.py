@@ -17,6 +17,7 @@ from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
+import nbformat
 from myst_parser.mdit_to_docutils.base import default_slugify
 
 from helpers import words
@@ -171,6 +172,21 @@ def language(app, name, template, context, doctree):
         context["edition"] = (app.builder.get_relative_uri(name, other), *there)
 
 
+def download(app, name, template, context, doctree):
+    """The button of a Chinese page gives its notebook, which runs as the English one does, or its text."""
+    if not name.startswith(HERE):
+        return
+    table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+    kind = editions.english(table).suffix
+    file = Path(app.outdir) / "_sources" / f"{editions.stem(table)}{kind}"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(nbformat.writes(editions.notebook(table)) if kind == ".ipynb" else editions.page(table))
+    for group in context.get("header_buttons", []):
+        for button in group.get("buttons", []):
+            if button["label"] == "download-source-button":
+                button |= {"url": f"{context['pathto']('_sources', 1)}/{file.name}", "text": kind}
+
+
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh`: they depend on tables that Sphinx does not watch."""
     return [name for name in env.found_docs if name.startswith(HERE)]
@@ -190,4 +206,5 @@ def setup(app):
     app.connect("doctree-read", anchored)
     app.connect("doctree-read", all_said)
     app.connect("html-page-context", language)
+    app.connect("html-page-context", download, priority=900)  # after the theme has made its buttons
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -170,7 +170,7 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
 
 def commit(path: Path) -> str:
     """Of the English page, where every unit was translated; empty where no such was noted."""
-    return re.search(r"X-English: (\w*)", path.read_text())[1]
+    return re.search(r"X-English: (\w*)", path.read_text())[1] if path.exists() else ""
 
 
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
