@@ -59,7 +59,7 @@ def minutes(path: Path) -> int:
     return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
 
 
-SAID = {"lesson": "reading", "build": "workshop"}  # what a card calls a part
+SAID = {"lesson": "reading", "build": "workshop", "yours": "now yours", "own": "your page"}  # what a card calls a part
 
 
 class Chapters(Directive):
@@ -77,7 +77,7 @@ class Chapters(Directive):
         title = re.search(r"^# (.+)$", text, re.M)[1]
         parts = [
             (name, path.parent / f"{name}.ipynb")
-            for name in ("lesson", "lab", "exercises", "build")
+            for name in ("lesson", "lab", "exercises", "yours", "build", "own")
             if (path.parent / f"{name}.ipynb").exists()
         ]
 

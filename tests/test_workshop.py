@@ -140,7 +140,7 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     assert torch.allclose(again(ids), theirs(ids), atol=1e-5)
     parts.note("2", "It hears itself.", heard=0.2)
     parts.note("3", "It ...")
-    assert capsys.readouterr().out.splitlines() == ["Kept, with 1 in all.", "Kept, and not finished yet."]
+    assert capsys.readouterr().out.splitlines()[-2:] == ["Kept, with 1 in all.", "Kept, and not finished yet."]
     assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
     (tmp_path / "my-notes.json").write_text("[]")
     with pytest.raises(ValueError, match="must hold notes"):
@@ -184,3 +184,24 @@ def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(page, tmp_p
     if request.config.getoption("--redraw"):
         path.write_text(json.dumps(parts.notes() | {chapter: found}, indent=1, sort_keys=True) + "\n")
     assert parts.notes()[chapter] == pytest.approx(found, abs=0.02)
+
+
+def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, monkeypatch, capsys):
+    (tmp_path / "notebook").mkdir()
+    monkeypatch.chdir(tmp_path / "notebook")
+    torch.manual_seed(1)
+    parts.keep(parts.Decoder(parts.Block(), where=parts.Places()))
+    parts.note("4", "It is <gone>.", mine=0.1, other=0.3)
+    space = {}
+    for cell in json.loads((ROOT / "chapters/7-the-race/own.ipynb").read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), space)
+    assert space["found"].startswith("3 numbers of yours stand beside the course's own. Farthest apart: right at 16")
+    assert space["frame"].loc["4  other", "yours"] == 0.3
+    assert parts.notes()["0"] == pytest.approx(
+        {f"right at {n}": parts.right(parts._read(parts.data.folder() / parts.COURSE), n) for n in (16, 64)}, abs=0.01
+    )
+    page = (tmp_path / "my-page.html").read_text()
+    assert "4. It is &lt;gone&gt;." in page
+    assert "<img" in page
+    assert "not finished: none" in capsys.readouterr().out

@@ -35,7 +35,7 @@ def table() -> pd.DataFrame:
 
 def own_entries(folder: str | Path = ".") -> pd.DataFrame | None:
     """Rows of `race.enter` that were kept as `my-*.json` in a folder, for the pictures; None where there are none."""
-    found = [pd.read_json(path) for path in sorted(Path(folder).glob("my-*.json"))]
+    found = [pd.read_json(path) for path in sorted(Path(folder).glob("my-*.json")) if path.name != "my-notes.json"]
     return with_longer(pd.concat(found)) if found else None
 
 

@@ -237,9 +237,10 @@ def notes(path: Path | None = None) -> dict[str, dict]:
     Raises:
         ValueError: the file holds something else.
     """
+    read = path is None or (path.exists() and not compute.building())
     path = path or data.folder() / "workshop/notes.json"
     try:
-        kept = json.loads(path.read_text()) if path.exists() else {}
+        kept = json.loads(path.read_text()) if read else {}
         return {chapter: dict(each) for chapter, each in kept.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise ValueError(f"{path.name} must hold notes that this page wrote, and does not: {error}") from None
