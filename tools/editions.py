@@ -90,7 +90,7 @@ WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets i
 LISTING = "````{code-block}"
 NAMED = "".join(f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded"))
 FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
-LINK = re.compile(r'(\]\(|href=")(?!https?:|#|/|data:)([^)"#]+)')
+LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
 def tables(page: Path) -> list[Path]:
@@ -427,7 +427,7 @@ def main() -> int:
     parser.add_argument("command", nargs="?", choices=("update",), help="else what is to be done is listed")
     parser.add_argument("pages", nargs="*", type=Path, help="pages, as chapters/talk.ipynb")
     parser.add_argument("--run", action="store_true", help="execute the edition, and add what its functions say")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     chosen = [path.resolve() for path in given.pages] or [page for page in pages() if tables(page)]
     found = 0
     for source in chosen:
