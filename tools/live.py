@@ -5,6 +5,7 @@ page's own scripts (`frontend/live`). A page whose reader does not ask loads non
 """
 
 import base64
+import csv
 import gzip
 import hashlib
 import json
@@ -138,6 +139,18 @@ def stored(prompt: str = PROMPT) -> dict:
     }
 
 
+def seeds() -> dict[str, dict[str, list[list[float]]]]:
+    """The race's runs for the page that trains: by task and entry a row a seed, its steps and its shares right by length."""
+    with (ROOT / "data/race.csv").open() as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    found = {}
+    for row in rows:
+        if row["task"] in ("retrieval", "last", "counting"):
+            scores = [round(float(row[f"score_{n}"]), 4) for n in (16, 32, 64, 128)]
+            found.setdefault(row["task"], {}).setdefault(row["entry"], []).append([int(row["steps"]), *scores])
+    return found
+
+
 def _written(part: str, ending: str, content: bytes) -> dict:
     digest = hashlib.sha256(content).hexdigest()
     name = f"{part}-{digest[:12]}.{ending}"
@@ -182,6 +195,7 @@ def main() -> None:
     if not (kept.exists() and kept.read_text() == now):
         made()
         kept.write_text(now)
+    (OUT / "seeds.json").write_text(json.dumps(seeds(), separators=(",", ":")))
     laid()
     kept_offline()
     size = sum(path.stat().st_size for path in SITE.iterdir())

@@ -1,6 +1,6 @@
 // The page's side of the worker: calls are promises.
 /** @param {(said: any) => void} tell */
-export function engine(tell) {
+export function engine(tell, file = "worker.js") {
   let worker = null, next = 0;
   const waiting = new Map();
   const fail = (sentence) => {
@@ -8,7 +8,7 @@ export function engine(tell) {
     waiting.clear();
   };
   const start = () => {
-    worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
+    worker = new Worker(new URL(file, import.meta.url), { type: "module" });
     worker.onerror = (event) => {
       event.preventDefault();
       worker = null;

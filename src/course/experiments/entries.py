@@ -4,9 +4,12 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
+import safetensors
 import torch
 from jaxtyping import Float, Int
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from course.experiments.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
@@ -400,3 +403,23 @@ def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
     block = entry.block if weigh is None else partial(entry.block, attention=weigh)
     settings = entry.settings | ({"heads": sizes["heads"] // 2} if "heads" in entry.settings else {})
     return Decoder(len(vocabulary(task)), **sizes | settings, block=block)
+
+
+def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
+    """A decoder of the race that was trained in the page "Train it here" and saved there: model, task, what its file says.
+
+    Raises:
+        ValueError: there is no such file, or what it holds is no entry of the race.
+    """
+    path = Path(require.instance("path", path, str | Path, "a path"))
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            facts = file.metadata() or {}
+        task = require.choice("task", facts.get("task"), TASKS)
+        model = decoder(entry_of(facts.get("entry", "")), task, 0)
+        model.load_state_dict(load_file(path))
+    except (OSError, RuntimeError, ValueError, safetensors.SafetensorError) as error:
+        raise ValueError(
+            f"path must be a file that the page saved, and {path.name} is none: {str(error).splitlines()[0]}"
+        ) from None
+    return model.eval(), task, facts

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from helpers import compute, data, require
+from helpers import attention, compute, data, require, rope
 
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
@@ -260,18 +260,40 @@ def mine(path: Path | str | None = None) -> Decoder:
     return _read(path if own else data.folder() / COURSE)
 
 
+def _turned(x: Tensor) -> Tensor:
+    return rope.turn(x, torch.arange(x.shape[-2]), rope.frequencies(x.shape[-1], 1e4), "half")
+
+
+def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
+    """Settings of a block of a decoder that the page "Train it here" saved; none where a file says nothing of itself."""
+    positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
+    if positions in ("ALiBi", "random") or weights in ("scaled", "difference"):
+        raise RuntimeError("it has parts that Build it has not; course.experiments.entries.kept reads it")
+    mixed = positions == "mixed"
+    found = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
+    if weights == "stick" and not (mixed and layer == 0):
+        found["weigh"] = attention.stick_breaking
+    return found | ({"window": 8} if design.get("window") and layer == 0 else {})
+
+
 def _read(path: Path) -> Decoder:
     try:
         weights = load_file(path)
+        with safe_open(path, "pt") as file:
+            design = json.loads((file.metadata() or {}).get("design", "{}"))
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
         width = weights["embedding.weight"].shape[1]
         if width != 32:
             raise KeyError(f"it has width {width}, and these pages read one of width 32")
-        model = Decoder(*(Block() for _ in blocks), where=where, tokens=len(weights["embedding.weight"]))
+        model = Decoder(
+            *(Block(**_of_the_page(design, k)) for k in range(len(blocks))),
+            where=where,
+            tokens=len(weights["embedding.weight"]),
+        )
         model.load_state_dict(weights)
-    except (SafetensorError, RuntimeError, KeyError, IndexError) as error:
-        first = str(error).splitlines()[-1].strip("\t'")
+    except (SafetensorError, RuntimeError, KeyError, IndexError, ValueError) as error:
+        first = str(error).splitlines()[-1].strip("	'")
         raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {first}") from None
     return model.eval().requires_grad_(False)
 

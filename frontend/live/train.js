@@ -1,0 +1,320 @@
+// "Train it here": a decoder of the race learns in the reader's browser; then a part is exchanged, and it learns again.
+import { engine } from "./engine.js";
+import { say } from "./pictures.js";
+import { entryOf, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
+
+const root = document.getElementById("train"), KEPT = 4, FAR = 512;
+const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const $ = (selector) => root.querySelector(selector);
+const NAMES = { positions: "positions", window: "window", map: "weights" };
+const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0 };
+let state = { ...begin }, seeds = {}, busy = false, ask = null, waiting = 0, measured = 0;
+/** @type {any} */
+let now = null; // the run that is shown
+/** @type {any[]} */
+let runs = []; // those that ended, the newest first
+
+const designOf = ({ positions, window, map }) => ({ positions, window, map });
+const named = ({ positions, window, map }) => [PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
+const shareOf = (x) => x.toFixed(2);
+
+/** What a link says; what makes no sense in it is left at its beginning. */
+export function fromLink(hash) {
+  const asked = new URLSearchParams(hash.replace(/^#/, "")), found = { ...begin };
+  if (Object.hasOwn(TASKS, asked.get("task"))) found.task = asked.get("task");
+  for (const part of Object.keys(PARTS)) if (Object.hasOwn(PARTS[part], asked.get(part))) found[part] = part === "window" ? Number(asked.get(part)) : asked.get(part);
+  const seed = Number(asked.get("seed"));
+  if (Number.isInteger(seed) && seed >= 0 && seed < 1e6) found.seed = seed;
+  return refused(found) ? { ...found, ...designOf(begin) } : found;
+}
+export const toLink = (each) => `#${new URLSearchParams(Object.keys(begin).map((name) => [name, String(each[name])]))}`;
+
+// Pictures ------------------------------------------------------------------------------------------------
+
+const frame = (room, high, alt, inside) => `<svg viewBox="0 0 ${room} ${high}" style="max-width:${room}px" role="img" aria-label="${escape(alt)}">${inside}</svg>`;
+const path = (points, colour, width = 2.5, more = "") => (points.length ? `<path d="M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="${width}" stroke-linejoin="round" ${more}/>` : "");
+const text = (x, y, words, anchor = "start", kind = "quiet") => `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
+const level = (l, r, y, words) => `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
+const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
+
+/** The loss, and what is right at 16 and at 64, step by step; dots are where our seeds ended. */
+function learning(room) {
+  const { run, losses, looks } = now, [l, r] = [44, room - 12], most = Math.max(...[200, 500, STEPS].filter((n, k, all) => k === 0 || losses.length > all[k - 1]));
+  const x = (step) => l + (Math.min(step, most) / most) * (r - l), top = Math.log(TASKS[run.task].vocabulary.length), dots = ofSeeds(run);
+  const yl = (v) => 108 - (Math.min(v, top) / top) * 86, yr = (v) => 272 - v * 120;
+  const means = losses.map((_, k) => [x(k + 1), yl(losses.slice(Math.max(0, k - 4), k + 1).reduce((a, b) => a + b, 0) / Math.min(5, k + 1))]);
+  const last = looks.at(-1), said = last ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}` : "nothing yet";
+  const rings = dots.filter(([steps]) => steps <= most).map(([steps, , , far]) => `<circle cx="${x(steps).toFixed(1)}" cy="${yr(far).toFixed(1)}" r="4" fill="none" stroke="var(--green)" opacity=".6"/>`).join("");
+  return frame(room, 320, `Learning, after ${losses.length} steps: ${said}`, text(l, 14, "loss at up to 16, mean of 5 steps") + level(l, r, yl(0), "0") + level(l, r, yl(top), say(top)) + path(means, "orange")
+    + text(l, 142, "right at 16", "start", "train-16") + text(l + 92, 142, "and at 64", "start", "train-64") + text(l + 172, 142, dots.length ? "○ our seeds, at 64" : "")
+    + [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>`
+    + path(looks.map((each) => [x(each.steps), yr(each.now[0])]), "blue") + path(looks.map((each) => [x(each.steps), yr(each.now[1])]), "green") + rings
+    + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: guessing)", "middle"));
+}
+
+/** Right by length: our seeds as threads, the reader's runs as lines. */
+function lengths(room) {
+  const shown = now?.done ? now : null, about = now?.run ?? { task: state.task, design: designOf(state) }, threads = ofSeeds(about), [l, r, t, b] = [44, room - 20, 26, 260];
+  const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l), y = (v) => b - v * (b - t), low = (n) => Math.max(16, n);
+  const lines = threads.map(([, ...scores]) => path(scores.map((v, k) => [x(LENGTHS[k]), y(v)]), "quiet", 1, 'opacity=".55"'));
+  const others = runs.filter((each) => each !== shown && each.run.task === about.task), colours = ["orange", "purple", "green"];
+  const before = others.map((each, k) => path(each.done.right.map(({ n, share }) => [x(n), y(share)]), colours[k % 3], 2, 'stroke-dasharray="7 4"'));
+  const own = shown ? [...shown.done.right, ...shown.more].sort((a, c) => a.n - c.n) : [];
+  const dots = own.map(({ n, share }) => `<circle cx="${x(low(n)).toFixed(1)}" cy="${y(share).toFixed(1)}" r="${shown.at === n ? 7 : 4}" fill="var(--blue)"/>`).join("");
+  const said = own.map(({ n, share }) => `${shareOf(share)} at ${n}`).join(", ") || "not trained yet";
+  const key = [threads.length ? `<span>╱ ${threads.length} seeds of the race</span>` : "<span>no seeds of the race have these parts</span>", shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
+    ...others.map((each, k) => `<span style="color:var(--${colours[k % 3]})">╌ before: ${escape(named(each.run.design))}</span>`)].join("");
+  return `${frame(room, 306, `Right by length: ${said}`, text(l, 14, "right, by length; trained on up to 16") + [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("")
+    + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` + lines.join("") + before.join("") + path(own.filter(({ n }) => n >= 16).map(({ n, share }) => [x(n), y(share)]), "blue", 3) + dots
+    + [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") + text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"))}<div class="live-key">${key}</div>`;
+}
+
+/** The maps of a layer on one row, as shades; an orange frame marks the answer at its question. */
+function maps(picture, design) {
+  const { n, source } = picture, box = $(".train-maps"), at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
+  const asked = $("[data-at=layer]").value, layer = asked ? Number(asked) : Number(Math.max(...at(1)) >= Math.max(...at(0))), all = picture.maps[layer], shares = at(layer);
+  const two = design.map === "difference" && (design.positions !== "mixed" || layer === 1), side = Math.max(130, Math.min(220, Math.floor(box.clientWidth / (box.clientWidth > 700 ? 4 : 2)) - 16)), scale = devicePixelRatio || 1;
+  box.dataset.shares = shares.map(shareOf).join(" ");
+  $(".train-layer").textContent = `Here: layer ${layer + 1}.`;
+  if (box.children.length !== 4) box.innerHTML = [0, 1, 2, 3].map(() => "<figure><canvas role=\"img\"></canvas><figcaption></figcaption></figure>").join("");
+  const [r, g, b] = [1, 3, 5].map((k) => parseInt(getComputedStyle(root).getPropertyValue("--blue").trim().slice(k, k + 2), 16));
+  [...box.children].forEach((figure, m) => {
+    const canvas = figure.querySelector("canvas"), cell = Math.max(1, Math.floor((side * scale) / n));
+    canvas.width = canvas.height = cell * n;
+    canvas.style.width = canvas.style.height = `${side}px`;
+    const pen = canvas.getContext("2d"), image = pen.createImageData(cell * n, cell * n);
+    for (let i = 0; i < cell * n; i += 1) for (let j = 0; j < cell * n; j += 1) {
+      const w = all[(Math.floor(i / cell) * 4 + m) * n + Math.floor(j / cell)], o = 4 * (i * cell * n + j);
+      image.data.set([r, g, b, 255 * Math.sqrt(Math.min(1, w))], o);
+    }
+    pen.putImageData(image, 0, 0);
+    pen.strokeStyle = getComputedStyle(root).getPropertyValue("--orange").trim();
+    pen.lineWidth = Math.max(2, cell / 4);
+    const edge = Math.max(cell, 6 * scale);
+    pen.strokeRect(Math.max(1, source * cell + (cell - edge) / 2), Math.max(1, Math.min(cell * n - edge - 1, (n - 1) * cell + (cell - edge) / 2)), edge, edge);
+    const name = two ? `head ${(m >> 1) + 1}, map ${(m % 2) + 1}` : `head ${m + 1}`;
+    canvas.setAttribute("aria-label", `${name}: ${shareOf(shares[m])} of the last question's attention on the answer`);
+    figure.querySelector("figcaption").textContent = `${name}: ${shareOf(shares[m])} on the answer`;
+  });
+}
+
+function draw() {
+  const box = $(".train-plots"), wide = box.clientWidth, room = Math.max(280, Math.min(620, wide > 760 ? Math.floor(wide / 2) - 12 : wide));
+  $(".train-learning").innerHTML = now?.losses.length ? learning(room) : "";
+  $(".train-lengths").innerHTML = lengths(room);
+  if (now?.picture) maps(now.picture, now.run.design);
+  $(".train-after").hidden = !now?.picture;
+  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs, at the end of each</caption><thead><tr><th>task</th><th>parts</th><th>seed</th><th>steps</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}</tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${run.task}</td><td style="text-align:left">${escape(named(run.design))}</td><td>${run.seed}</td><td>${run.steps}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}</tr>`).join("")}</tbody></table>` : "";
+}
+
+// What a reader does --------------------------------------------------------------------------------------
+
+const status = (words, bad = false) => {
+  $(".live-status").textContent = words;
+  $(".live-status").classList.toggle("bad", bad);
+};
+
+function controls() {
+  for (const each of root.querySelectorAll("[data-set]")) each.disabled = busy;
+  $("[data-do=train]").hidden = busy;
+  $("[data-do=stop]").hidden = !busy;
+  $("[data-do=on]").hidden = busy || !now?.done?.stopped;
+  for (const name of ["save", "load"]) $(`[data-do=${name}]`).disabled = busy || (name === "save" && !now?.done);
+  $("[data-at=n]").disabled = busy || !now?.done;
+  $("progress").hidden = !busy;
+}
+
+/** What came out, beside our seeds. */
+function ending({ run, done }) {
+  const at = (n) => done.right.find((each) => each.n === n).share, far = ofSeeds(run).map(([, , , score]) => score);
+  const how = done.learned ? `Learned in ${run.steps} steps` : done.stopped ? `Stopped after ${run.steps} steps` : `Not learned in ${run.steps} steps`;
+  const beside = !far.length ? "" : ` Our ${far.length} seeds at 64: ${shareOf(Math.min(...far))} to ${shareOf(Math.max(...far))}.`;
+  return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}: right in ${shareOf(at(16))} at 16, in ${shareOf(at(64))} at 64; guessing gives ${shareOf(TASKS[run.task].chance)}.${beside} Move the length; then exchange one part, and train again.`;
+}
+
+function told(said) {
+  if (!now || said.steps === undefined || now.done) return;
+  now.losses.push(...said.losses);
+  if (said.now) now.looks.push(said);
+  if (said.picture) now.picture = said.picture;
+  now.run.steps = said.steps;
+  $("progress").value = said.steps;
+  $(".train-pace").textContent = `Step ${said.steps} of at most ${STEPS}, ${say(said.spent / said.steps)} ms a step`;
+  if (!document.hidden) draw();
+}
+
+async function train(on) {
+  clearTimeout(waiting);
+  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null };
+  else Object.assign(now, { done: null, more: [] });
+  $("[data-at=n]").value = 4;
+  $(".train-n").textContent = String(TRAINED);
+  $(".train-says").textContent = "";
+  const mine = now;
+  runs = runs.filter((each) => each !== mine);
+  busy = true;
+  controls();
+  status(on ? "It goes on." : `It learns: ${named(mine.run.design)}. You may look at another tab meanwhile.`);
+  draw();
+  try {
+    finished(mine, await ask("train", { ...mine.run, on }));
+  } catch (error) {
+    busy = false;
+    controls();
+    status(error.message, true);
+  }
+}
+
+function finished(mine, done) {
+  if (mine !== now) return;
+  Object.assign(now, { done, picture: done.picture });
+  now.run = { task: done.task, design: done.design, seed: done.seed, steps: done.steps };
+  busy = false;
+  runs = [now, ...runs.filter((each) => each !== now)].slice(0, KEPT);
+  controls();
+  status(ending(now));
+  $(".train-pace").textContent = "";
+  draw();
+  root.dataset.done = done.steps;
+}
+
+async function measure(n) {
+  const mine = now, turn = (measured += 1);
+  $(".train-n").textContent = String(n);
+  try {
+    const found = await ask("at", { n });
+    if (mine !== now || turn !== measured) return;
+    now.more = [...now.more.filter((each) => each.n !== n), found];
+    Object.assign(now, { at: n, picture: found.picture });
+    const { picture } = found;
+    $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}. In the row below it answers ${picture.answer}, right is ${picture.right}.`;
+    root.dataset.at = n;
+    draw();
+  } catch (error) {
+    $(".train-says").textContent = error.message;
+  }
+}
+
+function changed({ target }) {
+  const name = target.dataset.set;
+  if (target.dataset.at === "layer") draw();
+  if (target.dataset.at === "n") {
+    const n = Math.round(2 ** Number(target.value));
+    $(".train-n").textContent = String(n);
+    clearTimeout(waiting);
+    waiting = setTimeout(() => measure(n), 200);
+  }
+  if (!name) return;
+  const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value, next = { ...state, [name]: value };
+  const bad = name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6) ? "A seed is a whole number from 0 to 999,999." : refused(next);
+  $(".live-error").textContent = bad;
+  target.setAttribute("aria-invalid", String(Boolean(bad)));
+  $("[data-do=train]").disabled = Boolean(bad);
+  state = next;
+  if (bad) return;
+  for (const each of root.querySelectorAll("[aria-invalid=true]")) each.setAttribute("aria-invalid", "false");
+  try {
+    history.replaceState(null, "", toLink(state));
+  } catch { /* a browser that limits this keeps the old address */ }
+  const parts = Object.keys(PARTS).filter((part) => now && now.run.design[part] !== state[part]);
+  if (now?.done) status(parts.length ? `Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. Press Train.` : ending(now));
+  if (!now?.done) draw();
+}
+
+async function clicked({ target }) {
+  const name = target.closest?.("[data-do]")?.dataset.do;
+  if (name === "train" && !busy) train(false);
+  if (name === "on" && !busy) train(true);
+  if (name === "stop") ask("stop");
+  if (name === "link") {
+    const address = new URL(toLink(state), location.href).href;
+    try {
+      await navigator.clipboard.writeText(address);
+      status("The link is copied. It says the task, the parts and the seed: whoever opens it and presses Train gets the same curve.");
+    } catch {
+      status(`The browser does not let a page copy. The address bar has the link: ${address}`);
+    }
+  }
+  if (name === "save") {
+    const { run, done } = now, facts = { what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`, task: run.task, entry: entryOf(run.design), design: JSON.stringify(run.design), seed: String(run.seed), steps: String(run.steps), right: JSON.stringify(Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))]))), command: toLink({ ...run, ...run.design }) };
+    const link = document.createElement("a"), address = URL.createObjectURL(new Blob([await ask("file", { facts })], { type: "application/octet-stream" }));
+    Object.assign(link, { href: address, download: "my-decoder.safetensors" }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 10_000);
+    status("Saved as my-decoder.safetensors, if your disk has room: 140 kB. Drop it here another day, or put it where Build it keeps yours.");
+  }
+}
+
+async function opened(file) {
+  if (!file || busy) return;
+  try {
+    if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
+    const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
+    now = { run: done, losses: [], looks: [], more: [], picture: null, done: null };
+    state = { task: done.task, ...done.design, seed: done.seed };
+    fill();
+    finished(now, done);
+    status(`From the file: ${facts.what ?? named(done.design)}. ${ending(now)}`);
+  } catch (error) {
+    status(error.message, true);
+  }
+}
+
+function fill() {
+  for (const each of root.querySelectorAll("[data-set]")) each.value = state[each.dataset.set];
+}
+
+async function start() {
+  root.classList.add("live-app");
+  const style = document.createElement("link");
+  style.rel = "stylesheet";
+  style.href = new URL("live.css", import.meta.url).href;
+  document.head.append(style);
+  const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
+  root.innerHTML = `<p>A decoder of the <a href="../chapters/7-the-race/lesson.html">race</a> starts with random weights and learns here, in your browser: two layers of four heads, width 32, some 28,000 numbers. It is trained on up to ${TRAINED} and then asked at more. Which part decides whether it is still right?</p>
+<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what, example }]) => [name, `${what}: ${example}`])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
+<div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
+<p class="live-error" role="alert"></p>
+<div class="live-load"><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
+<p class="live-status" role="status">Before you press Train: it will be right at 16. How often at 64, where guessing gives a quarter?</p>
+<div class="live-both train-plots"><div class="train-learning"></div><div class="train-lengths"></div></div>
+<div class="train-after" hidden><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
+<p class="live-says train-says" aria-live="polite"></p>
+<h2>Who looks at whom</h2><p>One row of tokens: a line is a token that looks, a column one that it looks at; the frame is the answer, at the last question. <span class="train-layer"></span></p>
+<label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div></div>
+<div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
+<div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>
+<p>A file may be dropped on this page, too: one that was saved here, or my-decoder.safetensors of <a href="../chapters/0-build-it/build.html">Build it</a>. Nothing is sent or kept: without a saved file, closing the page ends the run, and the link trains it again. Once open, the page needs no network.</p>`;
+  const ground = () => {
+    const theme = document.documentElement.dataset.theme;
+    root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches) ? "dark" : "light";
+    draw();
+  };
+  state = fromLink(location.hash);
+  fill();
+  ask = engine(told, "trainer.js");
+  ground();
+  controls();
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ground);
+  root.addEventListener("input", changed);
+  root.addEventListener("click", clicked);
+  root.addEventListener("change", ({ target }) => target.type === "file" && opened(target.files[0]));
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    opened(event.dataTransfer.files[0]);
+  });
+  addEventListener("resize", draw);
+  document.addEventListener("visibilitychange", () => document.hidden || draw());
+  addEventListener("hashchange", () => {
+    if (busy || location.hash === toLink(state)) return;
+    state = fromLink(location.hash);
+    fill();
+    draw();
+  });
+  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
+  seeds = await fetch(new URL("seeds.json", import.meta.url)).then((answer) => answer.json()).catch(() => ({}));
+  draw();
+  root.dataset.ready = "";
+}
+
+if (root && location.protocol !== "file:") start();

@@ -1,0 +1,274 @@
+"""The page "Train it here": its decoder against PyTorch, its runs against the race's seeds, and a reader's way through it."""
+
+import base64
+import collections
+import itertools
+import math
+
+import pandas as pd
+import pytest
+import torch
+from conftest import ROOT, javascript
+from torch.nn import functional
+
+from course.experiments import entries, protocol
+from course.workshop import parts
+from helpers import data, tasks
+from helpers.training import UNASKED
+from helpers.transformer import Block, Decoder
+
+SMALL = protocol.SIZES["small"]
+SIZES = {name: SMALL[name] for name in ("width", "heads", "layers")}
+STORED, RACE = (pd.read_csv(ROOT / f"data/{name}.csv", comment="#") for name in ("page_trained", "race"))
+MAPS = {
+    "softmax": None,
+    "scaled": entries.ScalableSoftmax(SIZES["heads"]),
+    "stick": entries.ENTRIES[entries.STICK].weigh,
+    "difference": entries.Differential,
+}
+
+
+class At(entries.RandomPositions):
+    """At places that the test sets."""
+
+    places: torch.Tensor
+
+    def turned(self, n: int) -> torch.Tensor:
+        return At.places
+
+
+def reference(positions: str, window: int, weights: str, task: str) -> torch.nn.Module:
+    """The design by the parts of the race's entries."""
+    torch.manual_seed(3)
+    if positions == "learned":
+        return parts.Decoder(parts.Block(), parts.Block(), where=parts.Places(), tokens=len(protocol.vocabulary(task)))
+    encoding = {"none": "NoPE", "random": "RoPE", "mixed": "RoPE"}.get(positions, positions)
+
+    def made(*given, layer: int) -> Block:
+        width, heads, _, _, *rest = given
+        near, mixed = (protocol.LOCAL if window and layer % 2 else None), positions == "mixed"
+        kind, own = ("softmax" if mixed and layer % 2 else weights), ("NoPE" if mixed and layer == 2 else encoding)
+        if kind == "difference":
+            return entries.Differential(width, heads, own, None, *rest, layer=layer)
+        block = At if positions == "random" else Block
+        return block(width, heads, own, near, *rest, layer=layer, attention=MAPS[kind])
+
+    return Decoder(len(protocol.vocabulary(task)), **SIZES, encoding=encoding, block=made)
+
+
+DESIGNS = [
+    *itertools.product(("RoPE", "none", "ALiBi", "random", "mixed"), (0,), ("softmax", "scaled", "stick")),
+    *itertools.product(("RoPE", "mixed"), (8,), ("softmax", "scaled", "stick")),
+    *itertools.product(("RoPE", "none"), (0,), ("difference",)),
+    *itertools.product(("mixed",), (0, 8), ("difference",)),
+    ("learned", 0, "softmax"),
+]
+
+
+def trained(model: torch.nn.Module, task: str, steps: int, rate: float) -> tuple[list[dict], dict]:
+    """Batches as the page reads them, and what PyTorch makes of them."""
+    optimiser, found = torch.optim.AdamW(model.parameters(), lr=rate, weight_decay=0.0), {"losses": []}
+    batches = []
+    for step in range(steps):
+        generator = torch.Generator().manual_seed(step)
+        ids, targets = entries.batch(entries.ENTRIES["RoPE"], task, generator)
+        rows, n = ids.shape
+        asked = (targets.flatten() != UNASKED).nonzero()[:, 0]
+        At.places = torch.rand(entries.RANGE, generator=generator).argsort()[:n].sort().values
+        given = {"ids": ids.flatten(), "asked": asked, "targets": targets.flatten()[asked], "places": At.places}
+        batches.append({"rows": rows, "n": n} | {name: each.tolist() for name, each in given.items()})
+        for group in optimiser.param_groups:
+            group["lr"] = rate * min(1.0, (step + 1) / 20)
+        logits = model(ids).flatten(0, 1)
+        loss = functional.cross_entropy(logits, targets.flatten(), ignore_index=UNASKED)
+        optimiser.zero_grad()
+        loss.backward()
+        if not step:
+            found["logits"] = logits[asked].detach()
+            found["gradients"] = {name: each.grad.clone() for name, each in model.named_parameters()}
+        optimiser.step()
+        found["losses"].append(float(loss.detach()))
+    return batches, found | {"weights": {name: each.detach() for name, each in model.named_parameters()}}
+
+
+def compared(positions: str, window: int, weights: str, task: str, numbers: str, steps: int = 20):
+    """The largest difference of the page's run to PyTorch's in float64, by what is compared."""
+    model = reference(positions, window, weights, task).double()
+    start = {name: each.detach().flatten().tolist() for name, each in model.named_parameters()}
+    design = {"positions": positions, "window": window, "map": weights}
+    rate = SMALL["rate"]
+    batches, wanted = trained(model, task, steps, rate)
+    if positions != "random":
+        for each in batches:
+            del each["places"]
+    # names of queries, keys and values of a difference are kept apart, in the page as here
+    data = {"design": design, "vocabulary": len(protocol.vocabulary(task)), "weights": start, "batches": batches}
+    found = javascript("learned", data | {"rate": rate, "numbers": numbers})
+    gaps = {"losses": max(abs(a - b) for a, b in zip(found["losses"], wanted["losses"], strict=True))}
+    flat = torch.tensor(found["logits"], dtype=torch.float64)
+    gaps["logits"] = float((flat - wanted["logits"].flatten()).abs().max())
+    for what in ("gradients", "weights"):
+        assert found[what].keys() == wanted[what].keys()
+        gaps[what] = max(
+            float((torch.tensor(each, dtype=torch.float64) - wanted[what][name].flatten()).abs().max())
+            for name, each in found[what].items()
+        )
+    return gaps
+
+
+@pytest.mark.parametrize(("positions", "window", "weights"), DESIGNS)
+def test_loss_gradients_and_twenty_steps_are_those_of_pytorch(positions, window, weights):
+    gaps = compared(positions, window, weights, "retrieval", "Float64Array")
+    assert max(gaps.values()) < 1e-10, gaps
+
+
+@pytest.mark.parametrize(("task", "design"), [("last", ("mixed", 8, "scaled")), ("counting", ("RoPE", 8, "stick"))])
+def test_the_other_tasks_too_whose_rows_are_padded_or_asked_everywhere(task, design):
+    gaps = compared(*design, task, "Float64Array")
+    assert max(gaps.values()) < 1e-10, gaps
+
+
+def test_in_float32_it_is_the_same_up_to_rounding():
+    """One step: rounding grows from step to step, as in PyTorch itself."""
+    gaps = compared("RoPE", 0, "softmax", "retrieval", "Float32Array", steps=1)
+    assert max(gaps["losses"], gaps["gradients"], gaps["logits"]) < 2e-6, gaps
+    assert gaps["losses"] > 0, "float32 was asked for"
+
+
+# Tasks, rules and seeds ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("task", ["retrieval", "last", "counting"])
+def test_tasks_and_rules_of_the_page_are_those_of_the_race(task):
+    found = javascript("questions", {"task": task, "n": None, "count": 60})
+    assert tuple(found["vocabulary"]) == protocol.vocabulary(task)
+    assert (found["tested"], found["chance"]) == (protocol.TESTED[task], protocol.CHANCE[task])
+    wanted = {
+        "RATE": SMALL["rate"],
+        "ROWS": SMALL["rows"],
+        "TRAINED": protocol.TRAINED,
+        "STEPS": protocol.BUDGET["steps"],
+    }
+    wanted |= {"CHECKED": protocol.CHECKED, "LEARNED": protocol.LEARNED, "LENGTHS": list(protocol.LENGTHS)}
+    assert found["budget"] == wanted
+    long = javascript("questions", {"task": task, "n": 40, "count": 3})["batches"]
+    lengths, answers = set(), collections.Counter()
+    for batch in found["batches"] + long:
+        ids = torch.tensor(batch["ids"]).view(batch["rows"], batch["n"])
+        targets = torch.full_like(ids, UNASKED)
+        targets.view(-1)[batch["asked"]] = torch.tensor(batch["targets"])
+        words = [[protocol.vocabulary(task)[k] for k in row if k] for row in ids.tolist()]
+        if task == "retrieval":
+            place = tasks.Retrieval().answers(ids)
+            assert torch.equal(place >= 0, targets != UNASKED)
+            assert place[place >= 0].tolist() == batch["sources"]
+            assert torch.equal(
+                1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4,
+                targets.where(place >= 0, 1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4),
+            )
+            lengths.add(batch["n"] - 4)
+        elif task == "last":
+            again, goals = tasks.Copying((1, 40), ("last",)).encode(
+                ["".join(row[1:-1]) for row in words], ["last"] * len(words)
+            )
+            assert torch.equal(again, ids)
+            assert torch.equal(goals, targets)
+            lengths |= {len(row) - 2 for row in words}
+        else:
+            counts = (ids == found["vocabulary"].index("y")).cumsum(1)
+            seen = targets != UNASKED
+            assert torch.equal(targets[seen], 3 + counts[seen])
+            assert seen.sum() == len(ids) * (1 if batch["n"] == 41 else 16)
+            assert counts[seen].max() <= protocol.TRAINED
+            lengths.add(batch["n"] - 1)
+        answers.update(targets[targets != UNASKED].tolist())
+    assert lengths == {16, 40} if task == "counting" else lengths == {*range(4 if task == "retrieval" else 1, 17), 40}
+    if task == "retrieval":
+        assert all(abs(count / sum(answers.values()) - 1 / 4) < 0.02 for count in answers.values())
+    assert sorted(set(found["places"])) == found["places"]
+    assert 0 <= found["places"][0] <= found["places"][-1] < entries.RANGE
+
+
+def test_weights_begin_as_pytorch_draws_them():
+    found = javascript("questions", {"task": "retrieval", "n": None, "count": 1})["spread"]
+    model = entries.decoder(entries.ENTRIES["NoPE, differential"], "retrieval", 0)
+    assert found.keys() == {name for name, _ in model.named_parameters()}
+    for name, theirs in model.named_parameters():
+        ours, theirs = torch.tensor(found[name], dtype=torch.float32), theirs.detach().flatten()
+        assert len(ours) == len(theirs)
+        tolerance = 4 / len(ours) ** 0.5 + 1e-9  # of a spread, four standard errors and more
+        assert abs(ours.std() - theirs.std()) <= tolerance * theirs.std().clamp(min=1e-9), name
+        assert abs(ours.mean() - theirs.mean()) <= 6 * theirs.std() / len(ours) ** 0.5, name
+
+
+def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
+    design = {"positions": "RoPE", "window": 0, "map": "softmax"}
+    found, other = (javascript("run", {"design": design, "task": "retrieval", "seed": seed}) for seed in (0, 2))
+    stored = STORED[(STORED.entry == "RoPE") & (STORED.seed == 0)].iloc[0]
+    assert (found["entry"], found["refused"], found["learned"]) == ("RoPE", "", True)
+    assert found["steps"] == stored.steps == len(found["losses"])
+    for n, share in zip(protocol.LENGTHS, found["shares"], strict=True):
+        assert abs(share - stored[f"score_{n}"]) < 0.02, "another engine may round otherwise"
+    assert found["losses"][0] != other["losses"][0]
+    assert found["losses"][0] > 3
+    assert found["losses"][-1] < 0.2
+
+
+@pytest.mark.parametrize("entry", STORED.entry.unique())
+def test_seeds_trained_in_the_page_lie_in_the_band_of_the_race(entry):
+    """The means of fifteen runs differ by less than three standard errors of their difference, and so does each length."""
+    ours, theirs = (table[(table.task == "retrieval") & (table.entry == entry)] for table in (STORED, RACE))
+    assert sorted(ours.seed) == list(range(15))
+    assert ours.learned.all()
+    for column in ("steps", *(f"score_{n}" for n in protocol.LENGTHS)):
+        error = math.sqrt(sum(float(each[column].var()) / len(each) for each in (ours, theirs)))
+        gap = abs(float(ours[column].mean() - theirs[column].mean()))
+        assert gap <= 3 * error + 0.004, (column, gap, error)
+
+
+# Out to a file, and in again ---------------------------------------------------------------------------------
+
+
+def filed(**data) -> dict:
+    ids, _ = tasks.Retrieval((16, 16), size=2)(torch.Generator().manual_seed(0))
+    return javascript("filed", data | {"ids": ids.flatten().tolist(), "n": ids.shape[1]}) | {"ids": ids}
+
+
+@pytest.mark.parametrize("design", [("RoPE", 0, "softmax"), ("mixed", 8, "stick"), ("none", 0, "difference"), ("RoPE", 0, "scaled"), ("mixed", 8, "softmax")])  # fmt: skip
+def test_what_the_page_saves_is_read_here(design, tmp_path, capsys):
+    names = dict(zip(("positions", "window", "map"), design, strict=True))
+    made, path = filed(design=names, task="retrieval"), tmp_path / "my-decoder.safetensors"
+    path.write_bytes(base64.b64decode(made["file"]))
+    model, task, facts = entries.kept(path)
+    assert (task, facts["steps"]) == ("retrieval", "3")
+    wanted = torch.tensor(made["logits"]).view(2, 20, 46)
+    with torch.no_grad():
+        assert torch.allclose(model(made["ids"]), wanted, atol=1e-4)
+        if design[2] in ("softmax", "stick"):
+            assert torch.allclose(parts.mine(path)(made["ids"]), wanted, atol=1e-4), "and on the pages that end on it"
+            assert "Your own" in capsys.readouterr().out
+        else:
+            with pytest.raises(ValueError, match=r"parts that Build it has not"):
+                parts.mine(path)
+    again = filed(file=made["file"])
+    assert again["logits"] == pytest.approx(made["logits"], abs=1e-5)
+    assert (again["design"], again["task"]) == (names, "retrieval")
+
+
+def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_path):
+    course = data.folder() / parts.COURSE
+    found = filed(file=base64.b64encode(course.read_bytes()).decode())
+    with torch.no_grad():
+        wanted = parts.mine(course)(found["ids"])
+    assert torch.allclose(torch.tensor(found["logits"]).view(wanted.shape), wanted, atol=1e-4)
+    assert found["design"]["positions"] == "learned"
+    whole = course.read_bytes()
+    for bad, why in (
+        (b"no weights", "not whole"),
+        (b"", "too short"),
+        (whole[:-4000], "missing"),
+        (b"\x08" + bytes(7) + b"not json", "head"),
+    ):
+        assert why in filed(file=base64.b64encode(bad).decode())["error"] if bad else True
+    with pytest.raises(ValueError, match="must be a file that the page saved"):
+        entries.kept(course)
