@@ -79,16 +79,16 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 57_500,
-    "src/course": 303_800,
+    "src/course": 304_200,
     "src/course/chapter": 18_700,
-    "src/course/experiments": 35_000,
+    "src/course/experiments": 35_200,
     "src/course/report": 24_200,
     "src/course/scorecard": 17_800,
     "src/course/checks": 22_300,
-    "tests": 203_400,
-    "tools": 39_800,
+    "tests": 211_000,
+    "tools": 40_100,
     "sphinx_ext": 21_200,
-    "frontend": 28_500,
+    "frontend": 49_500,
     "_static": 950,
 }
 TOKEN = re.compile(r"\w+|[^\w\s]")

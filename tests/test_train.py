@@ -2,18 +2,25 @@
 
 import base64
 import collections
+import contextlib
 import itertools
+import json
 import math
+import re
+import shutil
 
+import browser
+import live
 import pandas as pd
 import pytest
 import torch
-from conftest import ROOT, javascript
+from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 from torch.nn import functional
 
+from course import tasks
 from course.experiments import entries, protocol
 from course.workshop import parts
-from helpers import data, tasks
+from helpers import data
 from helpers.training import UNASKED
 from helpers.transformer import Block, Decoder
 
@@ -272,3 +279,133 @@ def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_p
         assert why in filed(file=base64.b64encode(bad).decode())["error"] if bad else True
     with pytest.raises(ValueError, match="must be a file that the page saved"):
         entries.kept(course)
+
+
+# In the browser ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """The page by itself: it needs no built book."""
+    site = tmp_path_factory.mktemp("site")
+    shutil.copytree(ROOT / "frontend/live", site / "live")
+    (site / "live/seeds.json").write_text(json.dumps(live.seeds()))
+    with browser.served(site) as found:
+        yield found
+
+
+@pytest.fixture
+def opened(chromium, address):
+    """Open the page with a link and what else a context takes."""
+    with contextlib.ExitStack() as stack:
+
+        def visit(link: str = "", **options):
+            context = chromium.new_context(service_workers="block", bypass_csp=True, **options)
+            stack.callback(context.close)
+            page = watched(context, address)
+            page.goto(f"{address}/live/train.html{link}")
+            page.wait_for_selector("#train[data-ready]")
+            return page
+
+        yield visit
+
+
+def ended(page) -> str:
+    page.wait_for_selector("#train[data-done]")
+    said = page.inner_text(".live-status")
+    assert not re.search(r"NaN|undefined|\[object", page.inner_text("main"))
+    return said
+
+
+def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened):
+    page = opened(viewport={"width": 1280, "height": 900})
+    assert page.locator(".train-lengths path").count() == 15, "our seeds are there before anything is trained"
+    page.click("[data-do=train]")
+    page.wait_for_function("document.querySelector('.train-learning svg')")
+    assert page.is_disabled("[data-set=positions]")
+    early = page.get_attribute(".train-maps", "data-shares")
+    said = ended(page)
+    stored = STORED[(STORED.entry == "RoPE") & (STORED.seed == 0)].iloc[0]
+    assert f"Learned in {stored.steps} steps" in said
+    assert f"in {stored.score_64:.2f} at 64" in said
+    band = RACE[(RACE.task == "retrieval") & (RACE.entry == "RoPE")].score_64
+    assert f"Our 15 seeds at 64: {band.min():.2f} to {band.max():.2f}." in said
+    assert page.get_attribute(".train-maps", "data-shares") != early, "the picture of the heads has changed"
+    page.focus("[data-at=n]")
+    for n in (128, 512):
+        for _ in range(24 if n == 128 else 16):
+            page.keyboard.press("ArrowRight")
+        page.wait_for_selector(f"#train[data-at='{n}']")
+        assert f"At {n} pairs it is right in 0." in page.inner_text(".train-says")
+    page.select_option("[data-set=positions]", "none")
+    assert "positions from RoPE to none" in page.inner_text(".live-status")
+    page.evaluate("train.removeAttribute('data-done')")
+    page.click("[data-do=train]")
+    stored = STORED[(STORED.entry == "NoPE") & (STORED.seed == 0)].iloc[0]
+    assert f"in {stored.score_64:.2f} at 64" in ended(page)
+    assert page.locator(".train-runs tbody tr").count() == 2
+    assert "before: RoPE" in page.inner_text(".train-lengths")
+    assert page.url.endswith("#task=retrieval&positions=none&window=0&map=softmax&seed=0")
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(SCRIPTS["serious"]) == []
+    assert page.errors == page.foreign == []
+
+
+def test_stopped_it_goes_on_without_a_network_to_the_same_end_on_a_phone_in_the_dark(opened, tmp_path):
+    link = "#positions=none&map=difference&seed=3"
+    phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True, "color_scheme": "dark"}
+    page, straight = opened(link, **phone), opened(link)
+    straight.click("[data-do=train]")
+    page.tap("[data-do=train]")
+    page.wait_for_function("document.querySelector('progress').value >= 20")
+    page.tap("[data-do=stop]")
+    assert "Stopped after" in ended(page)
+    page.context.set_offline(True)
+    page.evaluate("train.removeAttribute('data-done')")
+    page.tap("[data-do=on]")
+    assert "Learned in" in ended(page)
+    ended(straight)  # another tab, at the same time
+    row = ".train-runs tbody tr"
+    assert page.inner_text(row) == straight.inner_text(row), "the same link, the same run"
+    with page.expect_download() as saved:
+        page.click("[data-do=save]")
+    assert saved.value.suggested_filename == "my-decoder.safetensors"
+    saved.value.save_as(tmp_path / "my-decoder.safetensors")
+    _, task, facts = entries.kept(tmp_path / "my-decoder.safetensors")
+    assert (task, facts["entry"], facts["seed"]) == ("retrieval", "NoPE, differential", "3")
+    straight.evaluate("train.removeAttribute('data-done')")
+    straight.set_input_files("[data-do=load]", tmp_path / "my-decoder.safetensors")
+    ended(straight)
+    assert "From the file: a decoder of the race, trained in the page" in straight.inner_text(".live-status")
+    (tmp_path / "other.safetensors").write_bytes(b"no decoder at all")
+    straight.set_input_files("[data-do=load]", tmp_path / "other.safetensors")
+    straight.wait_for_selector(".live-status.bad")
+    assert "holds no decoder" in straight.inner_text(".live-status")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    page.evaluate(AXE.read_text())
+    assert page.evaluate(SCRIPTS["serious"]) == []
+    assert page.errors == straight.errors == []
+
+
+def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):
+    page = opened("#task=constructor&positions=__proto__&window=3&map=stick&seed=-1")
+    assert [page.input_value(f"[data-set={name}]") for name in ("task", "positions", "window", "map", "seed")] == ["retrieval", "RoPE", "0", "stick", "0"]  # fmt: skip
+    page.select_option("[data-set=map]", "difference")
+    page.select_option("[data-set=positions]", "ALiBi")
+    assert "choose other positions" in page.inner_text(".live-error")
+    assert page.is_disabled("[data-do=train]")
+    page.select_option("[data-set=positions]", "none")
+    page.fill("[data-set=seed]", "1.5")
+    assert "whole number" in page.inner_text(".live-error")
+    page.fill("[data-set=seed]", "7")
+    assert page.inner_text(".live-error") == ""
+    assert page.is_enabled("[data-do=train]")
+    assert page.errors == []
+
+
+def test_what_the_page_that_trains_loads_is_small():
+    """Without any library: the scripts that it loads, as they are written."""
+    names = ("train.js", "trainer.js", "race.js", "learn.js", "engine.js")
+    assert sum((ROOT / "frontend/live" / name).stat().st_size for name in names) < 60_000
+    loaded = "".join((ROOT / "frontend/live" / name).read_text() for name in names)
+    assert {*re.findall(r'(?:from|engine\(told,) "(?:\./)?([a-z]+\.js)"', loaded)} <= {*names}

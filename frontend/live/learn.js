@@ -54,8 +54,8 @@ function written(design, vocabulary) {
 
 // Kernels -------------------------------------------------------------------------------------------------
 
-/** c[i, j] (+)= sum over k of a[i, k] b[j, k], each with its strides; in tiles of 2 x 4, which stay in registers. */
-function product(A, a, ai, ak, b, bj, bk, c, rows, columns, inner, more) {
+/** c[i, j] += sum over k of a[i, k] b[j, k], each with its strides; in tiles of 2 x 4, which stay in registers. */
+function product(A, a, ai, ak, b, bj, bk, c, rows, columns, inner) {
   let i = 0;
   for (; i + 1 < rows; i += 2) {
     let j = 0;
@@ -69,27 +69,30 @@ function product(A, a, ai, ak, b, bj, bk, c, rows, columns, inner, more) {
         p += ak; q += bk;
       }
       const o = c + i * columns + j, n = o + columns;
-      if (more) { s0 += A[o]; s1 += A[o + 1]; s2 += A[o + 2]; s3 += A[o + 3]; t0 += A[n]; t1 += A[n + 1]; t2 += A[n + 2]; t3 += A[n + 3]; }
-      A[o] = s0; A[o + 1] = s1; A[o + 2] = s2; A[o + 3] = s3;
-      A[n] = t0; A[n + 1] = t1; A[n + 2] = t2; A[n + 3] = t3;
+      A[o] += s0; A[o + 1] += s1; A[o + 2] += s2; A[o + 3] += s3;
+      A[n] += t0; A[n + 1] += t1; A[n + 2] += t2; A[n + 3] += t3;
     }
-    for (; j < columns; j += 1) for (let r = i; r < i + 2; r += 1) single(A, a + r * ai, ak, b + j * bj, bk, c + r * columns + j, inner, more);
+    for (; j < columns; j += 1) for (let r = i; r < i + 2; r += 1) single(A, a + r * ai, ak, b + j * bj, bk, c + r * columns + j, inner);
   }
-  for (; i < rows; i += 1) for (let j = 0; j < columns; j += 1) single(A, a + i * ai, ak, b + j * bj, bk, c + i * columns + j, inner, more);
+  for (; i < rows; i += 1) for (let j = 0; j < columns; j += 1) single(A, a + i * ai, ak, b + j * bj, bk, c + i * columns + j, inner);
 }
 
-function single(A, p, ak, q, bk, o, inner, more) {
-  let sum = more ? A[o] : 0;
+function single(A, p, ak, q, bk, o, inner) {
+  let sum = 0;
   for (let k = 0; k < inner; k += 1) sum += A[p + k * ak] * A[q + k * bk];
-  A[o] = sum;
+  A[o] += sum;
 }
 
 /** y = x w', for so many tokens. */
-const linear = (A, x, w, y, tokens, ins, outs) => product(A, x, ins, 1, w, ins, 1, y, tokens, outs, ins, false);
+function linear(A, x, w, y, tokens, ins, outs) {
+  A.fill(0, y, y + tokens * outs);
+  product(A, x, ins, 1, w, ins, 1, y, tokens, outs, ins);
+}
 /** What comes back through it: dw += dy' x, and dx = dy w. */
 function linearBack(A, x, w, dy, dw, dx, tokens, ins, outs) {
-  product(A, dy, 1, outs, x, 1, ins, dw, outs, ins, tokens, true);
-  product(A, dy, outs, 1, w, 1, ins, dx, tokens, ins, outs, false);
+  A.fill(0, dx, dx + tokens * ins);
+  product(A, dy, 1, outs, x, 1, ins, dw, outs, ins, tokens);
+  product(A, dy, outs, 1, w, 1, ins, dx, tokens, ins, outs);
 }
 
 function norm(A, x, w, b, hat, root, y, tokens) {

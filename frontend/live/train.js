@@ -1,6 +1,5 @@
 // "Train it here": a decoder of the race learns in the reader's browser; then a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
-import { say } from "./pictures.js";
 import { entryOf, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
@@ -16,20 +15,20 @@ let runs = []; // those that ended, the newest first
 
 const designOf = ({ positions, window, map }) => ({ positions, window, map });
 const named = ({ positions, window, map }) => [PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
-const shareOf = (x) => x.toFixed(2);
+const shareOf = (x) => x.toFixed(2), say = (x) => String(Number(x.toPrecision(2)));
 
 /** What a link says; what makes no sense in it is left at its beginning. */
-export function fromLink(hash) {
-  const asked = new URLSearchParams(hash.replace(/^#/, "")), found = { ...begin };
+function fromLink(hash) {
+  const asked = new URLSearchParams(hash.slice(1)), found = { ...begin };
   if (Object.hasOwn(TASKS, asked.get("task"))) found.task = asked.get("task");
   for (const part of Object.keys(PARTS)) if (Object.hasOwn(PARTS[part], asked.get(part))) found[part] = part === "window" ? Number(asked.get(part)) : asked.get(part);
   const seed = Number(asked.get("seed"));
   if (Number.isInteger(seed) && seed >= 0 && seed < 1e6) found.seed = seed;
   return refused(found) ? { ...found, ...designOf(begin) } : found;
 }
-export const toLink = (each) => `#${new URLSearchParams(Object.keys(begin).map((name) => [name, String(each[name])]))}`;
+const toLink = (each) => `#${new URLSearchParams(Object.keys(begin).map((name) => [name, String(each[name])]))}`;
 
-// Pictures ------------------------------------------------------------------------------------------------
+// Pictures
 
 const frame = (room, high, alt, inside) => `<svg viewBox="0 0 ${room} ${high}" style="max-width:${room}px" role="img" aria-label="${escape(alt)}">${inside}</svg>`;
 const path = (points, colour, width = 2.5, more = "") => (points.length ? `<path d="M${points.map(([x, y]) => `${x.toFixed(1)} ${y.toFixed(1)}`).join("L")}" fill="none" stroke="var(--${colour})" stroke-width="${width}" stroke-linejoin="round" ${more}/>` : "");
@@ -69,7 +68,7 @@ function lengths(room) {
     + [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") + text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"))}<div class="live-key">${key}</div>`;
 }
 
-/** The maps of a layer on one row, as shades; an orange frame marks the answer at its question. */
+/** A layer on one row; the frame marks the answer. */
 function maps(picture, design) {
   const { n, source } = picture, box = $(".train-maps"), at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
   const asked = $("[data-at=layer]").value, layer = asked ? Number(asked) : Number(Math.max(...at(1)) >= Math.max(...at(0))), all = picture.maps[layer], shares = at(layer);
@@ -107,7 +106,7 @@ function draw() {
   $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs, at the end of each</caption><thead><tr><th>task</th><th>parts</th><th>seed</th><th>steps</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}</tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${run.task}</td><td style="text-align:left">${escape(named(run.design))}</td><td>${run.seed}</td><td>${run.steps}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}</tr>`).join("")}</tbody></table>` : "";
 }
 
-// What a reader does --------------------------------------------------------------------------------------
+// A reader
 
 const status = (words, bad = false) => {
   $(".live-status").textContent = words;
@@ -124,7 +123,6 @@ function controls() {
   $("progress").hidden = !busy;
 }
 
-/** What came out, beside our seeds. */
 function ending({ run, done }) {
   const at = (n) => done.right.find((each) => each.n === n).share, far = ofSeeds(run).map(([, , , score]) => score);
   const how = done.learned ? `Learned in ${run.steps} steps` : done.stopped ? `Stopped after ${run.steps} steps` : `Not learned in ${run.steps} steps`;
@@ -145,6 +143,7 @@ function told(said) {
 
 async function train(on) {
   clearTimeout(waiting);
+  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {}); // so that the page opens without a network, too
   if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null };
   else Object.assign(now, { done: null, more: [] });
   $("[data-at=n]").value = 4;
@@ -230,7 +229,7 @@ async function clicked({ target }) {
     const address = new URL(toLink(state), location.href).href;
     try {
       await navigator.clipboard.writeText(address);
-      status("The link is copied. It says the task, the parts and the seed: whoever opens it and presses Train gets the same curve.");
+      status("The link is copied: task, parts and seed. Whoever opens it and presses Train gets the same curve.");
     } catch {
       status(`The browser does not let a page copy. The address bar has the link: ${address}`);
     }
@@ -240,7 +239,7 @@ async function clicked({ target }) {
     const link = document.createElement("a"), address = URL.createObjectURL(new Blob([await ask("file", { facts })], { type: "application/octet-stream" }));
     Object.assign(link, { href: address, download: "my-decoder.safetensors" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    status("Saved as my-decoder.safetensors, if your disk has room: 140 kB. Drop it here another day, or put it where Build it keeps yours.");
+    status("Saved as my-decoder.safetensors, if your disk has room: 140 kB.");
   }
 }
 
@@ -270,8 +269,7 @@ async function start() {
   style.href = new URL("live.css", import.meta.url).href;
   document.head.append(style);
   const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
-  root.innerHTML = `<p>A decoder of the <a href="../chapters/7-the-race/lesson.html">race</a> starts with random weights and learns here, in your browser: two layers of four heads, width 32, some 28,000 numbers. It is trained on up to ${TRAINED} and then asked at more. Which part decides whether it is still right?</p>
-<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what, example }]) => [name, `${what}: ${example}`])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
+  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what, example }]) => [name, `${what}: ${example}`])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
 <p class="live-error" role="alert"></p>
 <div class="live-load"><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
@@ -282,8 +280,7 @@ async function start() {
 <h2>Who looks at whom</h2><p>One row of tokens: a line is a token that looks, a column one that it looks at; the frame is the answer, at the last question. <span class="train-layer"></span></p>
 <label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div></div>
 <div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
-<div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>
-<p>A file may be dropped on this page, too: one that was saved here, or my-decoder.safetensors of <a href="../chapters/0-build-it/build.html">Build it</a>. Nothing is sent or kept: without a saved file, closing the page ends the run, and the link trains it again. Once open, the page needs no network.</p>`;
+<div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>`;
   const ground = () => {
     const theme = document.documentElement.dataset.theme;
     root.dataset.ground = (theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches) ? "dark" : "light";
@@ -311,7 +308,6 @@ async function start() {
     fill();
     draw();
   });
-  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
   seeds = await fetch(new URL("seeds.json", import.meta.url)).then((answer) => answer.json()).catch(() => ({}));
   draw();
   root.dataset.ready = "";
