@@ -369,7 +369,7 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
         lambda varied, ones: varied > TWICE * ones,
     ),
     nothing=("ones for varied digits", lambda ones, alone: {"varied": ones, "ends": [alone]}),
-    null="runs of ones at the end in another order: then the shortest run stands for the longest",
+    null="random weights hold: in them, too, ones end nearer than varied digits; and so do runs of ones in another order",
 )
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     fifty, *near, last = _distance(model, [50, *range(192, 213, 5), 502])
@@ -389,6 +389,7 @@ ERRORS = Mark(2)  # standard errors
     each=(f"the step falls by {ERRORS:g} standard errors", lambda steps: [step < -ERRORS for step in steps]),
     against=(f"it rises by {ERRORS:g}", lambda steps: [step > ERRORS for step in steps]),
     nothing=("no trend", {"steps": [0.0] * 7}),
+    null="random weights hold: in them each step falls, and in the trained model not",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     """The trend from n = 22 on: before, the sequence is still starting."""
