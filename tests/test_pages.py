@@ -172,6 +172,7 @@ def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
     monkeypatch.setattr(probe, "queries_and_keys", lambda model, ids: [(q, k)])
     slashes = torch.zeros(1, 3, 6)
     given = {"rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1, "model": None, "ids": None}
+    given["untrained"] = lambda model, seed: None  # its queries and keys are the same
     found = defined(5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given)
     torch.testing.assert_close(found["maps"](q, k), slash_maps.weights(q, k, theta))
     torch.testing.assert_close(found["maps"](q, k, [1, 3]), slash_maps.weights(q, k, theta, [1, 3]), atol=1e-9, rtol=0)

@@ -236,6 +236,7 @@ def untrained_network_has_a_u() -> Numbers:
         lambda lead: min(lead) > LEADS,
     ),
     nothing=("every token alike", {"lead": [1.0] * 7}),
+    null="random weights, asked as if they were trained, keep their U: nothing has moved it",
 )
 def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
     """A U, both ends twice the least, and its valley beside the last token: which of the two does training leave?"""
@@ -252,6 +253,7 @@ def valley_survives_training(model: LanguageModel | None = None) -> Numbers:
         lambda rows, texts: 2 * min(below for *_, below in rows) > Mark(texts),
     ),
     nothing=("a rollout that beats the mask in half of the texts", lambda texts: {"rows": [(0.5, 0, 0, texts // 2)]}),
+    null="random weights hold: what they feel has the order of the mask, which rollout can only equal",
 )
 def rollout_is_no_jacobian(model: LanguageModel | None = None) -> Numbers:
     """In how many texts rollout is at or below the mask, by the share that a token keeps."""

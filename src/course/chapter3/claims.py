@@ -343,7 +343,7 @@ def _distance(model: LanguageModel | None, lengths: Sequence[int], prompt: str =
         lambda distances: distances[-1] < FIFTH * distances[0],
     ),
     nothing=("a distance that stays", lambda distances: {"distances": [distances[0]] * len(distances)}),
-    null="random weights hold, more plainly than trained ones: what averages collapses, and nothing need be learned",
+    null="random weights hold: what averages collapses, and nothing need be learned",
 )
 def one_more(model: LanguageModel | None = None, lengths: Sequence[int] = (), prompt: str = "") -> Numbers:
     return {"lengths": lengths, "distances": _distance(model, lengths, prompt)}
@@ -369,7 +369,7 @@ def _varied(model: LanguageModel | None) -> torch.Tensor:
         lambda varied, ones: varied > TWICE * ones,
     ),
     nothing=("ones for varied digits", lambda ones, alone: {"varied": ones, "ends": [alone]}),
-    null="runs of ones at the end in another order: then the shortest run stands for the longest",
+    null="ones end nearer with random weights, too, and runs of ones in another order",
 )
 def varied_digits_delay_collapse(model: LanguageModel | None = None) -> Numbers:
     fifty, *near, last = _distance(model, [50, *range(192, 213, 5), 502])
@@ -389,6 +389,7 @@ ERRORS = Mark(2)  # standard errors
     each=(f"the step falls by {ERRORS:g} standard errors", lambda steps: [step < -ERRORS for step in steps]),
     against=(f"it rises by {ERRORS:g}", lambda steps: [step > ERRORS for step in steps]),
     nothing=("no trend", {"steps": [0.0] * 7}),
+    null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:
     """The trend from n = 22 on: before, the sequence is still starting."""
