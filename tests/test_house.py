@@ -81,7 +81,7 @@ BUDGETS = {
     "src/helpers": 57_500,
     "src/course": 303_800,
     "src/course/chapter": 18_700,
-    "src/course/experiments": 35_000,
+    "src/course/experiments": 34_600,
     "src/course/report": 24_200,
     "src/course/scorecard": 17_800,
     "src/course/checks": 22_300,
