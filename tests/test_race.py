@@ -703,6 +703,21 @@ def test_pages_follow_the_table_at_twice_the_steps_and_far_lengths():
         assert all(f"{name} {value:.2f}" in finding for name, value in means.items())
 
 
+def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
+    """The answer's box, the lesson and the talk: a price that grows, a stop that decides no sentence, three runs of five."""
+    late = comparison.plateaus()
+    assert late.stays["retrieval", entries.MIXED] == "stays right"
+    assert late.first_2048["retrieval", entries.MIXED] < protocol.KEPT
+    assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
+    count = data.table("race_plateau").query("entry == 'NoPE, squared ReLU' and task == 'counting'")
+    assert ((count.score_128 >= protocol.KEPT).sum(), len(count), count.learned.sum()) == (3, 5, 5)
+    price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()[entries.MIXED]
+    assert price.is_monotonic_increasing
+    long = data.table("race_seen").set_index("entry")
+    assert long.learned[f"{entries.MIXED}, trained to 128"].sum() == 0
+    assert long.steps["RoPE, trained to 128"].agg(["min", "max"]).tolist() == [300, 400]
+
+
 def test_the_yardstick_of_the_page_is_the_package_s():
     """The ten lines of lesson 7, run as they stand there, against `comparison.successes`."""
     cells = lesson("c7ten-code")["cells"]
