@@ -18,7 +18,7 @@ from tiny_models import tiny
 from course import significance
 from course.chapter6 import measures
 from course.chapter7 import figures
-from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs, states
+from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs
 from course.rules import CORRECTED, FAILS, HOLDS
 from course.scorecard import CLAIMS
 from helpers import attention, data, probe, style, training, transformer
@@ -598,16 +598,22 @@ def test_claims_on_ablations_can_hold_and_can_fail(monkeypatch):
         assert [CLAIMS[name].measure().verdict for name in claims] == verdicts
 
 
-def test_a_cell_of_the_states_comes_again():
-    """The mean of three seeds, as drawn: "at width 8 linear attention loses most from 4 to 32 pairs".
-
-    The seeds' own standard deviation is .012 at 4 pairs and .02 at 32; six kinds of kernels gave the same three digits.
-    """
-    cell = data.table("race_states").query("design == 'linear attention' and width == 8").mean(numeric_only=True)
-    found = pd.DataFrame(states.run(entries.LINEAR, 8, 1500, [0, 1, 2])).mean()
-    for column in ("right_4", "right_32"):
-        assert found[column] == pytest.approx(cell[column], abs=0.05)
-    assert found.right_4 - found.right_32 > 0.25
+def test_a_cell_of_the_fixed_budget_is_told_by_its_last_two_thirds(monkeypatch):
+    """Flat is a plateau; still climbing, at the trained length or beyond, is not; seeds that disagree tell nothing."""
+    climbs = {"flat": [0.9] * 6, "late": [0.2, 0.3, 0.5, 0.6, 0.8, 0.9]}
+    looks = {name: {f"{at}_{k + 1}": x for at in ("inside", "out") for k, x in enumerate(climb)} for name, climb in climbs.items()}  # fmt: skip
+    beyond = looks["flat"] | {name: x for name, x in looks["late"].items() if name.startswith("out")}
+    kinds = {"plateau": [looks["flat"]] * 3, "still rising": [beyond] * 3, "not told": [looks["flat"]] * 2 + [looks["late"]]}  # fmt: skip
+    rows = [
+        {"task": "last", "entry": kind, "learned": int(seed > 0), "steps": 100 * seed, "first_128": 0.5 if seed else None, "score_128": 0.7} | runs[seed]
+        for kind, runs in kinds.items() for seed in range(3)
+    ]  # fmt: skip
+    monkeypatch.setattr(data, "table", lambda name: pd.DataFrame(rows))
+    found = comparison.plateaus().loc["last"]
+    assert {kind: found.state[kind] for kind in kinds} == {kind: kind for kind in kinds}
+    assert found[["runs", "learned", "steps", "first_128", "score_128"]].iloc[0].tolist() == pytest.approx(
+        [3, 2, 150, 0.5, 0.7]
+    )
 
 
 # Figures and claims ------------------------------------------------------------------------------------
@@ -695,6 +701,21 @@ def test_pages_follow_the_table_at_twice_the_steps_and_far_lengths():
         _, finding = further(task)
         means = part[part.learned == 1].groupby("entry").score_2048.mean()
         assert all(f"{name} {value:.2f}" in finding for name, value in means.items())
+
+
+def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
+    """The answer's box, the lesson and the talk: a price that grows, a stop that decides no sentence, three runs of five."""
+    late = comparison.plateaus()
+    assert late.stays["retrieval", entries.MIXED] == "stays right"
+    assert late.first_2048["retrieval", entries.MIXED] < protocol.KEPT
+    assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
+    count = data.table("race_plateau").query("entry == 'NoPE, squared ReLU' and task == 'counting'")
+    assert ((count.score_128 >= protocol.KEPT).sum(), len(count), count.learned.sum()) == (3, 5, 5)
+    price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()[entries.MIXED]
+    assert price.is_monotonic_increasing
+    long = data.table("race_seen").set_index("entry")
+    assert long.learned[f"{entries.MIXED}, trained to 128"].sum() == 0
+    assert long.steps["RoPE, trained to 128"].agg(["min", "max"]).tolist() == [300, 400]
 
 
 def test_the_yardstick_of_the_page_is_the_package_s():

@@ -267,7 +267,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     at, short = trained.turn(lengths, seen["margin"]), lengths.index(trained.LONGEST)
     here = lengths.index(at) if at else len(lengths) - 1
     effect = seen["margin"] - seen["control"]
-    figure = Figure(figsize=(11.4, 3.5))
+    figure = Figure(figsize=(11.2, 3.4))
     left, right = panels = figure.subplots(1, 2, width_ratios=(1, 1.3))
     left.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
     left.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")

@@ -1,6 +1,7 @@
 """What the claims of chapter 7 are decided by, each measured by a function; the words and the rules stand in its table."""
 
 import numpy as np
+import pandas as pd
 
 from course import significance
 from course.experiments import comparison, entries, protocol
@@ -93,17 +94,14 @@ def race_sharper_map_reaches_further() -> Numbers:
     table = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")
     means = table[[f"score_{n}" for n in (LONGEST, *protocol.FAR)]].mean()
     last = means.iloc[:, -1]
-    late = data.table("race_plateau").query(f"task == 'retrieval' and entry == {entries.MIXED!r}")[
-        f"score_{protocol.FAR[-1]}"
-    ]
+    late = comparison.plateaus().loc["retrieval"]
     return {
         "means": means,
         "seeds": table.size().min(),
         "sharper": last[entries.MIXED_SCALED],
         "low": significance.interval(table.get_group(entries.MIXED_SCALED)[f"score_{protocol.FAR[-1]}"])[1],
-        "plain": max(last[entries.MIXED], late.mean()),
-        "late": late.mean(),
-        "runs": len(late),
+        "plain": max(last[entries.MIXED], late[f"score_{protocol.FAR[-1]}"][entries.MIXED]),
+        "late": late,
     }
 
 
@@ -120,13 +118,16 @@ def race_sharper_map_reaches_further() -> Numbers:
 )
 def race_recall_takes_both() -> Numbers:
     won = comparison.successes(comparison.table()).query("task == 'recall'").set_index("entry")
-    kept = set(won.index[won.kept])
+    late = comparison.plateaus().loc["recall"]
+    kept = {*won.index[won.kept], *late.index[late[RIGHT] >= protocol.KEPT]}
+    able = {*won.index[won.verdict != "not learned"], *late.index[late.learned >= protocol.CELL * late.runs]}
     plain = {entries.BASELINE, "NoPE"}
     return {
         "won": won,
+        "late": late,
         "mixed": entries.MIXED in kept,
         "alone": bool(kept & plain),
-        "both": plain <= set(won.index[won.verdict != "not learned"]),
+        "both": plain <= able,
     }
 
 
@@ -208,15 +209,20 @@ def race_positions_decide() -> Numbers:
 def race_nothing_keeps_the_count() -> Numbers:
     """The remedies that learned to count, with the share right at the longest length of the runs that learned; and others.
 
-    missed: the remedies that have not learned, and outside: what is no remedy, with all their runs and how many learned.
+    Those that learned in more steps alone stand with all their runs there. missed: the remedies that have not learned, and
+    outside: what is no remedy, with all their runs and how many learned.
     """
     rows = comparison.table().query("task == 'counting'")
     won = comparison.successes(comparison.table()).query("task == 'counting'")
+    late = comparison.plateaus().query("task == 'counting'").droplevel("task")
     able = won.verdict != "not learned"
+    more = late[(late.learned >= protocol.CELL * late.runs) & late.index.isin(won.entry[~able])].reset_index()
+    more = more.assign(right=more[RIGHT], kept=more[RIGHT] >= protocol.KEPT)
     every = rows.groupby("entry").agg(right=(RIGHT, "mean"), learned=("learned", "sum"), seeds=("learned", "size"))
     return {
-        "learned": won[able].sort_values("right"),
-        "missed": every.loc[won.entry[~able]],
+        "learned": pd.concat([won[able], more]).sort_values("right"),
+        "late": late,
+        "missed": every.loc[won.entry[~able & ~won.entry.isin(more.entry)]],
         "outside": every[every.index.isin(entries.OUTSIDE)],
         "rope": every.right[entries.BASELINE],
     }

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from course.experiments import comparison
 from course.experiments.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
-from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, TASKS, TRAINED
+from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, PLATEAU, TASKS, TRAINED
 from course.slopes import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
 from helpers import data, style
 from helpers.words import translated
@@ -133,9 +133,9 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     """The designs that sentences name, and what they are made of: price, reach and failure.
 
     Returns:
-        by entry: mean steps to the criterion at retrieval; right at the longest length there with its 95% interval over
-        seeds, and after the fixed budget
-        of `data/race_fixed.csv` where it has the entry; the longest length kept; counting right at the longest length.
+        by entry: mean steps to the criterion at retrieval; the share of runs that learned it trained to the longest length,
+        in `BUDGET` steps; right at the longest length with its 95% interval over seeds, and after the fixed budgets of
+        `data/race_fixed.csv` and `data/race_plateau.csv` where these have the entry; the longest length kept; counting right.
     """
     fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
@@ -144,9 +144,11 @@ def prices(rows: pd.DataFrame) -> pd.DataFrame:
     won = comparison.successes(rows).query("task == 'retrieval'").set_index("entry")
     table = pd.DataFrame({
         "steps, retrieval": here.steps.mean(),
+        f"learned {LONG} pairs": data.table("race_seen").groupby("entry").learned.mean().rename(lambda name: name.split(", trained")[0]),
         f"right at {LONG}": here[f"score_{LONG}"].mean(),
         "from": won.low, "to": won.high,
         f"after {BUDGET['steps']:,} steps": fixed,
+        f"at {FAR[-1]:,} after {PLATEAU:,} steps": comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"],
         "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
         "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
         f"counting at {LONG}": count,
@@ -165,7 +167,10 @@ def closing_answer(rows: pd.DataFrame) -> str:
     won = comparison.successes(rows).set_index(["entry", "task"])
     far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
     further = "; ".join(f"{translated(_plain(name))} {far.get_group(name).mean():.2f}" for name in every if name in far.groups)  # fmt: skip
-    further = translated(f" Retrieval at {FAR[-1]:,}, mean of {far.count().min()} runs:") + f" {further}." if further else ""  # fmt: skip
+    further = translated(f" Retrieval at {FAR[-1]:,}, stopped at the first success, mean of {far.count().min()} runs:") + f" {further}." if further else ""  # fmt: skip
+    late = comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"].dropna()
+    longer = "; ".join(f"{translated(_plain(name))} {late[name]:.2f}" for name in every if name in late)
+    further += translated(f" After {PLATEAU:,} steps:") + f" {longer}." if longer else ""
     taken = [steps[translated(name)] for name in every if translated(name) in steps]
     price = translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
     return (

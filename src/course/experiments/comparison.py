@@ -23,6 +23,7 @@ from course.experiments.protocol import (
     MARGIN,
     NO_ROOM,
     SHARP,
+    STILL,
     TASKS,
 )
 from helpers import data, require, style
@@ -200,6 +201,42 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
             break
         reached = n
     return reached
+
+
+def stays(values: Sequence[float]) -> str:
+    """Whether runs stay right, by the protocol: in the mean and at the low end of its 95 % interval, or in the mean alone.
+
+    >>> stays([0.99, 1.0, 0.98]), stays([0.8, 1.0, 0.95]), stays([0.5, 0.9])
+    ('stays right', 'at the bound', 'falls')
+    """
+    mean, low, _ = significance.interval(values)
+    return "falls" if mean < KEPT else "stays right" if low >= KEPT else "at the bound"
+
+
+def plateaus() -> pd.DataFrame:
+    """The cells of `data/race_plateau.csv`: what is right at the first touch of the criterion, and after all steps.
+
+    Returns:
+        by task and entry: runs, how many touched the criterion (learned) and after how many steps on average; state:
+        "plateau", "still rising" or "not told", at the trained length and at the longest of `LENGTHS`, by the last two
+        thirds of the steps; stays: `stays` after all steps, at the longest length that was asked; first_n of those that
+        learned, score_n of all, means.
+    """
+    found = {}
+    for cell, runs in data.table("race_plateau").groupby(["task", "entry"], sort=False):
+        moves = [
+            (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2 for at in ("inside", "out")
+        ]
+        ends = [significance.interval(move, 1 - 2 * LEVEL) for move in moves]
+        still, up = (
+            all(-STILL < low and high < STILL for _, low, high in ends),
+            any(low > STILL for _, low, _ in ends),
+        )
+        found[cell] = {"runs": len(runs), "learned": runs.learned.sum(), "steps": runs.steps[runs.learned == 1].mean()}
+        found[cell]["state"] = "plateau" if still else "still rising" if up else "not told"
+        found[cell]["stays"] = stays(runs.filter(regex="^score_").dropna(axis=1).iloc[:, -1])
+        found[cell] |= runs.filter(regex="^(first|score)_").mean().to_dict()
+    return pd.DataFrame(found).T.infer_objects().rename_axis(["task", "entry"])
 
 
 def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:

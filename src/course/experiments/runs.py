@@ -207,7 +207,7 @@ def plateau(
         row = {"learned": int(k in first), "steps": first[k][0] if k in first else steps}
         for part in range(PARTS):
             row |= {f"inside_{part + 1}": sum(within[k][5 * part : 5 * part + 5]) / 5, f"out_{part + 1}": out[k][part]}
-        rows.append(row)
+        rows.append(row | {"best": None})
     for when in ("score", "first"):
         those = list(range(len(models))) if when == "score" else list(first)
         columns = {k: dict.fromkeys((*LENGTHS, *FAR)) for k in range(len(models))}
@@ -224,7 +224,7 @@ def plateau(
                 with _changed(models[k], entry):
                     columns[k] |= {n: further(models[k], entry, task, seeds[k], n) for n in FAR}
         for k, row in enumerate(rows):
-            row |= {f"{when}_{n}": value for n, value in columns[k].items()} | {"best": row.get("best")}
+            row |= {f"{when}_{n}": value for n, value in columns[k].items()}
     return [_short(row) for row in rows]
 
 
