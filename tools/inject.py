@@ -92,7 +92,7 @@ def injected(kind: str, text: str, chinese: bool, rng: random.Random) -> str | N
 
 def place(path: Path, text: str) -> str:
     """What kind of text it is."""
-    if path.name.endswith(".zh.json"):
+    if path.suffix == ".po":
         return "Chinese"
     if path.suffix == ".ipynb":
         return "cue" if text.startswith("<!-- cue") else "caption" if "\n" not in text and len(text) < 400 else "page"
@@ -104,7 +104,7 @@ def main(count: int = 60) -> None:
     pools = defaultdict(list)
     for path in said.SOURCES:
         for _, text in said.texts(path):
-            if " " in text.strip() or path.name.endswith("zh.json"):
+            if " " in text.strip() or path.suffix == ".po":
                 pools[place(path, text)].append(text)
     for kind in ("number", "sign", "negation", "name", "direction", "control"):
         seen, missed, tried = 0, [], 0

@@ -16,6 +16,7 @@ from typing import Any
 
 import bs4
 import nbformat
+import units
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,7 +111,7 @@ def strings(code: str) -> Iterator[tuple[str, str]]:
 
 
 SOURCES = (
-    *sorted(p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", ".json", ".yml")),
+    *sorted(p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", ".po", ".yml")),
     *sorted(p for p in (ROOT / "src/course").rglob("*.toml") if p.name != "tables.toml"),
     *sorted((ROOT / "src/course/drawing/words").glob("*.json")),
     *sorted(p for n in ("checks", "telling", "line", "page", "sections", "answer", "talk") for p in (ROOT / "src/course").rglob(f"{n}.py")),
@@ -133,8 +134,10 @@ def texts(path: Path) -> list[tuple[str, str]]:
         return [(f"{k}", part) for k, part in enumerate(re.split(r"(?m)^(?=#{1,3} )", text))]
     if path.suffix == ".py":
         return [*strings(text)]
+    if path.suffix == ".po":  # the English side stands on its page
+        return [(entry.place or "words", entry.other) for entry in units.read(path)]
     read = {".toml": tomllib.loads, ".json": json.loads, ".yml": yaml.safe_load}[path.suffix]
-    return [(" ".join(place.split()), said) for place, said in leaves(read(text)) if not place.endswith("hash")]
+    return [(" ".join(place.split()), said) for place, said in leaves(read(text))]
 
 
 def typed(path: Path) -> dict[str, str]:

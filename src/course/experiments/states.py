@@ -4,10 +4,11 @@ from collections.abc import Callable, Sequence
 
 import torch
 
+from course import training
 from course.experiments import sweep
 from course.experiments.entries import DELTA, ENTRIES, LINEAR
 from course.tasks import Batch
-from helpers import require, training
+from helpers import require
 from helpers.transformer import Decoder
 
 DESIGNS = ("NoPE", LINEAR, DELTA)
