@@ -33,12 +33,13 @@ sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 
 # the types and shapes in signatures of the mathematics are promises: wherever a test calls it, they are checked
 MATHEMATICS = (
-    "attention", "checkpoints", "collapse", "compute", "counting", "data", "differential", "gnn", "graphs", "models", "probe",
-    "require", "rope", "tasks", "training", "transformer",
+    *(f"helpers.{name}" for name in ("attention", "collapse", "compute", "data", "differential", "graphs", "models", "probe")),
+    *(f"helpers.{name}" for name in ("require", "rope", "transformer")),
+    *(f"course.{name}" for name in ("checkpoints", "constructions", "counting", "gnn", "tasks", "training", "weightings", "widening")),
 )  # fmt: skip
 hypothesis.settings.register_profile("course", deadline=None)  # no test waits for the clock
 hypothesis.settings.load_profile("course")
-jaxtyping.install_import_hook([f"helpers.{name}" for name in MATHEMATICS], "shapes.checked")
+jaxtyping.install_import_hook([*MATHEMATICS], "shapes.checked")
 
 
 def javascript(name: str, data: object = None) -> object:

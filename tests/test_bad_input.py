@@ -40,7 +40,9 @@ from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
 NO_TOOLS = re.compile(r"helpers\.(widget|words|require)")
-ALSO = ("gnn", "counting", "checkpoints", "tasks", "significance", "experiments.sweep")  # of the course's own
+ALSO = (  # of the course's own
+    "checkpoints", "constructions", "counting", "experiments.sweep", "gnn", "significance", "tasks", "training", "weightings", "widening",
+)  # fmt: skip
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
@@ -55,7 +57,7 @@ EXEMPT = {
 }
 # may return infinity, and why
 INFINITE = {
-    "attention.forgetting_bias": "-inf hides the keys after the query",
+    "weightings.forgetting_bias": "-inf hides the keys after the query",
     "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
     "compute.shrink": "it gives back what the caller's function returned",
     "significance.interval": "one value has no ends",
@@ -79,15 +81,15 @@ COPIER = Decoder(len(Copying().vocabulary), width=8)
 torch.manual_seed(0)  # which bad values are taken must not hang on chance
 EXAMPLES = {
     "graphs.family": {"name": "path"},
-    "graphs.rewire": {"method": "gtr", "edges": 1},
+    "widening.rewire": {"method": "gtr", "edges": 1},
     "graphs.propagate": {
         "features": torch.randn(5, 4, dtype=torch.float64),
         "matrix": torch.eye(5, dtype=torch.float64),
         "weights": torch.randn(2, 2, 4, 4, dtype=torch.float64),
     },
     "collapse.total_variation": {"p": torch.tensor([0.5, 0.5]), "q": torch.tensor([0.25, 0.75])},
-    "collapse.rotating_values": {"kind": "random"},
-    "collapse.one_layer_distance": {"encoding": "RoPE"},
+    "constructions.rotating_values": {"kind": "random"},
+    "constructions.one_layer_distance": {"encoding": "RoPE"},
     "collapse.first_collision": {"limit": 2000, "function": lambda n: n, "dtype": "bf16"},
     "collapse.copying_prompt": {"prompt": "type 1", "place": "first"},
     "counting.make": {"task": "word"},
@@ -99,8 +101,8 @@ EXAMPLES = {
     "attention.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
-    "attention.forgetting_bias": {"gates": GATES},
-    "attention.delta_rule": {"q": EYE, "k": EYE, "rate": GATES, "gates": GATES},
+    "weightings.forgetting_bias": {"gates": GATES},
+    "weightings.delta_rule": {"q": EYE, "k": EYE, "rate": GATES, "gates": GATES},
     "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
     "differential.lambda_init": {"layer": 2},
     "differential.attend": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},

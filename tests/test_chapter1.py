@@ -8,7 +8,7 @@ import pytest
 import scipy.stats
 import torch
 
-from course import gnn, scorecard
+from course import gnn, scorecard, widening
 from course.chapter1 import claims, figures, measures
 from course.rules import FAILS, HOLDS, OPEN
 from helpers import data, graphs
@@ -60,7 +60,7 @@ def test_no_edges_gain_nothing():
 def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
     """By hand: a path of six, four edges of GTR, one target at a time."""
     path = nx.path_graph(6)
-    wired = graphs.rewire(path, "gtr", 4)
+    wired = widening.rewire(path, "gtr", 4)
 
     def heard(graph, seed):
         rows = {v: graphs.jacobian_norms(graph, v, 5, seed=seed) for v in path}
@@ -70,7 +70,7 @@ def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
     gains = measures.rewiring_gains(path, seeds=2, draws=1)
     for seed in (0, 1):
         assert gains["GTR"][seed] == pytest.approx(heard(wired, seed) / heard(path, seed))
-        random = graphs.rewire(path, "random", 4, seed)
+        random = widening.rewire(path, "random", 4, seed)
         assert gains["random"][seed] == pytest.approx(heard(random, seed) / heard(path, seed))
 
 

@@ -7,9 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from course import checkpoints
+from course import checkpoints, training
 from course.tasks import Copying
-from helpers import data, training
+from helpers import data
 from helpers.transformer import Decoder
 
 SMALL = {"width": 16, "heads": 2, "layers": 1, "encoding": "NoPE", "window": 3}

@@ -12,41 +12,44 @@ from scipy.special import softmax as scipy_softmax
 from scipy.stats import entropy as scipy_entropy
 from tiny_models import tiny
 
+from course import constructions
 from helpers import collapse, probe
 
 
 def test_figure_9_tends_to_its_closed_form():
     """n TV -> 2 k (E[e^u] - 1) = 20.68367 for k = 200, u uniform on [0, 0.1]."""
-    assert collapse.perturbation_limit() == pytest.approx(400 * ((math.exp(0.1) - 1) / 0.1 - 1), rel=1e-12)
-    mean = collapse.perturbed_total_variation([100_000], seeds=5).mean()
-    assert 100_000 * mean == pytest.approx(collapse.perturbation_limit(), rel=0.03)
+    assert constructions.perturbation_limit() == pytest.approx(400 * ((math.exp(0.1) - 1) / 0.1 - 1), rel=1e-12)
+    mean = constructions.perturbed_total_variation([100_000], seeds=5).mean()
+    assert 100_000 * mean == pytest.approx(constructions.perturbation_limit(), rel=0.03)
 
 
 @pytest.mark.parametrize("k", [1, 3, 9, 99])
 def test_a_repeated_token_moves_a_mean_by_an_exact_fraction(k):
     values = torch.cat([torch.ones(1), torch.zeros(k)]).double()
-    change, _ = collapse.repeat_last(torch.zeros_like, values)
+    change, _ = constructions.repeat_last(torch.zeros_like, values)
     assert float(change) == pytest.approx(float(Fraction(1, (k + 1) * (k + 2))), rel=1e-12)
 
 
 @given(st.floats(0.2, 3), st.integers(2000, 4000))
 @settings(max_examples=20)
 def test_the_counterexample_tends_to_two_tanh(scale, n):
-    change, variation = collapse.rotating_counterexample(n, scale=scale)
+    change, variation = constructions.rotating_counterexample(n, scale=scale)
     assert change == pytest.approx(2 * math.tanh(scale), abs=20 * math.exp(scale) / n)
     assert variation == pytest.approx(2 * math.tanh(scale), abs=20 * math.exp(scale) / n)
 
 
 def test_equal_values_never_change_the_output():
     """The control: with equal values the output is that value for every kernel, so nothing can change."""
-    change, variation = collapse.rotating_counterexample(1000, values="constant")
+    change, variation = constructions.rotating_counterexample(1000, values="constant")
     assert change < 1e-12
     assert variation > 1.9
 
 
 @pytest.mark.parametrize("slope", [2**-8, 0.1, 0.5, 1.0])
 def test_alibi_keeps_a_change_of_its_closed_form(slope):
-    assert collapse.alibi_change(20_000, slope) == pytest.approx(2 * math.exp(-slope) * -math.expm1(-slope), abs=1e-10)
+    assert constructions.alibi_change(20_000, slope) == pytest.approx(
+        2 * math.exp(-slope) * -math.expm1(-slope), abs=1e-10
+    )
 
 
 def test_one_layer_distance_agrees_with_full_attention():
@@ -57,16 +60,18 @@ def test_one_layer_distance_agrees_with_full_attention():
     attend = torch.nn.functional.scaled_dot_product_attention
     expected = attend(q[None], k[None], v[None], is_causal=True)[0, -1]
     expected = expected - attend(*(x[None] for x in longer), is_causal=True)[0, -1]
-    assert collapse.one_layer_distance("NoPE", [n], seed=3)[0] == pytest.approx(float(expected.abs().sum()), rel=1e-9)
+    assert constructions.one_layer_distance("NoPE", [n], seed=3)[0] == pytest.approx(
+        float(expected.abs().sum()), rel=1e-9
+    )
 
 
 def test_windows_and_encodings_change_what_collapses():
     lengths = [64, 5000]
 
     def mean(encoding, **options):
-        return torch.stack([collapse.one_layer_distance(encoding, lengths, seed=s, **options) for s in range(8)]).mean(
-            0
-        )
+        return torch.stack(
+            [constructions.one_layer_distance(encoding, lengths, seed=s, **options) for s in range(8)]
+        ).mean(0)
 
     assert mean("NoPE")[1] < 0.1 * mean("NoPE")[0]
     assert mean("ALiBi")[1] > 0.5 * mean("ALiBi")[0]

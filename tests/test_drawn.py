@@ -10,37 +10,10 @@ import inspect
 import execution
 import pytest
 from conftest import ROOT
-from drawn import lines, same
+from drawn import blocks, compare, lines, same, write
 
 CHAPTERS = [importlib.import_module(f"drawn.chapter{k}") for k in range(1, 8)]
 CALLS = [(chapter, name) for chapter in CHAPTERS for name in chapter.CALLS]
-
-
-def blocks(name: str) -> dict[str, list[str]]:
-    """What is written down in a file of `tests/drawn`, by call or cell."""
-    file = ROOT / f"tests/drawn/{name}.txt"
-    found: dict[str, list[str]] = {}
-    for line in file.read_text().splitlines() if file.is_file() else ():
-        if line.startswith("# "):
-            found[line[2:]] = here = []
-        elif line:
-            here.append(line)
-    return found
-
-
-def write(file: str, shown: dict[str, list[str]]) -> None:
-    """Write down what is shown; where nothing changed but the last digits, the old lines stay."""
-    old = {name: found for name, found in blocks(file).items() if len(found) == len(shown.get(name, ()))}
-    kept = {name: found for name, found in old.items() if all(map(same, found, shown[name]))}
-    text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in (shown | kept).items())
-    (ROOT / f"tests/drawn/{file}.txt").write_text(text + "\n")
-
-
-def compare(shown: list[str], written: list[str], part: float = 0.01) -> None:
-    here = "if it is meant, `python -m pytest tests/test_drawn.py --redraw` writes it down"
-    changed = [f"- {old}\n+ {new}" for old, new in zip(written, shown, strict=False) if not same(old, new, part)]
-    assert not changed, "\n".join([here, *changed])
-    assert len(shown) == len(written), f"{here}: {len(written)} lines, now {len(shown)}"
 
 
 @pytest.mark.parametrize(("chapter", "name"), CALLS, ids=[f"{c.__name__.split('.')[1]} {name}" for c, name in CALLS])

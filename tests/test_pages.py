@@ -13,7 +13,7 @@ from scipy import stats
 from tiny_models import tiny
 from transformers import AutoModelForCausalLM
 
-from course import counting, gnn, tasks
+from course import constructions, counting, gnn, tasks, widening
 from course.chapter3.measures import ones
 from course.chapter5 import claims as slash_claims
 from course.chapter5 import measures as slash_maps
@@ -91,13 +91,13 @@ def test_the_edge_that_the_page_finds_is_that_of_the_package():
     page = defined(1, "step-cell", "resistance-cell", "best-edge")
     graph = graphs.family("grid", 9)
     found = page["with_edges"](graph, [page["best_edge"](graph)])
-    assert graphs.total_resistance(found) == pytest.approx(graphs.total_resistance(graphs.rewire(graph, "gtr", 1)))
+    assert graphs.total_resistance(found) == pytest.approx(graphs.total_resistance(widening.rewire(graph, "gtr", 1)))
 
 
 @pytest.mark.parametrize("name", ["no position", "ALiBi, slope 0.5", "turning by π", "turning by 1"])
 def test_what_a_repeated_token_moves_on_the_page_is_that_of_the_package(name):
     page, values = defined(3, "head-cell"), torch.randn(40, dtype=torch.float64)
-    change, _ = collapse.repeat_last(page["heads"][name], values)
+    change, _ = constructions.repeat_last(page["heads"][name], values)
     assert float(page["moved"](page["heads"][name], values)) == pytest.approx(float(change), rel=1e-5)
 
 

@@ -15,13 +15,13 @@ from conftest import defined
 from scipy import stats
 from tiny_models import tiny
 
-from course import significance
+from course import significance, training, weightings
 from course.chapter6 import measures
 from course.chapter7 import figures
 from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs
 from course.rules import CORRECTED, FAILS, HOLDS
 from course.scorecard import CLAIMS
-from helpers import attention, data, probe, style, training, transformer
+from helpers import data, probe, style, transformer
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -111,7 +111,7 @@ def test_the_delta_rule_is_its_recurrence():
         state = gates[t] * state
         state = state + rate[t] * torch.outer(v[t] - state @ k[t], k[t])
         expected.append(state @ q[t])
-    torch.testing.assert_close(attention.delta_rule(q, k, rate, gates) @ v, torch.stack(expected))
+    torch.testing.assert_close(weightings.delta_rule(q, k, rate, gates) @ v, torch.stack(expected))
 
 
 def test_scalable_softmax_is_softmax_at_the_trained_length_and_sharper_beyond():

@@ -5,9 +5,8 @@ import collections
 import pytest
 import torch
 
-from course import tasks
+from course import tasks, training
 from course.tasks import Copying, Counting, Language, Retrieval
-from helpers import training
 
 
 def draw(task, seed=0):

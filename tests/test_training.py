@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
+from course import training
 from course.experiments.slashes import copying
-from helpers import training
 from helpers.transformer import Decoder
 
 BATCHES = functools.partial(copying, offset=1, length=8, batch=2)

@@ -16,8 +16,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from course import tasks
-from helpers import data, require, training
+from course import tasks, training
+from helpers import data, require
 from helpers.transformer import Decoder
 
 TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copying": tasks.Copying}

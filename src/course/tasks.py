@@ -14,8 +14,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from course.training import UNASKED
 from helpers import data, require
-from helpers.training import UNASKED
 
 Batch = tuple[Int[Tensor, "b n"], Int[Tensor, "b n"]]
 PAD, START, ASK, SEPARATOR = "<pad>", "<s>", "=", ","

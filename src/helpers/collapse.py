@@ -3,18 +3,13 @@
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import compute, probe, require, rope
+from helpers import compute, probe, require
 from helpers.models import LanguageModel
-from helpers.transformer import sinusoidal
-
-ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
-VALUES = ("rotation", "random", "constant")
 
 
 def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
@@ -40,207 +35,10 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
 # Lemma B.2 and Figure 9 ---------------------------------------------------------------------------
 
 
-def perturbed_total_variation(
-    lengths: Sequence[int], seeds: int = 5, disturbed: int = 200, noise: float = 0.1
-) -> Float[Tensor, "seeds lengths"]:
-    """Figure 9 of Barbero et al. (2024): softmax(x) against softmax(x + noise on the first entries).
-
-    x is uniform on [0, 1], the first `disturbed` entries get uniform noise on [0, `noise`].
-
-    >>> perturbed_total_variation([1000, 2000], seeds=3).shape
-    torch.Size([3, 2])
-    """
-    lengths = require.integers("lengths", lengths, 1)
-    require.integer("seeds", seeds, 1)
-    require.integer("disturbed", disturbed, 0)
-    require.number("noise", noise, 0)
-    rows = []
-    for seed in range(seeds):
-        generator = torch.Generator().manual_seed(seed)
-        x = torch.rand(max(lengths), generator=generator, dtype=torch.float64)
-        shift = torch.zeros_like(x)
-        shift[:disturbed] = noise * torch.rand(min(disturbed, len(x)), generator=generator, dtype=torch.float64)
-        rows.append([total_variation(x[:n].softmax(0), (x + shift)[:n].softmax(0)) for n in lengths])
-    return torch.tensor(rows, dtype=torch.float64)
-
-
-def perturbation_limit(disturbed: int = 200, noise: float = 0.1) -> float:
-    """The limit of n times Figure 9's total variation: 2 k (E[e^noise] - 1), with uniform noise.
-
-    >>> round(perturbation_limit(), 5)
-    20.68367
-    """
-    require.integer("disturbed", disturbed, 0)
-    require.number("noise", noise, 0, 700)
-    if noise == 0:
-        return 0.0
-    return 2 * disturbed * (math.expm1(noise) / noise - 1)
-
-
 # Theorem B.3: what repeating the last token does to one head ----------------------------------------
 
 
-def repeat_last(
-    kernel: Callable[[Tensor], Tensor], values: Float[Tensor, " n"]
-) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
-    """One head whose logits depend on the distance alone: what one more copy of the last token changes.
-
-    Args:
-        kernel: logit as a function of the distance (0, 1, 2, …) between query and key.
-        values: one number a token; the last one is repeated.
-
-    Returns:
-        |z_n - z*_{n+1}|, and the total variation of the first n attention weights (Theorem B.3's two quantities).
-
-    >>> change, _ = repeat_last(torch.zeros_like, torch.tensor([1.0, 0.0]))  # 1/2 becomes 1/3
-    >>> round(change.item(), 6)
-    0.166667
-    """
-    require.function("kernel", kernel)
-    values = require.tensor("values", values, "n").double()
-    n = len(values)
-    distance = torch.arange(n, -1, -1, dtype=torch.float64)
-    logits = [require.tensor("what kernel returns", kernel(gap), "n", n=len(gap)) for gap in (distance[1:], distance)]
-    before, after = (row.double().softmax(0) for row in logits)
-    longer = torch.cat([values, values[-1:]])
-    return (before @ values - after @ longer).abs(), total_variation(before, after[:-1])
-
-
-def rotating_values(kind: str, n: int, frequency: float, seed: int = 0) -> Float[Tensor, " n"]:
-    """Values in {-1, 1}: in step with the rotation ("rotation"), by fair coins ("random"), or all equal ("constant").
-
-    >>> rotating_values("rotation", 4, math.pi).tolist()
-    [-1.0, 1.0, -1.0, 1.0]
-    """
-    require.choice("kind", kind, VALUES)
-    require.integer("n", n, 1)
-    require.number("frequency", frequency)
-    seed = require.seed(seed)
-    if kind == "rotation":
-        signs = torch.cos(require.finite("frequency", frequency * torch.arange(1, n + 1, dtype=torch.float64)))
-        return torch.where(signs < 0, -1.0, 1.0).double()
-    if kind == "random":
-        return torch.randint(0, 2, (n,), generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
-    return torch.ones(n, dtype=torch.float64)
-
-
-def rotating_counterexample(
-    n: int, frequency: float = math.pi, scale: float = 2.0, values: str = "rotation", seed: int = 0
-) -> tuple[float, float]:
-    """A bounded head without decay, logits scale * cos(frequency * distance), on which Theorem B.3's conclusion fails.
-
-    With frequency pi and values in step, both numbers tend to 2 tanh(scale).
-
-    Returns:
-        |z_n - z*_{n+1}| and the total variation.
-
-    >>> change, _ = rotating_counterexample(10_000, scale=2.0)
-    >>> round(change, 2), round(2 * math.tanh(2.0), 2)
-    (1.93, 1.93)
-    """
-    require.integer("n", n, 1)
-    require.finite("frequency", require.number("frequency", frequency) * n)
-    require.number("scale", scale)
-    require.choice("values", values, VALUES)
-    change, variation = repeat_last(
-        lambda distance: scale * torch.cos(frequency * distance), rotating_values(values, n, frequency, seed)
-    )
-    return float(change), float(variation)
-
-
-def alibi_change(n: int, slope: float) -> float:
-    """|z_n - z*_{n+1}| under ALiBi with equal content, values -1 and +1 on the last token: 2 e^-m (1 - e^-m) for large n.
-
-    >>> round(alibi_change(1000, slope=0.5), 6)
-    0.477302
-    """
-    require.integer("n", n, 1)
-    require.finite("slope", require.number("slope", slope) * n)
-    values = -torch.ones(n, dtype=torch.float64)
-    values[-1] = 1.0
-    return float(repeat_last(lambda distance: -slope * distance, values)[0])
-
-
-def alternating_total_variation(n: int) -> float:
-    """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n.
-
-    >>> round(alternating_total_variation(10), 6)
-    0.924234
-    """
-    require.integer("n", n, 1)
-    x = torch.arange(n, dtype=torch.float64) % 2
-    return float(total_variation(x.softmax(0), (1 - x).softmax(0)))
-
-
 # Figures 8 and 10: one layer with random queries, keys and values -----------------------------------
-
-
-@lru_cache(maxsize=2)  # the encodings are compared on the same vectors
-def _gaussian(n: int, width: int, seed: int) -> Float[Tensor, "3 n width"]:
-    return torch.randn(3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def one_layer_distance(
-    encoding: str,
-    lengths: Sequence[int],
-    *,
-    width: int = 64,
-    deviation: float = 1.0,
-    residual: bool = False,
-    slope: float = 0.5,
-    window: int | None = None,
-    seed: int = 0,
-) -> Float[Tensor, " lengths"]:
-    """L1 distance of the last outputs of n tokens and of n + 1, the last one repeated, for one random causal head.
-
-    Barbero et al. (2024), appendices C.3 (Figure 8: `deviation` 1/sqrt(width), APE) and C.4 (Figure 10).
-    Queries, keys and values are Gaussian with standard deviation `deviation`; with `residual`, the token's value is
-    added and the sum is layer-normalised. Only the last row of the attention matrix is computed: n d operations.
-
-    Args:
-        encoding: one of `ENCODINGS`. "APE on q, k" adds the sinusoid after the projections of queries and keys,
-            "APE on q, k, v" also to the values (as when it is added to the embedding).
-        window: the query sees the last `window` tokens; None sees all.
-
-    >>> near, far = one_layer_distance("NoPE", [64, 5000]).tolist()
-    >>> far < near
-    True
-    """
-    require.choice("encoding", encoding, ENCODINGS)
-    lengths = require.integers("lengths", lengths, 1)
-    require.integer("width", width, 1)
-    if width % 2 and encoding not in ("NoPE", "ALiBi"):
-        raise ValueError(f"width must be even for {encoding}, not {width}")
-    require.number("deviation", deviation, 0)
-    require.number("slope", slope)
-    require.flag("residual", residual)
-    if window is not None:
-        require.integer("window", window, 1)
-    q, k, v = deviation * _gaussian(max(lengths), width, require.seed(seed))
-
-    def output(tokens: Tensor) -> Tensor:
-        n = len(tokens)
-        positions = torch.arange(n, dtype=torch.float64)
-        query, keys, values = q[tokens[-1:]], k[tokens], v[tokens]
-        if encoding == "RoPE":
-            theta = rope.frequencies(width, 1e4)
-            query, keys = rope.rotate(query, positions[-1:], theta), rope.rotate(keys, positions, theta)
-        elif encoding.startswith("APE"):
-            absolute = sinusoidal(positions, width)
-            query, keys = query + absolute[-1:], keys + absolute
-            values = values + absolute if encoding.endswith("v") else values
-        logits = (keys @ query[0]) / math.sqrt(width)
-        if encoding == "ALiBi":
-            logits = logits - slope * positions.flip(0)
-        start = 0 if window is None else max(0, n - window)
-        z = logits[start:].softmax(0) @ values[start:]
-        return torch.nn.functional.layer_norm(z + values[-1], (width,)) if residual else z
-
-    distances = []
-    for n in lengths:
-        tokens = torch.arange(n)
-        distances.append((output(tokens) - output(torch.cat([tokens, tokens[-1:]]))).abs().sum())
-    return require.finite("deviation, or slope,", torch.stack(distances))
 
 
 # Precision ---------------------------------------------------------------------------------------------

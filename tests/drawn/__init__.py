@@ -5,6 +5,7 @@ A change of a figure changes lines of the text, so that whoever reads the change
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,8 @@ from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
 from helpers.widget import drawn
+
+HERE = Path(__file__).parent
 
 
 def lines(result: object) -> list[str]:
@@ -70,3 +73,30 @@ def _parts(line: str) -> tuple[str, list[tuple[float, float]]]:
 
 def _word(value: object) -> str:
     return drawn.numbers(value) if isinstance(value, float) else str(value)
+
+
+def blocks(name: str) -> dict[str, list[str]]:
+    """What is written down in a file of this folder, or of one beside it, by call or cell."""
+    file = HERE / f"{name}.txt"
+    found: dict[str, list[str]] = {}
+    for line in file.read_text().splitlines() if file.is_file() else ():
+        if line.startswith("# "):
+            found[line[2:]] = here = []
+        elif line:
+            here.append(line)
+    return found
+
+
+def write(file: str, shown: dict[str, list[str]]) -> None:
+    """Write down what is shown; where nothing changed but the last digits, the old lines stay."""
+    old = {name: found for name, found in blocks(file).items() if len(found) == len(shown.get(name, ()))}
+    kept = {name: found for name, found in old.items() if all(map(same, found, shown[name]))}
+    text = "\n\n".join("\n".join([f"# {name}", *found]) for name, found in (shown | kept).items())
+    (HERE / f"{file}.txt").write_text(text + "\n")
+
+
+def compare(shown: list[str], written: list[str], part: float = 0.01) -> None:
+    here = "if it is meant, `python -m pytest tests/test_drawn.py tests/test_said.py --redraw` writes it down"
+    changed = [f"- {old}\n+ {new}" for old, new in zip(written, shown, strict=False) if not same(old, new, part)]
+    assert not changed, "\n".join([here, *changed])
+    assert len(shown) == len(written), f"{here}: {len(written)} lines, now {len(shown)}"

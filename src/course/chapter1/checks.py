@@ -9,7 +9,7 @@ import networkx as nx
 import torch
 from torch import Tensor
 
-from course import checks, gnn
+from course import checks, gnn, widening
 from course.chapter1 import figures
 from course.checks import Right, Wrong, drawn, exercise, number, run
 from helpers import graphs
@@ -80,7 +80,7 @@ def best_edge(answer: Any) -> Right:
     for text, (graph,) in checks.given(globals(), "best_edge"):
         call = f"best_edge({text})"
         edge = checks.edge(call, run(call, answer, graph))
-        best = graphs.total_resistance(graphs.rewire(graph, "gtr", 1))
+        best = graphs.total_resistance(widening.rewire(graph, "gtr", 1))
         before, total = graphs.total_resistance(graph), _total_with(graph, edge, call)
         missed = (
             f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
@@ -95,7 +95,7 @@ def _total_with(graph: nx.Graph, edge: tuple, name: str = "edge") -> float:
 
 
 def _best_gap(graph: nx.Graph) -> tuple:
-    return max(nx.non_edges(graph), key=lambda edge: graphs.spectral_gap(_with_edges("edge", graph, [edge])))
+    return max(nx.non_edges(graph), key=lambda edge: widening.spectral_gap(_with_edges("edge", graph, [edge])))
 
 
 @exercise
@@ -151,7 +151,7 @@ def forman(answer: Any) -> Right:
 
 
 def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
-    return graphs.balanced_forman(graph)[i, j]
+    return widening.balanced_forman(graph)[i, j]
 
 
 def _with_squares(graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False) -> float:

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course import gnn, significance
+from course import gnn, significance, widening
 from helpers import attention, compute, data, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
@@ -110,14 +110,14 @@ def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int =
     the mean of so many draws of random edges, other ones for every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
-    wired = {name: graphs.rewire(graph, method, edges) for name, method in METHODS.items()}
+    wired = {name: widening.rewire(graph, method, edges) for name, method in METHODS.items()}
 
     def heard(graph: nx.Graph, seed: int) -> float:
         return all_jacobians(graph, layers, seed=seed)[far].mean().item()
 
     def gains(seed: int) -> dict[str, float]:
         start = heard(graph, seed)
-        other = [graphs.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
+        other = [widening.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
         chosen = {name: heard(graph, seed) / start for name, graph in wired.items()}
         return chosen | {"random": sum(heard(graph, seed) for graph in other) / draws / start}
 

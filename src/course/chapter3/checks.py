@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import checks
+from course import checks, constructions
 from course.chapter3 import figures
 from course.checks import Case, Right, Wrong, drawn, exercise, normal, number, run, tensor
 from helpers import collapse, models, probe
@@ -166,7 +166,7 @@ def kernel(answer: Any) -> Right:
     call = "kernel(torch.arange(10_001).double())"
     logits = tensor(call, run(call, answer, torch.arange(10_001, dtype=torch.float64)))
     refuse("kernel", logits=logits)
-    change = float(collapse.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
+    change = float(constructions.repeat_last(lambda gap: logits[: len(gap)].flip(0), figures.PERIODIC)[0])
     refuse("kernel", "still", change=change, why=reason("kernel", "why", logits=logits))
     return Right(
         f"bounded by {float(logits.abs().max()):.2f}, and one token changes the output by {change:.3f}.",

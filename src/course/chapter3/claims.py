@@ -6,6 +6,7 @@ from functools import cache
 
 import torch
 
+from course import constructions
 from course.chapter3 import measures
 from course.rules import Mark, Numbers, rule
 from helpers import collapse, data, models, rope, style
@@ -61,8 +62,8 @@ LOW, HIGH = Mark(0.9), Mark(1.1)  # of the limit
     nothing=("noise that is not forgotten: a distance that stays", {"ratio": 200.0}),
 )
 def early_noise_is_forgotten() -> Numbers:
-    lengths, limit = [50, 200, 350, 500, 10_000], collapse.perturbation_limit()
-    variation = collapse.perturbed_total_variation(lengths).mean(0)
+    lengths, limit = [50, 200, 350, 500, 10_000], constructions.perturbation_limit()
+    variation = constructions.perturbed_total_variation(lengths).mean(0)
     return {
         "limit": limit,
         "ratio": float(variation[-1]) * lengths[-1] / limit,
@@ -80,7 +81,7 @@ def early_noise_is_forgotten() -> Numbers:
 )
 def decaying_positions_collapse() -> Numbers:
     changes = [
-        collapse.repeat_last(lambda r: 3 * torch.exp(-r / 10), collapse.rotating_values("random", n, 0.0))
+        constructions.repeat_last(lambda r: 3 * torch.exp(-r / 10), constructions.rotating_values("random", n, 0.0))
         for n in (10, 1000, 10_000)
     ]
     return {"distance": float(changes[-1][0]), "variation": [float(variation) for _, variation in changes]}
@@ -148,7 +149,7 @@ def encodings() -> Numbers:
     means = measures.layer_means(True)
     left = {name: _left(means[name]) for name in measures.READING}
     variants = {name: _left(means[name]) for name in measures.VARIANTS}
-    return {"left": left, "variants": variants, "alibi": [collapse.alibi_change(n, 2**-8) for n in (1000, 10_000)]}
+    return {"left": left, "variants": variants, "alibi": [constructions.alibi_change(n, 2**-8) for n in (1000, 10_000)]}
 
 
 def _left(distances: torch.Tensor) -> float:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
+from course import constructions
 from course.chapter3 import measures
 from helpers import collapse, data, models, style
 from helpers.models import LanguageModel
@@ -18,7 +19,9 @@ from helpers.models import LanguageModel
 def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     """What one repeated token changes in a bounded head that rotates, against length."""
     grid = sorted({round(10 ** (k / 15)) for k in range(7, 61)} | {n})
-    change, variation = zip(*(collapse.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True)
+    change, variation = zip(
+        *(constructions.rotating_counterexample(k, frequency, values=values) for k in grid), strict=True
+    )
     at = grid.index(n)
     moved = f"At n = {n:,} one more token changes the output by {change[at]:.2f}"
     ax = style.axes(moved, "n (tokens)", "change", log="x", height=3.7)

@@ -15,6 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from course import constructions
 from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
@@ -508,7 +509,7 @@ def layer_means(residual: bool, deviation: float = 1.0, seeds: int = 10) -> dict
     """The distances of Figures 8 and 10 at `LAYER_LENGTHS`, by encoding: the mean over seeds."""
     setting, means = {"lengths": LAYER_LENGTHS, "residual": residual, "deviation": deviation}, {}
     for name, choice in (READING | VARIANTS).items():
-        runs = [collapse.one_layer_distance(**choice, **setting, seed=seed) for seed in range(seeds)]
+        runs = [constructions.one_layer_distance(**choice, **setting, seed=seed) for seed in range(seeds)]
         means[name] = torch.stack(runs).mean(0)
     return means
 

@@ -12,13 +12,13 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from course import checks, significance, slopes
+from course import checks, significance, slopes, weightings
 from course.chapter6 import figures, measures
 from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
-from helpers import attention, data, differential, probe, style
+from helpers import data, differential, probe, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -122,7 +122,7 @@ def off_by_one(answer: Any) -> Right:
     return compare(
         "off_by_one",
         answer,
-        attention.softmax_off_by_one,
+        weightings.softmax_off_by_one,
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
     )
 

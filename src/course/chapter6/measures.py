@@ -12,8 +12,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
+from course import weightings
 from course.experiments.outliers import few_bits, outlier
-from helpers import attention, differential, probe
+from helpers import differential, probe
 from helpers.models import LanguageModel
 
 SPREAD = 1.5  # standard deviation of the noise in the logits
@@ -188,7 +189,7 @@ def _sink(logits: Tensor) -> Tensor:
 
 
 def _forgetting(logits: Tensor) -> Tensor:
-    return (logits + attention.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
+    return (logits + weightings.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
 
 
 def _window(logits: Tensor) -> Tensor:
@@ -199,18 +200,18 @@ def _window(logits: Tensor) -> Tensor:
 MAPS = {  # ways from the last token's logits to its weights, which sum to 1 or need not
     "sum to 1": {
         "softmax": lambda x: x.softmax(-1),
-        "scalable softmax": attention.scalable_softmax,
-        "entmax 1.5": attention.entmax15,
-        "sparsemax": attention.sparsemax,
+        "scalable softmax": weightings.scalable_softmax,
+        "entmax 1.5": weightings.entmax15,
+        "sparsemax": weightings.sparsemax,
         "forgetting, 0.9": _forgetting,
         "window of 8": _window,
     },
     "need not sum to 1": {
-        "off by one": attention.softmax_off_by_one,
+        "off by one": weightings.softmax_off_by_one,
         "sink, logit 4": _sink,
         "gate 0.5": lambda x: 0.5 * x.softmax(-1),
-        "softpick": attention.softpick,
-        "sigmoid − ln n": attention.sigmoid_weights,
+        "softpick": weightings.softpick,
+        "sigmoid − ln n": weightings.sigmoid_weights,
         "differential, 0.8": _difference,
     },
 }

@@ -12,10 +12,11 @@ from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from course import weightings
 from course.experiments.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
 from course.tasks import Batch
-from helpers import attention, collapse, differential, require, rope
-from helpers.training import UNASKED
+from course.training import UNASKED
+from helpers import collapse, differential, require, rope
 from helpers.transformer import Block, Decoder
 
 
@@ -143,7 +144,7 @@ class Linear(Memory):
 
 
 class Delta(Memory):
-    """`attention.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
+    """`weightings.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
 
     Its state has w x w numbers a head.
     """
@@ -157,7 +158,7 @@ class Delta(Memory):
         q, k, _ = self.project(x)
         q, k = (nn.functional.normalize(part, dim=-1) for part in (q, k))
         rate, kept = self.gates(self.norm1(x)).sigmoid().mT.unflatten(1, (2, self.heads)).unbind(1)
-        return attention.delta_rule(q, k, rate, kept.clamp(min=1e-3))
+        return weightings.delta_rule(q, k, rate, kept.clamp(min=1e-3))
 
 
 def mixed(*parts, layer: int, **more) -> Block:
@@ -194,7 +195,7 @@ class ScalableSoftmax(nn.Module):
 
 
 class AdaptiveEntmax(nn.Module):
-    """`attention.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1: Vasylenko et al. (2026).
+    """`weightings.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1: Vasylenko et al. (2026).
 
     It starts near entmax 1.5: beta 0.1, gamma 1.
     """
@@ -205,7 +206,7 @@ class AdaptiveEntmax(nn.Module):
         self.gamma = nn.Parameter(torch.ones(heads, 1, 1))
 
     def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
-        return attention.adaptive_entmax(logits, nn.functional.softplus(self.raw), self.gamma)
+        return weightings.adaptive_entmax(logits, nn.functional.softplus(self.raw), self.gamma)
 
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
@@ -266,7 +267,7 @@ RANDOM, SCALED, STICK = "RoPE, random positions", "NoPE, scalable softmax", "NoP
 MIXED_SCALED, MIXED_STICK = f"{MIXED} + scalable softmax", f"{MIXED} + stick-breaking"
 LINEAR, DELTA, DELTA_FULL = "linear attention", "gated delta rule", "gated delta rule, full above"
 POLAR, DROPPED = "PoPE", "RoPE, dropped after training"
-SIGMOID = partial(attention.sigmoid_weights, bias=0.0)
+SIGMOID = partial(weightings.sigmoid_weights, bias=0.0)
 ENTRIES = {
     BASELINE: Entry(),
     HALF: Entry({"heads": BUDGET["heads"] // 2}),
@@ -281,24 +282,24 @@ ENTRIES = {
     UNWINDOWED: Entry(block=partial(layered, window=None)),
     MIXED: Entry(block=layered, reference=UNWINDOWED),
     "separators": Entry(separators=True),
-    "top 8 keys": Entry(weigh=partial(attention.top_k, k=LOCAL)),
-    "selective attention": Entry(weigh=attention.selective),
+    "top 8 keys": Entry(weigh=partial(weightings.top_k, k=LOCAL)),
+    "selective attention": Entry(weigh=weightings.selective),
     "scalable softmax": Entry(weigh=ScalableSoftmax),
     "adaptive temperature": Entry(at_test=sharpened),
-    "sparse (entmax 1.5)": Entry(weigh=attention.entmax15),
+    "sparse (entmax 1.5)": Entry(weigh=weightings.entmax15),
     SCALED: Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
     "NoPE, adaptive entmax": Entry(PLAIN, weigh=AdaptiveEntmax, reference="NoPE"),
-    STICK: Entry(PLAIN, weigh=attention.stick_breaking, reference="NoPE"),
+    STICK: Entry(PLAIN, weigh=weightings.stick_breaking, reference="NoPE"),
     MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
-    MIXED_STICK: Entry(block=layered, weigh=attention.stick_breaking, reference=MIXED),
+    MIXED_STICK: Entry(block=layered, weigh=weightings.stick_breaking, reference=MIXED),
     "differential": Entry(block=Differential, reference=HALF),
     "differential, version 2": Entry(block=partial(Differential, version=2)),
     "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
-    "off-by-one softmax": Entry(weigh=attention.softmax_off_by_one),
+    "off-by-one softmax": Entry(weigh=weightings.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
-    "NoPE, squared ReLU": Entry(PLAIN, weigh=attention.squared_relu, reference="NoPE"),
+    "NoPE, squared ReLU": Entry(PLAIN, weigh=weightings.squared_relu, reference="NoPE"),
     "NoPE, sigmoid": Entry(PLAIN, weigh=SIGMOID, reference="NoPE"),
-    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=attention.squared_relu, reference="NoPE", two="no LayerNorm"),
+    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=weightings.squared_relu, reference="NoPE", two="no LayerNorm"),
     "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=SIGMOID, reference="NoPE", two="no LayerNorm"),
     LINEAR: Entry(PLAIN, Linear, reference="NoPE"),
     DELTA: Entry(PLAIN, Delta, reference="NoPE"),

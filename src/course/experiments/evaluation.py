@@ -10,7 +10,7 @@ from course.experiments.entries import Differential, Entry, batch, separated
 from course.experiments.outliers import few_bits, outlier
 from course.experiments.protocol import BITS, LENGTHS, LOOKED, SHARP, TASKS, TRAINED, roles, vocabulary
 from course.tasks import Batch
-from helpers.training import UNASKED
+from course.training import UNASKED
 from helpers.transformer import Decoder
 
 

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from course import training
 from course.experiments import sweep, trained
 from course.tasks import Counting, RunningCount
-from helpers import training
-from helpers.training import Batch
+from course.training import Batch
 from helpers.transformer import Decoder
 
 STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string

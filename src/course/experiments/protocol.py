@@ -9,8 +9,8 @@ from torch import Tensor
 
 from course import tasks
 from course.tasks import Batch
+from course.training import UNASKED
 from helpers import require
-from helpers.training import UNASKED
 
 
 def counted(task: tasks.RunningCount, at_the_end: bool) -> Callable[[torch.Generator], Batch]:

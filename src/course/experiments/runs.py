@@ -10,6 +10,7 @@ from functools import cache, partial
 
 import torch
 
+from course import training
 from course.experiments.entries import Entry, batch, decoder, entry_of
 from course.experiments.evaluation import best_heads, look, score, tests_of
 from course.experiments.protocol import (
@@ -26,7 +27,7 @@ from course.experiments.protocol import (
     TRAINED,
 )
 from course.tasks import Batch
-from helpers import compute, require, training
+from helpers import compute, require
 from helpers.transformer import Decoder
 
 

@@ -8,7 +8,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import require, training
+from course import training
+from helpers import require
 from helpers.attention import slash_score
 from helpers.transformer import Decoder
 

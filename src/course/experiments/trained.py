@@ -14,11 +14,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from course import checkpoints, significance
+from course import checkpoints, significance, training
 from course.checkpoints import Trained
 from course.experiments import sweep
 from course.tasks import PLACES, Copying, Counting, RunningCount
-from helpers import require, training
+from helpers import require
 from helpers.transformer import Decoder
 
 LONGEST = 16  # the longest string of training

@@ -14,9 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from course import checkpoints, tasks
+from course import checkpoints, tasks, training
 from course.checkpoints import Trained
-from helpers import compute, models, training
+from helpers import compute, models
 from helpers.models import LanguageModel
 
 STRINGS = 20  # asked at each length

@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from course import checks, tasks
+from course import checks, tasks, weightings
 from course.checks import Case, Right, Wrong, compare, exercise, filled, run
 from course.workshop.parts import Block, Decoder, Places, rows
 from course.workshop.parts import attended as _attend
 from course.workshop.parts import right as share_right
-from helpers import attention, differential, rope
+from helpers import differential, rope
 
 NEEDLE = tasks.Retrieval()
 QUESTIONS = tasks.Retrieval().asked
@@ -600,7 +600,7 @@ def scaled(answer: Any) -> Right:
     row = given[0].arguments[0][0, 0, 19, :20]
     assert torch.allclose(
         _scaled(given[0].arguments[0])[0, 0, 19, :20],
-        attention.scalable_softmax(row, 1 / torch.tensor(16.0).log().item()),
+        weightings.scalable_softmax(row, 1 / torch.tensor(16.0).log().item()),
         atol=1e-5,
     )
     return Right("softmax's weights at 16 keys, sharper beyond, and nothing for a hidden key.")

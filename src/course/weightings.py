@@ -1,0 +1,303 @@
+"""What may stand in the place of softmax: functions from logits to weights, each with its source."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from helpers import require
+
+
+def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
+
+    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low.
+
+    >>> softmax_off_by_one(torch.zeros(4)).tolist()
+    [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
+    """
+    _check_logits(logits)
+    return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]
+
+
+def softpick(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(exp(x_i) - 1, 0) / sum_j |exp(x_j) - 1|, Zuhri et al. (2025): logits up to 0 get nothing; all 0 gives all 0.
+
+    >>> softpick(torch.tensor([0.0, 0.0])).tolist(), softpick(torch.tensor([1.0, -9.0])).sum().item() < 1
+    ([0.0, 0.0], True)
+    """
+    _check_logits(logits)
+    top = logits.detach().max(-1, keepdim=True).values.clamp(min=0)
+    # exp(x) - 1 over exp(top), in the form that is exact for x near 0, and for large x
+    near = torch.expm1(logits.clamp(max=1)) * torch.exp(-top)
+    excess = torch.where(logits < 1, near, torch.exp(logits - top) - torch.exp(-top))
+    total = excess.abs().masked_fill(torch.isneginf(logits), 0).sum(-1, keepdim=True)
+    return excess.relu() / total.masked_fill(total == 0, 1)
+
+
+def sparsemax(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """The nearest point of the simplex, max(x_i - tau, 0) with a sum of 1: Martins & Astudillo (2016).
+
+    >>> sparsemax(torch.tensor([2.0, 1.5, -1.0])).tolist()
+    [0.75, 0.25, 0.0]
+    """
+    x, inside = _support(logits, lambda mean, spread, count: mean - 1 / count)
+    tau = (x.where(inside, 0).sum(-1, keepdim=True) - 1) / inside.sum(-1, keepdim=True)
+    return (x - tau).where(inside, 0).relu()
+
+
+def entmax15(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(x_i / 2 - tau, 0)^2 with a sum of 1: entmax with alpha = 1.5, between softmax and sparsemax.
+
+    Peters et al. (2019), by their exact algorithm: sort once, and take the largest support that is consistent.
+
+    >>> [round(w, 4) for w in entmax15(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
+    [0.8307, 0.1693, 0.0, 0.0]
+    """
+    x, inside = _support(logits, lambda mean, spread, count: mean - (1 / count - spread).clamp(min=0).sqrt(), half=True)
+    count = inside.sum(-1, keepdim=True).to(x)
+    mean = x.where(inside, 0).sum(-1, keepdim=True) / count
+    spread = (x - mean).where(inside, 0).square().sum(-1, keepdim=True) / count
+    tau = mean - (1 / count - spread).clamp(min=torch.finfo(x.dtype).tiny).sqrt()
+    return (x - tau).where(inside, 0).relu().square()
+
+
+def scalable_softmax(logits: Float[Tensor, "... n"], scale: float = 1.0) -> Float[Tensor, "... n"]:
+    """softmax(scale ln(n) x) over the n keys that a row sees: Nakanishi (2025), where `scale` is learned in each head.
+
+    With scale x gap above 1 the largest logit keeps its weight however long the context gets.
+
+    >>> [round(w, 4) for w in scalable_softmax(torch.tensor([1.0, 0.0, 0.0, 0.0])).tolist()]
+    [0.5714, 0.1429, 0.1429, 0.1429]
+    """
+    _check_logits(logits)
+    require.number("scale", scale)
+    hidden = torch.isneginf(logits)
+    factor = scale * (~hidden).sum(-1, keepdim=True).to(logits).log()
+    scaled = require.finite("scale or logits", logits.masked_fill(hidden, 0) * factor)
+    return scaled.masked_fill(hidden, -math.inf).softmax(-1)
+
+
+def adaptive_entmax(
+    logits: Float[Tensor, "... n"], beta: float | Tensor = 1.0, gamma: float | Tensor = 1.0, delta: float = 1.0
+) -> Float[Tensor, "... n"]:
+    """entmax15((delta + beta ln(n)^gamma) x) over the n keys that a row sees: Vasylenko et al. (2026).
+
+    Theirs takes beta and gamma from the token, head by head; here they are numbers, or tensors that broadcast.
+
+    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0]), beta=0.0).tolist()]
+    [0.8307, 0.1693, 0.0, 0.0]
+    >>> [round(w, 4) for w in adaptive_entmax(torch.tensor([2.0, 1.0, 0.0, -1.0])).tolist()]
+    [1.0, 0.0, 0.0, 0.0]
+    """
+    _check_logits(logits)
+    for name, value in (("beta", beta), ("gamma", gamma), ("delta", delta)):
+        if isinstance(value, Tensor):
+            require.tensor(name, value.detach(), "...")
+        else:
+            require.number(name, value)
+        try:
+            fits = torch.broadcast_shapes(getattr(value, "shape", ()), logits.shape) == logits.shape
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(f"{name} must broadcast to the logits' {tuple(logits.shape)}, not {require.brief(value)}")
+    hidden = torch.isneginf(logits)
+    seen = (~hidden).sum(-1, keepdim=True).to(logits).log()
+    factor = delta + beta * torch.where(seen > 0, seen, 1) ** gamma  # ln(1) = 0: a lone key gets all by any factor
+    scaled = require.finite("beta, gamma, delta or logits", logits.masked_fill(hidden, 0) * factor)
+    return entmax15(scaled.masked_fill(hidden, -math.inf))
+
+
+def top_k(logits: Float[Tensor, "... n"], k: int = 8) -> Float[Tensor, "... n"]:
+    """softmax over the k largest logits, nothing for the other keys: a choice of keys, as sparse attention makes it.
+
+    All keys that are as large as the k-th are kept.
+
+    >>> [round(w, 4) for w in top_k(torch.tensor([2.0, 1.0, 0.0, -1.0]), 2).tolist()]
+    [0.7311, 0.2689, 0.0, 0.0]
+    """
+    _check_logits(logits)
+    require.integer("k", k, 1)
+    least = logits.detach().topk(min(k, logits.shape[-1]), -1).values[..., -1:]
+    return logits.masked_fill(logits < least, -math.inf).softmax(-1)
+
+
+def stick_breaking(logits: Float[Tensor, "... n n"]) -> Float[Tensor, "... n n"]:
+    """sigmoid(x_ij) times the product of 1 - sigmoid(x_ik) over j < k < i: Tan et al. (2025), from the nearest key on.
+
+    A token takes from a stick what its logit says, the next one further back from what is left. It does not look at
+    itself, so the first row is 0, and a row may sum to less than 1. No position encoding is needed.
+
+    >>> stick_breaking(torch.zeros(3, 3)).tolist()
+    [[0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.25, 0.5, 0.0]]
+    """
+    earlier = _square_logits(logits)
+    earlier = earlier.tril(-1) & ~torch.isneginf(logits)
+    x = logits.where(earlier, 0)
+    left = torch.nn.functional.logsigmoid(-x).where(earlier, 0)
+    after = left.flip(-1).cumsum(-1).flip(-1) - left  # of the keys between j and i
+    return (torch.nn.functional.logsigmoid(x) + after).exp().where(earlier, 0)
+
+
+def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
+    """softmax(x_ij - sum of relu(s_kj) over k < i), s the first head's logits: Leviathan et al. (2025).
+
+    What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
+    not mark itself, and the first one is never marked.
+
+    >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~causal_mask(3), -math.inf)
+    >>> selective(logits).equal(logits.softmax(-1))
+    True
+    """
+    _check_logits(logits)
+    if logits.ndim < 3:
+        raise ValueError(f"logits must be a tensor of shape (..., h, n, n), not {require.brief(logits)}")
+    later = _square_logits(logits).tril(-1)
+    later[:, 0] = False
+    marks = logits[..., :1, :, :].where(later, 0).relu().masked_fill(torch.isneginf(logits[..., :1, :, :]), 0)
+    before = marks.cumsum(-2) - marks
+    return (logits - before).softmax(-1)
+
+
+def sigmoid_weights(logits: Float[Tensor, "... n"], bias: float | None = None) -> Float[Tensor, "... n"]:
+    """sigmoid(x_i + bias), each key by itself: Ramapuram et al. (2025); by default bias = -ln(n) for n keys seen.
+
+    >>> sigmoid_weights(torch.zeros(3), 0.0).tolist()
+    [0.5, 0.5, 0.5]
+    """
+    _check_logits(logits)
+    if bias is not None:
+        return (logits + require.number("bias", bias)).sigmoid()
+    return (logits - (~torch.isneginf(logits)).sum(-1, keepdim=True).to(logits).log()).sigmoid()
+
+
+def squared_relu(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """max(x_i, 0)^2, each key by itself: a sum that no other key can make smaller.
+
+    Hidden keys get nothing. Wortsman et al. (2023) divide it by the number of keys; here it is not divided.
+
+    >>> squared_relu(torch.tensor([2.0, -1.0, 1.0])).tolist()
+    [4.0, 0.0, 1.0]
+    """
+    _check_logits(logits)
+    weights = logits.clamp(min=0).square()
+    if require.readable(logits) and bool(torch.isinf(weights).any()):
+        raise ValueError(f"logits must have squares that {logits.dtype} can hold, not {float(logits.max()):.4g}")
+    return weights
+
+
+def delta_rule(
+    q: Float[Tensor, "... n k"],
+    k: Float[Tensor, "... n k"],
+    rate: Float[Tensor, "... n"],
+    gates: Float[Tensor, "... n"],
+) -> Float[Tensor, "... n n"]:
+    """The gated delta rule's map from values to outputs: a state of k x w numbers, written in the form of attention.
+
+    S_t = g_t S_(t-1) (I - b_t k_t k_t^T) + b_t v_t k_t^T and o_t = S_t q_t (Yang et al., 2025, Gated DeltaNet), S_0 = 0: what the
+    key k_t held is taken out before v_t is written. Unrolled, o = A v with A = D (I + L)^-1 diag(b), D the gated scores
+    q_t k_i and L the gated scores b_t k_t k_i of earlier i. Weights may be negative. Keys of length 1 are expected.
+
+    Args:
+        rate: b, how much of a key's old value is replaced, in [0, 1].
+        gates: g, what is kept of the state, above 0 and at most 1.
+
+    Raises:
+        ValueError: shapes that do not belong together, a rate outside [0, 1], a gate outside (0, 1], or keys so long that
+            the state is beyond the type's numbers.
+
+    >>> q = k = torch.eye(2)[[0, 0, 1]]  # the key of the first token is written again by the second
+    >>> delta_rule(q, k, torch.ones(3), torch.ones(3)).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    require.tensor("q", q, "... n k")
+    n, width = q.shape[-2:]
+    require.tensor("k", k, "... n k", n=n, k=width)
+    for name, value in (("k", k), ("rate", rate), ("gates", gates)):
+        if isinstance(value, Tensor) and value.dtype != q.dtype:
+            raise ValueError(f"{name} must have the number type of q, {q.dtype}, not {value.dtype}")
+    for name, value in (("rate", rate), ("gates", gates)):
+        require.tensor(name, value, "... n", n=n)
+        if require.readable(value) and not (
+            float(value.min()) >= 0 and float(value.max()) <= 1 and (name == "rate" or float(value.min()) > 0)
+        ):
+            raise ValueError(
+                f"{name} must be {'from 0 to 1' if name == 'rate' else 'above 0 and at most 1'}, not {float(value.min()):.4g} to {float(value.max()):.4g}"
+            )
+    total = gates.log().cumsum(-1)
+    kept = (total[..., :, None] - total[..., None, :]).tril().exp().tril()
+    scores, own = (q @ k.mT * kept).tril(), (rate[..., None] * (k @ k.mT) * kept).tril(-1)
+    one = torch.eye(q.shape[-2], dtype=q.dtype, device=q.device)
+    written = torch.linalg.solve_triangular(one + own, torch.diag_embed(rate), upper=False)
+    mixed = scores @ written + 0.0
+    if require.readable(mixed) and not bool(torch.isfinite(mixed).all()):
+        raise ValueError(f"q, k must keep the state within {q.dtype}: keys of length 1 are expected")
+    return mixed
+
+
+def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
+    """What forgetting adds to the logit of query j and key i: sum of ln(gate_l) over i < l <= j; -inf for i > j.
+
+    Lin et al. (2025). Gates come from the tokens; equal gates are ALiBi with the slope -ln(gate).
+
+    Args:
+        gates: one a token, above 0 and at most 1.
+
+    >>> forgetting_bias(torch.tensor([0.5, 0.5])).exp().tolist()
+    [[1.0, 0.0], [0.5, 1.0]]
+    """
+    require.tensor("gates", gates, "... n")
+    if float(gates.min()) <= 0 or float(gates.max()) > 1:
+        raise ValueError(
+            f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
+        )
+    # summed in half precision, logarithms would reach infinity, and the difference of two infinities is no number
+    total = gates.to(torch.promote_types(gates.dtype, torch.float32)).log().cumsum(-1)
+    n = gates.shape[-1]
+    hidden = torch.ones(n, n, dtype=torch.bool, device=gates.device).triu(1)
+    return (total[..., :, None] - total[..., None, :]).masked_fill(hidden, -math.inf).to(gates.dtype)
+
+
+def _support(
+    logits: Tensor, threshold: Callable[[Tensor, Tensor, Tensor], Tensor], half: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Logits below their largest, and which of them get weight: the largest support that its threshold agrees with.
+
+    What lies 1 or more below the largest never gets any. The gradient goes through the logits of the support alone.
+    """
+    _check_logits(logits)
+    x = logits - logits.detach().max(-1, keepdim=True).values
+    x = ((x / 2) if half else x).clamp(min=-1)
+    with torch.no_grad():
+        ordered = x.sort(-1, descending=True).values
+        count = torch.arange(1, x.shape[-1] + 1, device=x.device).to(x)
+        mean = ordered.cumsum(-1) / count
+        spread = ((ordered.square()).cumsum(-1) / count - mean.square()).clamp(min=0)
+        tau = threshold(mean, spread, count)
+        size = ((ordered > tau) & (ordered > -1)).sum(-1, keepdim=True).clamp(min=1)
+        return x, (x > tau.gather(-1, size - 1)) & (x > -1)
+
+
+def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
+    """Ones of the size of square logits, which may hide all keys of a row."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
+    if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2] or logits.numel() == 0:
+        raise ValueError(f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}")
+    require.tensor("logits", logits.detach().masked_fill(torch.isneginf(logits), 0), "... n m")
+    return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
+
+
+def _check_logits(logits: Tensor) -> None:
+    """Real numbers, -inf where a key is hidden, and one key at least in every row."""
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():
+        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
+    if logits.ndim == 0 or logits.numel() == 0:
+        raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
+    hidden = torch.isneginf(logits)
+    require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
+    if require.readable(logits) and bool(hidden.all(-1).any()):
+        raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
