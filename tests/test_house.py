@@ -3,12 +3,15 @@
 import ast
 import contextlib
 import importlib
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import functions
 import pytest
 from conftest import ROOT, SCRIPTS
 
@@ -200,3 +203,22 @@ def test_a_benchmark_names_what_there_is(path):
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             assert hasattr(modules[node.value.id], node.attr), ast.unparse(node)
+
+
+def test_helpers_are_few_names_and_stand_alone(tmp_path):
+    """Its page lists what a notebook may call; alone in a folder, without the course, every module is imported."""
+    listed = re.search(r"```{functions} (.+)", (ROOT / "chapters/functions.md").read_text())[1].split()
+    homes = [MODULES[f"helpers/{name}"] for name in listed]
+    names = [n.name for path in homes for n in functions.public(ast.parse(path.read_text()))]
+    assert len([*names, *importlib.import_module("helpers").__all__]) <= 120
+    shutil.copytree(SOURCE / "helpers", tmp_path / "helpers", ignore=shutil.ignore_patterns("__pycache__"))
+    every = sorted({name.replace("/", ".") for name in MODULES if name.startswith("helpers")})
+    asked = f"import sys\nsys.modules['course'] = None\nimport {', '.join(every)}\nprint(helpers.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith(str(tmp_path))

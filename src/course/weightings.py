@@ -148,7 +148,8 @@ def selective(logits: Float[Tensor, "... h n n"]) -> Float[Tensor, "... h n n"]:
     What a token of the first head looks at is marked as no longer needed, for all later tokens and all heads; a token does
     not mark itself, and the first one is never marked.
 
-    >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~causal_mask(3), -math.inf)
+    >>> seen = torch.ones(3, 3).tril() > 0
+    >>> logits = torch.tensor([[[0.0, 0, 0], [0, 0, 0], [0, 1, 0]]]).masked_fill(~seen, -math.inf)
     >>> selective(logits).equal(logits.softmax(-1))
     True
     """

@@ -52,19 +52,19 @@ export const softmax = (logits) => {
   return grown.map((x) => x / sum);
 };
 
-/** attention.softmax_off_by_one. @type {(logits: number[]) => number[]} */
+/** weightings.softmax_off_by_one. @type {(logits: number[]) => number[]} */
 export const softmaxOffByOne = (logits) => softmax([...logits, 0]).slice(0, -1);
 
-/** attention.scalable_softmax. @type {(logits: number[], factor?: number) => number[]} */
+/** weightings.scalable_softmax. @type {(logits: number[], factor?: number) => number[]} */
 export const scalableSoftmax = (logits, factor = 1) => softmax(logits.map((x) => factor * Math.log(logits.length) * x));
 
-/** attention.top_k. @type {(logits: number[], k?: number) => number[]} */
+/** weightings.top_k. @type {(logits: number[], k?: number) => number[]} */
 export const topK = (logits, k = 8) => {
   const least = [...logits].sort((a, b) => b - a)[Math.min(k, logits.length) - 1];
   return softmax(logits.map((x) => (x < least ? -Infinity : x)));
 };
 
-/** attention.entmax15. @type {(logits: number[]) => number[]} */
+/** weightings.entmax15. @type {(logits: number[]) => number[]} */
 export const entmax15 = (logits) => {
   const most = logits.reduce((a, b) => Math.max(a, b), -Infinity);
   const x = logits.map((logit) => (logit - most) / 2);
@@ -80,10 +80,10 @@ export const entmax15 = (logits) => {
   return x.map((one) => Math.max(0, one - tau) ** 2);
 };
 
-/** attention.adaptive_entmax, with delta 1 and gamma 1. @type {(logits: number[], beta?: number) => number[]} */
+/** weightings.adaptive_entmax, with delta 1 and gamma 1. @type {(logits: number[], beta?: number) => number[]} */
 export const adaptiveEntmax = (logits, beta = 1) => entmax15(logits.map((x) => (1 + beta * Math.log(logits.length)) * x));
 
-/** attention.stick_breaking, the row of the last token, from the nearest key on. @type {(logits: number[]) => number[]} */
+/** weightings.stick_breaking, the row of the last token, from the nearest key on. @type {(logits: number[]) => number[]} */
 export const stickBreaking = (logits) => {
   let stick = 1;
   return logits.map((_, k) => {
@@ -203,7 +203,7 @@ export const effectiveResistance = (adjacency) => {
 };
 
 /**
- * graphs.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined.
+ * widening.rewire, "gtr", one edge: the pair without an edge that lowers the total resistance most; null if all are joined.
  * @type {(adjacency: number[][]) => number[] | null}
  */
 export const openingEdge = (adjacency) => {
