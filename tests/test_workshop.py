@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import re
+import runpy
 import tomllib
 
 import pytest
@@ -44,6 +45,7 @@ SLIPS = tomllib.loads((ROOT / "tests/answers/workshop.toml").read_text())
 def patient(monkeypatch):
     """A busy machine is no endless loop."""
     monkeypatch.setattr(checks, "SECONDS", 300.0)
+    monkeypatch.setattr(checks, "SEARCH", 60.0)
 
 
 class Oracle(torch.nn.Module):
@@ -99,6 +101,17 @@ def test_a_slip_is_seen_and_named(step):
         if bool(found) is bool(words) or not re.search(words, found.sentence):
             off.append(f"{line}\n{found}")
     assert not off, "\n".join(off)
+
+
+def test_a_slip_that_no_row_names_is_repaired_and_an_error_tells_the_learners_line(tmp_path):
+    code = f"import torch\n\n\n{CODE['step-attention']}\n".replace("q @ k.mT", "k @ k.mT")
+    (tmp_path / "attend.py").write_text(code)
+    space = runpy.run_path(tmp_path / "attend.py")
+    found = workshop.attend(space["softmax"], space["attend"]).sentence
+    assert "Look at `k`: another variable belongs there. It stands in your line “logits = k @ k.mT" in found
+    (tmp_path / "right.py").write_text("import torch\n\n\n@torch.no_grad()\ndef right(x):\n    return x @ 1\n")
+    with pytest.raises(checks.Wrong, match="in your line “return x @ 1”"):
+        checks.run("right(x)", runpy.run_path(tmp_path / "right.py")["right"], 2)
 
 
 @pytest.mark.parametrize("name", [name for name, row in checks.tables(vars(workshop)).items() if "mistakes" in row])

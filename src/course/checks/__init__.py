@@ -39,7 +39,7 @@ from course.checks import repair
 from helpers import compute, models, show
 
 SECONDS = 20.0  # for the learner's calls in one check: longer takes a loop that does not end
-SEARCH = 2.0  # seconds for the search for a reason, which then simply ends
+SEARCH = 4.0  # seconds for the search for a reason, which then simply ends
 LATER = 5.0  # seconds for the cases behind the first that is wrong: they serve the reason alone
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
@@ -584,8 +584,9 @@ def _why(
         lambda: _relation(tried, parameters, answer, solution),
         lambda: _turned(mistaken, tried, tolerance, result),
     )
+    own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
     longest = 0.2 + 5 * sum(each.took for each in tried)
-    found = found or (repair.repaired(answer, mends, _limited, longest) if unseen else "")
+    found = found or (repair.repaired(own, lambda edited: mends(again(edited)), _limited, longest) if unseen else "")
     end = time.monotonic() + SEARCH
     return found or within(
         lambda: _nearly(mistaken, tried, tolerance, result),
@@ -636,7 +637,7 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
     first = next(each for each in tried if not each.right)
     if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
         return ""
-    found, file = [], getattr(getattr(answer, "__code__", None), "co_filename", None)
+    found, file = [], getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
 
     class Watch(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
@@ -888,7 +889,7 @@ def _unchanged(before: Any, after: Any) -> bool:
 
 def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
     """Where in the learner's own code it happened, and whether that raised it, not what it calls."""
-    code, frames = getattr(answer, "__code__", None), traceback.extract_tb(error.__traceback__)
+    code, frames = getattr(inspect.unwrap(answer), "__code__", None), traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if code and frame.filename == code.co_filename]
     line = own[-1].line if own else ""
     where = f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."

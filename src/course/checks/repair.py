@@ -302,6 +302,7 @@ def repaired(
         longest: seconds for one edit, more than all cases take.
         seconds: for the whole search. One that is not through says nothing: another place might mend it as well.
     """
+    answer = inspect.unwrap(answer)
     try:
         source, tree, function = _parsed(answer)
     except (OSError, SyntaxError, TypeError, IndexError):
