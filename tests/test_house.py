@@ -78,7 +78,7 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 57_500,
+    "src/helpers": 59_400,
     "src/course": 303_800,
     "src/course/chapter": 18_700,
     "src/course/experiments": 35_000,
@@ -89,7 +89,7 @@ BUDGETS = {
     "tools": 39_800,
     "sphinx_ext": 21_200,
     "frontend": 28_500,
-    "_static": 950,
+    "_static": 960,
 }
 TOKEN = re.compile(r"\w+|[^\w\s]")
 COMPUTED = ast.Call | ast.Compare | ast.BinOp | ast.BoolOp | ast.Attribute | ast.Subscript | ast.Lambda
