@@ -17,7 +17,7 @@ from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-PHONE, LEAST = 358, 12.2  # px: the column of a phone, and the smallest type there
+PHONE, LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
 INK, GROUND, GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
 UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
