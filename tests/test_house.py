@@ -78,14 +78,14 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 59_400,
+    "src/helpers": 59_500,
     "src/course": 303_800,
     "src/course/chapter": 18_700,
     "src/course/experiments": 35_000,
     "src/course/report": 24_200,
     "src/course/scorecard": 17_800,
     "src/course/checks": 22_300,
-    "tests": 203_400,
+    "tests": 203_700,
     "tools": 39_800,
     "sphinx_ext": 21_200,
     "frontend": 28_500,

@@ -26,7 +26,7 @@ def turned(colour: str) -> str:
     """A colour on a dark page: its hue, and as far from the ground as on white.
 
     >>> turned("#0072b2"), turned("#e3e3e3")
-    ('#63c6fd', '#393939')
+    ('#64c7ff', '#3a3a3a')
     """
     hue, light, strong = colorsys.rgb_to_hls(*to_rgb(colour))
     return to_hex(colorsys.hls_to_rgb(hue, 0.13 + 0.87 * (1 - light), strong))
