@@ -28,12 +28,13 @@ addEventListener("afterprint", () => {
   document.documentElement.dataset.theme = document.documentElement.dataset.shown;
 });
 // A figure at a size that a phone can read, to be moved about by the finger; Esc or the button closes it.
+const SMALL = ":is(figure.still, .explore-frame) > :is(img, svg):not(.narrow, :has(+ .narrow))"; // no drawing for phones beside it
 const enlarge = (image) => {
   const dialog = document.createElement("dialog");
   const large = image.cloneNode(true);
   dialog.className = "enlarged";
   dialog.setAttribute("aria-label", said("The figure, enlarged", "放大的图"));
-  const wide = image.viewBox?.baseVal.width ?? 0.75 * image.naturalWidth;
+  const wide = image.viewBox ? 1.25 * image.viewBox.baseVal.width : 0.75 * image.naturalWidth;
   large.style.width = `${Math.max(wide, innerWidth)}px`; // ticks of 17 pixels
   dialog.innerHTML = `<button type="button">${said("Close", "关闭")}</button><div class="explore"></div>`; // as in its frame: dark pages turn it
   dialog.lastChild.append(large);
@@ -44,10 +45,10 @@ const enlarge = (image) => {
 };
 document.addEventListener("click", (event) => {
   const figure = event.target.closest("figure:is(.still, .explore)");
-  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.closest("figure :is(.still, .explore-frame) img, figure.still > :is(img, svg)"))) enlarge(figure.querySelector("img, :scope > svg"));
+  if (event.target.matches(".enlarge") || (matchMedia("(max-width: 700px)").matches && event.target.closest(SMALL))) enlarge(figure.querySelector(SMALL) ?? figure.querySelector("img, svg"));
 });
 document.addEventListener("DOMContentLoaded", () => {
-  for (const image of document.querySelectorAll("figure.still > :is(img, svg), .explore-frame > img")) {
+  for (const image of document.querySelectorAll(SMALL)) {
     (image.closest(".explore-frame") ?? image).insertAdjacentHTML("afterend", `<button type="button" class="enlarge">${said("Enlarge", "放大")}</button>`);
   }
 });

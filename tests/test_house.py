@@ -81,18 +81,18 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 57_500,
-    "src/course": 313_500,
-    "src/course/chapter": 18_750,
+    "src/helpers": 59_500,
+    "src/course": 314_500,
+    "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 24_200,
     "src/course/scorecard": 17_850,
     "src/course/checks": 22_300,
-    "tests": 215_800,
-    "tools": 41_600,
+    "tests": 217_200,
+    "tools": 41_800,
     "sphinx_ext": 21_200,
     "frontend": 49_500,
-    "_static": 950,
+    "_static": 960,
 }
 TOKEN = re.compile(r"\w+|[^\w\s]")
 COMPUTED = ast.Call | ast.Compare | ast.BinOp | ast.BoolOp | ast.Attribute | ast.Subscript | ast.Lambda

@@ -157,7 +157,9 @@ def test_a_deck_without_scripts_shows_all_slides(visit):
     tops = [heading.bounding_box()["y"] for heading in headings if heading.is_visible()]
     assert len(tops) > 8
     assert tops == sorted(tops)
-    assert all(image.bounding_box()["height"] > 150 for image in page.locator(".slides figure img").all())
+    assert all(
+        image.bounding_box()["height"] > 150 for image in page.locator(".slides figure :is(img, svg.chart.wide)").all()
+    )
 
 
 def test_a_search_in_a_file_lists_titles_and_says_why_no_more(chromium):
@@ -189,8 +191,8 @@ def assert_widgets_move(page, figures):
             state = figure.locator(".explore-frame").inner_html()
             move(page, figure, control)
             assert figure.locator(".explore-frame").inner_html() != state, "each value of a control gives another frame"
-        for image in figure.locator("img").all():
-            assert image.get_attribute("alt")
+        for image in figure.locator("img, svg.chart").all():
+            assert image.get_attribute("alt") or image.get_attribute("aria-label")
 
 
 @pytest.mark.parametrize("name", [n for n in PAGES if n.endswith(("lesson", "lab"))])
@@ -203,13 +205,16 @@ def test_every_widget_moves_by_keyboard(visit, name):
     assert_widgets_move(page, figures)
 
 
+FRAME = "([e, before]) => e.querySelector('.explore-frame').innerHTML !== before"
+
+
 def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):
     page = visit("chapters/1-over-squashing/lesson.html")
     figure = page.locator("figure.explore", has=page.locator("button[data-plays]")).first
     figure.locator("input").first.evaluate("e => { e.value = 0; e.dispatchEvent(new Event('input')); }")
-    before = figure.locator("img").get_attribute("alt")
+    before = figure.locator(".explore-frame").inner_html()
     figure.locator("button[data-plays]").first.click()
-    page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
+    page.wait_for_function(FRAME, arg=[figure.element_handle(), before])
     figure.locator("button[data-plays]").first.click()
     assert "Play" in figure.locator("button[data-plays]").first.inner_text()
     calm = visit("chapters/1-over-squashing/lesson.html", reduced_motion="reduce")
@@ -221,9 +226,9 @@ def test_widgets_move_by_touch(visit):
     figure = page.locator("figure.explore").first
     slider = figure.locator("input[type=range]").first
     slider.scroll_into_view_if_needed()
-    before, box = figure.locator("img").get_attribute("alt"), slider.bounding_box()
+    before, box = figure.locator(".explore-frame").inner_html(), slider.bounding_box()
     page.touchscreen.tap(box["x"] + 3, box["y"] + box["height"] / 2)
-    page.wait_for_function("([e, alt]) => e.querySelector('img').alt !== alt", arg=[figure.element_handle(), before])
+    page.wait_for_function(FRAME, arg=[figure.element_handle(), before])
 
 
 LESSON = "3-representational-collapse/lesson"
@@ -292,9 +297,10 @@ def test_a_tap_shows_a_figure_at_a_size_that_a_phone_can_read(visit):
         viewport={"width": 390, "height": 844},
     )
     settle(page)
-    page.locator("figure.still img").first.tap()
-    large = page.locator("dialog.enlarged img")
-    ticks = large.evaluate("e => 14 * 120 / 72 * e.getBoundingClientRect().width / e.naturalWidth")
+    page.locator(".enlarge").first.tap()
+    large = page.locator("dialog.enlarged .explore > *")
+    wide = "(e.naturalWidth ?? e.viewBox.baseVal.width * 120 / 72)"
+    ticks = large.evaluate(f"e => 14 * 120 / 72 * e.getBoundingClientRect().width / {wide}")
     assert ticks >= 16
     assert page.evaluate("document.activeElement.textContent") == "Close"
     page.add_script_tag(path=AXE)
@@ -536,7 +542,7 @@ def test_deck_prints_one_page_a_slide(deck, name):
     assert pages == page.locator(".pdf-page").count()
     assert pages == LECTURES[name]["slides"]
     heights = page.evaluate(
-        "[...document.querySelectorAll('.pdf-page figure img')].map(i => i.getBoundingClientRect().height)"
+        "[...document.querySelectorAll('.pdf-page figure :is(img, svg.chart.wide)')].map(i => i.getBoundingClientRect().height)"
     )
     assert all(height > 200 for height in heights), f"{name}: a printed figure is too small: {heights}"
 

@@ -358,6 +358,29 @@ def test_a_map_whose_least_is_dark_keeps_its_order_on_a_dark_page():
         assert f'<img class="{kind}"' in show(figure, alt="two cells").data
 
 
+def test_on_a_page_a_figure_is_a_drawing_with_its_text_in_the_dark_and_on_a_phone(chromium, monkeypatch):
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    ax = style.axes("A title that a phone must break in two, at the least", "n", "share right", log="x")
+    ax.plot([1, 10, 100], [0.1, 0.2, 0.9], "o-", label="fp32", mfc="white")
+    style.label(ax)
+    shown = show(ax, alt="A line rises.").data
+    assert "data-faults" not in shown
+    page = chromium.new_page(viewport={"width": 358, "height": 700})
+    page.set_content(f'<html data-theme="dark"><body style="margin:0;color:#eee">{shown}</body></html>')
+    assert [drawing.is_visible() for drawing in page.locator("svg.chart").all()] == [False, True]
+    texts = page.locator("svg.narrow text:not(:has(tspan))")
+    assert "share right" in texts.all_text_contents()
+    scale = page.locator("svg.narrow").evaluate("e => e.getScreenCTM().a")
+    for text in texts.all():
+        size, fill = text.evaluate("e => [parseFloat(getComputedStyle(e).fontSize), getComputedStyle(e).fill]")
+        assert size * scale >= 12
+        assert contrast(np.array([int(x) for x in re.findall(r"\d+", fill)[:3]]) / 255, np.zeros(3)) > 7
+    page.close()
+    figure = plt.figure(figsize=(1, 1))
+    figure.subplots().imshow([[0, 1]])
+    assert 'data-image="a matrix"' in show(figure, alt="two cells").data
+
+
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
     figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])

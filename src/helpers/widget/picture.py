@@ -1,9 +1,11 @@
 """What a drawing becomes: an image with alt text, or a short table, as HTML that needs no other file."""
 
 import base64
+import contextlib
 import html
 import io
 import itertools
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,9 @@ from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from helpers import words
+from helpers import compute, words
 from helpers.style import LINE_END
+from helpers.widget import vector
 
 MOST_ROWS = 15
 DPI = 120
@@ -137,16 +140,30 @@ def faults(figure: Figure) -> list[str]:
     return found
 
 
-def image(figure: Any, alt: str) -> str:
-    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure."""
-    figure = whole(figure)
-    words.reword(figure)
-    figure.set_dpi(DPI)
+def laid_out(figure: Figure) -> list[str]:
+    """Puts the names of a figure where they can be read; what could not, see `faults`."""
     figure.draw_without_rendering()
     level(figure)
     figure.draw_without_rendering()
     spread(figure)
-    wrong = f' data-faults="{html.escape("; ".join(faults(figure)), quote=True)}"' if faults(figure) else ""
+    return faults(figure)
+
+
+def image(figure: Any, alt: str) -> str:
+    """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
+
+    On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image stays what is a
+    matrix, and what would weigh more as a drawing. `data-image` names the reason.
+    """
+    figure = whole(figure)
+    words.reword(figure)
+    figure.set_dpi(DPI)
+    drawing = compute.building() and words.faces == [*words.FACE]  # an edition's face on the page is cut to its page
+    held = b""
+    with contextlib.suppress(AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
+        held = pickle.dumps(figure) if drawing else b""
+    wrong = laid_out(figure)
+    said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
     kind = "keep" if any(dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
     drawn, packed = io.BytesIO(), io.BytesIO()
     figure.savefig(drawn, format="rgba", dpi=DPI)
@@ -156,8 +173,17 @@ def image(figure: Any, alt: str) -> str:
     few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
     source = base64.b64encode(packed.getvalue()).decode()
+    why = ""
+    if drawing:
+        why = ' data-image="a matrix"'
+        if not figure.findobj(AxesImage):
+            both = vector.drawn(figure, alt, "wide"), vector.narrow(pickle.loads(held), laid_out, alt) if held else ""
+            if len(both[0]) <= len(source):
+                kept = both[0] + both[1] * (len(both[0]) + len(both[1]) <= 1.25 * len(source))
+                return f"<svg{said}{kept.removeprefix('<svg')}"
+            why = ' data-image="lighter so"'
     return (
         f'<img class="{kind}" width="{width}" height="{height}"'
         ' style="max-width:min(100%,54rem);height:auto;background:#fff"'
-        f' alt="{html.escape(alt, quote=True)}"{wrong} src="data:image/webp;base64,{source}">'
+        f' alt="{html.escape(alt, quote=True)}"{said}{why} src="data:image/webp;base64,{source}">'
     )

@@ -1,0 +1,109 @@
+"""A figure as inline vector graphics: its text is text in the page's face, its colours turn with the page.
+
+A phone gets a second drawing, as narrow as its smallest letters allow. Pages alone have them; a notebook shows an image.
+"""
+
+import collections
+import colorsys
+import hashlib
+import html
+import io
+import itertools
+import re
+from collections.abc import Callable
+
+import matplotlib.pyplot as plt
+from matplotlib.colors import to_hex, to_rgb
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+PHONE, LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
+INK, GROUND, GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
+UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def turned(colour: str) -> str:
+    """A colour on a dark page: its hue, and as far from the ground as on white.
+
+    >>> turned("#0072b2"), turned("#e3e3e3")
+    ('#64c7ff', '#3a3a3a')
+    """
+    hue, light, strong = colorsys.rgb_to_hls(*to_rgb(colour))
+    return to_hex(colorsys.hls_to_rgb(hue, 0.13 + 0.87 * (1 - light), strong))
+
+
+def drawn(figure: Figure, alt: str, kind: str) -> str:
+    """The figure, which is laid out, as an `<svg>` of a class: no background, no names that nothing needs, digits that are seen."""
+    grounds = [part.patch for part in (figure, *figure.axes) if to_hex(part.get_facecolor()) == "#ffffff"]
+    for ground in grounds:
+        ground.set_visible(False)
+    salt, held = hashlib.sha256(f"{alt} {kind}".encode()).hexdigest(), io.StringIO()
+    with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
+        figure.savefig(held, format="svg", metadata=UNSAID)
+    for ground in grounds:
+        ground.set_visible(True)
+    text = held.getvalue()
+    box = re.search(r'viewBox="[^"]*"', text)[0]
+    text = text[text.index(">", text.index("<svg")) + 1 :]
+    text = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<defs>\s*<style.*?</style>\s*</defs>", "", text, flags=re.S)
+    text = re.sub(r"\b([mp][0-9a-f]{5})[0-9a-f]{5}\b", r"\1", text)
+    needed = set(re.findall(r"#(\w+)", " ".join(re.findall(r'href="[^"]*"|url\([^)]*\)', text))))
+    text = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in needed else "", text)
+    text = re.sub(r' d="([^"]*)"', lambda path: f' d="{_path(path[1])}"', text)
+    text = re.sub(r' [xy]="[^"]*"', lambda place: re.sub(r"-?\d+\.\d+", _short, place[0]), text)
+    text = re.sub(r"font-family: [^;\"]*;? ?|xlink:| transform=\"rotate\(-0 [^)]*\)\"", "", text)
+    colours = sorted({*re.findall(r"#([0-9a-f]{6})\b(?!\))", text)} - INK - {GROUND})
+    text = re.sub(f"#({'|'.join(INK)})", "currentColor", text).replace(f"#{GROUND}", GROUNDS)
+    text = re.sub(r"#([0-9a-f]{6})\b(?!\))", r"var(--c\1,#\1)", re.sub(r"\s+", " ", text))
+    text = re.sub(r"(?<=>) (?=<)|(?<=[MLCQ]) (?=[-\d])|(?<=\d) (?=[MLCQz\"])", "", text)
+    while text != (text := re.sub(r"<g>((?:(?!</?g\b).)*)</g>", r"\1", text)):
+        pass
+    styles = collections.Counter(re.findall(r' style="([^"]*)"', text))
+    classes = {each: f"s{salt[:5]}{k}" for k, (each, count) in enumerate(styles.items()) if count > 2}
+    text = re.sub(r' style="([^"]*)"', lambda x: f' class="{classes[x[1]]}"' if x[1] in classes else x[0], text)
+    dark = "".join(f"--c{colour}:{turned('#' + colour)};" for colour in colours)
+    return (
+        f'<svg class="chart {kind}" {box} role="img" aria-label="{html.escape(alt, quote=True)}">'
+        f"<style>{''.join(f'.{name}{{{each}}}' for each, name in classes.items())}"
+        f"@media screen{{[data-theme=dark] .chart{{{dark}}}}}</style>{text.strip()}"
+    )
+
+
+def _path(written: str) -> str:
+    """A path with a decimal; a broken line goes on from point to point, without those that lie between their neighbours."""
+    if re.search(r"[CQz]", written):
+        return re.sub(r"-?\d+\.\d+", _short, written)
+    parts = []
+    for line in written.split("M")[1:]:
+        points = [complex(*map(float, point.split())) for point in line.split("L")]
+        kept = points[:1]
+        for point, following in zip(points[1:], [*points[2:], None], strict=True):
+            if following is not None and following != kept[-1]:
+                beside = (point - kept[-1]) / (following - kept[-1])
+                if 0 <= beside.real <= 1 and abs(beside.imag * (following - kept[-1])) < 0.05:
+                    continue
+            kept.append(point)
+        tenths = [complex(round(10 * point.real), round(10 * point.imag)) for point in kept]
+        steps = [tenths[0], *(b - a for a, b in itertools.pairwise(tenths))]
+        parts += [f"{'l' if k else 'M'}{step.real / 10:g} {step.imag / 10:g}" for k, step in enumerate(steps)]
+    return "".join(parts)
+
+
+def _short(number: re.Match) -> str:
+    return f"{float(number[0]):.1f}".removesuffix(".0")
+
+
+def narrow(figure: Figure, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
+    """A second drawing for a phone; none where its marks would have no room, or its texts would meet.
+
+    Args:
+        lay_out: puts the names of a figure where they can be read, and returns what cannot.
+    """
+    sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+    wide, high = figure.get_size_inches()
+    figure.set_size_inches(min(wide, PHONE * min(sizes, default=12) / LEAST / 72), high)
+    wrong = lay_out(figure)
+    room = min((ax.get_window_extent().width for ax in figure.axes), default=0) / figure.bbox.width
+    made = "" if wrong or room < 0.4 else drawn(figure, alt, "narrow")
+    plt.close(figure)
+    return made
