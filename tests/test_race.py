@@ -708,6 +708,9 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     late = comparison.plateaus()
     assert late.stays["retrieval", entries.MIXED] == "stays right"
     assert late.first_2048["retrieval", entries.MIXED] < protocol.KEPT
+    assert late.score_2048["retrieval", entries.MIXED_SCALED] == 1
+    assert late.score_2048["retrieval", "NoPE"] < protocol.KEPT
+    assert (late.learned["counting", "GRU"], late.stays["counting", "GRU"]) == (2, "falls")
     assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
     count = data.table("race_plateau").query("entry == 'NoPE, squared ReLU' and task == 'counting'")
     assert ((count.score_128 >= protocol.KEPT).sum(), len(count), count.learned.sum()) == (3, 5, 5)

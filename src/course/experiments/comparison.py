@@ -220,7 +220,7 @@ def plateaus() -> pd.DataFrame:
         by task and entry: runs, how many touched the criterion (learned) and after how many steps on average; state:
         "plateau", "still rising" or "not told", at the trained length and at the longest of `LENGTHS`, by the last two
         thirds of the steps; stays: `stays` after all steps, at the longest length that was asked; first_n of those that
-        learned, score_n of all, means.
+        learned, score_n of all, none where not all were asked: means.
     """
     found = {}
     for cell, runs in data.table("race_plateau").groupby(["task", "entry"], sort=False):
@@ -235,7 +235,9 @@ def plateaus() -> pd.DataFrame:
         found[cell] = {"runs": len(runs), "learned": runs.learned.sum(), "steps": runs.steps[runs.learned == 1].mean()}
         found[cell]["state"] = "plateau" if still else "still rising" if up else "not told"
         found[cell]["stays"] = stays(runs.filter(regex="^score_").dropna(axis=1).iloc[:, -1])
-        found[cell] |= runs.filter(regex="^(first|score)_").mean().to_dict()
+        found[cell] |= (
+            runs.filter(regex="^score_").mean(skipna=False).to_dict() | runs.filter(regex="^first_").mean().to_dict()
+        )
     return pd.DataFrame(found).T.infer_objects().rename_axis(["task", "entry"])
 
 
