@@ -15,11 +15,11 @@ import pandas as pd
 import pytest
 import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
-from helpers.training import UNASKED
 from torch.nn import functional
 
 from course import tasks
 from course.experiments import entries, protocol
+from course.training import UNASKED
 from course.workshop import parts
 from helpers import data
 from helpers.transformer import Block, Decoder

@@ -17,7 +17,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from helpers import attention, compute, data, require, rope
+from course import weightings
+from helpers import compute, data, require, rope
 
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
@@ -272,7 +273,7 @@ def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
     mixed = positions == "mixed"
     found = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
     if weights == "stick" and not (mixed and layer == 0):
-        found["weigh"] = attention.stick_breaking
+        found["weigh"] = weightings.stick_breaking
     return found | ({"window": 8} if design.get("window") and layer == 0 else {})
 
 
