@@ -38,7 +38,8 @@ class Margins(SphinxPostTransform):
     def run(self, **kwargs):
         self.chinese = self.env.docname.startswith("chapters/zh/")
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
-        for section in list(self.document.findall(nodes.section)):
+        sections = list(self.document.findall(nodes.section))
+        for section in sections if len(sections) > 1 else ():  # else the page has no contents, which a note folds
             notes(section)
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)

@@ -42,6 +42,7 @@ def clone(tmp_path):
             ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
         ),
         "course/drawing.py": "DRAWINGS = ()\n",
+        "helpers/style.py": "READERS = FATES = ()\n",
         "helpers/words.py": "missing = []\ndef use(table): pass\n",
         "helpers/tool.py": "x = 1\n",
         "helpers/base.py": "x = 2\n",

@@ -154,7 +154,7 @@ def test_the_lights_are_the_race():
         assert f"Lit in the race, of 3 places asked: {', '.join(lit) or 'none'}. Dark: {', '.join(dark)}." in told
     for page, says in (("welcome.md", "Three of the six places had a task."),
                         ("answer.ipynb", "Three of the six places had no task in the race."),
-                        ("answer.zh.json", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
+                        ("answer.zh.po", "六处里有三处，比赛里没有相应的任务。")):  # fmt: skip
         assert says in (ROOT / "chapters" / page).read_text(), page
 
 

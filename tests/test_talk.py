@@ -434,7 +434,8 @@ def test_the_built_decks_say_the_same_in_two_languages():
     rows = dict(re.findall(r'id="(\w+)" data-verdict="([^"]+)"', scores))
     chips = [re.findall(r'data-claim="(\w+)" data-verdict="([^"]+)"', text) for text in decks.values()]
     assert chips[0] == chips[1] == [(name, rows.get(name)) for name, _ in chips[0]], "the scorecard says otherwise"
-    alts = {language: re.findall(r'<img[^>]* alt="([^"]*)"', text) for language, text in decks.items()}
+    label = re.compile(r'<(?:img[^>]* alt="([^"]*)"|svg aria-label="([^"]*)" class="chart wide")')
+    alts = {language: [found[1] or found[2] for found in label.finditer(text)] for language, text in decks.items()}
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
         assert numbers(here, here) == numbers(there, here), (here, there)
         assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"

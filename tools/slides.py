@@ -36,7 +36,7 @@ from course import closure, drawing  # noqa: E402
 from course.claims import CLAIMS  # noqa: E402
 from course.scorecard import slug  # noqa: E402
 
-LINK = re.compile(r'href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
+LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {
     "course": "Connection Bottlenecks in Attention",
     "length": "The talk · {minutes} minutes",
@@ -175,6 +175,8 @@ def page_links(page: str, source: Path) -> str:
     """The deck with the links of its notebook leading to the built pages."""
 
     def there(match: re.Match) -> str:
+        if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
+            return match[0]
         name = f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
         return f'href="../{posixpath.normpath(name)}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
 

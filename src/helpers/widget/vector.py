@@ -10,6 +10,7 @@ import html
 import io
 import itertools
 import re
+import warnings
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
@@ -102,7 +103,9 @@ def narrow(figure: Figure, lay_out: Callable[[Figure], list[str]], alt: str) -> 
     sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
     wide, high = figure.get_size_inches()
     figure.set_size_inches(min(wide, PHONE * min(sizes, default=12) / LEAST / 72), high)
-    wrong = lay_out(figure)
+    with warnings.catch_warnings():  # that there is no room is what is asked
+        warnings.simplefilter("ignore", UserWarning)
+        wrong = lay_out(figure)
     room = min((ax.get_window_extent().width for ax in figure.axes), default=0) / figure.bbox.width
     made = "" if wrong or room < 0.4 else drawn(figure, alt, "narrow")
     plt.close(figure)
