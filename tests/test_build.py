@@ -41,7 +41,7 @@ def clone(tmp_path):
         **dict.fromkeys(
             ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
         ),
-        "course/drawing.py": "DRAWINGS = ()\n",
+        "course/drawing.py": "DRAWINGS = ()\ndef stop_of(room): pass\n",
         "helpers/style.py": "READERS = FATES = ()\n",
         "helpers/words.py": "missing = []\ndef use(table): pass\n",
         "helpers/tool.py": "x = 1\n",

@@ -17,7 +17,7 @@ import pytest
 import slides
 import stills
 from conftest import ROOT
-from drawn import blocks, compare, same
+from drawn import NUMBER, blocks, compare, same
 from said import SOURCES, facts, outputs, typed, visible
 from test_exercises import EXERCISES
 
@@ -209,6 +209,8 @@ def test_what_is_computed_is_what_is_written_down(name, request):
     hold(name, name, shown, request.config.getoption("--redraw"))
 
 
+# cells whose rounding, answers of the language model or decoder trained on the page differ from processor to processor
+VARIES = {"c3tell05", "c4l00006", "c7b-53", "c7b-56"}
 PAGES = [path for path in SOURCES if path.suffix == ".ipynb" and path.stem != "scorecard"]
 
 
@@ -217,7 +219,12 @@ PAGES = [path for path in SOURCES if path.suffix == ".ipynb" and path.stem != "s
 def test_what_a_page_says_is_what_is_written_down(path, request):
     """Text, Markdown, tables and the sentences of figures in the outputs of the executed cells."""
     file, name = place(path)
-    hold(file, f"{name} says", outputs(execution.executed(path, ROOT)), request.config.getoption("--redraw"), 0.05)
+    said = {key: lines for key, lines in outputs(execution.executed(path, ROOT)).items() if key not in VARIES}
+    timed = [
+        key for key, lines in said.items() if any(re.search("seconds|page took", line) for line in lines)
+    ]  # the machine's numbers
+    said |= {key: [NUMBER.sub("·", line) for line in said[key]] for key in timed}
+    hold(file, f"{name} says", said, request.config.getoption("--redraw"), 0.05)
 
 
 @pytest.mark.site

@@ -46,7 +46,7 @@ def same(first: str, second: str, part: float = 0.01) -> bool:
     Whole numbers without a per cent sign must be equal up to a hundred. `part` is larger for what a page trains or rounds.
     """
     words, numbers = zip(*(_parts(line) for line in (first, second)), strict=True)
-    if words[0] != words[1]:
+    if words[0] != words[1] or len(numbers[0]) != len(numbers[1]):
         return False
     around = part / 5 * max((abs(a) for a, _ in numbers[0]), default=0) if part > 0.01 else 0
     return all(
