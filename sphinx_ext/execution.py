@@ -187,7 +187,9 @@ def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
 
 
 def _name(path: Path, root: Path) -> str:
-    return str(path.relative_to(root / "chapters").with_suffix(""))
+    return str(
+        path.relative_to(root / ("chapters" if path.is_relative_to(root / "chapters") else "_build")).with_suffix("")
+    )
 
 
 def _notebooks(env, names) -> list[Path]:
@@ -204,7 +206,8 @@ def outdated(app, env, added, changed, removed):
 
 
 def fill(app, env, names):
-    execute(_notebooks(env, env.found_docs), Path(app.srcdir))
+    more = [path for paths in app.emit("executing", names) for path in paths]
+    execute(_notebooks(env, env.found_docs) + more, Path(app.srcdir))
 
 
 def swap(app, name, source):
@@ -231,6 +234,7 @@ class Times(Directive):
 
 def setup(app):
     app.add_directive("times", Times)
+    app.add_event("executing")  # pages that are read give what else is executed beside the book's notebooks
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", fill)
     app.connect("source-read", swap)

@@ -17,6 +17,7 @@ from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
+import execution
 import nbformat
 from myst_parser.mdit_to_docutils.base import default_slugify
 
@@ -78,6 +79,37 @@ class Lectures(Directive):
         return [nodes.raw("", table, format="html")]
 
 
+class Editions(Directive):
+    """The `{editions}` directive: each page of the book in Chinese, how much of it, as of which commit, with a deck or without."""
+
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_reread()
+        said, rows = editions.frame("editions"), []
+        decks = {item["path"]: item["deck"] for item in lectures(Path(env.srcdir)) if item["words"]}
+        toc = (Path(env.srcdir) / "_toc.yml").read_text()
+        for name in re.findall(r"file: (chapters/(?!zh/)\S+)|root: (chapters/\S+)", toc):
+            page = editions.english(Path(env.srcdir) / f"{name[0] or name[1]}.zh.po")
+            names = [table for table in editions.tables(page) if editions.place(page).exists()]
+            there = page.relative_to(editions.HOME).with_suffix(".html")
+            if not names:
+                text = next(iter(editions.cells(page).values()))
+                rows.append(
+                    [f'<a href="../{there}" lang="en">{text.splitlines()[0].strip("# ")}</a>', said["English"], "", ""]
+                )
+                continue
+            (table,) = names
+            done, every, moved, commit = editions.state(table)
+            title = next(iter(editions.texts(table).values())).splitlines()[0].strip("# ")
+            deck = f'<a href="../../slides/{decks[page]}">{said["deck"]}</a>' if page in decks else ""
+            behind = f"{moved} {said['behind']}" if moved else commit
+            rows.append([f'<a href="{there}">{title}</a>', f"{done} / {every}", behind, deck])
+        head = "".join(f"<th>{said[name]}</th>" for name in ("Page", "Units", "As of", "Deck"))
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        table = f'<table class="table"><caption>{said["caption"]}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        return [nodes.raw("", table, format="html")]
+
+
 def laid(app, stem: str) -> None:
     """The fonts of an edition beside the site."""
     folder = Path(app.outdir) / "fonts"
@@ -102,7 +134,8 @@ def in_two_languages(app, name, source):
     words.use(None)
     if name.startswith(HERE):
         table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
-        source[0] = editions.page(table)
+        more = source[0].partition(editions.WRITTEN)[2]
+        source[0] = editions.page(table) + more
         words.use(editions.words(table))
         laid(app, editions.stem(table))
     elif Path(app.env.doc2path(name)).suffix == ".ipynb":
@@ -113,6 +146,12 @@ def in_two_languages(app, name, source):
                     cell["metadata"]["tags"] = []
                     cell["source"] = editions.spoken("".join(cell["source"]))
             source[0] = json.dumps(notebook)
+
+
+def editions_of(app, names):
+    """The notebooks of the editions that are read now, which are executed with the others, several at once."""
+    tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in names if name.startswith(HERE)]
+    return [editions.written(table) for table in tables if editions.english(table).suffix == ".ipynb"]
 
 
 def with_editions(app, config):
@@ -188,8 +227,18 @@ def download(app, name, template, context, doctree):
 
 
 def outdated(app, env, added, changed, removed):
-    """The pages of `chapters/zh`: they depend on tables that Sphinx does not watch."""
-    return [name for name in env.found_docs if name.startswith(HERE)]
+    """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
+    before, frame = getattr(env, "edition_keys", {}), editions.drawn()
+    env.edition_keys = {name: key(name, frame) for name in env.found_docs if name.startswith(HERE)}
+    return [name for name, now in env.edition_keys.items() if before.get(name) != now]
+
+
+def key(name: str, frame: str) -> str:
+    """What a Chinese page hangs on, as a hash."""
+    table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+    page = editions.english(table)
+    code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
+    return editions.digest("".join([table.read_text(), page.read_text(), code, frame]))
 
 
 def note_reread(app, env, added, changed, removed):
@@ -198,8 +247,10 @@ def note_reread(app, env, added, changed, removed):
 
 def setup(app):
     app.add_directive("lectures", Lectures)
+    app.add_directive("editions", Editions)
     app.connect("env-get-outdated", note_reread)
     app.connect("env-get-outdated", outdated)
+    app.connect("executing", editions_of)
     app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook
     app.connect("config-inited", with_editions)
     app.connect("builder-inited", everywhere)

@@ -34,6 +34,7 @@ from pages import pages  # noqa: E402
 from units import SAID, Entry  # noqa: E402
 
 WEIGHTS = (400, 700)
+WRITTEN = "change that file.\n"  # the end of a stub's comment; what stands after it stands at the page's end
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
 START = """\

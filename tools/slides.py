@@ -41,7 +41,7 @@ FRAME = {
     "course": "Connection Bottlenecks in Attention",
     "length": "The talk · {minutes} minutes",
     "place": "The talk",
-    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the six chapters</a>.',
+    "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the chapters</a>.',
     "row": "The page of this claim",
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
     "speaker": {},  # the words of the speaker's window, where they are not English

@@ -1,4 +1,4 @@
-"""What the six chapters say together: where something is lost, what helps, at what price, and the claims that show it."""
+"""What the chapters say together: where something is lost, what helps, at what price, and the claims that show it."""
 
 import html
 import tomllib
