@@ -68,6 +68,7 @@ def lectures(root: Path) -> list[dict]:
 
 class Lectures(Directive):
     def run(self):
+        self.state.document.settings.env.note_reread()
         root = Path(self.state.document.settings.env.srcdir)
         rows = "".join(
             f'<tr><td>{item["chapter"][:1] or "The"} {item["path"].stem}</td><td><a href="../slides/{item["deck"]}" lang="{item["language"]}">{item["title"]}</a></td><td>{item["slides"]}</td>'
@@ -76,37 +77,6 @@ class Lectures(Directive):
         )
         head = "<tr><th>Chapter</th><th>Lecture</th><th>Slides</th><th>Length</th><th>PDF</th></tr>"
         table = f'<table class="table"><thead>{head}</thead><tbody>{rows}</tbody></table>'
-        return [nodes.raw("", table, format="html")]
-
-
-class Editions(Directive):
-    """The `{editions}` directive: each page of the book in Chinese, how much of it, as of which commit, with a deck or without."""
-
-    def run(self):
-        env = self.state.document.settings.env
-        env.note_reread()
-        said, rows = editions.frame("editions"), []
-        decks = {item["path"]: item["deck"] for item in lectures(Path(env.srcdir)) if item["words"]}
-        toc = (Path(env.srcdir) / "_toc.yml").read_text()
-        for name in re.findall(r"file: (chapters/(?!zh/)\S+)|root: (chapters/\S+)", toc):
-            page = editions.english(Path(env.srcdir) / f"{name[0] or name[1]}.zh.po")
-            names = [table for table in editions.tables(page) if editions.place(page).exists()]
-            there = page.relative_to(editions.HOME).with_suffix(".html")
-            if not names:
-                text = next(iter(editions.cells(page).values()))
-                rows.append(
-                    [f'<a href="../{there}" lang="en">{text.splitlines()[0].strip("# ")}</a>', said["English"], "", ""]
-                )
-                continue
-            (table,) = names
-            done, every, moved, commit = editions.state(table)
-            title = next(iter(editions.texts(table).values())).splitlines()[0].strip("# ")
-            deck = f'<a href="../../slides/{decks[page]}">{said["deck"]}</a>' if page in decks else ""
-            behind = f"{moved} {said['behind']}" if moved else commit
-            rows.append([f'<a href="{there}">{title}</a>', f"{done} / {every}", behind, deck])
-        head = "".join(f"<th>{said[name]}</th>" for name in ("Page", "Units", "As of", "Deck"))
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        table = f'<table class="table"><caption>{said["caption"]}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
         return [nodes.raw("", table, format="html")]
 
 
@@ -134,8 +104,7 @@ def in_two_languages(app, name, source):
     words.use(None)
     if name.startswith(HERE):
         table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
-        more = source[0].partition(editions.WRITTEN)[2]
-        source[0] = editions.page(table) + more
+        source[0] = editions.page(table)
         words.use(editions.words(table))
         laid(app, editions.stem(table))
     elif Path(app.env.doc2path(name)).suffix == ".ipynb":
@@ -228,27 +197,18 @@ def download(app, name, template, context, doctree):
 
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
-    before, frame = getattr(env, "edition_keys", {}), editions.drawn()
-    env.edition_keys = {name: key(name, frame) for name in env.found_docs if name.startswith(HERE)}
+    before, frame, env.edition_keys = getattr(env, "edition_keys", {}), editions.drawn(), {}
+    for name in env.found_docs:
+        if name.startswith(HERE):
+            table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+            page = editions.english(table)
+            code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else editions.page(table)
+            env.edition_keys[name] = editions.digest(table.read_text() + page.read_text() + code + frame)
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
-
-
-def key(name: str, frame: str) -> str:
-    """What a Chinese page hangs on, as a hash."""
-    table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
-    page = editions.english(table)
-    code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
-    return editions.digest("".join([table.read_text(), page.read_text(), code, frame]))
-
-
-def note_reread(app, env, added, changed, removed):
-    return [name for name in env.found_docs if name.endswith("lectures")]
 
 
 def setup(app):
     app.add_directive("lectures", Lectures)
-    app.add_directive("editions", Editions)
-    app.connect("env-get-outdated", note_reread)
     app.connect("env-get-outdated", outdated)
     app.connect("executing", editions_of)
     app.connect("source-read", in_two_languages, priority=600)  # after the outputs stand in a notebook

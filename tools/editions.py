@@ -34,7 +34,6 @@ from pages import pages  # noqa: E402
 from units import SAID, Entry  # noqa: E402
 
 WEIGHTS = (400, 700)
-WRITTEN = "change that file.\n"  # the end of a stub's comment; what stands after it stands at the page's end
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
 START = """\
@@ -395,11 +394,24 @@ def note(table: Path) -> str:
     return f"中文版：共 {every} 个单元，译出 {done} 个{rest}；{behind}{of}。"
 
 
+def listed() -> str:
+    """The pages of the book as a table: how much of each is there in Chinese; of the others the English."""
+    said, rows = frame("editions"), []
+    for name in re.findall(r"(?:file|root): chapters/((?!zh/)\S+)", (ROOT / "_toc.yml").read_text()):
+        source = english(HOME / f"{name}.zh.po")
+        title, found = next(iter(cells(source).values())), said["English"]
+        for table in tables(source):
+            title, (done, every, *_) = next(iter(texts(table).values())), state(table)
+            found = f"{done} / {every}"
+        rows.append(f"| [{title.splitlines()[0].strip('# ')}]({name}{source.suffix}) | {found} |")
+    return "\n".join([f"| {said['Page']} | {said['Units']} |", "|---|--:|", *rows])
+
+
 def page(table: Path) -> str:
     """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
     source = english(table)
     if source.suffix == ".md":
-        parts = [*texts(table).values()]
+        parts = [*texts(table).values(), *([listed()] if source.stem == "welcome" else [])]
         used = "".join([*parts, *words(table).values(), drawn(), note(table)])
         cut(set(used), stem(table), folder(), digest(used))
     else:
