@@ -38,7 +38,7 @@ lint: .venv/.ready frontend/dist/.ready
 # `make test` runs every file of tests
 CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
   environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \
-  teaching training transformer
+  talk teaching training transformer
 check: lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab" $(CHECKED:%=tests/test_%.py)
 

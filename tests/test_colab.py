@@ -1,6 +1,7 @@
 """Notebooks from top to bottom in what Colab has, in an empty folder with only the installed package.
 
-One page of each kind and the imports of all; with `COLAB_PAGES=all`, once a week, every page.
+One page of each kind, a Chinese one as its page's button gives it, and the imports of all; with `COLAB_PAGES=all`, once a week,
+every page.
 """
 
 import ast
@@ -14,6 +15,7 @@ import subprocess
 import tomllib
 
 import assignments
+import editions
 import pytest
 from conftest import ROOT
 from execution import key
@@ -28,6 +30,12 @@ CHOSEN = (
 )
 WHOLE = os.environ.get("COLAB_PAGES") == "all"
 NOTEBOOKS = [path for path in notebooks() if WHOLE or f"{path.parent.name}/{path.stem}" in CHOSEN]
+NOTEBOOKS += [
+    ROOT / f"_build/html/_sources/{editions.stem(path.with_suffix('.zh.po'))}.ipynb"
+    for path in notebooks()
+    if editions.tables(path)
+    and (WHOLE or (path.parent.name == "3-representational-collapse" and path.stem == "lesson"))
+]
 PRESENT = ("numpy", "matplotlib", "ipywidgets", "ipython", "torch", "transformers")
 pytestmark = pytest.mark.colab
 EXECUTE = """
