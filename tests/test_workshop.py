@@ -11,7 +11,7 @@ import pytest
 import torch
 from conftest import ROOT
 
-from course import checks, workshop
+from course import checks, report, workshop
 from course.workshop import parts
 
 YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
@@ -197,6 +197,50 @@ def test_each_page_measures_the_courses_own_decoder_as_its_notes_say(page, tmp_p
     if request.config.getoption("--redraw"):
         path.write_text(json.dumps(parts.notes() | {chapter: found}, indent=1, sort_keys=True) + "\n")
     assert parts.notes()[chapter] == pytest.approx(found, abs=0.02)
+
+
+def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tmp_path, monkeypatch):
+    """Of three blocks that turn, saved as the page "Train it here" saves it: no page asks for two blocks and a table."""
+    (tmp_path / "notebook").mkdir()
+    monkeypatch.chdir(tmp_path / "notebook")
+    mine = workshop.drawn(parts.Decoder(*(parts.Block(parts._turned) for _ in range(3))), 4)
+    path = parts.keep(mine, design='{"positions": "RoPE"}')
+    for page in YOURS:
+        space = {}
+        for cell in json.loads(page.read_text())["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), space)
+    parts.note("7", "Mine <wins>.", **{"retrieval at 128": 0.9})
+    files = report.run(str(path), tmp_path / "out")
+    found, kept = json.loads(files.numbers.read_text()), parts.notes(tmp_path / parts.NOTES)
+    assert kept.keys() == {*"1234567"}
+    for chapter, numbers in kept.items():
+        assert found["sentences"][chapter] == numbers.pop("sentence")
+        assert found["measured"][chapter] == pytest.approx(numbers, abs=0.01)
+    assert found["measured"]["0"]["right at 16"] == pytest.approx(parts.right(mine, 16), abs=1e-3)
+    page = files.page.read_text()
+    assert "Mine &lt;wins&gt;." in page
+    assert "Its row in the race is not there" not in page
+    measured = parts.notes()
+    course = report.run(str(parts.data.folder() / parts.COURSE), tmp_path / "out")
+    again = json.loads(course.numbers.read_text())
+    assert again["measured"] == {chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()}
+    assert again["course"] == measured
+    assert "Its row in the race is not there" in course.page.read_text()
+
+
+def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
+    """Another width, other heads, another task: told, and not measured as if it were theirs."""
+    wide = parts.Decoder(parts.Block(), tokens=7)
+    with pytest.raises(ValueError, match="7 tokens and width 32, and these pages ask one of 45"):
+        parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
+    course = parts.mine(parts.data.folder() / parts.COURSE)
+    for block in course.blocks:
+        block.settings = {"window": 2}
+    with pytest.raises(
+        ValueError, match=r"right in 0\.\d\d at 16 pairs, and read with the parts of these pages it is in 1\.00"
+    ):
+        parts.mine(parts.keep(course, tmp_path / "near.safetensors"))
 
 
 def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, monkeypatch, capsys):

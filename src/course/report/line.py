@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from course.report import page, runner, store
+from course.report import own, page, runner, store
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS
 from helpers import compute, data, require
@@ -17,7 +17,7 @@ MOST = 1_024  # CPU threads
 def parser() -> argparse.ArgumentParser:
     """What the command line takes."""
     found = argparse.ArgumentParser(prog="python -m course.report", description="The course's measures on any decoder.")
-    which = "a hub id, a folder, the embedded default by its name, or a checkpoint of the course (copying, counting, …, or a .safetensors file)"
+    which = "a hub id, a folder, the embedded default by its name, a checkpoint of the course (copying, counting, …, or a .safetensors file), or my-decoder.safetensors"
     found.add_argument("models", nargs="+", metavar="MODEL", help=which)
     where = "the folder for pages and JSON; a report that was stopped goes on, one that is there grows"
     found.add_argument("--out", type=Path, required=True, metavar="DIR", help=where)
@@ -63,6 +63,10 @@ def _run(given: argparse.Namespace) -> list[Path]:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
     require.integer("--threads", given.threads, 1, MOST)
     names = list(dict.fromkeys(given.models))
+    if (given.compare or given.plan or given.only) and any(map(own.takes, names)):
+        raise ValueError(
+            "a decoder of one's own has one plan, and its page the course's own beside it: leave out --compare, --plan and --only"
+        )
     options = {"device": given.device, "dtype": given.dtype, "plan": given.plan, "sections": given.only}
     with compute.threads(given.threads):
         made = [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from course.report import page, store
+from course.report import own, page, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
@@ -49,7 +49,7 @@ def run(
 
     Args:
         name: a hub id, a folder, or the embedded default, as `models.load` takes it; or a checkpoint of the course, by its
-            name or by its .safetensors file.
+            name or by its .safetensors file; or the .safetensors file of a decoder of one's own, which has one plan.
         device, dtype: as `models.load` takes them.
         plan: a name of `PLANS`, which says lengths, texts and claims; None is the last, with the labs' settings.
         sections: names of `SECTIONS`; None is all.
@@ -64,6 +64,8 @@ def run(
     plans = {each.name: each for each in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
+    if own.takes(name):
+        return Files(*own.run(name, where, say))
     start = time.perf_counter()
     subject = Subject(name, dtype, device)
     settings = {"plan": chosen.name, "dtype": dtype, "seed": SEED}

@@ -170,10 +170,13 @@ def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
 
 
 def exchanged(model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any) -> Decoder:
-    """A copy with the same weights whose blocks turn and weigh otherwise; without its places where `where` is false."""
+    """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what is not given.
+
+    Without its places, a table or a turn, where `where` is false.
+    """
     made = copy.deepcopy(model)
     for block in made.blocks:
-        block.turn, block.settings = turn, settings
+        block.turn, block.settings = turn or (block.turn if where else None), block.settings | settings
     made.where = made.where if where else None
     return made.eval()
 
@@ -208,7 +211,9 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
     path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
     if path.suffix != ".safetensors" or not path.parent.is_dir():
         raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
-    save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts or None)
+    if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
+        facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
+    save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts)
     return path
 
 
@@ -281,22 +286,31 @@ def _read(path: Path) -> Decoder:
     try:
         weights = load_file(path)
         with safe_open(path, "pt") as file:
-            design = json.loads((file.metadata() or {}).get("design", "{}"))
+            facts = file.metadata() or {}
+        design, said = (json.loads(facts.get(name, "{}")) for name in ("design", "right"))
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
-        width = weights["embedding.weight"].shape[1]
-        if width != 32:
-            raise KeyError(f"it has width {width}, and these pages read one of width 32")
+        tokens, width = weights["embedding.weight"].shape
+        if width != 32 or tokens not in (45, 46):
+            raise KeyError(
+                f"it has {tokens} tokens and width {width}, and these pages ask one of 45 tokens and width 32"
+            )
         model = Decoder(
             *(Block(**_of_the_page(design, k)) for k in range(len(blocks))),
             where=where,
-            tokens=len(weights["embedding.weight"]),
-        )
+            tokens=tokens,
+        ).eval()
         model.load_state_dict(weights)
+        found = right(model, 16)
+        if abs(found - said.get("16", found)) > 0.15:
+            raise KeyError(
+                f"it was right in {said['16']:.2f} at 16 pairs, and read with the parts of these pages it is in {found:.2f}: it has "
+                "another number of heads, a window, or other positions"
+            )
     except (SafetensorError, RuntimeError, KeyError, IndexError, ValueError) as error:
         first = str(error).splitlines()[-1].strip("	'")
         raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {first}") from None
-    return model.eval().requires_grad_(False)
+    return model.requires_grad_(False)
 
 
 def make() -> None:

@@ -1,0 +1,92 @@
+"""The report of a decoder of one's own: the file of "Build it" or of "Train it here", eight measurements, beside the course's own.
+
+They are those of "A page of your own", measured anew from the file; the eighth, its row in the race, is read from the notes
+beside it, since a row is training.
+"""
+
+import datetime
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from markupsafe import Markup
+
+from course.experiments import comparison
+from course.report import page, store
+from course.report.subject import versions
+from course.workshop import parts
+from course.workshop.measured import measured
+from helpers import data, style
+from helpers.widget import picture
+
+
+def takes(name: str) -> bool:
+    """Whether a name is a file of weights without the card that a checkpoint of the course has."""
+    path = Path(name).expanduser()
+    return path.suffix == ".safetensors" and path.is_file() and not path.with_suffix(".json").exists()
+
+
+def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
+    """Measure the decoder and write its page and its JSON into the folder.
+
+    Raises:
+        ValueError: the file is no decoder of "Build it".
+        OSError: the folder cannot be written.
+    """
+    path, start = Path(name).expanduser(), time.perf_counter()
+    try:
+        model = parts.mine(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; a checkpoint of the course is read with its card, {path.stem}.json") from None
+    kept, ours = parts.notes(path.parent / parts.NOTES), parts.notes()
+    race = comparison.table().query("entry == 'NoPE'").groupby("task").score_128.mean()
+    ours["7"] = {f"{task} at 128": float(race[task]) for task in ("retrieval", "last")}
+    row = {key: value for key, value in kept.get("7", {}).items() if key in ours["7"]}
+    found = measured(model) | ({"7": row} if row else {})
+    made = {
+        "what": "a decoder of one's own",
+        "file": path.name,
+        "parameters": sum(each.numel() for each in model.parameters()),
+        "layers": len(model.blocks),
+        "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "seconds": round(time.perf_counter() - start, 1),
+        "versions": versions(),
+        "measured": {chapter: {key: round(value, 3) for key, value in each.items()} for chapter, each in found.items()},
+        "course": {chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()},
+        "sentences": {chapter: each["sentence"] for chapter, each in sorted(kept.items()) if "sentence" in each},
+    }
+    files = [data.writable(where / f"{store.slug(path.stem)}.{kind}") for kind in ("html", "json")]
+    data.write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
+    data.write(files[0], html(made), "sections")
+    say(f"{files[0]}: {len(found)} of 8 measurements, {made['seconds']:.0f} s")
+    return files[0], files[1]
+
+
+def html(made: dict) -> str:
+    """The page of a decoder's JSON."""
+    names = [(chapter, key) for chapter, each in made["measured"].items() for key in each]
+    pairs = [[made[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
+    frame = pd.DataFrame(pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"])
+    drawn = picture.image(
+        style.dots(frame, "share, or cosine").figure, f"{len(pairs)} numbers, of this decoder and of the course's own"
+    )
+    missing = "" if "7" in made["measured"] else " Its row in the race is not there: the workshop makes it."
+    caption = (
+        f"By chapter, 0 being Build it; {made['parameters']:,} parameters in {made['layers']} layers. One run beside one run, in the "
+        f"race beside a mean of fifteen: a difference is a question, and the chapter's page says how to ask it again.{missing}"
+    )
+    rows = [(name, [f"{value:.2f}" for value in pair]) for name, pair in zip(frame.index, pairs, strict=True)]
+    said = Markup("").join(Markup("<p>{}. {}</p>").format(*each) for each in made["sentences"].items())
+    how = Markup("<h2>How it was made</h2><p><code>python -m course.report {}</code>, {}, {:.0f} s; {}.</p>").format(
+        made["file"],
+        made["made"],
+        made["seconds"],
+        ", ".join(f"{name} {each}" for name, each in made["versions"].items()),
+    )
+    body = page.HTML.figure("Eight measurements", Markup(drawn), caption) + page.HTML.table(
+        list(frame), rows, "The numbers"
+    )
+    body += (Markup("<h2>What was said of it</h2>") + said if said else Markup("")) + how
+    return page.HTML.document(f"{made['file']}: a decoder of one's own", body, page.STYLE).lstrip()
