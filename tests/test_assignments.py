@@ -8,6 +8,7 @@ import re
 
 import assignments
 import assignments_child as child
+import families
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -238,6 +239,73 @@ def test_marks_are_written_into_a_regular_file_alone(root, tmp_path):
     os.mkfifo(tmp_path / "out/marks.csv")
     with pytest.raises(ValueError, match="regular file"):
         assignments.mark(3, tmp_path / "handed", 2027, tmp_path / "out", root)
+
+
+# What a term's seed draws --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", families.TABLE["family"])
+@pytest.mark.parametrize("seed", [0, 7, 2027])
+def test_a_family_marks_what_is_right_and_names_each_of_its_mistakes(root, name, seed):
+    made = families.filled("family", name, seed)
+    key = assignments.Key(root, {"exercise": name, "points": 3, "cases": made["cases"]}, seed)
+    assert key.mark(came(key, key.solution)) == (3, "")
+    table = checks._functions(key.row["mistakes"], key.row["call"].rstrip(")").partition("(")[2], {**key.names, "right": key.solution})  # fmt: skip
+    assert len(table) >= 3
+    for mistake, sentence in table:
+        points, remark = key.mark(came(key, mistake))
+        assert points < 3, sentence
+        assert remark.endswith(sentence), remark
+    guess = assignments.Key(root, {"exercise": f"{name}?", "points": 1, "cases": ["None"]}, seed)
+    assert sorted(guess.mark(came(guess, lambda _, k=k: k))[0] for k in (1, 2, 3)) == [0, 0, 1]
+    assert not re.search(r"<[a-z]+>", json.dumps(made)), "nothing is left to be filled"
+
+
+def test_guesses_have_more_than_one_answer_and_terms_differ():
+    for name in families.TABLE["family"]:
+        found = {families.parts(f"{name}?", seed)["solution"][-1] for seed in range(12)}
+        assert len(found) > 1, f"{name}: who knows one term knows them all"
+        assert len({families.parts(name, seed)["statement"] for seed in range(12)}) > 3
+    assert families.asked(0) != families.asked(1)
+    assert families.examination(0)["key.md"] != families.examination(1)["key.md"]
+
+
+def test_a_drawn_assignment_is_handed_out_without_and_marked_with_its_answers(root, tmp_path, monkeypatch):
+    assignments.draw(7, tmp_path, root)
+    given, solved = (json.loads((tmp_path / f"drawn{end}.ipynb").read_text())["cells"] for end in ("", "-solved"))
+    stubs = ["".join(c["source"]) for c in given if c["cell_type"] == "code"][1:]
+    assert all(re.search(r"\.\.\.", each) and not re.search(r"return [1-3(]", each) for each in stubs)
+    folder = tmp_path / "handed"
+    folder.mkdir()
+    text = json.dumps({"cells": solved}).replace('reason = \\"\\"', 'reason = \\"It is a mean.\\"')
+    (folder / "one.ipynb").write_text(text)
+
+    def ran(source, number, seed, keep, root):  # what a submission's own process does, here
+        space, found = {}, {}
+        for cell in json.loads(source)["cells"]:
+            if cell["cell_type"] == "code":
+                exec("".join(cell["source"]), space)
+        for each in assignments.entries(root, number, seed):
+            key = assignments.Key(root, each, seed)
+            found[key.name] = came(key, space[key.name])
+        return found
+
+    monkeypatch.setattr(assignments, "run", ran)
+    table = assignments.mark("drawn", folder, 7, tmp_path / "out", root)
+    assert table.points.one == 8
+    assert table.reasons.one == "It is a mean. | It is a mean."
+
+
+@pytest.mark.parametrize("seed", [0, 2027])
+def test_an_examination_has_eight_questions_on_all_chapters_with_their_key(seed):
+    found = families.examination(seed)
+    assert [len(re.findall(r"^\*\*\d\*\*", text, re.M)) for text in found.values()] == [8, 8]
+    assert not re.search(r"<[a-z]+>|[{}]", "".join(found.values()))
+    assert {row["chapter"] for row in families.TABLE["exam"].values()} == {*range(1, 7)}
+    n = families.filled("exam", "first", seed)["key"].split("1/")[-1][0]
+    wanted = sum(1 / k for k in range(1, int(n) + 1)) / int(n)
+    said = eval(families.filled("exam", "first", seed)["answer"], dict(families.KNOWN))
+    assert math.isclose(eval(said), wanted)
 
 
 # What is handed out with them --------------------------------------------------------------------------

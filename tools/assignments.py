@@ -2,6 +2,8 @@
 
 python tools/assignments.py make _build/assignments             handouts, and the solutions in a folder of their own
 python tools/assignments.py mark 3 FOLDER --seed 2027           marks every notebook in a folder, and keeps what it ran
+python tools/assignments.py draw 2027 _build/term               an assignment and an examination that stand on no page
+python tools/assignments.py mark drawn FOLDER --seed 2027       marks that assignment
 
 `chapters/plans/assignments.yml` says which exercises an assignment has, their points, and the cases; the seed makes their
 numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size. Where `bwrap` is
@@ -25,6 +27,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+import families
 import pandas as pd
 import yaml
 from pages import ROOT
@@ -38,6 +41,11 @@ CHILD = Path(__file__).with_name("assignments_child.py")
 def plan(root: Path = ROOT) -> dict[int, list[dict]]:
     """By assignment its exercises: number, points, cases."""
     return yaml.safe_load((root / "chapters/plans/assignments.yml").read_text())["assignments"]
+
+
+def entries(root: Path, number: int | str, seed: int) -> list[dict]:
+    """What an assignment asks; that of the seed alone is called "drawn"."""
+    return families.asked(seed) if number == "drawn" else plan(root)[number]
 
 
 def exercise(root: Path, number: str) -> list[dict]:
@@ -58,8 +66,10 @@ def exercise(root: Path, number: str) -> list[dict]:
     return found
 
 
-def parts(root: Path, number: str) -> dict[str, str]:
-    """Statement, stub and solution of an exercise, and the name of its function, as the notebook has them."""
+def parts(root: Path, number: str, seed: int = 0) -> dict[str, str]:
+    """Statement, stub and solution of an exercise, and the name of its function, as the notebook has them, or the seed."""
+    if not number[0].isdigit():
+        return families.parts(number, seed)
     cells = exercise(root, number)
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     stub, solution = (next(text for text in code if part in text) for part in ("raise NotImplemented", "def solution"))
@@ -86,6 +96,8 @@ def notebook(cells: list[tuple[str, str]]) -> str:
 
 def imports(root: Path, chapter: int, solved: bool) -> str:
     """What the chapter's exercises import, but for the checks; without solutions nothing of the course, which has answers."""
+    if not chapter:
+        return "import math\n\nimport networkx as nx\nimport numpy as np\nimport torch"
     (path,) = root.glob(f"chapters/{chapter}-*/exercises.ipynb")
     code = ["".join(c["source"]) for c in json.loads(path.read_text())["cells"] if c["cell_type"] == "code"]
     without = ("checks", "course") if solved else ("checks", "course", "helpers")
@@ -98,19 +110,25 @@ def asked_for(statement: str) -> str:
     return " ".join(each for each in told if "the check" not in each.lower())
 
 
-def handout(root: Path, number: int, solved: bool = False) -> str:
+def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) -> str:
     """The notebook of an assignment, with stubs, or with solutions."""
-    asked = plan(root)[number]
+    asked, drawn = entries(root, number, seed), number == "drawn"
     rules = (
-        f"# Assignment {number}\n\nTen points. Hand in this file, run from the top, under your own name: `name.ipynb`. "
+        f"# {'The assignment of this term' if drawn else f'Assignment {number}'}\n\nTen points. Hand in this file, run from the top, under your own name: `name.ipynb`. "
         "Your functions are tried on other numbers than the examples, with PyTorch, NumPy, SciPy and networkx and without "
-        "this course's packages; print what you like, it is not read. What is asked to be predicted is written down for "
-        "yourself and has no points."
+        "this course's packages; print what you like, it is not read. "
     )
-    cells = [("markdown", rules), ("code", imports(root, number, solved))]
+    rules += (
+        "A guess has a point, and its reason another."
+        if drawn
+        else "What is asked to be predicted is written down for yourself and has no points."
+    )
+    cells = [("markdown", rules), ("code", imports(root, 0 if drawn else number, solved))]
     for each in asked:
-        found = parts(root, each["exercise"])
-        title = re.sub(r"^## \S+ ", f"## {each['points']} points: ", asked_for(found["statement"]))
+        found = parts(root, each["exercise"], seed)
+        title = re.sub(
+            r"^## \S+ ", f"## {each['points']} point{'s' * (each['points'] > 1)}: ", asked_for(found["statement"])
+        )
         cells += [("markdown", " ".join([title, *filter(None, [each.get("more")])]))]
         cells += [("code", found["solution" if solved else "stub"])]
     return notebook(cells)
@@ -155,6 +173,16 @@ def make(out: Path, root: Path = ROOT) -> None:
             (out / kind / name).write_text(text)
 
 
+def draw(seed: int, out: Path, root: Path = ROOT) -> None:
+    """Write the assignment and the examination of a term's seed, and what is right in them."""
+    out.mkdir(parents=True, exist_ok=True)
+    books = {
+        f"drawn{end}.ipynb": handout(root, "drawn", solved, seed) for end, solved in (("", False), ("-solved", True))
+    }
+    for name, text in (books | families.examination(seed)).items():
+        (out / name).write_text(text, encoding="utf-8")
+
+
 # Marking -----------------------------------------------------------------------------------------------
 
 
@@ -173,7 +201,7 @@ def walls(room: str) -> list[str]:
     return ["bwrap", *made.split(), *" ".join(seen).split(), "--bind", room, room, "--chdir", room]
 
 
-def run(source: str, number: int, seed: int, keep: Path, root: Path = ROOT) -> dict[str, list]:
+def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT) -> dict[str, list]:
     """What a notebook's functions give on the cases, by exercise: a value, or a sentence on why there is none.
 
     Args:
@@ -181,7 +209,9 @@ def run(source: str, number: int, seed: int, keep: Path, root: Path = ROOT) -> d
     """
     keep.mkdir(parents=True, exist_ok=True)
     (keep / "submission.ipynb").write_text(source)
-    asked = [{"name": parts(root, e["exercise"])["name"], "cases": e["cases"]} for e in plan(root)[number]]
+    asked = [
+        {"name": parts(root, e["exercise"], seed)["name"], "cases": e["cases"]} for e in entries(root, number, seed)
+    ]
     clean = {"PATH": os.environ.get("PATH", ""), "OMP_NUM_THREADS": "1"}
     with tempfile.TemporaryDirectory() as room, (keep / "printed.txt").open("wb") as printed:
         with (keep / "returned.jsonl").open("wb") as back:
@@ -222,16 +252,18 @@ class Key:
         from course import checks
 
         found, self.number, self.points, self.checks = (
-            parts(root, asked["exercise"]),
+            parts(root, asked["exercise"], seed),
             asked["exercise"],
             asked["points"],
             checks,
         )
-        names = vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
+        drawn = "call" in found
+        names = families.KNOWN if drawn else vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
         self.names = names | {"solved": {}}
-        exec(imports(root, int(self.number[0]), True) + "\n" + found["solution"], self.names["solved"])
+        exec(imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"], self.names["solved"])
         self.name, self.solution = found["name"], self.names["solved"][found["name"]]
-        self.row = next(row for row in checks.tables(names).values() if row.get("number") == self.number)
+        book = {} if drawn else checks.tables(names)
+        self.row = found if drawn else next(row for row in book.values() if row.get("number") == self.number)
         self.given = []
         for k, text in enumerate(asked["cases"]):
             torch.manual_seed(seed + k)
@@ -286,7 +318,7 @@ class Given:
         return self.key.checks._unchanged(one, other)
 
 
-def mark(number: int, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
+def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
     """One row a submission: points by exercise, their sum, and the first thing that went wrong.
 
     A row is written when its submission has ended. One that ends in an error of any kind has no points and the error's name.
@@ -294,14 +326,17 @@ def mark(number: int, folder: Path, seed: int, out: Path, root: Path = ROOT) -> 
     Raises:
         ValueError: no such assignment, or no notebook in the folder.
     """
-    if number not in plan(root):
-        raise ValueError(f"number must be one of {', '.join(map(str, plan(root)))}, not {number!r}")
+    if number not in [*plan(root), "drawn"]:
+        raise ValueError(f"number must be one of {', '.join(map(str, plan(root)))} or drawn, not {number!r}")
     submissions = sorted(folder.glob("*.ipynb"))
     if not submissions:
         raise ValueError(f"folder must have notebooks, and {folder} has none")
-    keys = [Key(root, asked, seed) for asked in plan(root)[number]]
+    keys = [Key(root, asked, seed) for asked in entries(root, number, seed)]
     assert not [key.number for key in keys for case in key.given if key.compare(key.solution, [case])]
-    rows, heads = [], ["who", *(key.number for key in keys), "points", "remark"]
+    rows, heads = (
+        [],
+        ["who", *(key.number for key in keys), "points", "remark", *(["reasons"] if number == "drawn" else [])],
+    )
     out.mkdir(parents=True, exist_ok=True)
     with data.writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
         table = csv.DictWriter(file, heads)
@@ -313,10 +348,12 @@ def mark(number: int, folder: Path, seed: int, out: Path, root: Path = ROOT) -> 
                 marks = {key.number: key.mark(came[key.name]) for key in keys}
                 row |= {each: points for each, (points, _) in marks.items()}
                 row["remark"] = next((said for _, said in marks.values() if said), "")
+                if number == "drawn":
+                    row["reasons"] = families.reasons(path.read_text(errors="replace"))
             except Exception as error:  # whatever a submission is, the next one is marked
                 row["remark"] = f"not marked: {type(error).__name__}: {error}"
             row["points"] = round(sum(row[key.number] for key in keys), 1)
-            row["remark"] = row["remark"].encode("utf-8", "replace").decode()
+            row |= {key: row[key].encode("utf-8", "replace").decode() for key in ("remark", "reasons") if key in row}
             rows.append(row)
             table.writerow(row)
             file.flush()
@@ -332,9 +369,11 @@ intent. Install bubblewrap, or run this in a container that holds nothing but th
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
-    making, marking = commands.add_parser("make"), commands.add_parser("mark")
+    making, marking, drawing = map(commands.add_parser, ("make", "mark", "draw"))
     making.add_argument("out", type=Path)
-    marking.add_argument("number", type=int, choices=plan())
+    drawing.add_argument("seed", type=int)
+    drawing.add_argument("out", type=Path)
+    marking.add_argument("number", type=lambda said: int(said) if said.isdigit() else said, choices=[*plan(), "drawn"])
     marking.add_argument("folder", type=Path)
     marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
     marking.add_argument("--out", type=Path, default=ROOT / "_build/marks")
@@ -342,6 +381,8 @@ def main() -> None:
     try:
         if chosen.command == "make":
             make(chosen.out)
+        elif chosen.command == "draw":
+            draw(chosen.seed, chosen.out)
         else:
             if not door():
                 print(DOOR.strip(), file=sys.stderr)

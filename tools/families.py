@@ -1,0 +1,97 @@
+"""What a term asks and no page shows: assignments and an examination, made from the term's seed by `chapters/plans/families.toml`.
+
+A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason; all are filled with what
+the seed draws.
+"""
+
+import json
+import math
+import random
+import re
+import tomllib
+
+import networkx as nx
+import numpy as np
+import torch
+from pages import ROOT
+
+TABLE = tomllib.loads((ROOT / "chapters/plans/families.toml").read_text())
+KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch}
+ASKED, QUESTIONS = 2, 8  # families of an assignment, questions of an examination
+
+
+def filled(kind: str, name: str, seed: int) -> dict:
+    """A family, or a question, with what this seed draws."""
+    row, drawn = TABLE[kind][name], {}
+    r = random.Random(f"{seed} {name}")
+    for key, text in row["draw"].items():
+        drawn[key] = eval(text, {"r": r, **drawn})
+
+    def fill(value: object) -> object:
+        if isinstance(value, list):
+            return [fill(each) for each in value]
+        return re.sub(r"<([a-z]+)>", lambda m: str(drawn[m[1]]), value) if isinstance(value, str) else value
+
+    return {key: fill(value) for key, value in row.items() if key != "draw"}
+
+
+def solved(source: str, name: str) -> object:
+    """The function of this name that a piece of Python defines."""
+    space = dict(KNOWN)
+    exec(source, space)
+    return space[name]
+
+
+def parts(number: str, seed: int) -> dict:
+    """A family as `assignments.parts` gives an exercise; with a question mark behind its name, its guess."""
+    name, guess = number.rstrip("?"), number.endswith("?")
+    row = filled("family", name, seed)
+    function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
+    if not guess:
+        call = row["stub"].split("\n")[0].removeprefix("def ").rstrip(":")
+        found = {"statement": f"## {name} {row['title']}\n\n{row['statement']}", "name": function, "call": call}
+        return found | {key: row[key] for key in ("stub", "solution", "mistakes")}
+    true = eval(row["true"], KNOWN | {"right": solved(row["solution"], function)})
+    made = "def guess_{}(_=None):\n    reason = {}\n    return {}"
+    statement = f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the option, one for the reason, whichever option you took."
+    return {
+        "statement": statement,
+        "name": f"guess_{name}",
+        "call": f"guess_{name}(_)",
+        "stub": made.format(name, '"..."  # two sentences', "...  # 1, 2 or 3"),
+        "solution": made.format(name, '""', true),
+        "mistakes": "",
+    }
+
+
+def asked(seed: int) -> list[dict]:
+    """The families that this seed draws: three points for the function, one for the guess; a reader gives one for the reason."""
+    names = sorted(
+        random.Random(seed).sample([*TABLE["family"]], ASKED), key=lambda name: TABLE["family"][name]["chapter"]
+    )
+    return [
+        {"exercise": number, "points": points, "cases": cases}
+        for name in names
+        for number, points, cases in ((f"{name}?", 1, ["None"]), (name, 3, filled("family", name, seed)["cases"]))
+    ]
+
+
+def reasons(source: str) -> str:
+    """The reasons that a submission gives for its guesses, for whoever reads them."""
+    cells = json.loads(source)["cells"]
+    code = "\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
+    return " | ".join(said for _, said in re.findall(r"""reason = (["'])(.*?)\1""", code))
+
+
+def examination(seed: int) -> dict[str, str]:
+    """The questions, and their key: one a chapter or more, by file name."""
+    r, table = random.Random(seed), TABLE["exam"]
+    names = sorted(table, key=lambda name: r.random())
+    first = {table[name]["chapter"]: name for name in names}
+    chosen = [*first.values(), *(name for name in names if name not in first.values())][:QUESTIONS]
+    rows = [filled("exam", name, seed) for name in sorted(chosen, key=lambda name: table[name]["chapter"])]
+    text = {"examination.md": "# Examination\n\n60 minutes, one sheet of notes.\n", "key.md": f"# Key, seed {seed}\n"}
+    for k, row in enumerate(rows, 1):
+        text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"
+        text["key.md"] += f"\n**{k}** {row['key'].format(eval(str(row['answer']), dict(KNOWN)))} *({row['marks']})*\n"
+    return text
