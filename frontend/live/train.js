@@ -1,4 +1,4 @@
-// "Train it here": a decoder of the race learns in the reader's browser; then a part is exchanged, and it learns again.
+// "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
 import { entryOf, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
@@ -17,7 +17,7 @@ const designOf = ({ positions, window, map }) => ({ positions, window, map });
 const named = ({ positions, window, map }) => [PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
 const shareOf = (x) => x.toFixed(2), say = (x) => String(Number(x.toPrecision(2)));
 
-/** What a link says; what makes no sense in it is left at its beginning. */
+/** What a link says, where it makes sense. */
 function fromLink(hash) {
   const asked = new URLSearchParams(hash.slice(1)), found = { ...begin };
   if (Object.hasOwn(TASKS, asked.get("task"))) found.task = asked.get("task");
@@ -36,7 +36,7 @@ const text = (x, y, words, anchor = "start", kind = "quiet") => `<text class="${
 const level = (l, r, y, words) => `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
 
-/** The loss, and what is right at 16 and at 64, step by step; dots are where our seeds ended. */
+/** Loss, right at 16 and at 64, by step; dots are where our seeds ended. */
 function learning(room) {
   const { run, losses, looks } = now, [l, r] = [44, room - 12], most = Math.max(...[200, 500, STEPS].filter((n, k, all) => k === 0 || losses.length > all[k - 1]));
   const x = (step) => l + (Math.min(step, most) / most) * (r - l), top = Math.log(TASKS[run.task].vocabulary.length), dots = ofSeeds(run);
@@ -51,7 +51,7 @@ function learning(room) {
     + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: guessing)", "middle"));
 }
 
-/** Right by length: our seeds as threads, the reader's runs as lines. */
+/** Right by length: our seeds, and the reader's runs. */
 function lengths(room) {
   const shown = now?.done ? now : null, about = now?.run ?? { task: state.task, design: designOf(state) }, threads = ofSeeds(about), [l, r, t, b] = [44, room - 20, 26, 260];
   const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l), y = (v) => b - v * (b - t), low = (n) => Math.max(16, n);
@@ -143,7 +143,7 @@ function told(said) {
 
 async function train(on) {
   clearTimeout(waiting);
-  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {}); // so that the page opens without a network, too
+  navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
   if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null };
   else Object.assign(now, { done: null, more: [] });
   $("[data-at=n]").value = 4;
@@ -214,7 +214,7 @@ function changed({ target }) {
   for (const each of root.querySelectorAll("[aria-invalid=true]")) each.setAttribute("aria-invalid", "false");
   try {
     history.replaceState(null, "", toLink(state));
-  } catch { /* a browser that limits this keeps the old address */ }
+  } catch { /* a limit of the browser */ }
   const parts = Object.keys(PARTS).filter((part) => now && now.run.design[part] !== state[part]);
   if (now?.done) status(parts.length ? `Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. Press Train.` : ending(now));
   if (!now?.done) draw();
@@ -236,15 +236,16 @@ async function clicked({ target }) {
   }
   if (name === "save") {
     const { run, done } = now, facts = { what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`, task: run.task, entry: entryOf(run.design), design: JSON.stringify(run.design), seed: String(run.seed), steps: String(run.steps), right: JSON.stringify(Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))]))), command: toLink({ ...run, ...run.design }) };
-    const link = document.createElement("a"), address = URL.createObjectURL(new Blob([await ask("file", { facts })], { type: "application/octet-stream" }));
+    const bytes = await ask("file", { facts }), link = document.createElement("a"), address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
     Object.assign(link, { href: address, download: "my-decoder.safetensors" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
-    status("Saved as my-decoder.safetensors, if your disk has room: 140 kB.");
+    status(`Saved as my-decoder.safetensors, if your disk has room: ${Math.round(bytes.length / 1000)} kB.`);
   }
 }
 
 async function opened(file) {
-  if (!file || busy) return;
+  if (!file) return;
+  if (busy) return status("It learns: press Stop, then open a file.");
   try {
     if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
     const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
@@ -289,6 +290,7 @@ async function start() {
   state = fromLink(location.hash);
   fill();
   ask = engine(told, "trainer.js");
+  ask("stop").catch(() => {}); // starts it while there is a network
   ground();
   controls();
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ground);

@@ -4,7 +4,7 @@ import { begun, CHECKED, fromFile, learned, LENGTHS, look, right, STEPS, stepped
 const room = { Numbers: Float64Array, tokens: 640, longest: 516 }, LOOKED = 10, FAR = 8;
 let own = null, run = null, turn = 0;
 
-// Messages come in between two steps; a channel is not slowed down where a timer is, in a tab that nobody looks at.
+// Messages come in between two steps; unlike a timer, a channel is not slowed down in a hidden tab.
 const channel = new MessageChannel();
 const breath = () => new Promise((resolve) => {
   channel.port1.onmessage = resolve;
