@@ -4,18 +4,22 @@ import ast
 import itertools
 import json
 import re
+import warnings
 from collections import Counter
 
 import chapters
 import editions
 import guess
+import IPython
 import machine
 import nbformat
+import pandas as pd
 import pytest
 import slides
 import units
 from conftest import ROOT
 from fontTools.ttLib import TTFont
+from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.text import Text
 
 from course import closure, scorecard
@@ -389,6 +393,32 @@ def test_words_keep_numbers_and_look_up_names():
     assert words.translated("the first") == "the first"
     with pytest.raises(ValueError, match="numbers"):
         words.use({"{} tokens": "token"})
+
+
+def test_a_key_of_one_word_stays_in_an_edition_as_it_is_in_the_code():
+    """The table says "answer" for a row that is shown; `row['answer']` still has to find it."""
+    said = {"answer": "答案", "the answer {a}": "答案 {a}", "yes": "是"}
+    entries = [units.Entry(*pair, units.SAID) for pair in said.items()]
+    source = "f\"the answer {row['answer']} {x or 'yes'}\""
+    assert units.in_code(source, entries, lambda text: False) == "f\"答案 {row['answer']} {x or '是'}\""
+
+
+def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
+    """The cell of words of an edition has a widget say its labels, its choices and its finding by the table."""
+    start = f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
+    monkeypatch.setattr(widget, "control", widget.control)
+    monkeypatch.setattr(widget.Explorer, "__init__", widget.Explorer.__init__)
+    shell = InteractiveShell()
+    monkeypatch.setattr(IPython, "get_ipython", lambda: shell)
+    monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
+    with words.given({}):
+        exec(start, {})
+        page = widget.explore(
+            lambda kind: (pd.DataFrame([1]), f"It is {kind}."), caption="-", labels={"kind": "which"}, kind=["one more"]
+        ).still()
+        assert words.missing == []
+    for said in ("哪个", "多一个", "是多一个。"):
+        assert said in page
 
 
 def test_a_figure_is_drawn_in_the_words_of_the_table():

@@ -51,7 +51,7 @@ from IPython import get_ipython
 from IPython.display import Markdown
 from pandas.io.formats.style import Styler
 
-from helpers import words
+from helpers import widget, words
 
 
 def worded(text):  # what is in Chinese already stays
@@ -72,7 +72,24 @@ warnings.showwarning = lambda said, *more: words.missing.append(str(said))  # a 
 faces = Path(tempfile.mkdtemp())
 for weight, font in FONTS.items():
     (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
-words.use(TABLE, sorted(faces.glob("*.ttf")))"""
+words.use(TABLE, sorted(faces.glob("*.ttf")))
+control, explorer = widget.control, widget.Explorer.__init__
+
+
+def asking(*given):  # a widget asks and finds in Chinese, too
+    made = control(*given)
+    return made._replace(label=worded(made.label), names=[*map(worded, made.names)])
+
+
+def finding(self, draw, *given):
+    def told(**values):
+        found = draw(**values)
+        return (found[0], worded(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
+
+    explorer(self, told, *given)
+
+
+widget.control, widget.Explorer.__init__ = asking, finding"""
 WATCHED = """
 
 asked, known = [], words.translated

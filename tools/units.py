@@ -217,7 +217,7 @@ def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
             rows = csv.reader(line for line in (DATA / f"{name}.csv").open() if not line.startswith("#"))
             exact |= {cell for row in rows for cell in row}
     within = {text for text in within if prose(text)}
-    return lambda text: text in exact or any(each in text for each in within)
+    return lambda text: text in exact or any(re.search(rf"(?<!\w){re.escape(each)}(?!\w)", text) for each in within)
 
 
 def parsed(source: str) -> ast.Module:
@@ -247,10 +247,17 @@ def strings(source: str) -> Iterator[tuple[ast.expr, bool]]:
 
 
 def nested(node: ast.expr) -> list[ast.Constant]:
-    """The strings within the values of an f-string."""
+    """The strings within the values of an f-string, but for a key of one word, as `answer` in `row['answer']`, which stays."""
     values = [part.value for part in getattr(node, "values", []) if isinstance(part, ast.FormattedValue)]
     every = [each for value in values for each in ast.walk(value)]
-    return [each for each in every if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    keys = {each.slice for each in every if isinstance(each, ast.Subscript)}
+    return [
+        each
+        for each in every
+        if isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
+        and not (each in keys and " " not in each.value)
+    ]
 
 
 def template(node: ast.expr) -> tuple[str, list[str]]:
@@ -327,12 +334,13 @@ def of_code(source: str, place: str, entries: list[Entry], stays: Callable[[str]
     own = {e.text for e in entries if e.context == CODE}
     for node, asked in strings(source):
         text, values = template(node)
+        unit = holes(text, values)
         if known := matched(text, table):
             yield Entry(known[0], "", SAID, place)
-        elif asked and not stays(text) and text not in own:
-            yield Entry(holes(text, values), "", SAID, place)
-        if text in own:
-            yield Entry(text, text, CODE, place)
+        elif asked and not stays(text) and unit not in own:
+            yield Entry(unit, "", SAID, place)
+        if unit in own:
+            yield Entry(unit, unit, CODE, place)
     for token in comments(source):
         text = token.string.lstrip("# ")
         yield Entry((matched(text, table) or [text])[0], "", SAID, place)
@@ -349,8 +357,8 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
     table, own = patterns(entries), {e.text for e in entries if e.context == CODE}
     lines, changes = source.split("\n"), []
 
-    def other(text: str) -> str:
-        found = None if text in own or stays(text) else matched(text, table)
+    def other(text: str, values: list[str] = ()) -> str:
+        found = None if holes(text, values) in own or stays(text) else matched(text, table)
         return found[1] if found else text
 
     for node, _ in strings(source):
@@ -359,10 +367,10 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
             changed |= other(part.value) != part.value
             part.value = other(part.value)
         text, values = template(node)
-        if changed or other(text) != text:
+        if changed or other(text, values) != text:
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
             columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
-            new = literal(other(text), values, node)
+            new = literal(other(text, values), values, node)
             changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))
     for token in comments(source):
         if found := matched(token.string.lstrip("# "), table):
