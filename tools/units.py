@@ -371,6 +371,9 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
             columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
             new = literal(other(text, values), values, node)
+            if lines[node.lineno - 1][columns[0] :].startswith('"""'):  # a docstring stays one
+                new = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], other(text, values))  # noqa: B023
+                new = '"""' + new.replace("\\", "\\\\") + '"""'
             changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))
     for token in comments(source):
         if found := matched(token.string.lstrip("# "), table):
