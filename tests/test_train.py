@@ -221,11 +221,12 @@ def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
     assert found["losses"][-1] < 0.2
 
 
-@pytest.mark.parametrize("entry", STORED.entry.unique())
-def test_seeds_trained_in_the_page_lie_in_the_band_of_the_race(entry):
-    """The means of fifteen runs differ by less than three standard errors of their difference, and so does each length."""
-    ours, theirs = (table[(table.task == "retrieval") & (table.entry == entry)] for table in (STORED, RACE))
-    assert sorted(ours.seed) == list(range(15))
+@pytest.mark.parametrize(("task", "entry"), STORED[["task", "entry"]].drop_duplicates().to_numpy().tolist())
+def test_seeds_trained_in_the_page_lie_in_the_band_of_the_race(task, entry):
+    """The means differ by less than three standard errors of their difference, at each length: of fifteen runs at retrieval,
+    of five at the other tasks, where the error is 1.4 times as large."""
+    ours, theirs = (table[(table.task == task) & (table.entry == entry)] for table in (STORED, RACE))
+    assert sorted(ours.seed) == list(range(15 if task == "retrieval" else 5))
     assert ours.learned.all()
     for column in ("steps", *(f"score_{n}" for n in protocol.LENGTHS)):
         error = math.sqrt(sum(float(each[column].var()) / len(each) for each in (ours, theirs)))

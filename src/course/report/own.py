@@ -85,7 +85,7 @@ def html(made: dict) -> str:
         made["seconds"],
         ", ".join(f"{name} {each}" for name, each in made["versions"].items()),
     )
-    body = page.HTML.figure("Eight measurements", Markup(drawn), caption) + page.HTML.table(
+    body = page.HTML.figure(f"{len(made['measured'])} of eight measurements", Markup(drawn), caption) + page.HTML.table(
         list(frame), rows, "The numbers"
     )
     body += (Markup("<h2>What was said of it</h2>") + said if said else Markup("")) + how
