@@ -122,7 +122,7 @@ def off_by_one(answer: Any) -> Right:
     return compare(
         "off_by_one",
         answer,
-        weightings.softmax_off_by_one,
+        lambda logits: functional.pad(logits, (1, 0)).softmax(-1)[..., 1:],
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
     )
 

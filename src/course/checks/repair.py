@@ -1,6 +1,7 @@
 """One edit of the learner's own code that makes it right: it tells where a slip is and of what kind, never the edit.
 
-Nothing is guessed: each edited function is run. Where several edits mend it, all of them must stand at one place.
+Nothing is guessed: each edited function is run. An edit is named only where no other one mends the function under
+another name. Where several do, and all stand in one short expression, that is told, and of what kind it is is not.
 """
 
 import ast
@@ -31,12 +32,7 @@ COMPARISONS = {
     "Eq": "NotEq",
     "NotEq": "Eq",
 }
-LARGER = (
-    "missing",
-    "minus",
-    "one",
-    "exchange",
-)  # they write something more, and are told where no smaller one mends it
+SAME = [row.split() for row in WORDS["same"].splitlines()]  # kinds that one slip has in nested places
 MAKES = ("eye", "ones", "zeros", "arange", "range", "tensor")  # what they are given does not stand for what they make
 PLAIN = (ast.Add, ast.Mult)  # the order of their sides does not matter
 
@@ -201,6 +197,8 @@ def _expressions(node: ast.expr, names: list[str], counted: bool) -> Iterator[tu
     if isinstance(node, ast.BinOp | ast.Call | ast.Subscript | ast.Name):
         for op, by in ((ast.Pow(), 2), (ast.Pow(), 0.5), (ast.Mult(), 2), (ast.Div(), 2)):
             yield "missing", ast.BinOp(node, op, ast.Constant(by))
+        for op, name in itertools.product((ast.Mult(), ast.Div()), names):
+            yield "missing", ast.BinOp(node, op, ast.Name(name, ast.Load()))
     if isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
         for method in ("abs", "T", "double"):
             attribute = ast.Attribute(node, method, ast.Load())
@@ -317,8 +315,6 @@ def repaired(
         for edit in _edits(function):
             if time.process_time() - began > seconds:
                 return ""
-            if edit.kind in LARGER and any(each.kind not in LARGER for each in found):
-                continue
             old = edit.owner[edit.field] if isinstance(edit.owner, list) else getattr(edit.owner, edit.field)
             put = edit.owner.__setitem__ if isinstance(edit.owner, list) else functools.partial(setattr, edit.owner)
             put(edit.field, edit.new)
@@ -336,33 +332,35 @@ def repaired(
                     raise
             finally:
                 put(edit.field, old)
-    return _told(source, function, [each for each in found if each.kind not in LARGER] or found)
+    return _told(source, function, found)
 
 
 def _told(source: str, function: Any, found: list[Edit]) -> str:
-    """The sentence for edits that all stand at one place; nothing where they do not."""
+    """The sentence for edits that carry one name, or stand in one short expression; nothing where they do not."""
+    found = [each for each in found if not any(_says_the_same(other, each) for other in found)]
     if not found:
         return ""
     kinds = {each.kind for each in found}
-    at = found[0].at
-    if any(each.at is not at for each in found):
-        spans = [_span(each.at) for each in found]
-        around = [node for node in ast.walk(function) if hasattr(node, "lineno") and node is not function]
-        around = [n for n in around if all(_span(n)[0] <= low and high <= _span(n)[1] for low, high in spans)]
+    at = max((each.at for each in found), key=_span_length)
+    held = all(_holds(at, each.at) for each in found)
+    if not held:
+        around = [node for node in ast.walk(function) if isinstance(node, ast.expr) and node is not function]
+        around = [node for node in around if all(_holds(node, each.at) for each in found)]
         if not around:
             return ""
-        at = min(around, key=lambda n: len(ast.get_source_segment(source, n) or source))
+        at = min(around, key=_span_length)
     text = " ".join((ast.get_source_segment(source, at) or "").split())
     whole = " ".join((ast.get_source_segment(source, function) or "").split())
-    if not text or isinstance(at, ast.For | ast.While | ast.FunctionDef) or (len(kinds) > 1 and len(text) > 90):
+    kind = kinds.pop() if held and len(kinds) == 1 else "several"
+    if not text or isinstance(at, ast.For | ast.While | ast.FunctionDef):
         return ""
-    kind = kinds.pop() if len(kinds) == 1 else "several"
-    if kind == "several" and kinds <= {"brackets", "operator", "order", "number"} and len(kinds) == 2:
-        told = f"Look at the {' or the '.join(sorted(kinds))} in `{{}}`."
-    elif kind == "several" and len(text) > 0.6 * (len(whole) - whole.find(":")):
-        return ""
-    else:
-        told = WORDS["kinds"][kind]
+    told = WORDS["kinds"][kind]
+    if kind == "several":
+        named = [WORDS["which"][each] for each in sorted(kinds) if each in WORDS["which"]]
+        which = len(named) == len(kinds) == 2
+        if len(text) > 90 or (not which and len(text) > 0.6 * (len(whole) - whole.find(":"))):
+            return ""
+        told = WORDS["either"].format(*named) if which else told
     line = source.splitlines()[at.lineno - 1].strip()
     where = (
         f" It stands in your line “{line[:80]}{'…' * (len(line) > 80)}”."
@@ -373,5 +371,21 @@ def _told(source: str, function: Any, found: list[Edit]) -> str:
     return f"{told.format(text)}{where} {WORDS['known']}"
 
 
+def _says_the_same(one: Edit, other: Edit) -> bool:
+    """Whether the one's name says what the other's says of the same slip, and better: a sign, or one too many."""
+    nested = _holds(one.at, other.at) or _holds(other.at, one.at)
+    return nested and any(
+        {one.kind, other.kind} <= set(row) and row.index(one.kind) < row.index(other.kind) for row in SAME
+    )
+
+
 def _span(node: ast.AST) -> tuple[tuple[int, int], tuple[int, int]]:
     return (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+
+
+def _span_length(node: ast.AST) -> tuple[int, int]:
+    return node.end_lineno - node.lineno, node.end_col_offset - node.col_offset
+
+
+def _holds(one: ast.AST, other: ast.AST) -> bool:
+    return _span(one)[0] <= _span(other)[0] and _span(other)[1] <= _span(one)[1]
