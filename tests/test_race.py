@@ -785,7 +785,7 @@ def test_a_task_whose_attention_was_not_looked_at_is_kept_and_no_success(instead
     rows = instead(rows, longer=lifted(["ALiBi"]), score_128=lifted(["ALiBi"]))
     won = comparison.successes(rows).set_index(["entry", "task"])
     assert (won.kept["ALiBi", "counting"], won.success["ALiBi", "counting"]) == (True, False)
-    assert "Counting at 128: **ALiBi**" in figures.closing_answer(rows)
+    assert "The count at 128 is kept by: **ALiBi**" in figures.closing_answer(rows)
     assert "counting: ALiBi" in figures.tasks_kept(rows)[1]
     assert set(comparison.judge(rows)["H1"]) == set(protocol.LOOKED)
     assert CLAIMS["race_nothing_keeps_the_count"].measure().verdict == FAILS

@@ -11,6 +11,7 @@ CALLS = {
     "figures.standing": lambda: figures.standing(comparison.table()),
     "figures.board": lambda: figures.board(comparison.table().query("entry in ['RoPE', 'NoPE']")).data,
     "comparison.correlations": lambda: comparison.correlations(comparison.table()),
+    "figures.both_kept": lambda: figures.both_kept(comparison.table()),
     "figures.tasks_kept": lambda: figures.tasks_kept(comparison.table()),
     "comparison.judge": lambda: [str(found) for found in comparison.judge(comparison.table()).values()],
     "figures.closing_answer": lambda: figures.closing_answer(comparison.table()),

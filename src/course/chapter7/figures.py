@@ -73,6 +73,38 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     )
 
 
+def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
+    """Who is right on both tasks: share right at the last copy over that at retrieval, the corner named.
+
+    Args:
+        own: rows of `race.enter`; what has learned both tasks is named and drawn with the others.
+    """
+    means = {task: comparison.learned(rows, task).groupby("entry")[f"score_{LONG}"].mean() for task in BOTH}
+    points = pd.DataFrame(means).reindex(_run(rows)).dropna()
+    both = comparison.all_kept(rows, BOTH)
+    corner = points.loc[both].sort_values(list(BOTH))
+    if own is not None:
+        yours = own[own.learned == 1].pivot_table(f"score_{LONG}", "entry", "task").reindex(columns=BOTH).dropna()
+        corner = pd.concat([corner, yours])
+    ax = style.axes("", f"retrieval, share right at {LONG}", f"last copy, share right at {LONG}", height=4.8)
+    ax.fill_between([KEPT, 1.02], KEPT, 1.02, color="#DCEBE2", lw=0)
+    ax.plot(points[BOTH[0]], points[BOTH[1]], "o", ms=9, color=GREY)
+    ax.plot(*points.loc[BASELINE], "o", ms=13, color=BLUE)
+    for name, at in {BASELINE: (52, 8), "NoPE": (-14, -8), "sliding window": (0, -26), RANDOM: (-16, -8)}.items():
+        tone, side = BLUE if name == BASELINE else GREY, "left" if at[0] > 0 else "right" if at[0] else "center"
+        ax.annotate(name, points.loc[name], at, textcoords="offset points", size=15, color=tone, ha=side)
+    for k, (name, x, y) in enumerate(corner.itertuples()):
+        tone = GREEN if name in both else PURPLE
+        ax.plot(x, y, "o", ms=13, color=tone)
+        arrow = {"arrowstyle": "-", "color": tone, "shrinkB": 7, "relpos": (1, 0.5)}
+        ax.annotate(name, (x, y), (KEPT - 0.02, 1.07 + 0.055 * k), va="center", ha="right", size=15, color=tone, weight="bold", arrowprops=arrow)  # fmt: skip
+    ax.set(xlim=(0.35, 1.02), ylim=(0.55, 1.09 + 0.055 * len(corner)))
+    style.ticks(ax, [0.6, 0.7, 0.8, 0.9, 1], ["0.6", "0.7", "0.8", "0.9", "1"], x=False)
+    said = "; ".join(f"{name} ({x:.2f}, {y:.2f})" for name, x, y in corner[::-1].itertuples())
+    rope = ", ".join(f"{share:.2f}" for share in points.loc[BASELINE])
+    return ax.figure, f"At {LONG}, retrieval and last copy: {BASELINE} ({rope}). Right in {KEPT} of both, by attention on the answer: {said}."  # fmt: skip
+
+
 def tasks_kept(rows: pd.DataFrame) -> tuple[Figure, str]:
     """What keeps which task: share right of `FEW` at the longest length, successes and openings marked."""
     able, won = comparison.able(rows), comparison.successes(rows).set_index(["entry", "task"])
@@ -166,17 +198,20 @@ def closing_answer(rows: pd.DataFrame) -> str:
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
     far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
-    further = "; ".join(f"{translated(_plain(name))} {far.get_group(name).mean():.2f}" for name in every if name in far.groups)  # fmt: skip
-    further = translated(f" Retrieval at {FAR[-1]:,}, stopped at the first success, mean of {far.count().min()} runs:") + f" {further}." if further else ""  # fmt: skip
     late = comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"].dropna()
-    longer = "; ".join(f"{translated(_plain(name))} {late[name]:.2f}" for name in every if name in late)
-    further += translated(f" After {PLATEAU:,} steps:") + f" {longer}." if longer else ""
-    taken = [steps[translated(name)] for name in every if translated(name) in steps]
-    price = translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, NoPE {steps['NoPE']:.0f}.") if taken else ""  # fmt: skip
-    return (
-        translated(
-            f"Trained up to {TRAINED}, right in {KEPT} at {LONG} by attention on the answer, at retrieval and last copy: "
-        )
-        + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**")
-        + f".{further}{price}{translated(f' Counting at {LONG}:')} **{translated(_kept(won, 'counting'))}**."
-    )
+
+    def shares(of: pd.Series) -> str:
+        return "; ".join(f"{of[name]:.2f} ({translated(_plain(name))})" for name in every if name in of)
+
+    said = translated(
+        f"Trained on up to {TRAINED} and asked at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
+    ) + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**") + "."  # fmt: skip
+    if stopped := shares(far.mean()):
+        said += translated(f" At {FAR[-1]:,} tokens, stopped at the first success, they find the needle in these shares (means of {far.count().min()} runs):") + f" {stopped}."  # fmt: skip
+    if trained := shares(late):
+        said += translated(f" Trained for {PLATEAU:,} steps, they find it there in these:") + f" {trained}."
+    if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
+        said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
+    if (count := _kept(won, "counting")) == "none":
+        return said + translated(f" **No remedy** keeps the count at {LONG}.")
+    return said + translated(f" The count at {LONG} is kept by:") + f" **{count}**."
