@@ -198,18 +198,17 @@ def closing_answer(rows: pd.DataFrame) -> str:
     every, steps = comparison.all_kept(rows, BOTH), prices(rows).iloc[:, 0]
     won = comparison.successes(rows).set_index(["entry", "task"])
     far = data.table("race_far").query("task == 'retrieval' and learned == 1").groupby("entry")[f"score_{FAR[-1]}"]
-    late = comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"].dropna()
+    stopped, late = far.mean(), comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"].dropna()
 
-    def shares(of: pd.Series) -> str:
-        return "; ".join(f"{of[name]:.2f} ({translated(_plain(name))})" for name in every if name in of)
+    def named(name: str) -> str:
+        kept = [f"{of[name]:.2f}" if name in of else "–" for of in (stopped, late)]
+        return f"**{translated(_plain(name))}**" + (f" ({', '.join(kept)})" if name in stopped else "")
 
     said = translated(
         f"Trained on up to {TRAINED} and asked at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
-    ) + ("; ".join(f"**{translated(_plain(name))}**" for name in every) or "**none**") + "."  # fmt: skip
-    if stopped := shares(far.mean()):
-        said += translated(f" At {FAR[-1]:,} tokens, stopped at the first success, they find the needle in these shares (means of {far.count().min()} runs):") + f" {stopped}."  # fmt: skip
-    if trained := shares(late):
-        said += translated(f" Trained for {PLATEAU:,} steps, they find it there in these:") + f" {trained}."
+    ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
+    if set(every) & set(stopped.index):
+        said += translated(f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first success (means of {far.count().min()} runs), and after {PLATEAU:,} steps.")  # fmt: skip
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
     if (count := _kept(won, "counting")) == "none":
