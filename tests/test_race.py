@@ -684,7 +684,7 @@ def test_the_corner_of_the_page_has_who_passes_both(mine):
     found = lesson("c7locks-code", "c7locks-fig", own=own, show=lambda ax, **words: said.update(words))
     both = comparison.all_kept(rows, figures.BOTH)
     assert set(found["both"]) == set(both)
-    assert {"RoPE", *both, *filter(None, [mine])} <= {text.get_text() for text in found["ax"].texts}
+    assert {"RoPE", *both, *filter(None, [mine])} <= {text.get_text() for text in found["picture"].axes[0].texts}
     assert all(name in said["alt"] for name in both)
 
 
