@@ -37,68 +37,76 @@ WEIGHTS = (400, 700)
 SOURCE = "frontend/dist/fonts/noto-sans-sc-chinese-simplified-{}-normal.woff"
 ASCII = {chr(code) for code in range(32, 127)}
 START = """\
-import base64  # what functions of the course say and draw, in Chinese
-import html
-import json
-import re
-import tempfile
-import warnings
-import zlib
-from pathlib import Path
+def speak(said, fonts):  # what functions of the course say and draw, in Chinese
+    import base64
+    import html
+    import re
+    import tempfile
+    import warnings
+    import zlib
+    from pathlib import Path
 
-import pandas as pd
-from IPython import get_ipython
-from IPython.display import Markdown
-from pandas.io.formats.style import Styler
+    import pandas as pd
+    from IPython import get_ipython
+    from IPython.display import Markdown
+    from pandas.io.formats.style import Styler
 
-from helpers import widget, words
+    from helpers import widget, words
 
+    def worded(text):  # what is in Chinese already stays
+        return text if re.search("[一-鿿]", text) else words.translated(text)
 
-def worded(text):  # what is in Chinese already stays
-    return text if re.search("[一-鿿]", text) else words.translated(text)
+    def table(shown):
+        each = lambda cell: html.escape(worded(html.unescape(cell[1].strip())), quote=False)
+        body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
+        return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
 
+    forms = get_ipython().display_formatter.formatters
+    forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
+    for kind in (pd.DataFrame, Styler):
+        forms["text/html"].for_type(kind, table)
+    warnings.showwarning = lambda said, *more: words.missing.append(str(said)) if "Glyph" in str(said) else None
+    faces = Path(tempfile.mkdtemp())
+    for weight, font in fonts.items():
+        (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
+    words.use(said, sorted(faces.glob("*.ttf")))
+    control, explorer = widget.control, widget.Explorer.__init__
 
-def table(shown):
-    each = lambda cell: html.escape(worded(html.unescape(cell[1].strip())), quote=False)
-    body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
-    return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
+    def asking(*given):  # a widget asks and finds in Chinese, too
+        made = control(*given)
+        return made._replace(label=worded(made.label), names=[*map(worded, made.names)])
 
+    def finding(self, draw, *given):
+        def told(**values):
+            found = draw(**values)
+            return (found[0], worded(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
 
-forms = get_ipython().display_formatter.formatters
-forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
-for kind in (pd.DataFrame, Styler):
-    forms["text/html"].for_type(kind, table)
-warnings.showwarning = lambda said, *more: words.missing.append(str(said)) if "Glyph" in str(said) else None  # no font has it
-faces = Path(tempfile.mkdtemp())
-for weight, font in FONTS.items():
-    (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
-words.use(TABLE, sorted(faces.glob("*.ttf")))
-control, explorer = widget.control, widget.Explorer.__init__
+        explorer(self, told, *given)
 
-
-def asking(*given):  # a widget asks and finds in Chinese, too
-    made = control(*given)
-    return made._replace(label=worded(made.label), names=[*map(worded, made.names)])
-
-
-def finding(self, draw, *given):
-    def told(**values):
-        found = draw(**values)
-        return (found[0], worded(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
-
-    explorer(self, told, *given)
+    widget.control, widget.Explorer.__init__ = asking, finding
 
 
-widget.control, widget.Explorer.__init__ = asking, finding"""
+speak(TABLE, FONTS)"""
 WATCHED = """
 
-asked, known = [], words.translated
-words.translated = lambda text: asked.append(text) or known(text)"""
+
+def watch():
+    from helpers import words
+
+    words.asked, known = [], words.translated
+    words.translated = lambda text: words.asked.append(text) or known(text)
+
+
+watch()"""
 END = """\
 import json
+import re
+
+from helpers import words
+
 unknown = [text for text in dict.fromkeys(words.missing) if not re.search("[一-鿿]", text)]
 first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if form.fullmatch(text)), None)
-print(json.dumps([unknown, sorted({first(text) for text in asked} - {None})], ensure_ascii=False))"""
+print(json.dumps([unknown, sorted({first(text) for text in words.asked} - {None})], ensure_ascii=False))"""
 
 
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
@@ -287,7 +295,8 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         font = (folder() / f"{stem(table)}.said-{weight}.ttf").read_bytes()
         fonts[weight] = base64.b64encode(zlib.compress(font, 9)).decode()
     held = f"TABLE = {json.dumps(said, ensure_ascii=False, indent=0)}\nFONTS = {json.dumps(fonts)}"
-    cell = nbformat.v4.new_code_cell(f"{START.replace('faces = ', held + chr(10) + 'faces = ', 1)}", id="words")
+    start, end = START.rsplit("speak(", 1)  # in a function: a page's own names do not reach it
+    cell = nbformat.v4.new_code_cell(f"{start}{held}\nspeak({end}", id="words")
     cell.metadata = {"tags": ["remove-cell"], "slideshow": {"slide_type": "skip"}, "jupyter": {"source_hidden": True}}
     first = next(k for k, cell in enumerate(found.cells) if cell.cell_type == "code")
     found.cells.insert(first + 1, cell)
