@@ -260,6 +260,12 @@ def test_the_cell_that_speaks_for_an_edition_and_its_page_share_no_names():
         "speak", "speak(TABLE, FONTS)", "watch", "watch()"]  # fmt: skip
 
 
+def test_a_string_within_an_f_string_keeps_its_quotes():
+    entries = [units.Entry("{a} at r = {b}", "r = {b} 时 {a}", units.SAID)]
+    source = "f\"{'; '.join(f'{x:.2f} at r = {r}' for r, x in found)}\""
+    assert units.in_code(source, entries, lambda text: False) == source.replace("{x:.2f} at r = {r}", "r = {r} 时 {x:.2f}")
+
+
 def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
     assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.po")
     monkeypatch.setattr(editions, "tables", lambda path: [])

@@ -370,7 +370,8 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
         if changed or other(text, values) != text:
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
             columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
-            new = literal(other(text, values), values, node)
+            quote = re.match(r"\w*(.)", lines[node.lineno - 1][columns[0] :])[1]  # within an f-string it is the other one
+            new = literal(other(text, values), values, node, quote)
             if lines[node.lineno - 1][columns[0] :].startswith('"""'):  # a docstring stays one
                 new = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], other(text, values))  # noqa: B023
                 new = '"""' + new.replace("\\", "\\\\") + '"""'
@@ -383,7 +384,7 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
     return "\n".join(lines)
 
 
-def literal(text: str, values: list[str], node: ast.expr) -> str:
+def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
     """A string as Python writes it, on as many lines as it needs where it stood on several."""
     several = node.end_lineno > node.lineno
     parts = [""]
@@ -393,10 +394,10 @@ def literal(text: str, values: list[str], node: ast.expr) -> str:
         parts[-1] += part
     found, put = [], isinstance(node, ast.JoinedStr)
     for part in parts:
-        plain = part.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        plain = part.replace("\\", "\\\\").replace(quote, f"\\{quote}").replace("\n", "\\n")
         plain = plain.replace("{", "{{").replace("}", "}}") if put and HOLE.search(part) else plain
-        shown = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000].replace('"', "'"), plain)
-        found.append(("f" if put and shown != plain else "") + f'"{shown}"')
+        shown = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000].replace(quote, "'\""[quote == "'"]), plain)
+        found.append(("f" if put and shown != plain else "") + f"{quote}{shown}{quote}")
     return ("\n" + " " * node.col_offset).join(found)
 
 
