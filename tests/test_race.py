@@ -710,12 +710,16 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert late.first_2048["retrieval", entries.MIXED] < protocol.KEPT
     assert late.score_2048["retrieval", entries.MIXED_SCALED] == 1
     assert late.score_2048["retrieval", "NoPE"] < protocol.KEPT
-    assert (late.learned["counting", "GRU"], late.stays["counting", "GRU"]) == (2, "falls")
+    assert (late.learned["counting", "GRU"], late.stays["counting", "GRU"]) == (4, "falls")
+    assert (late.runs == 5).all()
+    assert late.score_2048["retrieval", "NoPE, scalable softmax"] == 1
+    assert late.score_128["retrieval", "RoPE"] < 0.65 < 0.85 < late.score_128["retrieval", "ALiBi"] < protocol.KEPT
     assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
     count = data.table("race_plateau").query("entry == 'NoPE, squared ReLU' and task == 'counting'")
     assert ((count.score_128 >= protocol.KEPT).sum(), len(count), count.learned.sum()) == (3, 5, 5)
-    price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()[entries.MIXED]
-    assert price.is_monotonic_increasing
+    price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()
+    assert all(price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED))
+    assert price["NoPE, stick-breaking", 32] > 2 * price["NoPE, stick-breaking", 16]
     long = data.table("race_seen").set_index("entry")
     assert long.learned[f"{entries.MIXED}, trained to 128"].sum() == 0
     assert long.steps["RoPE, trained to 128"].agg(["min", "max"]).tolist() == [300, 400]

@@ -263,7 +263,9 @@ def test_the_cell_that_speaks_for_an_edition_and_its_page_share_no_names():
 def test_a_string_within_an_f_string_keeps_its_quotes():
     entries = [units.Entry("{a} at r = {b}", "r = {b} 时 {a}", units.SAID)]
     source = "f\"{'; '.join(f'{x:.2f} at r = {r}' for r, x in found)}\""
-    assert units.in_code(source, entries, lambda text: False) == source.replace("{x:.2f} at r = {r}", "r = {r} 时 {x:.2f}")
+    assert units.in_code(source, entries, lambda text: False) == source.replace(
+        "{x:.2f} at r = {r}", "r = {r} 时 {x:.2f}"
+    )
 
 
 def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
@@ -418,7 +420,9 @@ def test_a_key_of_one_word_stays_in_an_edition_as_it_is_in_the_code():
 
 def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
     """The cell of words of an edition has a widget say its labels, its choices and its finding by the table."""
-    start = f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
+    start = (
+        f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
+    )
     monkeypatch.setattr(widget, "control", widget.control)
     monkeypatch.setattr(widget.Explorer, "__init__", widget.Explorer.__init__)
     monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
