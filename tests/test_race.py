@@ -285,6 +285,37 @@ def test_the_same_seed_gives_the_same_row_and_another_does_not():
     assert first == again != other
 
 
+@pytest.mark.parametrize("seed", range(protocol.BUDGET["seeds"]))
+def test_no_run_is_tested_or_judged_on_rows_that_it_was_trained_on(seed, monkeypatch):
+    """Each draw has a generator of its own: those of training, of the criterion and of the tests are apart."""
+    seeds = {"training": [], "criterion": [], "tests": [], "far": []}
+
+    def draws(kind):
+        def batch(*given):
+            seeds[kind].append(next(g for g in given if isinstance(g, torch.Generator)).initial_seed())
+            return torch.zeros(1, 4, dtype=torch.long), torch.zeros(1, 4, dtype=torch.long)
+
+        return batch
+
+    model = torch.nn.Sequential(torch.nn.Embedding(2, 2), torch.nn.Linear(2, 2))
+    training.fit(model, draws("training"), steps=2, seed=seed)
+    monkeypatch.setattr(runs, "batch", draws("criterion"))
+    runs.criterion.__wrapped__("last", False)
+    monkeypatch.setattr(evaluation, "batch", draws("tests"))
+    evaluation.tests_of(entries.ENTRIES["RoPE"], "last", seed)
+    monkeypatch.setattr(runs, "batch", draws("far"))
+    monkeypatch.setattr(runs, "score", lambda *given: 1.0)
+    for tokens in protocol.FAR:
+        runs.further(model, entries.ENTRIES["RoPE"], "last", seed, tokens)
+    first, second = seeds.pop("training")
+    assert second == first + 1
+    trained = range(first, first + protocol.BUDGET["steps"])
+    kept = [set(found) for found in seeds.values()]
+    assert all(kept)
+    assert not set().union(*kept) & set(trained)
+    assert len(set().union(*kept)) == sum(map(len, kept))
+
+
 def test_a_run_stops_at_the_criterion_or_at_the_budget(monkeypatch):
     monkeypatch.setattr(runs, "CHECKED", 2)
     asked = []
