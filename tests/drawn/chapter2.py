@@ -41,7 +41,7 @@ CALLS = {
     "figures.sinks_by_layer": lambda: figures.sinks_by_layer(_scores()),
     "figures.sensitivities": lambda: figures.sensitivities(NORMS, 0.1 * NORMS, WORDS, NORMS.flip(0)),
     "figures.before_and_after": lambda: figures.before_and_after(data.table("sensitivity_smollm2")),
-    "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2")),
+    "figures.hidden_since": lambda: figures.hidden_since(data.table("hiding_smollm2"), data.table("hiding_untrained")),
     "measures.sink_table": _sinks,
     "measures.hiding": lambda: {name: found._asdict() for name, found in _hidden().items()},
     "measures.compare_connections": lambda: measures.compare_connections(16, 0.5),

@@ -47,7 +47,7 @@ CALLS = {
     "figures.usage": lambda: figures.usage("queries", _heads()),
     "figures.usage, keys": lambda: figures.usage("keys", _heads()),
     "figures.special_heads": lambda: figures.special_heads(_heads()),
-    "figures.ablation": lambda: figures.ablation(RUNS, 3.0),
+    "figures.ablation": lambda: figures.ablation(RUNS, 3.0, [-0.01, 0.0, 0.01, 0.0]),
     "figures.dissociation": lambda: figures.dissociation(data.table("silenced_pairs"), 0.15),
     "measures.rank_table": lambda: measures.rank_table(_heads()),
     "measures.slash_heads": lambda: [str(head) for head in measures.slash_heads(_heads())],

@@ -218,8 +218,8 @@ def before_and_after(table: pd.DataFrame) -> tuple[Axes, str]:
     )
 
 
-def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
-    """How much the later loss rises when the first token is hidden from a place on: a line a text."""
+def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> tuple[Axes, str]:
+    """How much the later loss rises when the first token is hidden from a place on: a line a text; mean of `untrained`."""
     plain = measures.hidden_from(table, 0)["loss"]
     rows = table[table["token"] == 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
     other = table[table["token"] > 1].pivot(index="text", columns="since", values="loss").sub(plain, axis=0)
@@ -235,6 +235,15 @@ def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
     ax.plot(rows.columns, rows.mean(), "o-", color=RED, label="first token, mean")
     control = int(table["token"].max())
     ax.plot(other.columns, other.mean(), "s-", color=BLUE, label=f"token {control}")
+    blank = ""
+    if untrained is not None:
+        nothing = measures.hidden_from(untrained, 0)["loss"]
+        alike = untrained[untrained["token"] == 1].pivot(index="text", columns="since", values="loss")
+        mean = alike.sub(nothing, axis=0).mean()
+        ax.plot(mean, "^-", color=GREY)
+        ax.annotate("random weights", (mean.index[-1], 0), (0, -18), textcoords="offset points", ha="right", size=14)
+        ax.set_ylim(bottom=-0.35)
+        blank = f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
     ax.axhline(0, color="black", lw=1)
     style.label(ax)
     late = rows[25]
@@ -242,5 +251,5 @@ def hidden_since(table: pd.DataFrame) -> tuple[Axes, str]:
         f"{len(rows)} texts. Hidden from all: {style.number(float(rows[1].min()))} to {style.number(float(rows[1].max()))} "
         f"nats; from token 9 on {style.number(float(rows[9].min()))} to {style.number(float(rows[9].max()))}; from token 25 on "
         f"{style.number(float(late.min()))} to {style.number(float(late.max()))}. Token {control} hidden from token 25 on: "
-        f"{style.number(float(other[25].max()))} at most."
+        f"{style.number(float(other[25].max()))} at most.{blank}"
     )

@@ -42,7 +42,7 @@ LATE = 25  # the token from which on the brake is taken apart
 LAYERS_READ = 30  # of the network whose committed profiles are read
 KEPT = (0.5, 0.8, 0.9, 0.95)  # shares of its own state that a token keeps in a layer: the range that is drawn
 OFF = 0.2  # share of all heads that are turned off
-MORE_OFF = ("heads 0.3", "heads 0.4", "heads 0.5")  # until they cost as much as the hidden sink
+MORE_OFF = ("heads 0.3", "heads 0.4", "heads 0.5", "heads 0.6")  # until they cost as much as the hidden sink
 
 
 # Graphs side by side ------------------------------------------------------------------------------------
@@ -514,6 +514,16 @@ def hiding_in(text: str, token: int, since: int, model: LanguageModel | None = N
         "times": float(f"{found.times:.5g}"),
         "attention": float(f"{found.attention:.5g}"),
     }
+
+
+def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
+    """`hiding_in` the embedded model's untrained twin."""
+    return hiding_in(text, token, since, _untrained())
+
+
+@functools.cache
+def _untrained() -> LanguageModel:
+    return nulls.untrained(models.default(), 0)
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:

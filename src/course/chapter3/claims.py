@@ -243,7 +243,9 @@ FEWER, FURTHER = Mark(0.2), Mark(1.5)
 def the_reader_decides() -> Numbers:
     rows = data.table("rounding_readers").query("type == 'bf16'")
     mean = rows.groupby("errors")[["nearest", "off", "variation"]].mean()
-    return {name: [column[measures.ERRORS[k]] for k in (0, 2, 3)] for name, column in mean.items()}
+    found = {name: [column[measures.ERRORS[k]] for k in (0, 2, 3)] for name, column in mean.items()}
+    changed = mean.nearest[["with signs flipped", "without its constant part"]]
+    return found | dict(zip(("flipped", "free"), changed, strict=True))
 
 
 EVERY, OVER_HALF = Mark(1), Mark(0.5)

@@ -244,11 +244,11 @@ TENTH = Mark(0.1)
 
 @rule(
     holds=(
-        f"multiples of ten are above {TENTH:.0%} (95% interval) and {asked.GUESS} is named most",
+        f"of the numbers named, multiples of ten are surely above {TENTH:.0%} (low end of the 95% interval), and {asked.GUESS} is named most",
         lambda low, top: low > TENTH and top == asked.GUESS,
     ),
-    part=(f"multiples of ten are above {TENTH:.0%}", lambda low: low > TENTH),
-    able=(f"{TEN:.0%} of the short ones are right", lambda right, few: right >= TEN * few),
+    part=(f"multiples of ten are surely above {TENTH:.0%} of them", lambda low: low > TENTH),
+    able=(f"{TEN:.0%} of the strings of at most ten are right", lambda right, few: right >= TEN * few),
     nothing=("numbers drawn evenly: one in ten", {"low": 0.05, "right": 1, "few": 1}),
 )
 def guesses_are_round(model: LanguageModel | None = None) -> Numbers:

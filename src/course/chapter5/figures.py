@@ -1,7 +1,7 @@
 """What chapter 5 draws: functions that return a figure and the sentence that states its finding."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pandas as pd
 import torch
@@ -220,8 +220,8 @@ def special_heads(found: measures.Heads) -> tuple[Axes, str]:
     return ax, f"Heads above 0.3: diagonal {listed[0]}, previous-token {listed[1]}."
 
 
-def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
-    """Loss added by silencing each band, and by as many random pairs."""
+def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = ()) -> tuple[Axes, str]:
+    """Loss added by silencing each band, and by as many random pairs; `blank`: with random weights."""
     added = {name: value - plain for name, value in runs.items()}
     control = [value for name, value in added.items() if name.startswith("random")]
     bands = {name: value for name, value in added.items() if not name.startswith("random")}
@@ -234,13 +234,17 @@ def ablation(runs: Mapping[str, float], plain: float) -> tuple[Axes, str]:
     ax.set_xticks(range(len(bands)), list(bands))
     for k, value in enumerate(bands.values()):
         ax.annotate(f"{value:+.2f}", (k, value), (12, 0), textcoords="offset points", va="center", size=15)
+    if blank:
+        ax.plot(range(len(blank)), blank, "_-", ms=22, mew=3, color=GREY)
+        ax.text(len(blank) - 0.5, max(blank), "random weights", size=13, color=BLACK, va="bottom", ha="right")
     ax.set_xlim(-0.5, len(bands) - 0.5)
     ax.axhspan(min(control), max(control), color=GREY, alpha=0.35, zorder=0)
     ax.text(-0.45, max(control), f"grey: {len(control)} random quarters", size=13, color=BLACK, va="bottom")
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in bands.items())
     return (
         ax,
-        f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}.",
+        f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}."
+        + (f" With random weights {min(blank):+.2f} to {max(blank):+.2f}." if blank else ""),
     )
 
 

@@ -159,7 +159,7 @@ def scalable_softmax_keeps_the_peak() -> Numbers:
 # The race ----------------------------------------------------------------------------------------------
 
 
-SURE = "the test is sure of something"
+SURE = f"the paired test is sure of something (p below {protocol.LEVEL:g}, corrected for the number of tests)"
 NOT_SURE = {
     "against": ("it is sure of something else", lambda against: against),
     "enough": (SURE, lambda agree, against: any([*agree, *against])),
@@ -197,8 +197,8 @@ def _judged(found: pd.DataFrame, claimed: str) -> Numbers:
 
 
 @rule(
-    each=("it is better than the same decoder without, by the test", lambda agree: agree),
-    against=("the test is sure of something else", lambda against: against),
+    each=("it is surely better than the same decoder without", lambda agree: agree),
+    against=(f"it is surely worse, or surely {protocol.EQUAL} in the odds", lambda against: against),
     enough=(SURE, lambda agree, against: any([*agree, *against])),
     nothing=("gaps of which the test is not sure", lambda agree: {"agree": agree & False, "against": agree & False}),
 )

@@ -13,10 +13,12 @@ SIZE = f"two layers of width 32, trained up to length {protocol.TRAINED}"
 LONGEST = protocol.LENGTHS[-1]
 RIGHT, HEAD = f"score_{LONGEST}", f"best_{LONGEST}"  # the share right, and on the answer in a question's best head
 KEPT = Mark(protocol.KEPT)  # right
+SUCCEEDS = f"{KEPT:.0%} right at {LONGEST}, and a head with over {protocol.SHARP:.0%} of its attention on the answer"
+OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or right to a longer length, or without it not learned"
 
 
 @rule(
-    holds=("no position encoding opens a task", lambda opened: not opened),
+    holds=(f"no position encoding opens a task ({OPENS})", lambda opened: not opened),
     part=(
         "none opens some of the tasks at which one has learned",
         lambda judged: FAILS in judged.values(),
@@ -41,7 +43,7 @@ def race_positions_are_not_enough() -> Numbers:
 
 @rule(
     holds=(
-        "read in each way, as windows, inserted tokens and sparsity, one of its entries opens each task",
+        f"read in each way, as windows, inserted tokens and sparsity, one of its entries opens each task ({OPENS})",
         lambda opens: all(opens),
     ),
     part=(
@@ -65,8 +67,8 @@ def race_physical_help() -> Numbers:
 
 
 @rule(
-    each=("it opens the task", lambda won: won.success),
-    against=("it is worse than RoPE", lambda won: won.rope == "worse"),
+    each=(f"it keeps the task: {SUCCEEDS}", lambda won: won.success),
+    against=("it is surely worse than RoPE", lambda won: won.rope == "worse"),
     nothing=("RoPE in each layer", lambda won: {"won": won.assign(success=False, rope="not told apart")}),
 )
 def race_local_and_global_opens_both() -> Numbers:
