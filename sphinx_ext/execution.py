@@ -4,6 +4,10 @@ A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is
 and tables that they reach (`course.closure`), of the version of everything installed, of the processor's kernels and of
 what else decides the outputs: text and comments may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
+
+So a change in `course/chapter3/figures.py` costs chapter 3's pages, a change of text costs nothing, and a change in
+`helpers.compute` costs everything. A table whose name is computed counts with all of `data/`. The set-up cell is no
+part of the key.
 """
 
 import asyncio

@@ -36,11 +36,11 @@ def words(text: str) -> str:
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", html.escape(" ".join(text.split())))
 
 
-def described(path: Path) -> list[nodes.Node]:
+def described(path: Path, name: str) -> list[nodes.Node]:
     """A section for a module: its docstring, then an entry a function."""
     text = path.read_text()
     tree = ast.parse(text)
-    title = f"helpers.{path.stem if path.stem != '__init__' else path.parent.name}"
+    title = f"helpers.{name.replace('/', '.')}"
     section = nodes.section(ids=[title.replace(".", "-")])
     section += nodes.title(text=title)
     section += nodes.paragraph(text=" ".join((ast.get_docstring(tree) or "").split("\n\n")[0].split()))
@@ -68,7 +68,7 @@ class Functions(Directive):
         for name in self.arguments[0].split():
             path = package / f"{name}.py" if (package / f"{name}.py").exists() else package / name / "__init__.py"
             env.note_dependency(str(path))
-            found += described(path)
+            found += described(path, name)
         return found
 
 

@@ -35,7 +35,7 @@ sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 MATHEMATICS = (
     *(f"helpers.{name}" for name in ("attention", "collapse", "compute", "data", "differential", "graphs", "models", "probe")),
     *(f"helpers.{name}" for name in ("require", "rope", "transformer")),
-    *(f"course.{name}" for name in ("checkpoints", "constructions", "counting", "gnn", "tasks", "training", "weightings", "widening")),
+    *(f"course.{name}" for name in ("bounds", "checkpoints", "constructions", "counting", "gnn", "rotations", "tasks", "training", "weightings", "widening")),
 )  # fmt: skip
 hypothesis.settings.register_profile("course", deadline=None)  # no test waits for the clock
 hypothesis.settings.load_profile("course")
@@ -50,6 +50,18 @@ def javascript(name: str, data: object = None) -> object:
     done = subprocess.run(command, input=json.dumps(data), cwd=ROOT, check=False, timeout=120, **pipes)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@contextlib.contextmanager
+def in_words(table: dict[str, str]):
+    """What is said and drawn inside is in the words of a table."""
+    from helpers import words
+
+    words.use(table)
+    try:
+        yield
+    finally:
+        words.use(None)
 
 
 def defined(chapter: int, *cells: str, page: str = "lesson", **given) -> dict:

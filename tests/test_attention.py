@@ -9,9 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from course import bounds
 from course.chapter2 import measures
 from helpers import attention
-from helpers.attention import causal_mask, influence, influence_bound, uniform, window_mask
+from helpers.attention import causal_mask, influence, uniform, window_mask
 
 CAUSAL5 = uniform(causal_mask(5))
 
@@ -81,7 +82,7 @@ def test_influence_bound_is_the_jacobian_where_every_step_is_tight():
 
     v = torch.randn(5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     jacobian = torch.autograd.functional.jacobian(network, v)
-    torch.testing.assert_close(influence_bound(matrices, beta1, beta2, beta3, sigma), jacobian)
+    torch.testing.assert_close(bounds.influence_bound(matrices, beta1, beta2, beta3, sigma), jacobian)
 
 
 def test_the_printed_path_sum_is_over_the_printed_indices():
@@ -113,14 +114,7 @@ def test_paths_one_by_one(n, layers):
         for start in range(n):
             whole = (start, *path, n - 1)
             counts[start] += all(a <= b for a, b in itertools.pairwise(whole))
-    assert attention.path_count(n, layers) == counts
-
-
-@pytest.mark.parametrize(("layers", "rate", "exact"), [(12, 0.1, 114), (12, 0.5, 18), (12, 1, 6), (32, 1, 18)])
-def test_critical_distance_is_beside_the_exact_maximum(layers, rate, exact):
-    weight = [math.lgamma(layers + x + 1) - math.lgamma(x + 1) - rate * x for x in range(500)]
-    assert weight.index(max(weight)) == exact
-    assert attention.critical_distance(layers, rate) == pytest.approx(exact, abs=1)
+    assert bounds.path_count(n, layers) == counts
 
 
 # Scores --------------------------------------------------------------------------------------------

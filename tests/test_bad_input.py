@@ -41,15 +41,13 @@ from helpers.transformer import Decoder
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
 NO_TOOLS = re.compile(r"helpers\.(widget|words|require)")
 ALSO = (  # of the course's own
-    "checkpoints", "constructions", "counting", "experiments.sweep", "gnn", "significance", "tasks", "training", "weightings", "widening",
+    "bounds", "checkpoints", "constructions", "counting", "experiments.sweep", "files", "gnn", "rotations", "significance", "tasks", "training", "weightings", "widening",
 )  # fmt: skip
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
     "models.fetch": "as models.load",
     "models.blocks": "as models.load",
-    "models.convert": "as models.load",
-    "models.placed": "as models.load",
     "rope.turn": "rope.rotate without its checks, for the inside of a layer",
     "training.fit": "it changes its model; tests/test_training.py gives it each bad argument",
     "training.fit_together": "as training.fit",
@@ -62,7 +60,7 @@ INFINITE = {
     "compute.shrink": "it gives back what the caller's function returned",
     "significance.interval": "one value has no ends",
     "significance.standard_error": "one value has none",
-    "rope.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
+    "rotations.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
 }
 
 
@@ -87,7 +85,7 @@ EXAMPLES = {
         "matrix": torch.eye(5, dtype=torch.float64),
         "weights": torch.randn(2, 2, 4, 4, dtype=torch.float64),
     },
-    "collapse.total_variation": {"p": torch.tensor([0.5, 0.5]), "q": torch.tensor([0.25, 0.75])},
+    "constructions.total_variation": {"p": torch.tensor([0.5, 0.5]), "q": torch.tensor([0.25, 0.75])},
     "constructions.rotating_values": {"kind": "random"},
     "constructions.one_layer_distance": {"encoding": "RoPE"},
     "collapse.first_collision": {"limit": 2000, "function": lambda n: n, "dtype": "bf16"},
@@ -98,7 +96,7 @@ EXAMPLES = {
     "attention.prefix_mask": {"prefix": 2},
     "attention.uniform": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "attention.influence": {"attentions": torch.stack([ATTENTION] * 2)},
-    "attention.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
+    "bounds.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
     "weightings.forgetting_bias": {"gates": GATES},
@@ -109,9 +107,8 @@ EXAMPLES = {
     "differential.weights": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "intervention.read": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "probe.head_scores": {"offsets": [0, 1]},
-    "rope.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
+    "rotations.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
     "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
-    "rope.layout_order": {"width": 4},
     "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},
     "compute.dtype": {"name": "fp32"},
     "compute.shrink": {"call": lambda chunk: chunk},

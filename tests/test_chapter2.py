@@ -13,6 +13,7 @@ from conftest import watched
 from PIL import Image
 from tiny_models import tiny
 
+from course import bounds
 from course.atlas import Atlas, Reading
 from course.chapter2 import claims, figures, measures
 from helpers import attention, data, graphs, probe
@@ -61,7 +62,7 @@ def test_the_theorems_decoder_with_the_identity_for_a_perceptron_reaches_the_bou
         return v[-1]
 
     jacobian = torch.autograd.functional.jacobian(run, torch.ones(5, dtype=torch.float64))
-    torch.testing.assert_close(jacobian, attention.influence_bound([flat] * 3)[-1])
+    torch.testing.assert_close(jacobian, bounds.influence_bound([flat] * 3)[-1])
     given = claims.printed_constant_bounds()["numbers"].popitem()[1]
     assert given[1] == pytest.approx(float(jacobian[-1]))
 
@@ -71,7 +72,7 @@ def test_the_printed_sum_is_never_below_the_product():
     for seed in range(30):
         logits = torch.randn(4, 7, 7, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
         maps = logits.masked_fill(~attention.causal_mask(7), -torch.inf).softmax(-1)
-        printed, product = measures.printed_path_sum(maps), attention.influence_bound(maps, slope=0)[-1]
+        printed, product = measures.printed_path_sum(maps), bounds.influence_bound(maps, slope=0)[-1]
         assert (printed >= product - 1e-12).all()
 
 
@@ -126,7 +127,7 @@ def test_stand_ins_are_the_mathematics_of_attention(model):
     found = measures.influences(model, tokens)
     torch.testing.assert_close(found["rollout"], attention.influence(list(maps), 0.5)[-1])
     # with norms of one Theorem B.5's bound is a multiple of rollout: (A + I) = 2 (A / 2 + I / 2)
-    bound = attention.influence_bound(maps)[-1]
+    bound = bounds.influence_bound(maps)[-1]
     torch.testing.assert_close(bound / found["rollout"], torch.full((12,), 64.0, dtype=torch.float64))
     assert not torch.allclose(found["shuffled heads"], found["rollout"])
 

@@ -20,6 +20,7 @@ import pytest
 from conftest import ROOT
 from execution import key
 from pages import notebooks
+from test_house import EXAMPLES
 
 PYTHON = ROOT / ".venv-colab/bin/python"
 CHOSEN = (
@@ -75,6 +76,27 @@ def test_installing_the_package_there_touches_nothing_that_colab_has(tmp_path):
     assert [item["metadata"]["name"] for item in json.loads(done.stdout)["install"]] == ["connection-bottlenecks"]
     missing = run(*ask, folder=tmp_path)
     assert {item["metadata"]["name"] for item in json.loads(missing.stdout)["install"]} <= {"connection-bottlenecks"}
+
+
+def test_helpers_alone_are_installed_and_run_without_the_course(tmp_path):
+    run(
+        PYTHON,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        tmp_path,
+        ROOT / "src/helpers",
+        folder=tmp_path,
+    )
+    assert not (tmp_path / "course").exists()
+    place, count = run(
+        PYTHON, "-c", f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{EXAMPLES}", folder=tmp_path
+    ).stdout.split()
+    assert place.startswith(str(tmp_path))
+    assert int(count) > 60
 
 
 def test_requirements_are_loose_lower_bounds_that_colab_and_the_pins_meet():

@@ -5,12 +5,13 @@ import contextlib
 import pytest
 import torch
 
+from course.training import threads
 from helpers import compute
 
 
 def test_threads_are_put_back_even_after_an_error():
     before = torch.get_num_threads()
-    with contextlib.suppress(RuntimeError), compute.threads(before + 1):
+    with contextlib.suppress(RuntimeError), threads(before + 1):
         assert torch.get_num_threads() == before + 1
         raise RuntimeError("inside")
     assert torch.get_num_threads() == before

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from course import files
 from course.experiments import sweep
 from helpers import data
 
@@ -39,7 +40,7 @@ def test_what_is_no_regular_file_is_refused_and_a_link_stays_a_link(tmp_path):
     link.symlink_to(real)
 
     def writers(out):
-        yield lambda: data.write(out, "a note\n")
+        yield lambda: files.write(out, "a note\n")
         yield lambda: sweep.run(lambda n: {"square": n * n}, [{"n": 2}], out, command="none")
 
     for write in writers(pipe):

@@ -9,7 +9,7 @@ import browser
 import pytest
 import torch
 import waves
-from conftest import AXE, ROOT, SCRIPTS, javascript, watched
+from conftest import AXE, ROOT, SCRIPTS, in_words, javascript, watched
 from stills import drawn, measured, stills
 
 from course import counting, drawing, weightings, widening
@@ -122,7 +122,7 @@ def test_the_machine_has_chinese_for_all_it_says():
     states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]
     (pictures, missing), (english, _) = drawn("machine", states, "zh"), drawn("machine", states)
     assert missing == []
-    with words.given(table):
+    with in_words(table):
         for (_, _, said), (_, _, told) in zip(english, pictures, strict=True):
             assert told == "".join(words.translated(part) for part in re.split(r"(?<=[.?]) (?=[A-Z])", said))
         assert words.missing == []

@@ -22,7 +22,7 @@ MODULES = [
 # public functions without an example, and why
 REASONS = {
     "needs a real model, which takes longer than an example may; the lessons show it": (
-        "collapse.repeated_states collapse.last_token_distance collapse.copying_prompt collapse.copying_margins "
+        "collapse.last_token_distance collapse.copying_prompt collapse.copying_margins "
         "intervention.turns intervention.read"
     ),
     "trains": "gnn.accuracy gnn.train gnn.fit",

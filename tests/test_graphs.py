@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import widening
+from course import bounds, widening
 from helpers import graphs
 
 
@@ -24,11 +24,11 @@ def connected(draw, most=9):
 
 
 def test_computation_tree_counts_walks_and_receptive_field_counts_nodes():
-    assert graphs.receptive_field(nx.karate_club_graph(), 0, 3) == [1, 17, 26, 34]
-    assert graphs.computation_tree(nx.cycle_graph(7), 0, 70)[-1] == 2**70
+    assert bounds.receptive_field(nx.karate_club_graph(), 0, 3) == [1, 17, 26, 34]
+    assert bounds.computation_tree(nx.cycle_graph(7), 0, 70)[-1] == 2**70
     matrix = nx.to_numpy_array(nx.karate_club_graph(), weight=None) + np.eye(34)
     walks = [np.linalg.matrix_power(matrix, steps)[3].sum() for steps in range(6)]
-    assert graphs.computation_tree(nx.karate_club_graph(), 3, 5, loops=True) == walks
+    assert bounds.computation_tree(nx.karate_club_graph(), 3, 5, loops=True) == walks
 
 
 @settings(max_examples=60)
@@ -130,8 +130,6 @@ def test_no_jacobian_exceeds_its_bounds(activation):
             bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
             assert (norms <= bound * (1 + 1e-9) + 1e-12).all()
             cases += len(graph)
-        norms = graphs.jacobian_norms(graph, target, layers, 5, activation=activation, seed=seed)
-        assert (norms <= graphs.resistance_bound(graph, target, layers) + 1e-9).all()
     assert cases > 900
 
 

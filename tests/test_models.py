@@ -148,7 +148,7 @@ def tiny_gguf(tmp_path_factory):
     }  # fmt: skip
     for name, value in written.items():
         getattr(writer, f"add_{name}")(value)
-    theirs = {ours: name for name, ours in models.gguf.LAYER.items()}
+    theirs = {ours: name for name, ours in models._gguf.LAYER.items()}
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for name, weight in model.named_parameters():
         array = weight.numpy()

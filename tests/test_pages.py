@@ -13,7 +13,7 @@ from scipy import stats
 from tiny_models import tiny
 from transformers import AutoModelForCausalLM
 
-from course import constructions, counting, gnn, tasks, widening
+from course import constructions, counting, gnn, rotations, tasks, widening
 from course.chapter3.measures import ones
 from course.chapter5 import claims as slash_claims
 from course.chapter5 import measures as slash_maps
@@ -125,11 +125,11 @@ def test_lesson_5_rotates_scores_and_prices_as_the_package():
     same = torch.stack([found["score"](x[k], key[0], places[k : k + 1])[0] for k in range(5)])
     torch.testing.assert_close(same, torch.stack(alone))
     for pairs, n in ((1, 32), (8, 4096), (64, 512)):
-        assert found["price"](pairs, n) == pytest.approx(rope.slash_scale(theta[:pairs], n), rel=1e-6)
+        assert found["price"](pairs, n) == pytest.approx(rotations.slash_scale(theta[:pairs], n), rel=1e-6)
     for base, n in ((4_300, 1_024), (4_350, 1_024)):
         assert (found["least_sum"](base, n) < 0) == (rope.first_negative(128, base, n) is not None)
     for column, method in (("linear", "linear"), ("NTK-aware", "ntk"), ("YaRN", "yarn-paper")):
-        scaled = rope.scaled_frequencies(method, 128, 1e4, 8, 4096)
+        scaled = rotations.scaled_frequencies(method, 128, 1e4, 8, 4096)
         torch.testing.assert_close(torch.tensor(found["speed"][column].to_numpy()), scaled / theta)
     maps = found["second_layer"](found["marked"])
     assert maps.sum(-1).tolist() == pytest.approx([1.0] * 64)

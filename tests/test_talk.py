@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import slides
 import units
-from conftest import ROOT
+from conftest import ROOT, in_words
 from fontTools.ttLib import TTFont
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.text import Text
@@ -330,7 +330,7 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
     for english, other in editions.words(table).items():
         plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
         assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
-    with words.given(editions.words(table)):
+    with in_words(editions.words(table)):
         assert words.missing == []
 
 
@@ -389,16 +389,14 @@ def test_the_glossary_is_the_law_in_both_languages(table):
 
 
 def test_the_front_page_says_all_of_itself_in_chinese():
-    with words.given(editions.words(ROOT / "chapters/welcome.zh.po")):
+    with in_words(editions.words(ROOT / "chapters/welcome.zh.po")):
         _ = guess.Guess.run(None), machine.Places.run(None)
         _ = [chapters.Chapters.card(None, path, "../") for path in chapters.listed(ROOT)]
         assert words.missing == []
 
 
 def test_words_keep_numbers_and_look_up_names():
-    with words.given(
-        {"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}
-    ):
+    with in_words({"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}):
         assert words.translated("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
         assert words.translated("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
         assert words.translated("12") == "12"
@@ -441,7 +439,7 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     ax.set_xticks([1, 2], ["first place", "second"])
     ax.legend()
     there = {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
-    with words.given(there):
+    with in_words(there):
         widget.show(ax, alt="Two points")
         assert words.missing == ["second"]
     assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}

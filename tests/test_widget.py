@@ -260,8 +260,8 @@ def test_live_shows_what_draw_prints_and_warns():
 
 @awaited
 async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(monkeypatch):
-    monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
-    monkeypatch.setattr("helpers.widget.live.DEBOUNCE", 0.01)
+    monkeypatch.setattr("helpers.widget._live.PACE", 0.01)
+    monkeypatch.setattr("helpers.widget._live.DEBOUNCE", 0.01)
     seen = []
     live = Live(line)
     live.body.observe(lambda change: seen.append(live.slider.value), "value")
@@ -287,7 +287,7 @@ async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(
 
 @awaited
 async def test_play_stops_where_draw_fails(monkeypatch):
-    monkeypatch.setattr("helpers.widget.live.PACE", 0.01)
+    monkeypatch.setattr("helpers.widget._live.PACE", 0.01)
 
     def draw(n):
         return line(n) if n == 1 else 1 / 0

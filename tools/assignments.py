@@ -10,6 +10,14 @@ numbers new. Each submission runs in a process of its own, with a limit of time,
 there (Debian's package is bubblewrap), it sees no network and no files but Python's and an empty folder; where there is
 none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
 compared here, as the exercise's check compares them, with what the solution gives; what it prints is kept and not read.
+
+`chapters/plans/assignments.yml` names the exercises of each assignment, their points, and the cases that a submission
+is tried on: arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
+solution come from the exercise itself. `tools/assignments.py` makes and marks them; `tests/test_assignments.py` wants
+every exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and hostile
+submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged `step`, whose lines are taken
+out of the handout, and a cell tagged `check`; `make exercise` writes neither: its text must say every name and shape
+that the check asks for, and its minutes must add up.
 """
 
 import argparse
@@ -32,7 +40,7 @@ import pandas as pd
 import yaml
 from pages import ROOT
 
-from helpers import data
+from course.files import writable
 
 SECONDS, CASE = 300, 30  # for a submission, the import of torch on a busy machine too; and for one cell or one case
 CHILD = Path(__file__).with_name("assignments_child.py")
@@ -338,7 +346,7 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
         ["who", *(key.number for key in keys), "points", "remark", *(["reasons"] if number == "drawn" else [])],
     )
     out.mkdir(parents=True, exist_ok=True)
-    with data.writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
+    with writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
         table = csv.DictWriter(file, heads)
         table.writeheader()
         for path in submissions:

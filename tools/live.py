@@ -2,6 +2,20 @@
 
 They are made anew when what they are made of changes, kept in `_build/live`, and linked into `_build/html/live` with the
 page's own scripts (`frontend/live`). A page whose reader does not ask loads none of it.
+
+The page is hand-written modules in `frontend/live`: `change.js` (settings to inputs, measures; no page in it),
+`worker.js` (fetches, checks, keeps, runs), `app.js` and `pictures.js`, `decoder.js` and `small.js` for the course's
+own decoders. `offline.js` is a service worker for `live/` alone, registered once a reader asks for the model: it
+keeps the page's files and adds the headers that threads need. Its interventions are those of `helpers.intervention`;
+`tests/test_export.py` holds graph and torch equal, `tests/test_try.py` page and Python. A new control is a setting in
+`TRAINED`, its meaning in `checked`, `tables`, `bias` or `gain`, and a row in `CHANGES` of the tests. A link to a
+state, `live/index.html#prompt=…&window=8`, is what a lab gives its reader.
+
+`live/train.html` trains a decoder of the race: `learn.js` is its mathematics, forwards and backwards, over one arena
+of `Float64Array`; `race.js` has tasks, rules, seeds and files, `trainer.js` is the worker, `train.js` the page. A new
+part needs its forward and its backward in `learn.js`, a name in `PARTS` (in `ENTRIES`, too, if the race has seeds of
+it), and a row in `DESIGNS` of `tests/test_train.py`, which holds loss, gradients and twenty steps equal to PyTorch to
+1e-10. `data/page_trained.csv` holds runs that were trained so, and its head their command, `benchmarks/train.mjs`.
 """
 
 import base64

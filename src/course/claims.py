@@ -28,6 +28,45 @@ several cases are asked (graphs, texts, depths), `each` and `against` stand in t
 is a null: its words and its numbers. It must not hold; where it may, or there is none, `null` says why. `ruler` names
 rows of data/rulers.csv: what the measurement read where the answer is known.
 
+`enough`, `fit`, `able` and `decided` are asked first: was there enough evidence, could the set-up tell, does the
+model do the task at some length, did the runs go far enough. What counts as the other way is set before the numbers
+are known. Functions of helpers, loops and `zip(strict=True)` are welcome in a condition; `ruff` reads it.
+
+`measured` tells the numbers, an f-string among the function's names and those of its module; `{model}` is how a claim
+calls the model that it was asked of. `assumes` and `would_change_if` say what nobody measured, and what would turn
+the verdict. Where the source gives numbers, too, the function returns them under `numbers`: what they are of, with
+the reported one and the measured one. A function that measures several claims has a `@rule("name", …)` for each;
+`given` in the table are its arguments. Claims that one set-up measures are the `parts` of a row, which has a
+statement and no rule: it holds if each part does, with a correction if most do and none fails.
+
+A claim draws nothing and imports no figures: what a page tells, too, is measured once, in `measures`. `theorem =
+true` is for a theorem, a definition or a formula, which no run could refute, `reading = true` for what somebody might
+read into the sources and nobody said: each kind is counted apart.
+
+At most 120 claims are measured: a new one takes the place of one that decides less. Three controls are asked of every
+claim: random labels, random weights, another reader. `data/controls.csv` holds what was run, why one cannot be asked,
+and what kind of evidence a claim of trained networks rests on. A claim of the talk has its words in
+`data/reported/talk_quotations.csv`.
+
+In `tests/expected/chapterN.toml` say which verdicts the claim may have, and why; where a closed form or a committed
+table decides, just one. `evidence` there gives the rule made-up numbers for each verdict that it may have, in each
+way; one that cannot reach one of them is found by the test.
+
+A claim about a language model takes it as an argument, `model: LanguageModel | None = None`, where None is the
+embedded one; it is listed in a section of `course.report`, which measures it on any model. Where a model cannot
+decide, it raises a ValueError that says so. Never tune a set-up until it agrees with a paper: a claim that does not
+hold here is a result.
+
+What nothing would have said. `course.nulls` asks each rule of the measured numbers flat, shuffled, reversed, with
+their groups exchanged, and with a case less; `nothing` adds the null that only you know, words and numbers: an
+untrained network, labels at random, an equal share, a coin. No null may hold, unless `null` says why it may ("that
+nothing changes is what is claimed"). Of a claim about a language model `python -m course.experiments twins` asks the
+same network with random weights (data/twins.csv).
+
+What the ruler reads where the answer is known. `ruler` names rows of `data/rulers.csv`, which `python -m
+course.experiments rulers` writes; a new ruler is a function in `course.scorecard.rulers`. A read-out is tried on the
+node's own input first, a score on uniform attention at that length, a share on a network whose share is known.
+
 Nothing here knows a chapter: `course.scorecard` gathers them.
 """
 

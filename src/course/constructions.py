@@ -9,7 +9,6 @@ from jaxtyping import Float
 from torch import Tensor
 
 from helpers import require, rope
-from helpers.collapse import total_variation
 from helpers.transformer import sinusoidal
 
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
@@ -213,3 +212,23 @@ def one_layer_distance(
         tokens = torch.arange(n)
         distances.append((output(tokens) - output(torch.cat([tokens, tokens[-1:]]))).abs().sum())
     return require.finite("deviation, or slope,", torch.stack(distances))
+
+
+def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
+    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024), without the usual 1/2.
+
+    Rows may sum to less than one: Theorem B.3 compares the first n entries of a longer row.
+
+    Raises:
+        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
+
+    >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
+    2.0
+    """
+    for name, row in (("p", p), ("q", q)):
+        require.tensor(name, row, "... n", "real")
+        if (row < 0).any() or (row.double().sum(-1) > 1.01).any():
+            raise ValueError(f"{name} must hold probabilities: not negative, rows with a sum of at most 1")
+    if p.shape != q.shape:
+        raise ValueError(f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}")
+    return (p.double() - q.double()).abs().sum(-1)

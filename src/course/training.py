@@ -1,10 +1,11 @@
 """One training loop for the course's small models: the same numbers from the same seed, with progress and checkpoints."""
 
+import contextlib
 import copy
 import json
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import safetensors
@@ -304,3 +305,52 @@ def _resume(model: nn.Module, optimiser: torch.optim.Optimizer, path: Path, run:
             kept.setdefault(int(number), {})[part] = value
     optimiser.load_state_dict({"state": kept, "param_groups": optimiser.state_dict()["param_groups"]})
     return json.loads(facts["losses"])
+
+
+def seq_vcr_loss(
+    x: Float[Tensor, "batch n d"],
+    variance_weight: float = 1.0,
+    covariance_weight: float = 0.004,
+    eta: float = 0.001,
+) -> Float[Tensor, ""]:
+    """The regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
+
+    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight sum_{l != k} C_kl^2 ],
+    with C the unbiased covariance over the batch at position i.
+
+    Raises:
+        ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.
+
+    >>> x = torch.randn(256, 4, 16, generator=torch.Generator().manual_seed(0))
+    >>> bool(seq_vcr_loss(0.001 * x) > seq_vcr_loss(x))
+    True
+    """
+    require.tensor("x", x, "batch n d")
+    if len(x) < 2:
+        raise ValueError(f"x must have shape (batch >= 2, n, d), not {tuple(x.shape)}")
+    for name, value in (("variance_weight", variance_weight), ("covariance_weight", covariance_weight), ("eta", eta)):
+        require.number(name, value, 0)
+    batch, n, d = x.shape
+    centred = x - x.mean(0)
+    covariance = torch.einsum("bnk,bnl->nkl", centred, centred) / (batch - 1)
+    variance = covariance.diagonal(dim1=1, dim2=2)
+    off_diagonal = covariance.square().sum() - variance.square().sum()
+    spread = (1 - (variance + eta).sqrt()).clamp(min=0).sum()
+    return require.finite("x, or a weight,", (variance_weight * spread + covariance_weight * off_diagonal) / (n * d))
+
+
+@contextlib.contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Run a block with `count` CPU threads. One is faster than two for tiny models.
+
+    >>> with threads(1):
+    ...     torch.get_num_threads()
+    1
+    """
+    require.integer("count", count, 1)
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

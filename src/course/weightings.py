@@ -302,3 +302,30 @@ def _check_logits(logits: Tensor) -> None:
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
     if require.readable(logits) and bool(hidden.all(-1).any()):
         raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
+
+
+def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
+    """Softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
+
+    Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
+
+    >>> row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])
+    >>> adaptive_temperature(row)[0].item() > row.softmax(0)[0].item()
+    True
+    """
+    require.tensor("logits", logits, "... n")
+    return require.finite("logits", (inverse_temperature(logits) * logits).softmax(-1))
+
+
+def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
+    """The factor that `adaptive_temperature` multiplies the logits with.
+
+    >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
+    1.0
+    """
+    require.tensor("logits", logits, "... n")
+    entropy = torch.special.entr(logits.softmax(-1)).sum(-1, keepdim=True)
+    polynomial = torch.zeros_like(entropy)
+    for coefficient in (-0.037, 0.481, -2.3, 4.917, -1.791):
+        polynomial = polynomial * entropy + coefficient
+    return torch.where(entropy > 0.5, polynomial.clamp(min=1.0), 1.0)

@@ -5,7 +5,6 @@ matrix is row-stochastic: row j says how token j shares its attention out. Posit
 results are float64.
 """
 
-import math
 from collections.abc import Sequence
 
 import torch
@@ -73,19 +72,6 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     return allowed / count
 
 
-def decay(n: int, rate: float) -> Float[Tensor, "n n"]:
-    """Causal attention that falls like exp(-rate * distance): the decay mask of Wu et al. (2025), section 4.2.
-
-    >>> decay(2, 0.0).tolist()
-    [[1.0, 0.0], [0.5, 0.5]]
-    """
-    mask = causal_mask(n)
-    require.number("rate", rate, 0.0)
-    position = torch.arange(n, dtype=torch.float64)
-    logits = -rate * (position[:, None] - position)
-    return logits.masked_fill(~mask, -math.inf).softmax(-1)
-
-
 def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
     """Uniform causal attention that gives the share `weight` to token 0 first.
 
@@ -125,72 +111,6 @@ def influence(
     return product
 
 
-def influence_bound(
-    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"],
-    norm1: float | Sequence[float] = 1.0,
-    norm2: float | Sequence[float] = 1.0,
-    norm3: float = 1.0,
-    slope: float | Sequence[float] = 1.0,
-) -> Float[Tensor, "n n"]:
-    """A bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
-
-    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
-    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i A_ji v_i / norm1 + v_j,
-    v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is not in it, so that the true Jacobian may
-    be larger.
-
-    >>> influence_bound([uniform(causal_mask(2))], slope=0.0).tolist()
-    [[2.0, 0.0], [0.5, 1.5]]
-
-    Args:
-        attentions: one causal, row-stochastic matrix a layer.
-        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers or one a layer.
-        norm3: beta_3, what the final norm divides by.
-        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a layer.
-
-    Raises:
-        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not above 0, a
-            negative slope, or another number of them than layers.
-    """
-    matrices = _layers(attentions, causal=True)
-    depth, own = len(matrices), torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
-    first, second = _each("norm1", norm1, depth), _each("norm2", norm2, depth)
-    steep = _each("slope", slope, depth, positive=False)
-    product = own
-    for matrix, beta in zip(matrices, first, strict=True):
-        product = (matrix / beta + own) @ product
-    constant = math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True)) / _each("norm3", norm3, 1)[0]
-    return require.finite("slope, norm1, norm2 or norm3", constant * product)
-
-
-def path_count(n: int, layers: int) -> list[int]:
-    """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
-
-    From token i they are C(n - 1 - i + layers - 1, layers - 1).
-
-    >>> path_count(5, 3)
-    [15, 10, 6, 3, 1]
-    """
-    require.integer("n", n, 1)
-    require.integer("layers", layers, 1)
-    return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
-
-
-def critical_distance(layers: int, rate: float) -> float:
-    """The distance x at which C(layers + x, x) exp(-rate x) is largest, for a network of `layers` + 1: layers / (exp(rate) - 1).
-
-    Theorem 4.5 of Wu et al. (2025): under a decay mask, what lies there has the most influence.
-
-    >>> round(critical_distance(12, 0.5), 2)
-    18.5
-    """
-    require.integer("layers", layers, 1)
-    require.number("rate", rate, 0.0)
-    if rate == 0 or math.expm1(-rate) == 0 or math.isinf(layers / math.expm1(-rate)):
-        raise ValueError(f"rate must be above 0, not {rate}")
-    return layers * math.exp(-rate) / -math.expm1(-rate)
-
-
 STRONG = 0.3  # a head with a larger sink or slash score is called a sink or a slash head
 
 
@@ -220,9 +140,6 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     n = matrices.shape[-1]
     require.integer("offset", offset, 0, n - 1)
     return matrices.diagonal(-offset, -2, -1).mean(-1)
-
-
-# Other ways from logits to weights: -inf in the logits hides a key, and every row keeps one ----------------
 
 
 # Arguments ----------------------------------------------------------------------------------------------
@@ -273,12 +190,3 @@ def _check_square(name: str, matrix: Tensor) -> None:
         raise ValueError(f"{name} must hold real numbers, not complex ones")
     if matrix.ndim < 2 or matrix.shape[-1] != matrix.shape[-2] or matrix.numel() == 0:
         raise ValueError(f"{name} must be square matrices (n, n) with n at least 1, not of shape {tuple(matrix.shape)}")
-
-
-def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
-    """One value for each layer."""
-    many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
-    values = list(value) if many else [value] * count
-    if len(values) != count:
-        raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
-    return [require.number(name, v, **({"above": 0} if positive else {"least": 0})) for v in values]

@@ -11,36 +11,6 @@ from torch import Tensor
 from helpers import compute, probe, require
 from helpers.models import LanguageModel
 
-
-def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Float[Tensor, "..."]:
-    """Sum of |p - q| over the last axis, in float64: the total variation of Barbero et al. (2024), without the usual 1/2.
-
-    Rows may sum to less than one: Theorem B.3 compares the first n entries of a longer row.
-
-    Raises:
-        ValueError: shapes differ, or an entry is negative or not finite, or a row sums to more than one.
-
-    >>> total_variation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])).item()
-    2.0
-    """
-    for name, row in (("p", p), ("q", q)):
-        require.tensor(name, row, "... n", "real")
-        if (row < 0).any() or (row.double().sum(-1) > 1.01).any():
-            raise ValueError(f"{name} must hold probabilities: not negative, rows with a sum of at most 1")
-    if p.shape != q.shape:
-        raise ValueError(f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}")
-    return (p.double() - q.double()).abs().sum(-1)
-
-
-# Lemma B.2 and Figure 9 ---------------------------------------------------------------------------
-
-
-# Theorem B.3: what repeating the last token does to one head ----------------------------------------
-
-
-# Figures 8 and 10: one layer with random queries, keys and values -----------------------------------
-
-
 # Precision ---------------------------------------------------------------------------------------------
 
 
@@ -94,72 +64,10 @@ def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dty
     raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")
 
 
-# Remedies ------------------------------------------------------------------------------------------------
-
-
-def adaptive_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
-    """Softmax, sharpened where its entropy H (nats) is above 0.5: logits times max(1, polynomial(H)).
-
-    Veličković et al. (2024), "softmax is not enough", Figure 6, with their fitted coefficients.
-
-    >>> row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0])
-    >>> adaptive_temperature(row)[0].item() > row.softmax(0)[0].item()
-    True
-    """
-    require.tensor("logits", logits, "... n")
-    return require.finite("logits", (inverse_temperature(logits) * logits).softmax(-1))
-
-
-def inverse_temperature(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... 1"]:
-    """The factor that `adaptive_temperature` multiplies the logits with.
-
-    >>> inverse_temperature(torch.tensor([9.0, 0.0])).item()  # sharp already
-    1.0
-    """
-    require.tensor("logits", logits, "... n")
-    entropy = torch.special.entr(logits.softmax(-1)).sum(-1, keepdim=True)
-    polynomial = torch.zeros_like(entropy)
-    for coefficient in (-0.037, 0.481, -2.3, 4.917, -1.791):
-        polynomial = polynomial * entropy + coefficient
-    return torch.where(entropy > 0.5, polynomial.clamp(min=1.0), 1.0)
-
-
-def seq_vcr_loss(
-    x: Float[Tensor, "batch n d"],
-    variance_weight: float = 1.0,
-    covariance_weight: float = 0.004,
-    eta: float = 0.001,
-) -> Float[Tensor, ""]:
-    """The regulariser of Arefin et al. (2025), Seq-VCR: variance up, covariance down, over the batch at each position.
-
-    (1 / (n d)) sum_i sum_k [ variance_weight max(0, 1 - sqrt(C_kk + eta)) + covariance_weight sum_{l != k} C_kl^2 ],
-    with C the unbiased covariance over the batch at position i.
-
-    Raises:
-        ValueError: x has not three axes, or fewer than two sequences; a weight or eta is negative.
-
-    >>> x = torch.randn(256, 4, 16, generator=torch.Generator().manual_seed(0))
-    >>> bool(seq_vcr_loss(0.001 * x) > seq_vcr_loss(x))
-    True
-    """
-    require.tensor("x", x, "batch n d")
-    if len(x) < 2:
-        raise ValueError(f"x must have shape (batch >= 2, n, d), not {tuple(x.shape)}")
-    for name, value in (("variance_weight", variance_weight), ("covariance_weight", covariance_weight), ("eta", eta)):
-        require.number(name, value, 0)
-    batch, n, d = x.shape
-    centred = x - x.mean(0)
-    covariance = torch.einsum("bnk,bnl->nkl", centred, centred) / (batch - 1)
-    variance = covariance.diagonal(dim1=1, dim2=2)
-    off_diagonal = covariance.square().sum() - variance.square().sum()
-    spread = (1 - (variance + eta).sqrt()).clamp(min=0).sum()
-    return require.finite("x, or a weight,", (variance_weight * spread + covariance_weight * off_diagonal) / (n * d))
-
-
 # A real model --------------------------------------------------------------------------------------------
 
 
-def repeated_states(
+def last_token_distance(
     model: LanguageModel,
     lengths: Sequence[int],
     *,
@@ -167,11 +75,11 @@ def repeated_states(
     head: str | None = None,
     tail: str = "",
     period: int = 1,
-) -> tuple[Float[Tensor, "lengths d"], Float[Tensor, "lengths d"]]:
-    """The last token's final representations with n tokens, and with the end of the sequence repeated once.
+) -> Float[Tensor, " lengths"]:
+    """L1 distance of the last token's final representations with n tokens, and with the end of the sequence repeated once.
 
-    For each n: head + first n tokens + tail, and head + first n tokens + the last `period` of them again + tail.
-    All lengths share one pass over the longest prefix.
+    Barbero et al. (2024), Figures 5 and 12. For each n: head + first n tokens + tail, and head + first n tokens + the last
+    `period` of them again + tail. All lengths share one pass over the longest prefix.
 
     Args:
         model: from `models.load`.
@@ -197,15 +105,6 @@ def repeated_states(
     stops = [len(before) + n for n in lengths]
     continuations = [(n, ending) for n in stops] + [(n, torch.cat([ids[n - period : n], ending])) for n in stops]
     once, twice = probe.after(model, ids, continuations).states.double().cpu().chunk(2)
-    return once, twice
-
-
-def last_token_distance(model: LanguageModel, lengths: Sequence[int], **setting) -> Float[Tensor, " lengths"]:
-    """L1 distance of the two representations of `repeated_states`, which takes the same arguments.
-
-    Barbero et al. (2024), Figures 5 and 12.
-    """
-    once, twice = repeated_states(model, lengths, **setting)
     return (once - twice).abs().sum(-1)
 
 

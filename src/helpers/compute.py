@@ -1,9 +1,8 @@
 """Devices, number types, seeds, threads and memory."""
 
-import contextlib
 import os
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,12 +15,21 @@ Result = TypeVar("Result")
 DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
-def device() -> torch.device:
-    """The best device there is: CUDA, else Apple's MPS, else the CPU.
+def device(name: str | torch.device | None = None) -> torch.device:
+    """The device of this name; without one the best there is: CUDA, else Apple's MPS, else the CPU.
 
-    >>> device().type in ("cuda", "mps", "cpu")
-    True
+    >>> device().type in ("cuda", "mps", "cpu"), device("cpu").type
+    (True, 'cpu')
     """
+    if name is not None:
+        try:
+            found = torch.zeros(1, device=name)
+            found.item()  # the device "meta" holds no numbers
+            return found.device
+        except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
+            raise ValueError(
+                f"device {name!r} is not available here: give another name, or none to get {device()}"
+            ) from None
     if torch.cuda.is_available():
         return torch.device("cuda")
     if torch.backends.mps.is_available():
@@ -52,23 +60,6 @@ def seed(value: int) -> torch.Generator:
     np.random.seed(value)  # noqa: NPY002  the global state is what third-party code reads
     torch.manual_seed(value)
     return torch.Generator().manual_seed(value)
-
-
-@contextlib.contextmanager
-def threads(count: int) -> Iterator[None]:
-    """Run a block with `count` CPU threads. One is faster than two for tiny models.
-
-    >>> with threads(1):
-    ...     torch.get_num_threads()
-    1
-    """
-    require.integer("count", count, 1)
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def progress(items: Iterable | None = None, label: str = "", **options: Any) -> tqdm:

@@ -157,54 +157,6 @@ def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
             time.sleep(attempt + 1)
 
 
-def writable(path: str | Path) -> Path:
-    """Where what is written to a path lies: a link is followed, so that it stays one.
-
-    Raises:
-        ValueError: it is there and no regular file: by a rename root would replace even a device such as /dev/null.
-
-    >>> writable("note.txt").name
-    'note.txt'
-    """
-    path = Path(require.instance("path", path, str | Path, "a path"))
-    if not path.name or (path.exists() and not path.is_file()):
-        raise ValueError(f"path must be that of a regular file, or of none yet, not {str(path)!r}")
-    return Path(os.path.realpath(path))
-
-
-def write(path: str | Path, text: str, kept: str = "rows") -> None:
-    """Write a file whole or not at all.
-
-    Args:
-        kept: what a command that is started again does not have to do again, for the sentence about a full disk.
-
-    Raises:
-        ValueError: path is none that can be written (`writable`), or text and kept are no texts.
-        OSError: the disk refuses; what was there before stays as it was.
-
-    >>> write("note.txt", "one line")
-    >>> Path("note.txt").read_text()
-    'one line'
-    """
-    path = writable(path)
-    require.text("text", text)
-    require.text("kept", kept)
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            part.unlink(missing_ok=True)
-        if error.errno in FULL:
-            advice = f"free some and start the same command again, finished {kept} are kept"
-            raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(path)) from error
-        raise
-
-
 @contextlib.contextmanager
 def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
     """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.

@@ -75,41 +75,6 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
     return max(itertools.combinations(graph, 2), key=lambda pair: lengths[pair[0]][pair[1]])
 
 
-def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
-    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
-
-    >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
-    [1, 3, 7, 15]
-    """
-    _check_node(graph, "node", node)
-    require.integer("layers", layers, 0)
-    lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
-    return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
-
-
-def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool = False) -> list[int]:
-    """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
-
-    Args:
-        loops: let a node hear itself too, as with self-loops or a self-weight.
-
-    >>> computation_tree(nx.cycle_graph(5), 0, 4)
-    [1, 2, 4, 8, 16]
-    """
-    _check_node(graph, "node", node)
-    require.integer("layers", layers, 0)
-    require.flag("loops", loops)
-    walks, sizes = {node: 1}, [1]
-    for _ in range(layers):
-        step: dict[Hashable, int] = {}
-        for here, count in walks.items():
-            for there in [*graph[here], *([here] if loops else [])]:
-                step[there] = step.get(there, 0) + count
-        walks = step
-        sizes.append(sum(walks.values()))
-    return sizes
-
-
 def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False) -> Float[Tensor, "n n"]:
     """A, D^-1 A ("row") or D^-1/2 A D^-1/2 ("symmetric"), with A + I for A if `loops`.
 
@@ -253,27 +218,6 @@ def walk_bound(
     return require.finite("layers, or self_weight,", walks)[list(graph).index(target)]
 
 
-def resistance_bound(graph: nx.Graph, target: Hashable, layers: int) -> Float[Tensor, " n"]:
-    """A bound on `jacobian_norms` (symmetric, self_weight 1) by effective resistance, after Black et al. (2023).
-
-    2^L d_max / 2 ((2 / d_min) (L + 1 + m) - R), L layers, m = max(0, max_k lambda_k^(L+1) / (1 - lambda_k))
-    over the eigenvalues of D^-1/2 A D^-1/2 but the first. The paper's mu^(L+1) / (1 - mu), mu = max_k
-    |lambda_k|, is larger and infinite on bipartite graphs. `commute_time` is 2|E| R: far in resistance is
-    hard to reach.
-
-    >>> [round(x, 6) for x in resistance_bound(nx.path_graph(3), 2, 2).tolist()]
-    [16.0, 20.0, 24.0]
-    """
-    _check_node(graph, "target", target)
-    require.integer("layers", layers, 1)
-    eigenvalues = torch.linalg.eigvalsh(adjacency(graph, "symmetric"))[:-1]
-    remainder = (eigenvalues ** (layers + 1) / (1 - eigenvalues)).max().clamp(min=0)
-    degrees = [degree for _, degree in graph.degree]
-    resistance = effective_resistance(graph)[list(graph).index(target)]
-    largest = torch.tensor(2.0, dtype=torch.float64) ** layers * max(degrees) / 2
-    return require.finite("layers", largest * (2 / min(degrees) * (layers + 1 + remainder) - resistance))
-
-
 def _pseudoinverse(graph: nx.Graph) -> Float[Tensor, "n n"]:
     """L^+, the inverse of the Laplacian on the vectors of sum zero."""
     matrix = adjacency(graph)
@@ -292,15 +236,6 @@ def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
     diagonal = inverse.diagonal()
     resistance = diagonal[:, None] + diagonal - 2 * inverse
     return resistance.fill_diagonal_(0)
-
-
-def commute_time(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """Expected steps of a random walk from u to v and back: 2 |E| R_uv (Chandra et al., 1989).
-
-    >>> round(commute_time(nx.path_graph(4))[0, 3].item(), 6)
-    18.0
-    """
-    return effective_resistance(graph) * 2 * graph.number_of_edges()
 
 
 def total_resistance(graph: nx.Graph) -> float:

@@ -211,7 +211,7 @@ def _twice(part: Float[Tensor, "n pairs"], like: Float[Tensor, "1 n width"]) -> 
     return torch.cat([part, part], -1) if torch.equal(first, second) else part.repeat_interleave(2, -1)
 
 
-class Link:
+class _Link:
     """A link to the page "Try it" with everything set, where HTML is shown; else what it leads to."""
 
     def __init__(self, words: str, page: str, state: dict[str, str | int | float | bool]):
@@ -226,7 +226,7 @@ class Link:
         return f"{self.words} ({self.address.removeprefix('../../')} on the book's site)"
 
 
-def link(words: str, page: str = "index", **state: str | int | float | bool) -> Link:
+def link(words: str, page: str = "index", **state: str | int | float | bool) -> _Link:
     """A link to the page where a reader does in a browser what `read` does here.
 
     Args:
@@ -237,4 +237,4 @@ def link(words: str, page: str = "index", **state: str | int | float | bool) -> 
     >>> link("A window of 8", prompt="a b", window=8)
     A window of 8 (live/index.html#prompt=a+b&window=8 on the book's site)
     """
-    return Link(require.text("words", words, empty=False), require.choice("page", page, ("index", "small")), state)
+    return _Link(require.text("words", words, empty=False), require.choice("page", page, ("index", "small")), state)

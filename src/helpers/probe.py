@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import compute, data, require, rope
+from helpers import compute, data, require
 from helpers.models import LanguageModel, mixing
 
 PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
@@ -727,7 +727,7 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
         x = out.reshape(*out.shape[:2], -1, width)
         if not apart:
             return alter(layer, name, x).reshape(out.shape)
-        order = rope.layout_order(width).to(x.device)
+        order = torch.arange(width, device=x.device).view(-1, 2).T.flatten()  # all even entries, then all odd ones
         return alter(layer, name, x[..., order])[..., order.argsort()].reshape(out.shape)
 
     return hook

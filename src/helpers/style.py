@@ -5,7 +5,6 @@ Importing this module sets Matplotlib's defaults. Figures are drawn on white; on
 
 import math
 import numbers
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -129,19 +128,6 @@ def number(value: float, digits: int = 2) -> str:
     else:
         text = f"{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
     return text.replace("-", "−")
-
-
-def printed(text: str) -> str:
-    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus, powers of ten.
-
-    >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
-    'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
-    """
-    require.text("text", text)
-    text = re.sub(
-        r"(\d)e([-+]\d+)\b", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(SUPERSCRIPTS)}", text
-    )
-    return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)
 
 
 def axes(title: str, x: str, y: str, log: str = "", height: float = 5.0) -> Axes:

@@ -4,18 +4,12 @@ A table maps English to the other language. `{}` in an entry stands for a number
 any words, which are looked up in turn: one entry serves however often the numbers change. Without a table nothing happens.
 """
 
-import contextlib
-import functools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from matplotlib.font_manager import fontManager
-from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
 
 from helpers import require
 
@@ -50,21 +44,6 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     plt.rcParams["font.family"] = faces
 
 
-@contextlib.contextmanager
-def given(table: Mapping[str, str], fonts: Sequence[Path | str] = ()) -> Iterator[None]:
-    """`use` for the length of a block.
-
-    >>> with given({"{} tokens": "{} 个 token"}):
-    ...     translated("1,000 tokens")
-    '1,000 个 token'
-    """
-    use(table, fonts)
-    try:
-        yield
-    finally:
-        use(None)
-
-
 def translated(text: str) -> str:
     """The text in the words of the table; unchanged where there is none, and noted in `missing` where it has no entry.
 
@@ -87,23 +66,6 @@ def translated(text: str) -> str:
             )
     missing.append(text)
     return text
-
-
-def reword(figure: Figure) -> None:
-    """Put everything that a figure says into the words of the table."""
-    if not _entries:
-        return
-    for axis in figure.findobj(Axis):
-        for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
-            if isinstance(formatter, FixedFormatter):
-                formatter.seq = [translated(str(text)) for text in formatter.seq]
-            elif isinstance(getattr(formatter, "func", None), functools.partial):  # of Axis.set_ticks with labels
-                labels = formatter.func.args[0]
-                labels.update({place: translated(str(text)) for place, text in labels.items()})
-    ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
-    for text in figure.findobj(Text):
-        if text not in ticks:
-            text.set_text(translated(text.get_text()))
 
 
 def _pattern(english: str) -> re.Pattern:

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from pandas.io.formats.style import Styler
 
-from helpers.widget import drawn
+from helpers.widget import _drawn as drawn
 
 HERE = Path(__file__).parent
 

@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from helpers import attention
-from helpers.widget import bundle, picture
+from helpers.widget import bundle, image
 
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("atlas.css", "atlas.js"))
 MOST_TOKENS = 40
@@ -160,7 +160,7 @@ class Atlas:
                 return
             finding = self.finding(head.value, token.index)
             status.value = f'<div role="status"><b>{html.escape(finding)}</b></div>'
-            body.value = picture.image(self.draw(head.value, token.index), f"{self.caption} {finding}")
+            body.value = image(self.draw(head.value, token.index), f"{self.caption} {finding}")
 
         def fill(_: object = None) -> None:
             filling[0] = True

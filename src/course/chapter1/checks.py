@@ -9,7 +9,7 @@ import networkx as nx
 import torch
 from torch import Tensor
 
-from course import checks, gnn, widening
+from course import bounds, checks, gnn, widening
 from course.chapter1 import figures
 from course.checks import Right, Wrong, drawn, exercise, number, run
 from helpers import graphs
@@ -36,7 +36,7 @@ def _walks(graph: nx.Graph, u: Any, v: Any, steps: int) -> Tensor:
 @exercise
 def heard(answer: Any) -> Right:
     """How many nodes a node has heard from, itself included."""
-    return compare("heard", answer, lambda g, u, n: graphs.receptive_field(g, u, n)[-1])
+    return compare("heard", answer, lambda g, u, n: bounds.receptive_field(g, u, n)[-1])
 
 
 @exercise
@@ -107,7 +107,8 @@ def slower(answer: Any) -> Right:
     refuse("slower", "size", graph=graph)
     try:
         largest = float(graphs.effective_resistance(graph).max())
-        before, after = (graphs.commute_time(g).max().item() for g in (graph, _with_edges("slower", graph, [edge])))
+        both = graph, _with_edges("slower", graph, [edge])
+        before, after = (2 * g.number_of_edges() * graphs.effective_resistance(g).max().item() for g in both)
     except (ValueError, nx.NetworkXException) as error:
         raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
     refuse("slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after)

@@ -7,10 +7,11 @@ import networkx as nx
 import pandas as pd
 import torch
 
-from course import gnn
+from course import bounds, gnn
 from course.chapter1 import measures
 from course.rules import Mark, Numbers, rule
-from helpers import compute, graphs, style
+from course.training import threads
+from helpers import graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
 TWO = Mark(2)  # standard errors
@@ -214,7 +215,7 @@ CHOOSES = Mark(0.1)  # right without a choice
     nothing=("a control that fits as well", {"control": 1.0}),
 )
 def attention_picks_the_leaf() -> Numbers:
-    with compute.threads(1):
+    with threads(1):
         control = measures.train_tree("attention", 5, 20, change=measures.without_choice)["train_accuracy"].max()
     grid = measures.runs().query("kind == 'attention' and depth <= 6")
     fitted = grid["ended"] == "fitted"
@@ -392,8 +393,8 @@ GROWS = Mark(1.5)  # times a layer
 def field_grows_exponentially() -> Numbers:
     path, tree = (nx.path_graph(129), 64, 6), (nx.balanced_tree(2, 6), 0, 6)
     return {
-        "nodes": {"path": graphs.receptive_field(*path), "tree": graphs.receptive_field(*tree)},
-        "walks": {"path": graphs.computation_tree(*path, True), "tree": graphs.computation_tree(*tree, True)},
+        "nodes": {"path": bounds.receptive_field(*path), "tree": bounds.receptive_field(*tree)},
+        "walks": {"path": bounds.computation_tree(*path, True), "tree": bounds.computation_tree(*tree, True)},
     }
 
 

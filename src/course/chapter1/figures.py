@@ -8,9 +8,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import widening
+from course import bounds, widening
 from course.chapter1 import measures
-from helpers import graphs, style
+from helpers import style
 
 
 def layout(graph: nx.Graph) -> dict:
@@ -44,7 +44,7 @@ def field(name: str, layers: int) -> tuple[Axes, str]:
     graph = measures.examples()[name]
     red, blue, white = style.COLOURS["vermillion"], style.COLOURS["blue"], "#ffffff"
     hops = nx.single_source_shortest_path_length(graph, 0)
-    nodes, walks = graphs.receptive_field(graph, 0, 8), graphs.computation_tree(graph, 0, 8, loops=True)
+    nodes, walks = bounds.receptive_field(graph, 0, 8), bounds.computation_tree(graph, 0, 8, loops=True)
     left, right = Figure(figsize=(8, 3.6)).subplots(1, 2)
     draw(left, graph, layout(graph), [red if node == 0 else blue if hops[node] <= layers else white for node in graph])
     right.semilogy(walks, "o-", color=style.COLOURS["green"], label="walks")

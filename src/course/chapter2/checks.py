@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import checks
+from course import bounds, checks
 from course.chapter2 import figures
 from course.checks import Right, Wrong, drawn, exercise, normal, run
 from helpers import attention, data, probe
@@ -93,7 +93,7 @@ def influence(answer: Any) -> Right:
 @exercise
 def paths(answer: Any) -> Right:
     """Paths into the last token, by where they start."""
-    return compare("paths", answer, attention.path_count)
+    return compare("paths", answer, bounds.path_count)
 
 
 @exercise

@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course import significance
+from course import bounds, significance
 from course.chapter2 import measures
 from course.claims import called
 from course.rules import Mark, Numbers, rule
@@ -129,7 +129,7 @@ def printed_constant_bounds() -> Numbers:
     """With the identity for a perceptron, norms and slope 1, the theorem's decoder is v' = 2 (A v + v)."""
     matrix = uniform(causal_mask(5))
     jacobian = torch.linalg.matrix_power(2 * (matrix + torch.eye(5)), 3)[-1]
-    printed, proved = measures.printed_path_sum(torch.stack([matrix] * 3)), attention.influence_bound([matrix] * 3)[-1]
+    printed, proved = measures.printed_path_sum(torch.stack([matrix] * 3)), bounds.influence_bound([matrix] * 3)[-1]
     what = "Jacobian of the last token by itself, printed bound against true"
     return {
         "over": (jacobian / printed).tolist(),

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course import nulls, significance
+from course import bounds, nulls, significance
 from course.atlas import Reading
 from course.experiments import sweep
 from helpers import attention, data, graphs, models, probe, require
@@ -216,7 +216,7 @@ def bound_and_truth(
             v = steep * torch.relu(z / beta2 @ u) + z
         return v[-1] / last, maps
 
-    bound = attention.influence_bound(run(inputs, True)[1], norm1=first, norm2=second, slope=slope, norm3=last)[-1]
+    bound = bounds.influence_bound(run(inputs, True)[1], norm1=first, norm2=second, slope=slope, norm3=last)[-1]
     columns = {"bound": bound.numpy()}
     for name, frozen in (("attention fixed", True), ("true", False)):
         state = functools.partial(lambda frozen, v: run(v, frozen)[0], frozen)
@@ -230,7 +230,7 @@ def printed_path_sum(attentions: Float[Tensor, "layers n n"]) -> Float[Tensor, "
 
     It runs over one index too many, i <= k_1 <= ... <= k_L, of which the product links only k_1 to k_(L-1): the
     last one is tied to the last token and not to k_(L-1), so that paths are counted that do not exist, and the sum is
-    never below the product of the A + I, which the proof uses: `attention.influence_bound` with `slope=0`.
+    never below the product of the A + I, which the proof uses: `bounds.influence_bound` with `slope=0`.
     """
     weights = attentions + torch.eye(attentions.shape[-1], dtype=torch.float64)
     product = weights[0]

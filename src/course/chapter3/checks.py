@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import checks, constructions
+from course import checks, constructions, training, weightings
 from course.chapter3 import figures
 from course.checks import Case, Right, Wrong, drawn, exercise, normal, number, run, tensor
 from helpers import collapse, models, probe
@@ -38,7 +38,7 @@ def _learners(answer: Any, book: Callable) -> Any:
 @exercise
 def total_variation(answer: Any) -> Right:
     """The paper's total variation, without the factor 1/2."""
-    return compare("total_variation", _learners(answer, collapse.total_variation), collapse.total_variation)
+    return compare("total_variation", _learners(answer, constructions.total_variation), constructions.total_variation)
 
 
 @exercise
@@ -177,11 +177,11 @@ def kernel(answer: Any) -> Right:
 @exercise
 def adaptive_temperature(answer: Any) -> Right:
     """Adaptive temperature, as Veličković et al. (2024) define it."""
-    learners = _learners(answer, collapse.adaptive_temperature)
+    learners = _learners(answer, weightings.adaptive_temperature)
     return compare(
         "adaptive_temperature",
         learners,
-        collapse.adaptive_temperature,
+        weightings.adaptive_temperature,
         picture=lambda: drawn(*figures.sharpening(learners)),
     )
 
@@ -200,7 +200,7 @@ def _adaptive(x: Tensor, unit=1.0, least=1.0, power=1, rows=True, naive=False, f
 @exercise
 def seq_vcr_loss(answer: Any) -> Right:
     """The Seq-VCR loss."""
-    return compare("seq_vcr_loss", _learners(answer, collapse.seq_vcr_loss), collapse.seq_vcr_loss)
+    return compare("seq_vcr_loss", _learners(answer, training.seq_vcr_loss), training.seq_vcr_loss)
 
 
 def _seq_vcr(

@@ -15,7 +15,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course import constructions
+from course import constructions, files
 from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
@@ -451,7 +451,7 @@ def write(out: Path) -> None:
         f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )
-    data.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
+    files.write(out, "\n".join(lines) + "\n" + found.to_csv(index=False, float_format="%.4f"))
 
 
 PROMPTS = {  # beside the plain one, as arguments of `collapse.copying_margins`

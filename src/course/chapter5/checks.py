@@ -9,7 +9,7 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from course import checks
+from course import checks, rotations
 from course.chapter5 import figures, measures
 from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from helpers import data, intervention, models, probe, rope, style
@@ -178,7 +178,7 @@ def ntk_base(answer: Any) -> Right:
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
-        kept = rope.scaled_frequencies("ntk", 128, 1e4, 8, 4096) / theta
+        kept = rotations.scaled_frequencies("ntk", 128, 1e4, 8, 4096) / theta
         ax = style.lines(pd.DataFrame({"": kept}).rename_axis("pair (fast to slow)"), "speed kept")
         ax.axvspan(-0.5, int((theta * 4096 > math.tau).sum()) - 0.5, color="#EEF4FA", zorder=0)
         ax.text(1, 1.06, "at least one turn in 4,096 tokens", color=style.COLOURS["blue"], size=13)
@@ -201,7 +201,7 @@ def smallest_scale(answer: Any) -> Right:
             "theta": theta,
             "n": n,
             "weight": weight,
-            "exact": rope.slash_scale(theta, n, weight),
+            "exact": rotations.slash_scale(theta, n, weight),
         }
         found["scale"] = number(call, run(call, answer, theta, n, weight))
         refuse("smallest_scale", **found, why=reason("smallest_scale", "much", **found))

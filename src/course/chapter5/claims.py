@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
-from course import nulls
+from course import nulls, rotations
 from course.chapter5 import measures
 from course.claims import called
 from course.experiments import protocol, slashes
@@ -41,8 +41,8 @@ FIFTH = Mark(0.2)
 )
 def bound_decays() -> Numbers:
     """The bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
-    steps = rope.decay_bound(torch.arange(251), 128, 1e4).diff()
-    return {"bound": rope.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(), "rises": int((steps > 0).sum())}
+    steps = rotations.decay_bound(torch.arange(251), 128, 1e4).diff()
+    return {"bound": rotations.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(), "rises": int((steps > 0).sum())}
 
 
 ERRORS, LOW, HIGH = Mark(4), Mark(0.9), Mark(1.1)
@@ -101,9 +101,11 @@ WHOLE = Mark(0.99)  # of the weight
 def rope_makes_places() -> Numbers:
     """The scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
     theta = rope.frequencies(128, 1e4)
-    scales = [rope.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
-    reached = [float(rope.slash_attention(theta, 1024, k, scale).diagonal(-k).min()) for k, scale in enumerate(scales)]
-    return {"scales": scales, "reached": reached, "one": rope.slash_scale(torch.ones(1), 4096)}
+    scales = [rotations.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
+    reached = [
+        float(rotations.slash_attention(theta, 1024, k, scale).diagonal(-k).min()) for k, scale in enumerate(scales)
+    ]
+    return {"scales": scales, "reached": reached, "one": rotations.slash_scale(torch.ones(1), 4096)}
 
 
 @rule(

@@ -2,6 +2,47 @@
 
 A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the learner sees a `Verdict`,
 which is an output and no error, so that "Run all" goes to the end.
+
+Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and `course/checks/chapterN.toml`, from easy to
+research (● easy, ●● moderate, ●●● demanding, ●●●● hard, ●●●●● research). Each has a statement with a line on why it
+matters, a stub with types and an example, a check as the last line of its cell, three hints (what to think of, which
+function, nearly the code), a solution in words, and a solution in a cell that opens with `# @title Solution`, binds
+no name but `solution`, ends in `checks.<name>.solution(solution)` and is folded on the site, on Colab and in
+JupyterLab. Two of the ten ask for a prediction. `checks.progress()` ends the page.
+
+A check is a function under `@exercise` that returns `Right(sentence, picture)` or raises `Wrong(sentence)`. The
+chapter's table, `src/course/checks/chapterN.toml`, has its number and title under the function's name, and for
+`compare("name", answer, solution)`, which does most, the `call`, the `cases` and the `mistakes`: the text of a case
+is what the learner sees and can run, and a common mistake is a line, `expression :: sentence`, with the arguments and
+the solution as `right`. Both are evaluated among the names of the chapter's `checks.py`. A second function that an
+exercise asks for has a table of its own, below.
+
+Where no line gives what the learner's function gives, `compare` looks for what holds between the results and the
+expected ones on every case (transposed, twice, divided by `n`, right but for the diagonal, no change with an
+argument; the table `relations.toml` beside the others). Where nothing of that holds, `checks/repair.py` looks for one
+edit of the learner's own code that makes all cases right, and tells its place and kind, never the edit: only where
+the edited function also agrees with the solution on the row's `unseen`, calls on which nothing is judged, and all
+smallest edits stand at one place. Then it tells what the arguments of the wrong cases have in common. So a line is
+wanted where a sentence can say more than that: copy a refused answer into the table as it is. Give each a case that
+tells it from the others; a test runs every line and wants its own sentence back.
+
+What a check of its own refuses stands in its table as `refused`, `condition :: sentence` a line, for `refuse("name",
+x=x)`: the first condition that holds among these names and the module's gives its sentence, in whose braces they
+stand, too. Where one check refuses at several places, or a sentence ends in one of several reasons, other rows of the
+table have them, `refuse("name", "rows", x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
+
+A prediction is asked for by `guesses` in the table, each with what is added once the function has answered, and
+`true`, the one that comes true: any is accepted, the first is kept, and the verdict sets it beside what the learner's
+function gives.
+
+The clock of a check, `SECONDS`, runs for the learner's calls alone (`run`, or `clocked` for what is called
+otherwise), and never cuts an import in two; the search for a reason has a time of its own, after which it ends. What
+needs the model takes `checks.model()`, which says that it comes. A learner never sees an exception.
+
+`tests/answers/chapterN.toml` holds, for each exercise, four right answers in other forms, and where the check has
+sentences of its own, a wrong answer for each: a line is what a learner writes between the check's brackets, without
+the prediction. It may use the names of the chapter's `checks.py`, too; a function that is no expression stands in
+`chapterN.py` beside it.
 """
 
 import _thread

@@ -3,6 +3,18 @@
 Each is a plain ES module with the contract of anywidget, `render({ model, el })`, in this folder. What is shown is
 HTML that holds the module, what all modules share (`kit.js`, `mathematics.js`), its data, and a still picture for
 where scripts do not run. It asks nobody for anything, so it works on the site, in a deck and in any notebook.
+
+`drawing.show("clocks")` (`from helpers import drawing`) shows a drawing that moves under the hand, the same with a
+kernel and without: vectors, not pictures drawn beforehand. In a page written in Markdown it is the directive
+`{drawing} clocks`, and `drawings/clocks.html` of the built book holds it alone, for a frame elsewhere.
+
+A drawing is a plain ES module, `src/course/drawing/<name>.js`, with anywidget's contract `render({ model, el })`;
+`kit.js` gives it controls, things to drag, a link that carries its state, and lights what a word names. Such a word
+is a `<span data-light="part">`, or a word in emphasis (`*chain*`) in the same section that the drawing's `words`
+list. What moves is computed in `mathematics.js`, and a test holds each function there equal to Python's of the same
+name. After a change run `python tools/stills.py`, which writes the still pictures for readers without scripts, and
+what the machine quotes of real models and of the race. A drawing weighs under 60 kB, and starts in its most telling
+state.
 """
 
 import html

@@ -16,7 +16,7 @@ from course import weightings
 from course.experiments.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
 from course.tasks import Batch
 from course.training import UNASKED
-from helpers import collapse, differential, require, rope
+from helpers import differential, require, rope
 from helpers.transformer import Block, Decoder
 
 
@@ -211,7 +211,7 @@ class AdaptiveEntmax(nn.Module):
 
 def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
     """Chapter 3's adaptive temperature, with hidden keys."""
-    return collapse.adaptive_temperature(logits.clamp(min=-1e9))
+    return weightings.adaptive_temperature(logits.clamp(min=-1e9))
 
 
 def matched(width: int, more: int) -> int:

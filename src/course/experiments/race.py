@@ -18,6 +18,7 @@ from course.experiments import protocol, sweep
 from course.experiments.comparison import with_longer
 from course.experiments.entries import ENTRIES, Entry, entry_of
 from course.experiments.runs import far, fixed, measure, plateau
+from course.training import threads
 from helpers import compute, require
 from helpers.transformer import Block
 
@@ -79,7 +80,7 @@ def enter(
     rows = []
     for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
         start = time.perf_counter()
-        with compute.threads(1):
+        with threads(1):
             found = measure(entry, setting["task"], [setting["seed"]], steps)[0]
         row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
         rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})

@@ -35,7 +35,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from helpers import compute, data, require
+from course import files, training
+from helpers import compute, require
 
 Value = str | int | float | bool | None
 Setting = dict[str, Value]
@@ -249,7 +250,7 @@ def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting
 
 def _call(function: Callable, threads: int, together: str | None, group: list[Setting]) -> list[_Run]:
     """One call, in whatever process it is; its error comes back as a value."""
-    with _ONE_AT_A_TIME, compute.threads(threads):
+    with _ONE_AT_A_TIME, training.threads(threads):
         start = time.perf_counter()
         try:
             own = {} if together is None else {together: [setting[together] for setting in group]}
@@ -362,4 +363,4 @@ def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    data.write(out, text.getvalue())
+    files.write(out, text.getvalue())

@@ -6,10 +6,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from course import files
 from course.report import own, page, runner, store
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS
-from helpers import compute, data, require
+from course.training import threads
+from helpers import compute, require
 
 MOST = 1_024  # CPU threads
 
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         made = _run(given)
         if given.compare:
             target = given.out / f"{store.COMPARED}.html"
-            data.write(target, page.html([store.read(each) for each in made]), "sections")
+            files.write(target, page.html([store.read(each) for each in made]), "sections")
             _say(f"{target}: {len(made)} models")
     except (ValueError, OSError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -68,6 +70,6 @@ def _run(given: argparse.Namespace) -> list[Path]:
             "a decoder of one's own has one plan, and its page the course's own beside it: leave out --compare, --plan and --only"
         )
     options = {"device": given.device, "dtype": given.dtype, "plan": given.plan, "sections": given.only}
-    with compute.threads(given.threads):
+    with threads(given.threads):
         made = [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]
     return list(dict.fromkeys(made))

@@ -18,9 +18,8 @@ from matplotlib.figure import Figure
 from course import scorecard
 from course.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section, Told
 from course.report.store import apart
-from helpers import models
+from helpers import models, widget
 from helpers.style import number
-from helpers.widget import picture
 
 FOLDER = Path(__file__).parent
 STYLE = (FOLDER / "page.css").read_text()
@@ -74,7 +73,7 @@ def html(reports: Sequence[dict], book: str | None = None) -> str:
 def inside(part: str) -> str:
     """A part of a report as it stands in a page of the book: with its style, under the book's own headings."""
     lower = str(part).replace("<h3", "<h4").replace("</h3>", "</h4>").replace("<h2", "<h3").replace("</h2>", "</h3>")
-    return HTML.inside(Markup(lower), STYLE + picture.STYLE)
+    return HTML.inside(Markup(lower), STYLE + widget.STYLE)
 
 
 def _book() -> str:
@@ -136,7 +135,7 @@ def _course(reports: Sequence[dict]) -> Markup | str:
         f"{len(rows)} headline numbers that change over {len(reports)} checkpoints of {first['model']['architecture']}."
     )
     caption = f"The headline numbers that differ, in the order of the columns: {order}."
-    return HTML.figure("Over the checkpoints", Markup(picture.image(figure, alt)), caption)
+    return HTML.figure("Over the checkpoints", Markup(widget.image(figure, alt)), caption)
 
 
 def _facts(reports: Sequence[dict]) -> list[tuple[str, list[str]]]:
@@ -180,7 +179,7 @@ def _section(section: Section, reports: Sequence[dict]) -> tuple[Section, list[t
     for report in reports:
         name, found = report["model"]["name"], report["sections"].get(section.name)
         part = section.tell(found["numbers"], name) if found and found["numbers"] is not None else None
-        told.append((name, found, part, part and Markup(picture.image(part.figure, part.alt))))
+        told.append((name, found, part, part and Markup(widget.image(part.figure, part.alt))))
     return section, told, _beside([part.headline if part else {} for *_, part, _ in told])
 
 

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from course.files import writable, write
 from course.report import own, page, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
 from course.scorecard import CLAIMS
-from helpers import data, models, require
+from helpers import models, require
 
 BESIDE = 6  # reports on one model's page
 MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
@@ -71,7 +72,7 @@ def run(
     settings = {"plan": chosen.name, "dtype": dtype, "seed": SEED}
     made: dict[str, Any] = {"format": FORMAT, "model": subject.facts(), "settings": settings, "versions": versions()}
     numbers, there = store.place(where, made)
-    files = Files(data.writable(where / f"{slug(subject.short)}.html"), numbers)
+    files = Files(writable(where / f"{slug(subject.short)}.html"), numbers)
     known = there["sections"] if there else {}
     if not again and files.page.exists() and {*names} <= {*known}:
         return files
@@ -89,7 +90,7 @@ def run(
         say(f"[{count}/{len(names)}] {SECTIONS[each].title}")
         done[each] = _section(SECTIONS[each], subject, chosen) | how | {"made": _now()}
         parts.mkdir(exist_ok=True)
-        data.write(parts / f"{each}.json", json.dumps(done[each]), "sections")
+        write(parts / f"{each}.json", json.dumps(done[each]), "sections")
     loading = round(time.perf_counter() - start - sum(done[each]["seconds"] for each in left), 1)
     both = known | done
     report = made | {
@@ -99,8 +100,8 @@ def run(
         "peak_bytes": max(each["bytes"] for each in both.values()),
         "sections": {each: both[each] for each in SECTIONS if each in both},
     }
-    data.write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n", "sections")
-    data.write(files.page, page.html(_shown(where, report)), "sections")
+    write(files.numbers, json.dumps(check(report), indent=1, ensure_ascii=False) + "\n", "sections")
+    write(files.page, page.html(_shown(where, report)), "sections")
     shutil.rmtree(parts, ignore_errors=True)
     say(f"{files.page}: {spoken(report['seconds'])}, at most {report['peak_bytes'] / 1e9:.1f} GB")
     return files

@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 
+from course import files
 from helpers import data, models, require
 
 FORMAT = 2  # of the JSON; a new number makes every part be measured again
@@ -101,7 +102,7 @@ def place(folder: Path, report: dict) -> tuple[Path, dict | None]:
     Raises:
         ValueError: something that is no report stands in the way.
     """
-    first = data.writable(folder / f"{slug(report['model']['name'])}.json")
+    first = files.writable(folder / f"{slug(report['model']['name'])}.json")
     for path, there in beside(folder, report["model"]["name"]).items():
         if not apart(report, [there]):
             return path, there

@@ -16,7 +16,7 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from course import checkpoints, tasks, training
 from course.checkpoints import Trained
-from helpers import compute, models
+from helpers import compute
 from helpers.models import LanguageModel
 
 STRINGS = 20  # asked at each length
@@ -104,7 +104,7 @@ def language_model(trained: Trained, name: str, dtype: str = "fp32", device: str
     network = GPTNeoXForCausalLM._from_config(config, dtype=compute.dtype(dtype), attn_implementation="sdpa")
     network.load_state_dict(weights)
     network.config._name_or_path = name
-    place = models.placed(None if device == "auto" else device)
+    place = compute.device(None if device == "auto" else device)
     return LanguageModel(network.eval().requires_grad_(False).to(place), Tokens(name, trained.task))
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import filelock
 from IPython.display import HTML
 
-from course import closure
+from course import closure, files
 from course.chapter1 import claims as chapter1
 from course.chapter2 import claims as chapter2
 from course.chapter3 import claims as chapter3
@@ -26,7 +26,7 @@ from course.chapter7 import claims as chapter7
 from course.claims import CLAIMS, Claim, Found, read, together
 from course.nulls import SHORTER
 from course.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
-from helpers import compute, data, style
+from helpers import compute, data, require, style
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
 HERE = Path(__file__).parent
@@ -101,7 +101,7 @@ def measure(claim: Claim) -> Found:
         taken = round(time.perf_counter() - began, 1)
         for old in place.parent.glob("*.json"):
             old.unlink()
-        data.write(place, json.dumps(new._asdict() | {"seconds": taken}), "measurements")
+        files.write(place, json.dumps(new._asdict() | {"seconds": taken}), "measurements")
         return new
 
 
@@ -309,7 +309,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     """What stands in an opened row, by name."""
 
     def text(words: str) -> str:
-        return html.escape(style.printed(words))
+        return html.escape(printed(words))
 
     facts = {}
     kinds = {
@@ -363,9 +363,9 @@ def _short(claim: Claim, found: Found) -> str:
     if seen := models_of(claim.name):
         return _held(seen)
     if found.words:
-        return style.printed(found.words)
+        return printed(found.words)
     pairs = [pair for pair in found.numbers.values() if None not in pair]
-    return " → ".join(map(_digits, pairs[0])) if pairs else style.printed(found.measured[:90])
+    return " → ".join(map(_digits, pairs[0])) if pairs else printed(found.measured[:90])
 
 
 def of_nothing(claim: Claim, found: Found) -> str:
@@ -434,7 +434,7 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
 def _digits(value: float | None) -> str:
     """A whole number whole, and so one of five digits to nine; another one with four digits."""
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
-    return "–" if value is None else style.printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
+    return "–" if value is None else printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
 
 
 def _numbers(found: Found) -> str:
@@ -476,3 +476,16 @@ def slug(heading: str) -> str:
     """
     plain = unicodedata.normalize("NFKD", heading.replace("$", "")).encode("ascii", "ignore").decode().lower()
     return re.sub(r"^[-0-9]+|-+$", "", re.sub(r"[^a-z0-9]+", "-", plain))
+
+
+def printed(text: str) -> str:
+    """A sentence in which programs wrote numbers, with these as `number` writes them: a true minus, powers of ten.
+
+    >>> printed("gap -0.3, at most 2e-15, in 24-bit floats")
+    'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
+    """
+    require.text("text", text)
+    text = re.sub(
+        r"(\d)e([-+]\d+)\b", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(style.SUPERSCRIPTS)}", text
+    )
+    return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)

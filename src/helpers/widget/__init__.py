@@ -13,8 +13,8 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from helpers import compute, words
-from helpers.widget import drawn, live, picture, still
-from helpers.widget.controls import Control, control
+from helpers.widget import _controls, _drawn, _live, _picture, _still
+from helpers.widget._picture import STYLE, image
 
 MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
 VIEW = "application/vnd.jupyter.widget-view+json"
@@ -28,7 +28,7 @@ def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text
     return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id}, "text/plain": text}
 
 
-class Frame(NamedTuple):
+class _Frame(NamedTuple):
     """One drawn state: HTML to show, and the sentence that says what is to be seen."""
 
     body: str
@@ -46,11 +46,10 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, not be empty")
     caption = f"<figcaption>{html.escape(words.translated(caption))}</figcaption>" if caption else ""
-    style = f"<style>{picture.STYLE}</style>"
-    whole = picture.whole(figure)
-    said = {"drawn": drawn.lines(whole)} if compute.building() else None
-    image = picture.image(whole, words.translated(alt))
-    return HTML(f'<figure class="still" style="margin:1em 0">{style}{image}{caption}</figure>', metadata=said)
+    figure = _picture.whole(figure)
+    said = {"drawn": _drawn.lines(figure)} if compute.building() else None
+    inside = f"<style>{STYLE}</style>{image(figure, words.translated(alt))}{caption}"
+    return HTML(f'<figure class="still" style="margin:1em 0">{inside}</figure>', metadata=said)
 
 
 def explore(
@@ -89,7 +88,7 @@ def explore(
         inspect.signature(draw).bind(**controls)
     except TypeError as error:
         raise ValueError(f"draw must take the controls {', '.join(controls)}: {error}") from None
-    made = {name: control(name, values, labels or {}, start or {}) for name, values in controls.items()}
+    made = {name: _controls.control(name, values, labels or {}, start or {}) for name, values in controls.items()}
     count = math.prod(len(c.values) for c in made.values())
     if count > MOST_FRAMES:
         raise ValueError(f"the controls have {count} states together; at most {MOST_FRAMES} are allowed")
@@ -99,12 +98,12 @@ def explore(
 class Explorer:
     """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is built."""
 
-    def __init__(self, draw: Callable[..., Any], controls: dict[str, Control], caption: str):
+    def __init__(self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str):
         self.draw, self.controls, self.caption = draw, controls, caption
-        self._drawn: dict[tuple[int, ...], Frame] = {}
+        self._drawn: dict[tuple[int, ...], _Frame] = {}
         self.frame(tuple(c.start for c in controls.values()))
 
-    def frame(self, state: tuple[int, ...]) -> Frame:
+    def frame(self, state: tuple[int, ...]) -> _Frame:
         """The frame at these indices of the controls' values, drawn once and then remembered."""
         if state not in self._drawn:
             values = {name: c.values[i] for (name, c), i in zip(self.controls.items(), state, strict=True)}
@@ -112,7 +111,7 @@ class Explorer:
             result, finding = result if isinstance(result, tuple) and len(result) == 2 else (result, "")
             if not isinstance(finding, str):
                 raise ValueError(f"draw's second value must be a sentence, not {type(finding).__name__}")
-            self._drawn[state] = Frame(picture.body(result, self._describe(state, finding)), finding)
+            self._drawn[state] = _Frame(_picture.body(result, self._describe(state, finding)), finding)
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:
@@ -124,11 +123,11 @@ class Explorer:
 
     def live(self) -> ipywidgets.VBox:
         """The ipywidgets panel (7.7 and 8)."""
-        return live.Panel(list(self.controls.values()), self.frame, self.caption).box
+        return _live.Panel(list(self.controls.values()), self.frame, self.caption).box
 
     def still(self) -> str:
         """The kernel-free player: HTML with native inputs, one frame per state, and its script."""
         controls = list(self.controls.values())
         states = list(itertools.product(*(range(len(c.values)) for c in controls)))
         first = states.index(tuple(c.start for c in controls))
-        return still.page(controls, [self.frame(state) for state in states], first, self.caption)
+        return _still.page(controls, [self.frame(state) for state in states], first, self.caption)

@@ -4,8 +4,8 @@ import html
 import json
 from pathlib import Path
 
-from helpers.widget import picture
-from helpers.widget.controls import Control
+from helpers.widget import _picture
+from helpers.widget._controls import Control
 
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
 
@@ -20,7 +20,7 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
     payload = json.dumps(data).replace("</", "<\\/")
     inputs = "".join(_native(k, control) for k, control in enumerate(controls))
     return (
-        f'<figure class="explore" data-prevent-swipe><style>{STYLE}{picture.STYLE}</style>'
+        f'<figure class="explore" data-prevent-swipe><style>{STYLE}{_picture.STYLE}</style>'
         f'<div class="explore-controls" role="group" aria-label="{html.escape(caption, quote=True)}">{inputs}</div>'
         f'<div class="explore-frame">{body}</div>'
         f'<p class="explore-finding" aria-live="polite">{html.escape(finding)}</p>'

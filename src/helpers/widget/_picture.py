@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import html
 import io
 import itertools
@@ -14,16 +15,18 @@ import numpy as np
 import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
 from matplotlib.transforms import Bbox
 from PIL import Image
 
 from helpers import compute, words
 from helpers.style import LINE_END
-from helpers.widget import vector
+from helpers.widget import _vector
 
 MOST_ROWS = 15
 DPI = 120
@@ -149,6 +152,23 @@ def laid_out(figure: Figure) -> list[str]:
     return faults(figure)
 
 
+def _reword(figure: Figure) -> None:
+    """Put everything that a figure says into the words of the table."""
+    if not words._entries:
+        return
+    for axis in figure.findobj(Axis):
+        for formatter in (axis.get_major_formatter(), axis.get_minor_formatter()):
+            if isinstance(formatter, FixedFormatter):
+                formatter.seq = [words.translated(str(text)) for text in formatter.seq]
+            elif isinstance(getattr(formatter, "func", None), functools.partial):  # of Axis.set_ticks with labels
+                labels = formatter.func.args[0]
+                labels.update({place: words.translated(str(text)) for place, text in labels.items()})
+    ticks = {tick for axis in figure.findobj(Axis) for tick in axis.findobj(Text) if tick is not axis.label}
+    for text in figure.findobj(Text):
+        if text not in ticks:
+            text.set_text(words.translated(text.get_text()))
+
+
 def image(figure: Any, alt: str) -> str:
     """The figure as an `<img>` that holds its own bytes: lossless WebP of 128 colours. Closes the figure.
 
@@ -156,7 +176,7 @@ def image(figure: Any, alt: str) -> str:
     matrix, and what would weigh more as a drawing. `data-image` names the reason.
     """
     figure = whole(figure)
-    words.reword(figure)
+    _reword(figure)
     figure.set_dpi(DPI)
     drawing = compute.building() and words.faces == [*words.FACE]  # an edition's face on the page is cut to its page
     held = b""
@@ -177,7 +197,7 @@ def image(figure: Any, alt: str) -> str:
     if drawing:
         why = ' data-image="a matrix"'
         if not figure.findobj(AxesImage):
-            both = vector.drawn(figure, alt, "wide"), vector.narrow(pickle.loads(held), laid_out, alt) if held else ""
+            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(pickle.loads(held), laid_out, alt) if held else ""
             if len(both[0]) <= len(source):
                 kept = both[0] + both[1] * (len(both[0]) + len(both[1]) <= 1.25 * len(source))
                 return f"<svg{said}{kept.removeprefix('<svg')}"

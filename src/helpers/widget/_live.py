@@ -14,14 +14,14 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from helpers.widget import picture, still
-from helpers.widget.controls import Control
+from helpers.widget import _picture, _still
+from helpers.widget._controls import Control
 
 DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
 PACE = 0.9  # seconds that Play shows a frame
 SCRIPT = (Path(__file__).parent / "live.js").read_text()
 # ipywidgets lets no script in, but tells a style when it has arrived
-STYLE = f'<style onload="{html.escape(SCRIPT, quote=True)}">{still.STYLE}{picture.STYLE}</style>'
+STYLE = f'<style onload="{html.escape(SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
 COMPUTING = "<em>computing…</em>"
 PLAY, STOP = "▶ Play", "■ Stop"
 

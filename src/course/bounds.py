@@ -1,0 +1,106 @@
+"""How much can arrive: counts and bounds of what a node or a token hears through the layers."""
+
+import math
+from collections.abc import Hashable, Sequence
+
+import networkx as nx
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from helpers import attention, graphs, require
+
+
+def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
+    """How many nodes are within 0, 1, ..., `layers` hops: whose inputs that many layers can bring here.
+
+    >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
+    [1, 3, 7, 15]
+    """
+    graphs._check_node(graph, "node", node)
+    require.integer("layers", layers, 0)
+    lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
+    return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
+
+
+def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool = False) -> list[int]:
+    """How many walks of 0, 1, ..., `layers` steps start at the node: its computation tree, level by level.
+
+    Args:
+        loops: let a node hear itself too, as with self-loops or a self-weight.
+
+    >>> computation_tree(nx.cycle_graph(5), 0, 4)
+    [1, 2, 4, 8, 16]
+    """
+    graphs._check_node(graph, "node", node)
+    require.integer("layers", layers, 0)
+    require.flag("loops", loops)
+    walks, sizes = {node: 1}, [1]
+    for _ in range(layers):
+        step: dict[Hashable, int] = {}
+        for here, count in walks.items():
+            for there in [*graph[here], *([here] if loops else [])]:
+                step[there] = step.get(there, 0) + count
+        walks = step
+        sizes.append(sum(walks.values()))
+    return sizes
+
+
+def path_count(n: int, layers: int) -> list[int]:
+    """How many paths of `layers` steps, staying allowed, lead from each token into the last one.
+
+    From token i they are C(n - 1 - i + layers - 1, layers - 1).
+
+    >>> path_count(5, 3)
+    [15, 10, 6, 3, 1]
+    """
+    require.integer("n", n, 1)
+    require.integer("layers", layers, 1)
+    return [math.comb(n - 1 - j + layers - 1, layers - 1) for j in range(n)]
+
+
+def influence_bound(
+    attentions: Sequence[Float[Tensor, "n n"]] | Float[Tensor, "layers n n"],
+    norm1: float | Sequence[float] = 1.0,
+    norm2: float | Sequence[float] = 1.0,
+    norm3: float = 1.0,
+    slope: float | Sequence[float] = 1.0,
+) -> Float[Tensor, "n n"]:
+    """A bound on the Jacobian of token j's output by token i's input, attention held fixed: entry (j, i).
+
+    Theorem B.5 of Barbero et al. (2024), in the form that its proof supports: C times the product over the
+    layers of A / norm1 + I, with C = prod(slope / norm2 + 1) / norm3. It is for z = sum_i A_ji v_i / norm1 + v_j,
+    v' = psi(z / norm2) + z and y = v / norm3. Softmax's own derivative is not in it, so that the true Jacobian may
+    be larger.
+
+    >>> influence_bound([attention.uniform(attention.causal_mask(2))], slope=0.0).tolist()
+    [[2.0, 0.0], [0.5, 1.5]]
+
+    Args:
+        attentions: one causal, row-stochastic matrix a layer.
+        norm1, norm2: beta_1 and beta_2, what the two norms of a layer divide by; one for all layers or one a layer.
+        norm3: beta_3, what the final norm divides by.
+        slope: sigma_psi, the Lipschitz constant of the perceptron; one for all layers or one a layer.
+
+    Raises:
+        ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not above 0, a
+            negative slope, or another number of them than layers.
+    """
+    matrices = attention._layers(attentions, causal=True)
+    depth, own = len(matrices), torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
+    first, second = _each("norm1", norm1, depth), _each("norm2", norm2, depth)
+    steep = _each("slope", slope, depth, positive=False)
+    product = own
+    for matrix, beta in zip(matrices, first, strict=True):
+        product = (matrix / beta + own) @ product
+    constant = math.prod(s / beta + 1 for s, beta in zip(steep, second, strict=True)) / _each("norm3", norm3, 1)[0]
+    return require.finite("slope, norm1, norm2 or norm3", constant * product)
+
+
+def _each(name: str, value: float | Sequence[float], count: int, positive: bool = True) -> list[float]:
+    """One value for each layer."""
+    many = isinstance(value, Sequence) or (isinstance(value, Tensor) and value.ndim == 1)
+    values = list(value) if many else [value] * count
+    if len(values) != count:
+        raise ValueError(f"{name} must be one number or {count}, one a layer, not {len(values)}")
+    return [require.number(name, v, **({"above": 0} if positive else {"least": 0})) for v in values]

@@ -1,0 +1,148 @@
+"""What the course makes of RoPE's frequencies: longer contexts, the bound of its authors, heads made of rotations.
+
+Su et al. (2021) is RoFormer, Barbero et al. (2025) "Round and Round We Go!". All angles are in radians a token.
+"""
+
+import math
+
+import torch
+from jaxtyping import Float, Num
+from torch import Tensor
+
+from helpers import require, rope
+from helpers.rope import frequencies
+
+METHODS = ("linear", "ntk", "yarn", "yarn-paper", "llama3")
+TURNS = {
+    "yarn": (1.0, 32.0),
+    "yarn-paper": (1.0, 32.0),
+    "llama3": (1.0, 4.0),
+}  # the published number of turns at which a ramp starts and ends
+
+
+def scaled_frequencies(
+    method: str,
+    width: int,
+    base: float,
+    factor: float,
+    length: int | None = None,
+    turns: tuple[float, float] | None = None,
+) -> Float[Tensor, " half"]:
+    """The frequencies after a method that stretches the context `factor` times.
+
+    "linear" (Chen et al., 2023) divides all of them; "ntk" (NTK-aware) raises the base to base factor^(d/(d-2)), which
+    divides the slowest one only; "yarn" (Peng et al., 2024) and "llama3" (Llama 3.1) divide those that make few turns
+    over the original context, keep those that make many, and mix in between. The share kept is linear in the turns in
+    "llama3" and "yarn-paper" (Peng et al., Eq. 18), and linear in the pair's number in "yarn", which is what the released
+    code does.
+
+    Args:
+        method: one of `METHODS`.
+        width, base: as in `frequencies`.
+        factor: how many times longer the context gets, at least 1.
+        length: the original context, for all but "linear" and "ntk".
+        turns: where these start and stop to mix; their published values when None.
+
+    Example:
+        >>> scaled_frequencies("linear", 4, 10_000, 8).tolist()
+        [0.125, 0.00125]
+    """
+    require.choice("method", method, METHODS)
+    require.number("factor", factor, 1)
+    theta = frequencies(width, base)
+    if method == "linear":
+        return theta / factor
+    if method == "ntk":
+        if width < 4:
+            raise ValueError(f"width must be at least 4 for the method 'ntk', not {width}")
+        try:
+            return frequencies(width, base * factor ** (width / (width - 2)))
+        except (OverflowError, ValueError):
+            raise ValueError(f"factor must be smaller: with {factor} the base is no finite number") from None
+    if length is None:
+        raise ValueError(f"length must be given for the method {method!r}: the context of the original training")
+    require.integer("length", length, 1)
+    few, many = _turns(TURNS[method] if turns is None else turns)
+    if method != "yarn":
+        kept = ((theta * length / math.tau - few) / (many - few)).clamp(0, 1)
+    else:
+        place = [width * math.log(length / (t * math.tau)) / (2 * math.log(base)) for t in (many, few)]
+        first, last = max(math.floor(place[0]), 0), min(math.ceil(place[1]), width - 1)
+        kept = 1 - ((torch.arange(len(theta)).double() - first) / max(last - first, 1e-3)).clamp(0, 1)
+    return theta * kept + theta / factor * (1 - kept)
+
+
+def _turns(turns: tuple[float, float]) -> tuple[float, float]:
+    try:
+        few, many = (require.number("turns", value, above=0) for value in turns)
+    except (TypeError, ValueError):
+        few = many = 0.0
+    if not few < many:
+        raise ValueError(f"turns must be two numbers with 0 < first < second, not {require.brief(turns)}")
+    return few, many
+
+
+def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
+    """The factor of RoFormer's bound that depends on the distance: the mean over j of |S_j|, Su et al. (2021), Eq. 37.
+
+    S_j is the sum of exp(i m theta) over the j fastest pairs, j = 1 … width/2.
+
+    Example:
+        >>> decay_bound(0, 128, 10_000).item()
+        32.5
+    """
+    angles = rope._distance(distance)[..., None] * frequencies(width, base)
+    return torch.polar(torch.ones_like(angles), angles).cumsum(-1).abs().mean(-1)
+
+
+def slash_attention(
+    frequencies: Float[Tensor, " half"], length: int, offset: int = 0, scale: float = 1.0
+) -> Float[Tensor, "n n"]:
+    """The causal attention of a head whose queries all are one vector, and whose keys are that vector turned by `offset`.
+
+    Its logits are scale x sum_i cos(theta_i (m - offset)) at distance m: Barbero et al. (2025), Theorem 5.3, with
+    `scale` = |q| |k| a pair over sqrt(d). Offset 0 is a diagonal head, 1 a previous-token head.
+
+    Example:
+        >>> slash_attention(torch.tensor([1.0, 0.1]), 3, 1, 20.0).argmax(-1).tolist()
+        [0, 0, 1]
+    """
+    logits = _slash_logits(frequencies, length, offset)
+    require.finite("scale", require.number("scale", scale) * logits)
+    gap = torch.arange(length)[:, None] - torch.arange(length)
+    return (scale * logits[gap.clamp(min=0)]).masked_fill(gap < 0, -math.inf).softmax(-1)
+
+
+def slash_scale(frequencies: Float[Tensor, " half"], length: int, weight: float = 0.99, offset: int = 0) -> float:
+    """The smallest scale of `slash_attention` that gives every token (from `offset` on) this weight at its offset.
+
+    Infinite where another distance has the same logit, as without rotation.
+
+    Example:
+        >>> round(slash_scale(frequencies(128, 10_000), 4096), 4)
+        2.4105
+    """
+    if not 0 < require.number("weight", weight, 0, 1) < 1:
+        raise ValueError(f"weight must be between 0 and 1, not {weight}")
+    logits = _slash_logits(frequencies, length, offset)
+    lead = logits[offset] - torch.cat([logits[:offset], logits[offset + 1 :]])
+    if len(lead) == 0:
+        return 0.0
+    if float(lead.min()) <= 1e-15 * len(frequencies):
+        return math.inf
+    # the last token sees all distances: its weight is the smallest
+    target = math.log1p(-weight) - math.log(weight)
+    low, high = 0.0, (math.log(len(lead)) - target) / float(lead.min())
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if float((-middle * lead).logsumexp(0)) > target else (low, middle)
+    return max(high, 0.0)
+
+
+def _slash_logits(theta: Tensor, length: int, offset: int) -> Tensor:
+    require.integer("length", length, 1)
+    require.tensor("frequencies", theta, "half")
+    if require.integer("offset", offset, 0) >= length:
+        raise ValueError(f"offset must be between 0 and length - 1 = {length - 1}, not {offset}")
+    distance = torch.arange(length, dtype=torch.float64) - offset
+    return require.finite("frequencies", (distance[:, None] * theta.double()).cos().sum(-1))
