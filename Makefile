@@ -5,7 +5,7 @@ SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' 
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
-.PHONY: book slides pdf look lint check test lab sync exercise bench times clean
+.PHONY: book slides pdf look lint check test lab sync chapter exercise bench times clean
 
 book: _build/html/.ready
 
@@ -57,9 +57,9 @@ $(QUIET): | .venv/.ready
 sync: .venv/.ready
 	$(BIN)/python tools/sync.py
 
-# begin an exercise in the place of another: make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"
-exercise: .venv/.ready
-	@$(BIN)/python tools/exercise.py "$(NUMBER)" "$(NAME)" "$(TITLE)"
+# begin a chapter, or an exercise in the place of another: make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"
+chapter exercise: .venv/.ready
+	@$(BIN)/python tools/$@.py "$(NUMBER)" "$(NAME)" "$(TITLE)"
 
 bench: .venv/.ready
 	@failed=; for file in benchmarks/*.py; do $(BIN)/python $$file || failed="$$failed $$file"; done; \

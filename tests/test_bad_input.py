@@ -41,7 +41,7 @@ from helpers.transformer import Decoder
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
 NO_TOOLS = re.compile(r"helpers\.(widget|words|require)")
 ALSO = (  # of the course's own
-    "bounds", "checkpoints", "constructions", "counting", "experiments.sweep", "files", "gnn", "rotations", "significance", "tasks", "training", "weightings", "widening",
+    "bounds", "checkpoints", "constructions", "counting", "experiments.sweep", "files", "gnn", "hearing", "rotations", "significance", "tasks", "training", "weightings", "widening",
 )  # fmt: skip
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",

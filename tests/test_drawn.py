@@ -12,7 +12,9 @@ import pytest
 from conftest import ROOT
 from drawn import blocks, compare, lines, same, write
 
-CHAPTERS = [importlib.import_module(f"drawn.chapter{k}") for k in range(1, 8)]
+CHAPTERS = [
+    importlib.import_module(f"drawn.{path.stem}") for path in sorted((ROOT / "tests/drawn").glob("chapter*.py"))
+]
 CALLS = [(chapter, name) for chapter in CHAPTERS for name in chapter.CALLS]
 
 

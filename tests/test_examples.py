@@ -8,6 +8,7 @@ import pkgutil
 import matplotlib
 import pytest
 from test_bad_input import FUNCTIONS
+from test_house import names
 
 import course
 import helpers
@@ -19,17 +20,13 @@ MODULES = [
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("__main__")
 ]
-# public functions without an example, and why
-REASONS = {
-    "needs a real model, which takes longer than an example may; the lessons show it": (
-        "collapse.last_token_distance collapse.copying_prompt collapse.copying_margins "
-        "intervention.turns intervention.read"
-    ),
-    "trains": "gnn.accuracy gnn.train gnn.fit",
-    "writes files, or needs a server or a full disk": "checkpoints.save data.download data.room",
-    "rope.rotate has one": "rope.turn",
+# public functions of the course without an example, and why; of `helpers` only the fetching of the model's package
+WITHOUT = {
+    "trains": {"gnn.accuracy", "gnn.train", "gnn.fit"},
+    "writes weights": {"checkpoints.save"},
+    "needs a model, and chapter 2's tables show it": {"hearing.with_hidden", "hearing.contributions", "hearing.scaled"},
+    "pip's own address of a package, which takes a network": {"helpers.models.fetch"},
 }
-WITHOUT = {name for names in REASONS.values() for name in names.split()}
 
 
 def examples() -> dict[str, doctest.DocTest]:
@@ -47,7 +44,14 @@ def examples() -> dict[str, doctest.DocTest]:
 EXAMPLES = examples()
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+def loads(name: str) -> bool:
+    """Whether an example runs the language model."""
+    return any("default()" in each.source or "load()" in each.source for each in EXAMPLES[name].examples)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if loads(name) else name for name in EXAMPLES]
+)
 def test_an_example_gives_what_it_says(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = []
@@ -56,7 +60,13 @@ def test_an_example_gives_what_it_says(name, tmp_path, monkeypatch):
     assert runner.failures == 0, "".join(said)
 
 
-@pytest.mark.parametrize("name", [n for n in FUNCTIONS if not n.startswith(("probe.", "models."))])
+CALLED = {name: value for name, value in names("helpers").items() if not inspect.isclass(value)}
+OWN = {name: value for name, value in FUNCTIONS.items() if not value.__module__.startswith("helpers")}
+
+
+@pytest.mark.parametrize("name", [*CALLED, *OWN])
 def test_a_public_function_has_an_example(name):
-    documented = ">>>" in (inspect.getdoc(FUNCTIONS[name]) or "")
-    assert documented != (name in WITHOUT), f"write an example (>>>) into the docstring of {name}, or a reason here"
+    documented = ">>>" in (inspect.getdoc({**CALLED, **OWN}[name]) or "")
+    assert documented != (name in set().union(*WITHOUT.values())), (
+        f"write an example (>>>) into the docstring of {name}, or a reason here"
+    )

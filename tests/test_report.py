@@ -52,7 +52,7 @@ def folders(tmp_path_factory):
 @pytest.fixture
 def unpictured(monkeypatch):
     """Pictures are drawn elsewhere."""
-    monkeypatch.setattr(page.picture, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
+    monkeypatch.setattr(page.widget, "image", lambda figure, alt: '<img alt="drawn elsewhere">')
 
 
 @pytest.fixture

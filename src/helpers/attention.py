@@ -142,9 +142,6 @@ def slash_score(attention: Float[Tensor, "*heads n n"], offset: int) -> Float[Te
     return matrices.diagonal(-offset, -2, -1).mean(-1)
 
 
-# Arguments ----------------------------------------------------------------------------------------------
-
-
 def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tensor:
     """All layers as one tensor (layers, n, n), checked."""
     if isinstance(attentions, Tensor):

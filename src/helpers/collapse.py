@@ -8,10 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import compute, probe, require
-from helpers.models import LanguageModel
-
-# Precision ---------------------------------------------------------------------------------------------
+from helpers import compute, models, probe, require
 
 
 def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor, "..."]:
@@ -64,11 +61,8 @@ def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dty
     raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")
 
 
-# A real model --------------------------------------------------------------------------------------------
-
-
 def last_token_distance(
-    model: LanguageModel,
+    model: models.LanguageModel,
     lengths: Sequence[int],
     *,
     sequence: str = "1",
@@ -89,8 +83,12 @@ def last_token_distance(
             equal tokens have equal representations at every length.
         tail: text after it.
         period: tokens that are repeated; with a separator after every digit, 2 keeps the phase ("1,1," against "1,1,1,").
+
+    >>> short, long = last_token_distance(models.default(), [2, 64]).tolist()
+    >>> short > long
+    True
     """
-    require.instance("model", model, LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, "what models.load returns")
     lengths = require.integers("lengths", lengths, 1)
     if require.integer("period", period, 1) > min(lengths):
         raise ValueError(f"lengths must be at least the period, {period}, not {min(lengths)}")
@@ -108,8 +106,6 @@ def last_token_distance(
     return (once - twice).abs().sum(-1)
 
 
-# Copying -------------------------------------------------------------------------------------------------
-
 FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
 HINT = " Hint: It's not necessarily a 1, check carefully."
 # Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
@@ -122,9 +118,14 @@ PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
 PLACES = ("first", "last")
 
 
-def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
-    """The text before the sequence and the text after it, up to where the model has to write the digit."""
-    require.instance("model", model, LanguageModel, "what models.load returns")
+def copying_prompt(model: models.LanguageModel, prompt: str, place: str, hint: bool) -> tuple[str, str]:
+    """The text before the sequence and the text after it, up to where the model has to write the digit.
+
+    >>> before, after = copying_prompt(models.default(), "type 1", "last", hint=False)
+    >>> after[-28:]
+    'answer to your question is: '
+    """
+    require.instance("model", model, models.LanguageModel, "what models.load returns")
     require.choice("prompt", prompt, PROMPTS)
     require.choice("place", place, PLACES)
     require.flag("hint", hint)
@@ -137,14 +138,14 @@ def copying_prompt(model: LanguageModel, prompt: str, place: str, hint: bool) ->
     return head, tail
 
 
-def _digits(model: LanguageModel, digits: str) -> Int[Tensor, " n"]:
+def _digits(model: models.LanguageModel, digits: str) -> Int[Tensor, " n"]:
     """Each digit as a token of its own."""
     tokens = {digit: probe.encode(model, digit)[-1] for digit in set(digits)}
     return torch.stack([tokens[digit] for digit in digits])
 
 
 def copying_margins(
-    model: LanguageModel,
+    model: models.LanguageModel,
     lengths: Sequence[int],
     *,
     pattern: str = "ones",
@@ -160,8 +161,11 @@ def copying_margins(
     Args:
         lengths: digits in the sequence, each at least 2; each is one token, also where the tokenizer would merge them.
         pattern: what fills the rest: "ones", "alternating" (10) or "repeated" (a 0 in every ten).
+
+    >>> list(copying_margins(models.default(), [3]))
+    [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]
     """
-    require.instance("model", model, LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, "what models.load returns")
     require.choice("pattern", pattern, PATTERNS)
     lengths = require.integers("lengths", lengths, 2)
     filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]

@@ -103,6 +103,10 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
         ValueError: an argument of a wrong type, or no attempt.
         OSError: the server cannot be reached or refuses, what it sends has another hash (also when fetched
             afresh), or the disk is full.
+
+    >>> target = Path("copy.txt").resolve()
+    >>> download((folder() / "prose.txt").as_uri(), target, sha256(folder() / "prose.txt")) == target
+    True
     """
     require.text("url", url)
     require.text("expected", expected)
@@ -164,6 +168,10 @@ def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
     Raises:
         ValueError: needed is no number of bytes.
         OSError: there is too little room, at the start or while the block writes.
+
+    >>> with room(".", needed=1):
+    ...     Path("note.txt").write_text("one line")
+    8
     """
     require.instance("folder", folder, str | Path, "a path")
     require.integer("needed", needed, 0)

@@ -254,9 +254,6 @@ class DifferentialAttention(nn.Module):
         return require.tensor("x", x, "b n width", width=self.values.in_features)
 
 
-# Arguments ---------------------------------------------------------------------------------------------
-
-
 def _fit(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor) -> None:
     require.tensor("q1", q1, "... n d")
     n, d = q1.shape[-2:]

@@ -19,8 +19,8 @@ import torch
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor
 
-from helpers import probe, require
-from helpers.models import LanguageModel, mixing
+from helpers import models, probe, require
+from helpers.models import mixing
 
 MOST = probe.MOST  # tokens of which whole maps are returned
 NAME = "helpers_intervention"  # under which transformers knows the attention below
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
 
 
 def turns(
-    model: LanguageModel,
+    model: models.LanguageModel,
     positions: Sequence[float] | int,
     base: float | None = None,
     still: Sequence[int] = (),
@@ -52,6 +52,9 @@ def turns(
     Raises:
         ValueError: the model has no rotary encoding, a position is not finite, the base is not above 1, or there is no
             such pair.
+
+    >>> turns(models.default(), 3).shape
+    torch.Size([3, 32])
     """
     frequencies = probe.rotary_frequencies(model)
     if not isinstance(positions, Sequence | Tensor):
@@ -74,7 +77,7 @@ def turns(
 
 @torch.inference_mode()
 def read(
-    model: LanguageModel,
+    model: models.LanguageModel,
     ids: Int[Tensor, " n"],
     rope: Complex[Tensor, "n pairs"] | None = None,
     mask: Bool[Tensor, "n n"] | None = None,
@@ -92,8 +95,14 @@ def read(
     Raises:
         ValueError: no tokens or more than `MOST`; an intervention of another shape; a mask that shows a later token or
             hides all from one; an architecture whose attention or rotary encoding cannot be replaced.
+
+    >>> from helpers import attention
+    >>> model = models.default()
+    >>> ids = probe.encode(model, "The cat sat")
+    >>> read(model, ids, mask=attention.window_mask(3, 1)).attentions[0, 0].tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    require.instance("model", model, LanguageModel, "what models.load returns")
+    require.instance("model", model, models.LanguageModel, "what models.load returns")
     if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= MOST:
         raise ValueError(
             f"ids must be one sequence of 1 to {MOST} tokens, of type torch.long, not {require.brief(ids)}"
@@ -164,7 +173,7 @@ def _attend(
 
 
 @contextlib.contextmanager
-def _changed(model: LanguageModel, change: _Change) -> Iterator[None]:
+def _changed(model: models.LanguageModel, change: _Change) -> Iterator[None]:
     _changes.append(change)
     try:
         with mixing.attending(model.model, NAME, _attend):
@@ -179,7 +188,7 @@ def _changed(model: LanguageModel, change: _Change) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _rotated(model: LanguageModel, rope: Tensor | None, n: int) -> Iterator[None]:
+def _rotated(model: models.LanguageModel, rope: Tensor | None, n: int) -> Iterator[None]:
     """Let the model's rotary embedding give these cosines and sines."""
     if rope is None:
         yield

@@ -8,7 +8,6 @@ import collections
 import contextlib
 import copy
 import dataclasses
-import functools
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -17,8 +16,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from helpers import compute, data, require
-from helpers.models import LanguageModel, mixing
+from helpers import compute, data, models, require
+from helpers.models import mixing
 
 PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
 CLEAR = 3  # standard errors by which another way must be better
@@ -33,8 +32,12 @@ class Readout(NamedTuple):
     logits: Float[Tensor, "m v"]
 
 
-def encode(model: LanguageModel, text: str) -> Int[Tensor, " n"]:
-    """The tokens of a text, with no special token added."""
+def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
+    """The tokens of a text, with no special token added.
+
+    >>> encode(models.default(), "The cat sat").tolist()
+    [504, 2644, 2643]
+    """
     _check_model(model)
     require.text("text", text)
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
@@ -51,13 +54,16 @@ class Opening(NamedTuple):
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def opening(model: LanguageModel) -> Opening:
+def opening(model: models.LanguageModel) -> Opening:
     """What stands in front of a text, as the tokenizer itself puts it there.
 
     Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
     read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
     same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than `CLEAR`
     standard errors over the passages. Measured once a model; for the embedded one the losses are `OPENED`.
+
+    >>> opening(models.default()).how
+    'its BOS'
     """
     _check_model(model)
     tokenizer = model.tokenizer
@@ -70,7 +76,7 @@ def opening(model: LanguageModel) -> Opening:
     return known[key]
 
 
-def _found_opening(model: LanguageModel) -> Opening:
+def _found_opening(model: models.LanguageModel) -> Opening:
     own, given = _put_in_front(model), ways(model)
     if own:
         return Opening(torch.tensor(own), "the tokenizer puts it there", {})
@@ -93,7 +99,7 @@ def _found_opening(model: LanguageModel) -> Opening:
     return Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()})
 
 
-def _put_in_front(model: LanguageModel) -> list[int]:
+def _put_in_front(model: models.LanguageModel) -> list[int]:
     """The tokens that the tokenizer puts in front of a text when nobody asks."""
     try:
         alone, whole = (model.tokenizer("x", add_special_tokens=each)["input_ids"] for each in (False, True))
@@ -103,8 +109,12 @@ def _put_in_front(model: LanguageModel) -> list[int]:
     return list(whole[: next(found, 0)])
 
 
-def ways(model: LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
+def ways(model: models.LanguageModel) -> dict[str, list[int]]:
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one.
+
+    >>> list(ways(models.default()))
+    ['nothing', '<|im_start|>', '<|im_end|>']
+    """
     _check_model(model)
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
@@ -117,7 +127,7 @@ def ways(model: LanguageModel) -> dict[str, list[int]]:
 
 
 @torch.inference_mode()
-def _opened_losses(model: LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
+def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[Tensor, " passages"]:
     """The loss of the same tokens of each passage, from its second one on, with `front` before it."""
     passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
     config = model.model.config.get_text_config()
@@ -130,7 +140,7 @@ def _opened_losses(model: LanguageModel, front: Sequence[int]) -> Float[Tensor, 
     return losses.mean(1).double().cpu()
 
 
-def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
+def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     """A token to stand before a sequence that needs one, such as a row of equal tokens: the one that opens a text.
 
     Where a text is opened by nothing (see `opening`), it is the one of the BOS, the end-of-text token and the chat
@@ -138,6 +148,10 @@ def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
 
     Raises:
         ValueError: the tokenizer has none of these.
+
+    >>> model = models.default()
+    >>> model.tokenizer.decode(first_token(model))
+    '<|im_start|>'
     """
     found = opening(model)
     if len(found.tokens):
@@ -148,16 +162,17 @@ def first_token(model: LanguageModel) -> Int[Tensor, " 1"]:
     return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
 
 
-# What mixes the tokens ------------------------------------------------------------------------------------
-
 _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def layers(model: LanguageModel) -> tuple[mixing.Layer, ...]:
+def layers(model: models.LanguageModel) -> tuple[mixing.Layer, ...]:
     """What mixes the tokens of each layer (`models.mixing.layers`), found once a model.
 
     Raises:
         ValueError: the network has no list of layers.
+
+    >>> len(layers(models.default()))
+    30
     """
     _check_model(model)
     if model.model not in _mixing:
@@ -165,8 +180,12 @@ def layers(model: LanguageModel) -> tuple[mixing.Layer, ...]:
     return _mixing[model.model]
 
 
-def mixed_otherwise(model: LanguageModel) -> str | None:
-    """Why attention maps do not tell all that passes from token to token, or None."""
+def mixed_otherwise(model: models.LanguageModel) -> str | None:
+    """Why attention maps do not tell all that passes from token to token, or None.
+
+    >>> mixed_otherwise(models.default()) is None
+    True
+    """
     found = layers(model)
     others = [each.mixes for each in found if each.mixes != mixing.ATTENTION]
     if any(each.sinks for each in found):
@@ -177,22 +196,26 @@ def mixed_otherwise(model: LanguageModel) -> str | None:
     return f"{share} mix tokens by {' and by '.join(dict.fromkeys(others))}"
 
 
-def _unread(model: LanguageModel) -> str:
+def _unread(model: models.LanguageModel) -> str:
     """Why attention weights cannot be read where they are computed."""
     why = mixed_otherwise(model) or "its attention cannot be replaced in every layer"
     return f"{model.short} does not let its attention be replaced ({why}): choose another model"
 
 
-def _recurs(model: LanguageModel) -> bool:
+def _recurs(model: models.LanguageModel) -> bool:
     """Whether layers carry more from token to token than keys and values, which no cache of ours can cut or copy."""
     return any(each.mixes not in (mixing.ATTENTION, mixing.DIFFERENCE) for each in layers(model))
 
 
 @torch.inference_mode()
-def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "n d"]:
+def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "n d"]:
     """The last token's final representation for every prefix of `ids`, from one pass.
 
     Row i is what the model would predict the next token from after reading ids[: i + 1].
+
+    >>> model = models.default()
+    >>> last_representations(model, encode(model, "The cat sat")).shape
+    torch.Size([3, 576])
     """
     _check(model, "ids", ids)
     if _recurs(model):
@@ -211,7 +234,7 @@ def last_representations(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[
 
 @torch.inference_mode()
 def after(
-    model: LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " _"]]]
+    model: models.LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " _"]]]
 ) -> Readout:
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
@@ -221,6 +244,11 @@ def after(
     Args:
         ids: the sequence whose prefixes are read.
         continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any order; a tail may be empty.
+
+    >>> model = models.default()
+    >>> ids, tail = encode(model, "The cat sat on the mat"), encode(model, " mat")
+    >>> after(model, ids, [(2, tail), (5, tail)]).logits.shape
+    torch.Size([2, 49152])
     """
     _check(model, "ids", ids)
     try:
@@ -262,10 +290,14 @@ def after(
 
 
 @torch.inference_mode()
-def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n"]:
+def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n"]:
     """The last token's attention weights in every head; a row costs n numbers a head, not n x n.
 
     In a layer with a sliding window, tokens outside it get 0.
+
+    >>> model = models.default()
+    >>> attention_rows(model, encode(model, "The cat sat")).shape
+    torch.Size([30, 9, 3])
     """
     _check(model, "ids", ids, least=2)
     if why := mixed_otherwise(model):
@@ -277,8 +309,14 @@ def attention_rows(model: LanguageModel, ids: Int[Tensor, " n"]) -> Float[Tensor
     return torch.stack(rows)
 
 
-def margin(model: LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str) -> Float[Tensor, "..."]:
-    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer."""
+def margin(model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str) -> Float[Tensor, "..."]:
+    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer.
+
+    >>> model = models.default()
+    >>> logits = after(model, encode(model, "The cat sat on the"), [(5, torch.tensor([], dtype=torch.long))]).logits
+    >>> margin(model, logits, " mat", " sat").shape
+    torch.Size([1])
+    """
     _check_model(model)
     require.tensor("logits", logits, "... v")
     tokens = []
@@ -292,19 +330,19 @@ def margin(model: LanguageModel, logits: Float[Tensor, "... v"], right: str, wro
     return (logits[..., tokens[0]] - logits[..., tokens[1]]).float()
 
 
-def _read(model: LanguageModel, ids: Tensor, cache, chunk: int):
+def _read(model: models.LanguageModel, ids: Tensor, cache, chunk: int):
     """The cache after reading `ids` on top of `cache`, `chunk` tokens at a time."""
     for part in ids.split(chunk) if len(ids) else ():
         cache = _forward(model, part, cache).past_key_values
     return cache
 
 
-def _whole(model: LanguageModel, ids: Int[Tensor, "b n"]):
+def _whole(model: models.LanguageModel, ids: Int[Tensor, "b n"]):
     """One pass without a cache."""
     return model.model(ids.to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
-def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
+def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = False, attentions: bool = False):
     return model.model(
         torch.atleast_2d(ids).to(model.model.device),
         past_key_values=cache,
@@ -315,11 +353,11 @@ def _forward(model: LanguageModel, ids: Tensor, cache, states: bool = False, att
     )
 
 
-def _check_model(model: LanguageModel) -> None:
-    require.instance("model", model, LanguageModel, "what models.load returns")
+def _check_model(model: models.LanguageModel) -> None:
+    require.instance("model", model, models.LanguageModel, "what models.load returns")
 
 
-def _check(model: LanguageModel, name: str, ids: Tensor, least: int = 1) -> None:
+def _check(model: models.LanguageModel, name: str, ids: Tensor, least: int = 1) -> None:
     _check_model(model)
     allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
     if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
@@ -327,9 +365,6 @@ def _check(model: LanguageModel, name: str, ids: Tensor, least: int = 1) -> None
     size = model.model.config.get_text_config().vocab_size
     if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
         raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
-
-
-# Heads: scores without maps ---------------------------------------------------------------------------
 
 
 class HeadScores(NamedTuple):
@@ -361,7 +396,7 @@ _streamed: list[_Streamed] = []
 
 @torch.inference_mode()
 def head_scores(
-    model: LanguageModel,
+    model: models.LanguageModel,
     tokens: Int[Tensor, " n"],
     position: int = 0,
     offsets: Sequence[int] = (0, 1),
@@ -383,6 +418,10 @@ def head_scores(
     Raises:
         ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
             cannot be replaced.
+
+    >>> model = models.default()
+    >>> head_scores(model, encode(model, "The cat sat")).sink.shape
+    torch.Size([30, 9])
     """
     _check(model, "tokens", tokens)
     offsets = tuple(require.integers("offsets", offsets, 0))
@@ -399,11 +438,15 @@ def head_scores(
 
 
 @torch.inference_mode()
-def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n n"]:
+def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads n n"]:
     """Every map of every head, for a short sequence; for scores of long ones there is `head_scores`.
 
     Raises:
         ValueError: no tokens, or more than `MOST`, whose maps would not fit into the memory of a small computer.
+
+    >>> model = models.default()
+    >>> attention_maps(model, encode(model, "The cat sat")).shape
+    torch.Size([30, 9, 3, 3])
     """
     _check(model, "tokens", tokens)
     if len(tokens) > MOST:
@@ -415,41 +458,6 @@ def attention_maps(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Ten
             tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
         )
     return torch.stack([each[0].float().cpu() for each in out.attentions])
-
-
-@torch.inference_mode()
-def with_hidden(
-    model: LanguageModel, tokens: Int[Tensor, " n"], hide: int | None = None, since: int = 0
-) -> tuple[Float[Tensor, "layers n d"], Float[Tensor, " t"]]:
-    """Representations after the embedding and each layer, and the loss of each next token, with one token hidden.
-
-    No later token can look at the hidden one, in any layer and head; it still sees itself. Hidden from all, the
-    first token is as good as absent, and the second becomes the first.
-
-    Args:
-        hide: the position of the hidden token; None hides none.
-        since: tokens before this position see it all the same.
-
-    Returns:
-        States (layers + 1, n, d), the last one after the final norm, and n - 1 losses in nats.
-
-    Raises:
-        ValueError: fewer than two tokens or more than `MOST`, a position that is not in the sequence, or an
-            architecture whose attention cannot be replaced.
-    """
-    _check(model, "tokens", tokens)
-    if not 2 <= len(tokens) <= MOST:
-        raise ValueError(f"tokens must be 2 to {MOST}, not {len(tokens)}")
-    if hide is not None:
-        _check_position("hide", hide, len(tokens))
-    _check_position("since", since, len(tokens))
-    if why := mixed_otherwise(model):
-        raise ValueError(f"a token hidden from attention is not hidden from all: {why}")
-    ids = tokens.to(model.model.device)
-    with _streaming(model, hide=hide, since=since):
-        out = model.model(ids[None], use_cache=False, output_hidden_states=True)
-    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[1:], reduction="none")
-    return torch.cat(out.hidden_states).float().cpu(), losses.cpu()
 
 
 def _stream(
@@ -506,7 +514,7 @@ def _unseen(task: _Streamed, mask: Tensor | None, start: int, stop: int, device:
 
 
 @contextlib.contextmanager
-def _streaming(model: LanguageModel, **options) -> Iterator[_Streamed]:
+def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
     """Run a block with the attention above in every layer."""
     task = _Streamed(**options)
     _streamed.append(task)
@@ -520,9 +528,6 @@ def _streaming(model: LanguageModel, **options) -> Iterator[_Streamed]:
         raise ValueError(_unread(model))
 
 
-# What the last state feels of each token ----------------------------------------------------------------
-
-
 class Sensitivity(NamedTuple):
     """Norms of the Jacobian of the last state by each input, and their standard errors (0 where exact)."""
 
@@ -531,7 +536,7 @@ class Sensitivity(NamedTuple):
 
 
 def sensitivity(
-    model: LanguageModel, tokens: Int[Tensor, " n"], probes: int | None = None, seed: int = 0
+    model: models.LanguageModel, tokens: Int[Tensor, " n"], probes: int | None = None, seed: int = 0
 ) -> Sensitivity:
     """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
 
@@ -542,6 +547,10 @@ def sensitivity(
     Args:
         probes: how many random directions, 2 to d; None is the exact norm.
         seed: of the directions.
+
+    >>> model = models.default()
+    >>> sensitivity(model, encode(model, "The cat sat"), probes=2).norms.shape
+    torch.Size([3])
     """
     _check(model, "tokens", tokens)
     network = model.model.base_model
@@ -586,74 +595,14 @@ def _check_position(name: str, value: int, n: int) -> None:
         raise ValueError(f"{error}, the places in tokens") from None
 
 
-# Values ------------------------------------------------------------------------------------------------
-
-
-class Contributions(NamedTuple):
-    """How large what the tokens hand over is, in fp32 on the CPU."""
-
-    values: Float[Tensor, "layers heads n"]
-    shares: Float[Tensor, "layers n n"]
-
-
-@torch.inference_mode()
-def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributions:
-    """Norms of what each token hands over in each head, and each token's share in what an attention block writes.
-
-    In head h token j hands over f_h(j), its value after the output matrix: `values` are the norms of these. Token i
-    then holds c_ij = sum_h A_h,ij f_h(j) from token j, and its own state besides; `shares` are the norms of the c_ij,
-    divided by their sum over j. This is norm-based analysis with the residual (Kobayashi et al., 2021) for a decoder
-    that normalises before attention, so that the norm is inside f.
-
-    Args:
-        tokens: at most `MOST`.
-
-    Raises:
-        ValueError: no tokens or too many, or the model's layers have no `self_attn.v_proj` and `o_proj` (or `dense`, as Phi).
-    """
-    maps = attention_maps(model, tokens)
-    if not reads_projections(model):
-        raise ValueError("its heads have no values of their own (self_attn.v_proj), which this takes")
-    blocks = _layers(model)
-    kept: dict[int, Tensor] = {}
-    with contextlib.ExitStack() as hooks:
-        for layer, block in enumerate(blocks):
-            keep = functools.partial(lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer)
-            hooks.enter_context(block.self_attn.v_proj.register_forward_hook(keep))
-        states = _forward(model, tokens, None, states=True).hidden_states
-    sizes, shares = [], []
-    for layer, (block, attention) in enumerate(zip(blocks, maps, strict=True)):
-        heads, n, _ = attention.shape
-        width = block.self_attn.head_dim
-        values = kept[layer].view(n, -1, width).transpose(0, 1)
-        values = values.repeat_interleave(heads // len(values), 0)
-        mixing = _output(block.self_attn).weight.T.view(heads, width, -1)
-        handed = (values @ mixing).float().cpu()
-        total = torch.einsum("hij,hjd->ijd", attention, handed)
-        total.diagonal(dim1=0, dim2=1).add_(states[layer][0].float().cpu().T)
-        norms = total.norm(dim=-1)
-        norms += (norms.sum(-1) == 0).float().diag()  # a state of 0 that hears of nothing keeps itself
-        sizes.append(handed.norm(dim=-1))
-        shares.append(norms / norms.sum(-1, keepdim=True))
-    return Contributions(torch.stack(sizes), torch.stack(shares))
-
-
-def _output(mixer: torch.nn.Module) -> torch.nn.Linear:
-    names = ("o_proj", "dense", "out_proj")
-    for name in names:
-        if hasattr(mixer, name):
-            return getattr(mixer, name)
-    raise ValueError(f"its attention has no output matrix under a known name ({', '.join(names)}), which this takes")
-
-
-# Queries and keys --------------------------------------------------------------------------------------
-
-
-def rotary_frequencies(model: LanguageModel) -> Float[Tensor, " half"]:
+def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     """The angles a token with which the model turns the pairs of its queries and keys, as it uses them.
 
     Raises:
         ValueError: the model has no rotary positions, or not the same in all layers.
+
+    >>> float(rotary_frequencies(models.default())[0])
+    1.0
     """
     _check_model(model)
     found = layers(model)
@@ -672,7 +621,7 @@ def rotary_frequencies(model: LanguageModel) -> Float[Tensor, " half"]:
 
 
 @contextlib.contextmanager
-def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
+def altered(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -> Iterator[None]:
     """Inside, `alter` replaces the queries and keys of each layer before they are turned.
 
     It gets the two entries of a pair half a head apart, also of a model whose pairs are interleaved.
@@ -684,6 +633,11 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
 
     Raises:
         ValueError: the model has no such layers.
+
+    >>> model = models.default()
+    >>> with altered(model, lambda layer, name, x: 0 * x):  # no query tells one key from another
+    ...     attention_rows(model, encode(model, "The cat sat on"))[0, 0].tolist()
+    [0.25, 0.25, 0.25, 0.25]
     """
     _check_model(model)
     require.function("alter", alter)
@@ -696,24 +650,6 @@ def altered(model: LanguageModel, alter: Callable[[int, str, Tensor], Tensor]) -
                 part = getattr(block.self_attn, f"{short}_norm", None) or projection
                 heads = projection.out_features // width
                 hooks.enter_context(part.register_forward_hook(_hook(alter, layer, name, width, heads, apart)))
-        yield
-
-
-@contextlib.contextmanager
-def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterator[None]:
-    """Inside, each head's output is multiplied by its number: 0 turns it off, and what it looks at stays as it is.
-
-    Raises:
-        ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for each of its heads.
-    """
-    _check_model(model)
-    config = model.model.config.get_text_config()
-    require.tensor("heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads)
-    with contextlib.ExitStack() as hooks:
-        for block, gain in zip(_layers(model), heads, strict=True):
-            gain = gain.repeat_interleave(block.self_attn.head_dim).to(model.model.device, model.model.dtype)
-            scale = functools.partial(lambda gain, module, arguments: (arguments[0] * gain, *arguments[1:]), gain)
-            hooks.enter_context(_output(block.self_attn).register_forward_pre_hook(scale))
         yield
 
 
@@ -733,8 +669,12 @@ def _hook(alter: Callable, layer: int, name: str, width: int, heads: int, apart:
     return hook
 
 
-def reads_projections(model: LanguageModel) -> bool:
-    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have."""
+def reads_projections(model: models.LanguageModel) -> bool:
+    """Whether queries, keys and values can be read apart: layers with `self_attn.q_proj`, as Llama, Qwen or Gemma have.
+
+    >>> reads_projections(models.default())
+    True
+    """
     _check_model(model)
     try:
         own = all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
@@ -743,7 +683,7 @@ def reads_projections(model: LanguageModel) -> bool:
         return False
 
 
-def _layers(model: LanguageModel) -> list:
+def _layers(model: models.LanguageModel) -> list:
     for name, part in model.model.named_modules():
         if name.endswith("layers") and all(hasattr(getattr(b, "self_attn", None), "q_proj") for b in part):
             return list(part)
@@ -752,12 +692,16 @@ def _layers(model: LanguageModel) -> list:
 
 @torch.inference_mode()
 def queries_and_keys(
-    model: LanguageModel, ids: Int[Tensor, " n"]
+    model: models.LanguageModel, ids: Int[Tensor, " n"]
 ) -> list[tuple[Float[Tensor, "heads n d"], Float[Tensor, "heads n d"]]]:
     """The queries and keys of every layer before they are turned; keys are repeated for the heads that share them.
 
     Raises:
         ValueError: `ids` is empty, or the model's layers are of another make (see `altered`).
+
+    >>> model = models.default()
+    >>> [tuple(x.shape) for x in queries_and_keys(model, encode(model, "The cat sat"))[0]]
+    [(9, 3, 64), (9, 3, 64)]
     """
     _check(model, "ids", ids)
     kept: dict[tuple[int, str], Tensor] = {}
@@ -776,8 +720,13 @@ def queries_and_keys(
 
 
 @torch.inference_mode()
-def loss(model: LanguageModel, ids: Int[Tensor, " n"]) -> float:
-    """Mean cross-entropy of each token from the second on, in nats, given those before it."""
+def loss(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> float:
+    """Mean cross-entropy of each token from the second on, in nats, given those before it.
+
+    >>> model = models.default()
+    >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))
+    True
+    """
     _check(model, "ids", ids, 2)
     logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1]
     return float(torch.nn.functional.cross_entropy(logits.float(), ids[1:].to(logits.device)))

@@ -18,9 +18,6 @@ LAYOUTS = ("half", "interleaved")
 BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
 
 
-# Frequencies -------------------------------------------------------------------------------------------
-
-
 def frequencies(width: int, base: float) -> Float[Tensor, " half"]:
     """The angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
 
@@ -50,9 +47,6 @@ def partial_frequencies(width: int, base: float, fraction: float) -> Float[Tenso
     theta = frequencies(width, base)
     theta[math.floor(fraction * len(theta) + 1e-9) :] = 0.0
     return theta
-
-
-# The rotation ------------------------------------------------------------------------------------------
 
 
 def rotate(
@@ -88,15 +82,16 @@ def rotate(
 def turn(
     x: Float[Tensor, "... n d"], positions: Num[Tensor, " n"], frequencies: Float[Tensor, " half"], layout: str
 ) -> Float[Tensor, "... n d"]:
-    """`rotate` without a look at its arguments, for layers that call it at every step of training."""
+    """`rotate` without a look at its arguments, for layers that call it at every step of training.
+
+    >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
+    [[1.0, 0.0]]
+    """
     angles = (positions[:, None].double() * frequencies.to(positions.device).double()).to(x.device)
     cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
     first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
     turned = first * cos - second * sin, first * sin + second * cos
     return torch.stack(turned, dim=-1).flatten(-2) if layout == "interleaved" else torch.cat(turned, dim=-1)
-
-
-# Sums of cosines ---------------------------------------------------------------------------------------
 
 
 def cosine_sum(distance: float | Num[Tensor, "..."], width: int, base: float) -> Float[Tensor, "..."]:
@@ -220,12 +215,6 @@ def _exact(distance: int, width: int, base: float) -> float:
     with mpmath.workdps(50):
         root = mpmath.mpf(base) ** (mpmath.mpf(-2) / width)
         return float(mpmath.fsum(mpmath.cos(distance * root**i) for i in range(width // 2)))
-
-
-# Heads made of rotations -------------------------------------------------------------------------------
-
-
-# Arguments ---------------------------------------------------------------------------------------------
 
 
 def _width(width: int) -> None:

@@ -59,6 +59,9 @@ class Block(nn.Module):
         attention: what makes weights of logits, in place of softmax: a function from (b, h, n, n), minus infinity
             where a token must not look, to as many weights; or a module that does, of which every layer gets a copy.
         hidden: width of the perceptron, 4 x width when None.
+
+    >>> Block(16, 2, "RoPE", None, True, 1e4, 1.0)(torch.zeros(1, 3, 16)).shape
+    torch.Size([1, 3, 16])
     """
 
     def __init__(

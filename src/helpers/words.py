@@ -26,6 +26,11 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
     Raises:
         ValueError: an entry is no text, or its translation drops or invents a number or a name.
+
+    >>> use({"{} tokens": "{} 个 token"})
+    >>> translated("1,000 tokens")
+    '1,000 个 token'
+    >>> use(None)
     """
     new = []
     for english, other in (table or {}).items():

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course import bounds, nulls, significance
+from course import bounds, hearing, nulls, significance
 from course.atlas import Reading
 from course.experiments import sweep
 from helpers import attention, data, graphs, models, probe, require
@@ -336,8 +336,8 @@ def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = 
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
     other = tokens.clone()
     other[AFTER] = probe.encode(model, " green")[0]
-    states, losses = probe.with_hidden(model, tokens, hide, since - 1)
-    moved, _ = probe.with_hidden(model, other, hide, since - 1)
+    states, losses = hearing.with_hidden(model, tokens, hide, since - 1)
+    moved, _ = hearing.with_hidden(model, other, hide, since - 1)
     spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[:, AFTER + 1 :].mean(1)
     norms = states.norm(dim=-1)
     middle = norms[len(norms) // 2].clone()
@@ -353,7 +353,7 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
     "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
-    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `probe.contributions`, where they
+    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `hearing.contributions`, where they
     can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
     has each head's maps put into another layer.
     """
@@ -377,12 +377,12 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
     order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
     shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
     reads = probe.reads_projections(model)
-    return maps.mean(1), shuffled, attention.influence(probe.contributions(model, ids).shares)[-1] if reads else None
+    return maps.mean(1), shuffled, attention.influence(hearing.contributions(model, ids).shares)[-1] if reads else None
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
     """What the first token hands over in each head, over the mean of the others: ratio of the norms."""
-    values = probe.contributions(model, tokens).values
+    values = hearing.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
@@ -439,7 +439,7 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
     if change.startswith("heads"):
         drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
         gain[drawn[: round(float(change[5:] or OFF) * layers * heads)]] = 0
-    with probe.scaled(model, gain.view(layers, heads)):
+    with hearing.scaled(model, gain.view(layers, heads)):
         out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
     losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
     return out.hidden_states[-1][0].float().cpu(), losses.cpu()

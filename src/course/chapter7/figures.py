@@ -1,7 +1,7 @@
 """What chapter 7 draws: functions that return a figure and the sentence that states its finding."""
 
-import html
 import itertools
+from pathlib import Path
 
 import pandas as pd
 from IPython.display import HTML
@@ -12,6 +12,7 @@ from course.experiments import comparison
 from course.experiments.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
 from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, PLATEAU, TASKS, TRAINED
 from course.slopes import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
+from course.templates import template
 from helpers import data, style
 from helpers.words import translated
 
@@ -31,12 +32,7 @@ def _run(rows: pd.DataFrame) -> list[str]:
     return [name for name in REMEDIES if name in set(rows.entry)]
 
 
-SORT = """<style>.board { font-size: .78rem; } .board th, .board td { padding: .2rem .3rem !important; }</style>
-<script>document.querySelectorAll('table.board th').forEach((head, k) => head.onclick = () => {
-  const body = head.closest('table').tBodies[0], at = head.cellIndex, up = head.dataset.up !== '1';
-  const key = row => row.cells[at].dataset.value ?? row.cells[at].textContent, sign = up ? 1 : -1;
-  const less = (a, b) => sign * (isNaN(key(a)) || isNaN(key(b)) ? key(a).localeCompare(key(b)) : key(a) - key(b));
-  head.dataset.up = up ? '1' : ''; [...body.rows].sort(less).forEach(row => body.append(row)); });</script>"""
+BOARD = template(Path(__file__).parent / "board.jinja")
 DOT = {"retrieval": BLUE, "last": GREEN, "recall": RED, "counting": PURPLE}
 
 
@@ -60,17 +56,17 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     """`standing` as a table that is sorted by a click on a head, with the shares as dots on one scale from 0 to 1."""
     table = standing(rows, own)
     tasks = {NAMES[task]: colour for task, colour in DOT.items() if NAMES[task] in table}
-    heads = "".join(f'<th scope="col" style="cursor: pointer" title="Sort by this">{head}</th>' for head in ("entry", f"right at {LONG}", *table))  # fmt: skip
     body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
     for name, row in table.iterrows():
         untested = {f"{NAMES[t]} kept to" for t in BOTH if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far}
-        dots = "".join(f'<circle cx="{8 + 74 * row[t]:.0f}" cy="9" r="5" fill="{c}"><title>{t} {row[t]:.2f}</title></circle>' for t, c in tasks.items() if row[t] == row[t])  # fmt: skip
-        strip = f'<td data-value="{row[list(tasks)].mean():.3f}"><svg width="90" height="18" aria-hidden="true"><path d="M8 9H82" stroke="#bbb"/>{dots}</svg></td>'
-        cells = "".join(f'<td data-value="{-1 if v != v else v}">{"–" if v != v else f"{v:.2f}" if k in tasks else "≥ " * (k in untested) + f"{v:,.0f}"}</td>' for k, v in row.items())  # fmt: skip
-        body.append(f'<tr><th scope="row">{html.escape(name)}</th>{strip}{cells}</tr>')
-    return HTML(
-        f'<div style="overflow-x: auto" tabindex="0" role="region" aria-label="Every entry"><table class="table board"><thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table></div>{SORT}'
-    )
+        dots = [(f"{8 + 74 * row[t]:.0f}", c, f"{t} {row[t]:.2f}") for t, c in tasks.items() if row[t] == row[t]]
+        cells = []
+        for key, value in row.items():
+            whole = f"{'≥ ' * (key in untested)}{value:,.0f}"
+            none = value != value
+            cells.append((-1, "–") if none else (value, f"{value:.2f}" if key in tasks else whole))
+        body.append((name, f"{row[list(tasks)].mean():.3f}", dots, cells))
+    return HTML(BOARD.render(heads=("entry", f"right at {LONG}", *table), rows=body))
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:

@@ -21,8 +21,8 @@ Where no line gives what the learner's function gives, `compare` looks for what 
 expected ones on every case (transposed, twice, divided by `n`, right but for the diagonal, no change with an
 argument; the table `relations.toml` beside the others). Where nothing of that holds, `checks/repair.py` looks for one
 edit of the learner's own code that makes all cases right, and tells its place and kind, never the edit: only where
-the edited function also agrees with the solution on the row's `unseen`, calls on which nothing is judged, and all
-smallest edits stand at one place. Then it tells what the arguments of the wrong cases have in common. So a line is
+the edited function also agrees with the solution on the row's `unseen`, calls on which nothing is judged, and no
+other edit mends it under another name; where all that do stand in one short expression, that is told, of two names both. Then it tells what the arguments of the wrong cases have in common. So a line is
 wanted where a sentence can say more than that: copy a refused answer into the table as it is. Give each a case that
 tells it from the others; a test runs every line and wants its own sentence back.
 

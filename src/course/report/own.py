@@ -14,12 +14,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from course.experiments import comparison
+from course.files import writable, write
 from course.report import page, store
 from course.report.subject import versions
 from course.workshop import parts
 from course.workshop.measured import measured
-from helpers import data, style
-from helpers.widget import picture
+from helpers import style, widget
 
 
 def takes(name: str) -> bool:
@@ -57,9 +57,9 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
         "course": {chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()},
         "sentences": {chapter: each["sentence"] for chapter, each in sorted(kept.items()) if "sentence" in each},
     }
-    files = [data.writable(where / f"{store.slug(path.stem)}.{kind}") for kind in ("html", "json")]
-    data.write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
-    data.write(files[0], html(made), "sections")
+    files = [writable(where / f"{store.slug(path.stem)}.{kind}") for kind in ("html", "json")]
+    write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
+    write(files[0], html(made), "sections")
     say(f"{files[0]}: {len(found)} of 8 measurements, {made['seconds']:.0f} s")
     return files[0], files[1]
 
@@ -69,7 +69,7 @@ def html(made: dict) -> str:
     names = [(chapter, key) for chapter, each in made["measured"].items() for key in each]
     pairs = [[made[of][chapter][key] for of in ("measured", "course")] for chapter, key in names]
     frame = pd.DataFrame(pairs, [f"{chapter}  {key}" for chapter, key in names], ["this one", "the course's own"])
-    drawn = picture.image(
+    drawn = widget.image(
         style.dots(frame, "share, or cosine").figure, f"{len(pairs)} numbers, of this decoder and of the course's own"
     )
     missing = "" if "7" in made["measured"] else " Its row in the race is not there: the workshop makes it."

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
-import jinja2
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from course import scorecard
 from course.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section, Told
 from course.report.store import apart
+from course.templates import template
 from helpers import models, widget
 from helpers.style import number
 
@@ -44,16 +44,13 @@ def _runs(report: dict) -> list[tuple[str, str, list[dict]]]:
     return [(*how, sections) for how, sections in found.items()]
 
 
-def _template() -> jinja2.environment.TemplateModule:
-    found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    )
-    found.filters |= {"slug": scorecard.slug, "minus": lambda said: MINUS.sub("−", said), "runs": _runs}
-    found.globals |= {"signs": SIGNS, "titles": CHAPTERS, "looks": scorecard.LOOKS}
-    return found.get_template("page.jinja").module
-
-
-HTML = _template()
+HTML = template(
+    FOLDER / "page.jinja",
+    {"slug": scorecard.slug, "minus": lambda said: MINUS.sub("−", said), "runs": _runs},
+    signs=SIGNS,
+    titles=CHAPTERS,
+    looks=scorecard.LOOKS,
+).module
 
 
 def html(reports: Sequence[dict], book: str | None = None) -> str:

@@ -1,7 +1,6 @@
 """The scorecard gathers the claims of all chapters, measures each once, and shows them with their verdicts."""
 
 import functools
-import html
 import json
 import re
 import time
@@ -14,6 +13,7 @@ from typing import NamedTuple
 
 import filelock
 from IPython.display import HTML
+from markupsafe import Markup
 
 from course import closure, files
 from course.chapter1 import claims as chapter1
@@ -26,6 +26,7 @@ from course.chapter7 import claims as chapter7
 from course.claims import CLAIMS, Claim, Found, read, together
 from course.nulls import SHORTER
 from course.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
+from course.templates import template
 from helpers import compute, data, require, style
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
@@ -48,6 +49,7 @@ KINDS = {
     "reading": "readings: what somebody might read into the sources",
 }
 STYLE, SCRIPT = ((HERE / name).read_text() for name in ("card.css", "card.js"))
+CARD = template(HERE / "card.jinja", looks=LOOKS).module
 
 
 class Badge(NamedTuple):
@@ -155,27 +157,13 @@ def summary() -> HTML:
     """How many claims have which verdict, as a picture, and chips that choose verdict and chapter without a kernel."""
     listed = [(kind(each), each.chapter, measure(each).verdict) for each in rows()]
     kinds, chapters, verdicts = (Counter(column) for column in zip(*listed, strict=True))
-    bars = "".join(_bar(name, Counter(v for key_, _, v in listed if key_ == key)) for key, name in KINDS.items())
+    bars = [_bar(name, Counter(v for key_, _, v in listed if key_ == key)) for key, name in KINDS.items()]
     chips = {
         "verdict": [(v, f"{LOOKS[v][0]} {v}", verdicts[v], LOOKS[v][1]) for v in VERDICTS],
         "kind": [(key, name, kinds[key], "currentColor") for key, name in KINDS.items()],
         "chapter": [(k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())],
     }
-    chosen = "".join(
-        f'<div class="card-chips" role="group" aria-label="Show only these {of}s">'
-        + "".join(
-            f'<button type="button" aria-pressed="false" data-kind="{of}" data-value="{value}" style="--tone:{colour}">'
-            f"{words} <b>{count}</b></button>"
-            for value, words, count, colour in row
-        )
-        + "</div>"
-        for of, row in chips.items()
-    )
-    return HTML(
-        f'<div class="card-summary"><style>{STYLE}</style>{bars}{chosen}'
-        f'<p class="card-shown" aria-live="polite">All {len(listed)} rows are shown. Choose verdicts, kinds or chapters to see fewer.</p>'
-        f"<script>{SCRIPT}</script></div>"
-    )
+    return HTML(CARD.summary(STYLE, SCRIPT, bars, chips, len(listed)))
 
 
 def kind(claim: Claim) -> str:
@@ -183,14 +171,10 @@ def kind(claim: Claim) -> str:
     return "theorem" if claim.theorem else "reading" if claim.reading else "finding" if claim.own else "claim"
 
 
-def _bar(name: str, count: Counter) -> str:
-    there = {v: count[v] for v in VERDICTS if count[v]}
-    parts = "".join(
-        f'<span style="flex:{n};background:{LOOKS[v][1]}" title="{v}">{LOOKS[v][0]} {n}</span>'
-        for v, n in there.items()
-    )
-    label = f"{count.total()} {name}: {', '.join(f'{v} {n}' for v, n in there.items())}"
-    return f'<div class="card-bar" role="img" aria-label="{label}">{parts}</div><p class="card-words">{label}.</p>'
+def _bar(name: str, count: Counter) -> tuple[str, str, list[tuple[str, int]]]:
+    """What a bar of the summary is made of: its name, all of it in words, and its parts."""
+    there = [(v, count[v]) for v in VERDICTS if count[v]]
+    return name, f"{count.total()} {name}: {', '.join(f'{v} {n}' for v, n in there)}", there
 
 
 def papers() -> HTML:
@@ -203,13 +187,9 @@ def papers() -> HTML:
     for name, group in compute.progress(groups.items(), "papers"):
         here = sorted(((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict))
         counts = Counter(measured.verdict for _, measured in here)
-        told = " ".join(f'<span title="{v}">{LOOKS[v][0]} {counts[v]}</span>' for v in order if counts[v])
-        paper = html.escape(name), html.escape(group[0].source.url)
-        title = paper[0] if group[0].own else f'<a href="{paper[1]}">{paper[0]}</a>'
-        parts.append(
-            f'<section class="card-paper"><h2>{title} <small>{told}</small></h2>'
-            f"{''.join(_row(each, measured) for each, measured in here)}</section>"
-        )
+        listed = Markup("").join(_row(each, measured) for each, measured in here)
+        address = "" if group[0].own else group[0].source.url
+        parts.append(CARD.paper(name, address, [(v, counts[v]) for v in order if counts[v]], listed))
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
         f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
@@ -290,60 +270,45 @@ def models_of(name: str) -> dict[str, str]:
 PARTS = "holds if each part does; with a correction if most do, in whole or in part, and none fails; fails with a part that fails"
 
 
-def _row(claim: Claim, measured: Found) -> str:
+def _row(claim: Claim, measured: Found) -> Markup:
     """A row on one line, with what was measured folded; its parts stand in it, each with a line of its own."""
-    text, (sign, colour) = html.escape, LOOKS[measured.verdict]
-    inner = "".join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
-    listed = "".join(f"<dt>{name}</dt><dd>{said}</dd>" for name, said in _facts(claim, measured).items() if said)
+    inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
-    return (
-        f'<details id="{claim.name}" data-verdict="{measured.verdict}" data-kind="{kind(claim)}" '
-        f'data-chapter="{claim.chapter}" class="card-{place}"><summary><strong style="--tone:{colour}" title="{measured.verdict}" '
-        f'class="card-verdict">{sign}<span class="card-word"> {measured.verdict}</span></strong> '
-        f'<span class="card-said">{text(claim.statement)}</span>'
-        f'<span class="card-short" aria-hidden="true">{text(_short(claim, measured))}</span></summary>{inner}<dl>{listed}</dl></details>'
-    )
+    short, facts = _short(claim, measured), _facts(claim, measured)
+    return CARD.row(claim, measured.verdict, kind(claim), place, short, inner, facts)
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
-    """What stands in an opened row, by name."""
-
-    def text(words: str) -> str:
-        return html.escape(printed(words))
-
+    """What stands in an opened row, by name; text, or HTML where it is marked as that."""
     facts = {}
     kinds = {
         "theorem": "Theorem or definition, checked with numbers",
         "finding": "A finding of this course",
         "reading": "A reading: nobody has claimed it",
     }
-    source = text(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
+    source = printed(", ".join(filter(None, ("" if claim.own else claim.source.name, claim.where))))
     facts["Source"] = "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))
     if claim.name in quotations():
-        chinese, english = quotations()[claim.name]
-        facts["Its words"] = f'<span lang="zh">{text(chinese)}</span> {text(english)}'
-    facts["Rule"] = text(PARTS if claim.parts else claim.rule.text)
+        facts["Its words"] = CARD.quoted(*map(printed, quotations()[claim.name]))
+    facts["Rule"] = printed(PARTS if claim.parts else claim.rule.text)
     if measured.words:
-        facts["Correction" if measured.verdict == CORRECTED else "Why"] = text(measured.words)
+        facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
     if not claim.parts:
-        facts["Reported"] = text(claim.reported)
-        facts["Measured"] = (_numbers(measured) if measured.numbers else "") + text(measured.measured)
-        facts["How near"] = _near(measured)
-        facts["Ruler"] = text(calibration(claim))
-        facts["Nothing"] = text(of_nothing(claim, measured))
-        facts["Varied"] = text(claim.varied)
-        facts["Assumes"] = text(claim.assumes)
-        facts["Could turn it, not run"] = text(claim.would_change_if)
-        facts["Controls"] = text("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
+        facts["Reported"] = printed(claim.reported)
+        side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
+        facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(measured.measured)
+        facts["How near"] = Markup("").join(_line(*one) for one in measured.compared)
+        facts["Ruler"] = printed(calibration(claim))
+        facts["Nothing"] = printed(of_nothing(claim, measured))
+        facts["Varied"] = printed(claim.varied)
+        facts["Assumes"] = printed(claim.assumes)
+        facts["Could turn it, not run"] = printed(claim.would_change_if)
+        facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         if seen := models_of(claim.name):
-            facts["Models"] = f"{_held(seen)}: " + text("; ".join(f"{m}, {v}" for m, v in seen.items()))
-    opened = f', <a class="card-colab" href="{html.escape(there)}">in Colab</a>' if (there := colab(claim)) else ""
+            facts["Models"] = f"{_held(seen)}: " + printed("; ".join(f"{m}, {v}" for m, v in seen.items()))
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
-    facts["Again"] = (
-        f'<a href="{section(claim)}">on its page</a>{opened}, or <code>python -m course.scorecard {claim.name}</code>{minutes}; '
-        f'<a class="card-link" href="#{claim.name}">link to this {"row" if claim.parts else "claim"}</a>'
-    )
+    facts["Again"] = CARD.again(claim, section(claim), colab(claim), minutes)
     return facts
 
 
@@ -406,13 +371,8 @@ def calibration(claim: Claim) -> str:
     return f"{claim.ruler}: {'; '.join(read_)}"
 
 
-def _near(found: Found) -> str:
-    """Each threshold of the rule on a line, with what was compared with it; the side that agrees is drawn thick."""
-    return "".join(_line(*one) for one in found.compared)
-
-
-def _line(half: str, asked: str, mark: float, values: Sequence[float], width: int = 260) -> str:
-    """One threshold and what was compared with it; evidence on the other side of the mark tips this half of the rule."""
+def _line(half: str, asked: str, mark: float, values: Sequence[float], width: int = 260) -> Markup:
+    """One threshold and what was compared with it, the side that agrees drawn thick; evidence on the other side of the mark tips this half of the rule."""
     low, high = min(*values, mark), max(*values, mark)
     room = (high - low or abs(mark) or 1) * 0.12
 
@@ -420,31 +380,15 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
         return round(width * (value - low + room) / (high - low + 2 * room), 1)
 
     nearest = min(values, key=lambda value: abs(value - mark))
-    seen = sorted({at(value) for value in values})
-    dots = "".join(f'<circle cx="{x}" cy="9" r="3.5"/>' for x in seen)
     agrees = (at(mark), width) if asked == "above" else (0, at(mark))
     said = f"{half}: {asked} {_digits(mark)} asked; nearest {_digits(nearest)}, of {len(values)}"
-    return (
-        f'<figure class="card-line"><svg viewBox="0 0 {width} 18" width="{width}" height="18" role="img" aria-label="{said}">'
-        f'<path d="M0 9H{width}" class="card-axis"/><path d="M{agrees[0]} 9H{agrees[1]}" class="card-agrees"/>'
-        f'{dots}<path d="M{at(mark)} 1V17" class="card-mark"/></svg><figcaption>{said}</figcaption></figure>'
-    )
+    return CARD.line(said, width, sorted({at(value) for value in values}), agrees, at(mark))
 
 
 def _digits(value: float | None) -> str:
     """A whole number whole, and so one of five digits to nine; another one with four digits."""
     whole = value is not None and (float(value).is_integer() or 1e4 <= abs(value) < 1e9)
     return "–" if value is None else printed(f"{value:,.0f}" if whole else f"{value:,.4g}")
-
-
-def _numbers(found: Found) -> str:
-    """Reported and measured side by side."""
-    rows = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td>{_digits(a)}</td><td>{_digits(b)}</td></tr>'
-        for name, (a, b) in found.numbers.items()
-    )
-    head = '<tr><td></td><th scope="col">reported</th><th scope="col">measured</th></tr>'
-    return f'<table class="card-numbers"><thead>{head}</thead><tbody>{rows}</tbody></table>'
 
 
 def section(claim: Claim) -> str:

@@ -38,7 +38,11 @@ RESAVE = "choose another model, or save it again with save_pretrained"
 
 
 class LanguageModel(NamedTuple):
-    """A causal language model in evaluation mode without gradients, and its tokenizer."""
+    """A causal language model in evaluation mode without gradients, and its tokenizer.
+
+    >>> default().name, default().unpacked
+    ('SmolLM2-135M-Instruct', True)
+    """
 
     model: "transformers.PreTrainedModel"
     tokenizer: "transformers.PreTrainedTokenizerBase"
@@ -86,6 +90,10 @@ def load(
     Raises:
         ValueError: the name, folder, device or option is not usable; the message says what to do.
         OSError: the network, the hub or the disk refuses (no connection, gated model, disk full).
+
+    >>> model, tokenizer = load()
+    >>> model.config.num_hidden_layers
+    30
     """
     import transformers  # takes as long as torch to import: whoever loads no model need not wait for it
 
@@ -136,7 +144,11 @@ def load(
 
 @functools.cache
 def default() -> LanguageModel:
-    """The embedded model in fp32 on the CPU, loaded once for all who only read it."""
+    """The embedded model in fp32 on the CPU, loaded once for all who only read it.
+
+    >>> default() is default()
+    True
+    """
     return load(device="cpu")
 
 

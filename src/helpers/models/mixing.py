@@ -67,7 +67,14 @@ def _listen(module, query, key, value, attention_mask, scaling=None, softcap=Non
 
 @contextlib.contextmanager
 def attending(network: "transformers.PreTrainedModel", name: str, function: Callable | None = None) -> Iterator[None]:
-    """Run a block with another attention in every layer: one that transformers knows, or `function` under this name."""
+    """Run a block with another attention in every layer: one that transformers knows, or `function` under this name.
+
+    >>> from helpers import models
+    >>> network = models.default().model
+    >>> with attending(network, "eager"):
+    ...     network.config._attn_implementation
+    'eager'
+    """
     if function is not None:
         import transformers
 
@@ -86,6 +93,10 @@ def layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
 
     Raises:
         ValueError: the network has no list of layers.
+
+    >>> from helpers import models
+    >>> layers(models.default().model)[0].mixes == ATTENTION
+    True
     """
     blocks = _blocks(network)
     heard, sets, tolerance = _calls(network, blocks), frequencies(network), 1e-3
@@ -115,7 +126,12 @@ def layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
 
 
 def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
-    """The rotary frequencies of a network by kind of layer, as it uses them; none for one without."""
+    """The rotary frequencies of a network by kind of layer, as it uses them; none for one without.
+
+    >>> from helpers import models
+    >>> {kind: len(found) for kind, found in frequencies(models.default().model).items()}
+    {'all layers': 32}
+    """
     found: dict[str, Tensor] = {}
     for module in network.modules():
         for name, value in module.named_buffers(recurse=False):

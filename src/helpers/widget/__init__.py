@@ -21,7 +21,11 @@ VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str) -> dict[str, Any]:
-    """What a notebook shows: HTML on a built page, ipywidgets with a kernel."""
+    """What a notebook shows: HTML on a built page, ipywidgets with a kernel.
+
+    >>> bundle(lambda: "<b>1</b>", ipywidgets.VBox, "one")["text/plain"]
+    'one'
+    """
     if compute.building():
         return {"text/html": still(), "text/plain": text}
     # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
@@ -42,6 +46,10 @@ def show(figure: Figure | Artist, alt: str, caption: str = "") -> HTML:
 
     Raises:
         ValueError: `figure` is not a Matplotlib figure (or a part of one), or `alt` is empty.
+
+    >>> from helpers import style
+    >>> show(style.axes("Rises", "n", "x"), alt="A line that rises.").data[:21]
+    '<figure class="still"'
     """
     if not alt.strip():
         raise ValueError("alt must say what the figure shows, not be empty")
@@ -79,6 +87,11 @@ def explore(
     Raises:
         ValueError: no controls or more than three, more than `MOST_FRAMES` states together, a `labels` or `start` of
             no control, or a `draw` that does not take the controls.
+
+    >>> import pandas as pd
+    >>> squares = explore(lambda n: pd.DataFrame({"n²": [n * n]}), caption="Squares", n=[1, 2])
+    >>> squares.caption
+    'Squares'
     """
     if not 1 <= len(controls) <= 3:
         raise ValueError(f"explore takes one to three controls, not {len(controls)}")

@@ -174,6 +174,9 @@ def image(figure: Any, alt: str) -> str:
 
     On a page of the book it is an `<svg>` whose text is text, and a second one for phones; an image stays what is a
     matrix, and what would weigh more as a drawing. `data-image` names the reason.
+
+    >>> image(Figure(), "Nothing is drawn.")[:4]
+    '<img'
     """
     figure = whole(figure)
     _reword(figure)

@@ -1,0 +1,17 @@
+"""HTML from templates that stand beside the module that fills them: text is escaped unless it is marked as HTML."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+
+def template(path: Path, filters: Mapping[str, Callable] = {}, **names: Any) -> jinja2.Template:
+    """The template of a file; `names` are known in all of its macros."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(path.parent), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    found.filters |= filters
+    found.globals |= names
+    return found.get_template(path.name)

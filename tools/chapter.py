@@ -1,0 +1,78 @@
+"""Begin a chapter: `make chapter NUMBER=8 NAME=first-token TITLE="The first token"`.
+
+What is written is whole: a page with a figure, an exercise and a claim, each in the place where the other chapters have
+theirs (`tools/chapter/` holds the forms). All tests pass from the start; then change what it says.
+"""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+FORMS = Path(__file__).parent / "chapter"
+PLACES = {  # of each form
+    "figures.py": "src/course/chapter{0}/figures.py",
+    "claims.py": "src/course/chapter{0}/claims.py",
+    "checks.py": "src/course/chapter{0}/checks.py",
+    "checks.toml": "src/course/checks/chapter{0}.toml",
+    "scorecard.toml": "src/course/scorecard/chapter{0}.toml",
+    "expected.toml": "tests/expected/chapter{0}.toml",
+    "drawn.py": "tests/drawn/chapter{0}.py",
+}
+
+
+def page(text: str) -> dict:
+    """The notebook of a form: cells between lines of three dashes, code where the first line is code."""
+    cells = []
+    for k, part in enumerate(text.rstrip("\n").split("\n---\n")):
+        code = re.match(r"(# fold|from |def |n = )", part)
+        folded = {"tags": ["hide-input"]} if part.startswith("# fold") else {}
+        cell = {"cell_type": "code" if code else "markdown", "id": f"cell-{k}", "metadata": folded}
+        cell["source"] = part.strip("\n").removeprefix("# fold\n").splitlines(keepends=True)
+        cells.append({**cell, "outputs": [], "execution_count": None} if code else cell)
+    return {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
+    """Write a chapter's files and name it where chapters are listed; the files that were written.
+
+    Raises:
+        ValueError: a number, a name or a title that a chapter cannot have.
+    """
+    there = sorted(int(path.name[7:]) for path in (root / "src/course").glob("chapter*"))
+    if number != str(there[-1] + 1):
+        raise ValueError(f"NUMBER must be {there[-1] + 1}, the first that no chapter has, not {number!r}")
+    if not re.fullmatch(r"[a-z]+(-[a-z]+)*", name):
+        raise ValueError(f"NAME must be words in small letters with hyphens between, as first-token, not {name!r}")
+    if not title.strip() or '"' in title:
+        raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
+    words = {"NUMBER": number, "SLUG": name, "NAME": name.replace("-", "_"), "TITLE": title}
+
+    def filled(form: str) -> str:
+        return re.sub("|".join(words), lambda found: words[found[0]], (FORMS / form).read_text())
+
+    texts = {root / place.format(number): filled(form) for form, place in PLACES.items()}
+    texts[root / f"src/course/chapter{number}/__init__.py"] = (
+        f'"""What stands behind the pages of chapter {number}."""\n'
+    )
+    draft = json.dumps(page(filled("draft.md")), indent=1, ensure_ascii=False) + "\n"
+    texts[root / f"chapters/{number}-{name}/draft.ipynb"] = draft
+    toc, card, last = root / "_toc.yml", root / "src/course/scorecard/__init__.py", there[-1]
+    line = f'      - file: chapters/{number}-{name}/draft\n        title: "{number}. {title}"\n'
+    texts[toc] = toc.read_text().replace("  - caption: The book\n", f"{line}  - caption: The book\n", 1)
+    known = f"from course.chapter{last} import claims as chapter{last}\n"
+    gathered = card.read_text().replace(known, known + known.replace(str(last), number), 1)
+    texts[card] = gathered.replace(f"chapter{last})\n", f"chapter{last}, chapter{number})\n", 1)
+    for path, text in texts.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return sorted(texts)
+
+
+if __name__ == "__main__":
+    try:
+        for path in begin(*sys.argv[1:4]):
+            print(path.relative_to(ROOT))
+    except ValueError as error:
+        raise SystemExit(str(error)) from None
