@@ -12,7 +12,7 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from course import checks, significance, slopes, weightings  # noqa: F401  the chapter's table calls weightings
+from course import checks, significance, slopes, weightings  # noqa: F401  the chapter's table calls it
 from course.chapter6 import figures, measures
 from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
 from course.experiments import comparison, race
