@@ -425,7 +425,7 @@ def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
     monkeypatch.setattr(widget.Explorer, "__init__", widget.Explorer.__init__)
     monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
-    with words.given({}):
+    with in_words({}):
         exec(start, {})
         page = widget.explore(
             lambda kind: (pd.DataFrame([1]), f"It is {kind}."), caption="-", labels={"kind": "which"}, kind=["one more"]
