@@ -82,7 +82,7 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 45_500,
-    "src/course": 323_100,
+    "src/course": 323_700,
     "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 25_550,
@@ -270,7 +270,7 @@ def test_helpers_are_installed_with_what_they_import_and_nothing_else():
 
 
 # one call of each module's own, after the course has been made unimportable
-EXAMPLES = """\
+EXAMPLES = r"""
 import sys
 sys.modules["course"] = None
 import doctest, importlib, pkgutil, re

@@ -370,7 +370,9 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
         if changed or other(text, values) != text:
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
             columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
-            quote = re.match(r"\w*(.)", lines[node.lineno - 1][columns[0] :])[1]  # within an f-string it is the other one
+            quote = re.match(r"\w*(.)", lines[node.lineno - 1][columns[0] :])[
+                1
+            ]  # within an f-string it is the other one
             new = literal(other(text, values), values, node, quote)
             if lines[node.lineno - 1][columns[0] :].startswith('"""'):  # a docstring stays one
                 new = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], other(text, values))  # noqa: B023

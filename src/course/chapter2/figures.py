@@ -243,7 +243,9 @@ def hidden_since(table: pd.DataFrame, untrained: pd.DataFrame | None = None) -> 
         ax.plot(mean, "^-", color=GREY)
         ax.annotate("random weights", (mean.index[-1], 0), (0, -18), textcoords="offset points", ha="right", size=14)
         ax.set_ylim(bottom=-0.35)
-        blank = f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
+        blank = (
+            f" With random weights {style.number(float(mean.min()))} to {style.number(float(mean.max()))} in the mean."
+        )
     ax.axhline(0, color="black", lw=1)
     style.label(ax)
     late = rows[25]
