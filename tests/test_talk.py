@@ -421,7 +421,7 @@ def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
     start = (
         f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
     )
-    monkeypatch.setattr(widget, "control", widget.control)
+    monkeypatch.setattr(widget._controls, "control", widget._controls.control)
     monkeypatch.setattr(widget.Explorer, "__init__", widget.Explorer.__init__)
     monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)

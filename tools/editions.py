@@ -70,7 +70,7 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
     for weight, font in fonts.items():
         (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
     words.use(said, sorted(faces.glob("*.ttf")))
-    control, explorer = widget.control, widget.Explorer.__init__
+    control, explorer = widget._controls.control, widget.Explorer.__init__
 
     def asking(*given):  # a widget asks and finds in Chinese, too
         made = control(*given)
@@ -83,7 +83,7 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
         explorer(self, told, *given)
 
-    widget.control, widget.Explorer.__init__ = asking, finding
+    widget._controls.control, widget.Explorer.__init__ = asking, finding
 
 
 speak(TABLE, FONTS)"""
