@@ -133,7 +133,8 @@ def anchored(app, doctree):
     name = app.env.docname
     if not name.startswith(HERE):
         return
-    parts = editions.cells(editions.english(editions.HOME / f"{name.removeprefix(HERE)}.zh.po")).values()
+    page = editions.english(editions.HOME / f"{name.removeprefix(HERE)}.zh.po")
+    parts = editions.cells(page, slides=False).values()
     english = [heading for text in parts for heading in re.findall("^#+ (.+)$", text, re.M)]
     sections = list(doctree.findall(nodes.section))
     if len(english) == len(sections):

@@ -488,6 +488,18 @@ def test_the_built_decks_say_the_same_in_two_languages():
 
 
 @pytest.mark.site
+@pytest.mark.parametrize("table", TABLES, ids=editions.stem)
+def test_an_edition_has_the_headings_of_its_page(table):
+    """Those of slides alone are on neither, and a link into a page finds its place in both."""
+    pages = [
+        ROOT / "_build/html" / path.relative_to(ROOT).with_suffix(".html")
+        for path in (editions.english(table), editions.place(editions.english(table)))
+    ]
+    here, there = (re.findall("<(h[1-4])>", path.read_text()) for path in pages)
+    assert here == there
+
+
+@pytest.mark.site
 def test_nothing_of_the_other_edition_is_left_in_english_and_no_character_is_missing():
     for table in TABLES:
         if editions.english(table).suffix == ".ipynb":

@@ -139,15 +139,17 @@ def stem(table: Path) -> str:
     return "-".join(table.relative_to(HOME).with_suffix("").parts)
 
 
-def cells(page: Path, cues: bool = False) -> dict[str, str]:
+def cells(page: Path, cues: bool = False, slides: bool = True) -> dict[str, str]:
     """What a page says part by part: the Markdown cells of a notebook by their ids, the sections of a page by their headings.
 
-    Cues are, where the page has their words, or they are asked for.
+    Cues are, where the page has their words, or they are asked for; cells of slides alone are but where they are not wanted.
     """
     if page.suffix == ".ipynb":
         notebook = json.loads(page.read_text())
         cues |= bool(notebook["metadata"].get("lecture", {}).get("spoken"))
-        every = [cell for cell in notebook["cells"] if cues or "cue" not in cell["metadata"].get("tags", [])]
+        tags = {cell["id"]: cell["metadata"].get("tags", []) for cell in notebook["cells"]}
+        left = {i for i, has in tags.items() if (not cues if "cue" in has else not slides and "remove-cell" in has)}
+        every = [cell for cell in notebook["cells"] if cell["id"] not in left]
         return {cell["id"]: "".join(cell["source"]) for cell in every if cell["cell_type"] == "markdown"}
     sections = re.split(r"\n\n(?=## )", page.read_text().strip())
     return {re.match(r"#+ (.+)", section)[1]: section for section in sections}
@@ -441,7 +443,7 @@ def page(table: Path) -> str:
         used = "".join([*parts, *words(table).values(), drawn(), note(table)])
         cut(set(used), stem(table), folder(), digest(used))
     else:
-        translated = cells(source)
+        translated = cells(source, slides=False)
         parts = [
             part
             for cell in executed(table).cells[:-1]
