@@ -29,7 +29,7 @@ from course.report.sections import SECTIONS
 def place(path: Path) -> tuple[str, str]:
     """The file of `tests/said` that holds a source, and the source's name there."""
     if not path.is_relative_to(ROOT / "chapters"):
-        return "course", path.relative_to(ROOT / "src/course").as_posix()
+        return "course", path.relative_to(ROOT).as_posix().removeprefix("src/course/")
     home = path.relative_to(ROOT / "chapters").parts
     return (home[0] if len(home) > 1 and home[0][0].isdigit() else "pages"), "/".join(home)
 
@@ -96,12 +96,12 @@ def computed(call):
 
 @computed
 def rules():
-    """Of each claim the rule as a reader reads it, and what is reported."""
+    """Of each claim the rule as a reader reads it, what is reported, and what stands against chance."""
     return {
-        name: [each.rule.text, f"reported: {each.reported}", f"null: {each.rule.null}"]
+        name: [each.rule.text, f"reported: {each.reported}", f"null: {each.rule.null}", f"controls: {scorecard.controls(each)}"]
         for name, each in scorecard.CLAIMS.items()
         if not each.parts
-    }
+    }  # fmt: skip
 
 
 @computed

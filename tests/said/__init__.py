@@ -115,6 +115,9 @@ SOURCES = (
     *sorted(p for p in (ROOT / "src/course").rglob("*.toml") if p.name != "tables.toml"),
     *sorted((ROOT / "src/course/drawing/words").glob("*.json")),
     *sorted(p for n in ("checks", "telling", "line", "page", "sections", "answer", "talk") for p in (ROOT / "src/course").rglob(f"{n}.py")),
+    *sorted((ROOT / "src/course").rglob("*.jinja")),
+    ROOT / "src/course/scorecard/__init__.py",
+    ROOT / "tools/slides.py",
 )  # fmt: skip
 
 
@@ -134,6 +137,8 @@ def texts(path: Path) -> list[tuple[str, str]]:
         return [(f"{k}", part) for k, part in enumerate(re.split(r"(?m)^(?=#{1,3} )", text))]
     if path.suffix == ".py":
         return [*strings(text)]
+    if path.suffix == ".jinja":
+        return [("words", line) for line in visible(re.sub(r"(?s)\{[%#].*?[%#]\}", "\n", text))]
     if path.suffix == ".po":  # the English side stands on its page
         return [(entry.place or "words", entry.other) for entry in units.read(path)]
     read = {".toml": tomllib.loads, ".json": json.loads, ".yml": yaml.safe_load}[path.suffix]
