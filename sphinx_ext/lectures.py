@@ -168,7 +168,7 @@ def language(app, name, template, context, doctree):
             f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
         )
-        own = "body,input,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}"
+        own = "body,input,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}article pre{white-space:pre-wrap}"
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
     if here:
         context["language"] = "zh-CN"
@@ -198,13 +198,14 @@ def download(app, name, template, context, doctree):
 
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
-    before, frame, env.edition_keys = getattr(env, "edition_keys", {}), editions.drawn(), {}
+    before, env.edition_keys = getattr(env, "edition_keys", {}), {}
     for name in env.found_docs:
         if name.startswith(HERE):
             table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
             page = editions.english(table)
             code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else editions.page(table)
-            env.edition_keys[name] = editions.digest(table.read_text() + page.read_text() + code + frame)
+            hangs = (table.read_text(), page.read_text(), code, editions.drawn())
+            env.edition_keys[name] = editions.digest("".join(hangs))
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
 
 

@@ -245,7 +245,7 @@ def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = (
     return (
         ax,
         f"{listed}; random quarters {min(control):+.2f} to {max(control):+.2f}. Within the range of random: {', '.join(inside) or 'none'}."
-        + (f" With random weights {min(blank):+.2f} to {max(blank):+.2f}." if blank else ""),
+        + (f" With random weights at most {max(map(abs, blank)):.3f} either way." if blank else ""),
     )
 
 
