@@ -191,9 +191,8 @@ def times(paths: list[Path], root: Path) -> list[tuple[str, float, str]]:
 
 
 def _name(path: Path, root: Path) -> str:
-    return str(
-        path.relative_to(root / ("chapters" if path.is_relative_to(root / "chapters") else "_build")).with_suffix("")
-    )
+    home = root / "chapters"
+    return str(path.relative_to(home if path.is_relative_to(home) else root / "_build").with_suffix(""))
 
 
 def _notebooks(env, names) -> list[Path]:

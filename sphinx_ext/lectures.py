@@ -199,13 +199,13 @@ def download(app, name, template, context, doctree):
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
-    for name in env.found_docs:
-        if name.startswith(HERE):
-            table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
-            page = editions.english(table)
-            code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else editions.page(table)
-            hangs = (table.read_text(), page.read_text(), code, editions.drawn())
-            env.edition_keys[name] = editions.digest("".join(hangs))
+    here = [name for name in env.found_docs if name.startswith(HERE)]
+    frame = editions.drawn() if here else ""
+    for name in here:
+        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+        page = editions.english(table)
+        code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else editions.page(table)
+        env.edition_keys[name] = editions.digest(table.read_text() + page.read_text() + code + frame)
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
 
 

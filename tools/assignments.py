@@ -11,9 +11,8 @@ there (Debian's package is bubblewrap), it sees no network and no files but Pyth
 none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
 compared here, as the exercise's check compares them, with what the solution gives; what it prints is kept and not read.
 
-`chapters/plans/assignments.yml` names the exercises of each assignment, their points, and the cases that a submission
-is tried on: arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
-solution come from the exercise itself. `tools/assignments.py` makes and marks them; `tests/test_assignments.py` wants
+A case is the arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
+solution come from the exercise itself. `tests/test_assignments.py` wants
 every exercise in a class, an assignment or the list of those left out, and tries wrong, half-right and hostile
 submissions. A step of the workshop (`chapters/7-the-race/build.ipynb`) is a cell tagged `step`, whose lines are taken
 out of the handout, and a cell tagged `check`; `make exercise` writes neither: its text must say every name and shape

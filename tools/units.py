@@ -370,13 +370,9 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
         if changed or other(text, values) != text:
             start, end = lines[node.lineno - 1].encode(), lines[node.end_lineno - 1].encode()
             columns = len(start[: node.col_offset].decode()), len(end[: node.end_col_offset].decode())
-            quote = re.match(r"\w*(.)", lines[node.lineno - 1][columns[0] :])[
-                1
-            ]  # within an f-string it is the other one
+            # the quotes that stand there: within an f-string they are the other ones
+            quote = re.match(r'\w*("""|.)', lines[node.lineno - 1][columns[0] :])[1]
             new = literal(other(text, values), values, node, quote)
-            if lines[node.lineno - 1][columns[0] :].startswith('"""'):  # a docstring stays one
-                new = HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], other(text, values))  # noqa: B023
-                new = '"""' + new.replace("\\", "\\\\") + '"""'
             changes.append(((node.lineno, columns[0]), (node.end_lineno, columns[1]), new))
     for token in comments(source):
         if found := matched(token.string.lstrip("# "), table):
@@ -387,7 +383,9 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
 
 
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
-    """A string as Python writes it, on as many lines as it needs where it stood on several."""
+    """A string as Python writes it, on as many lines as it needs where it stood on several; a docstring stays one."""
+    if quote == '"""':
+        return quote + HOLE.sub(lambda sign: values[ord(sign[0]) - 0xE000], text).replace("\\", "\\\\") + quote
     several = node.end_lineno > node.lineno
     parts = [""]
     for part in re.findall(r"[^，。；：]*[，。；：][*”）]*|[^，。；：]+$", text) if several else [text]:
