@@ -646,6 +646,31 @@ def test_the_readme_shows_the_front_page_as_it_is(chromium, site):
     assert abs(now - shown).mean() < 4, "grey levels of 256, over blocks of 20 pixels"
 
 
+def test_names_at_the_threads_of_the_race_stand_within_their_picture(visit):
+    page = visit("chapters/7-the-race/lesson.html")
+    page.wait_for_load_state("networkidle")
+    out = """[...document.querySelectorAll("svg.slopes .end")].filter((name) => {
+      const box = name.getBBox();
+      return box.x + box.width > name.ownerSVGElement.viewBox.baseVal.width;
+    }).map((name) => name.textContent)"""
+    assert page.locator("svg.slopes .end").count() > 10
+    assert page.evaluate(out) == []
+
+
+def test_chinese_within_code_is_in_the_type_that_the_page_brings(visit):
+    """A machine without Chinese type shows boxes there else."""
+    page = visit("chapters/zh/2-causal-attention/lesson.html")
+    page.wait_for_load_state("networkidle")
+    session = page.context.new_cdp_session(page)
+    for domain in ("DOM", "CSS"):
+        session.send(f"{domain}.enable")
+    root = session.send("DOM.getDocument")["root"]["nodeId"]
+    codes = session.send("DOM.querySelectorAll", {"nodeId": root, "selector": "article .highlight pre"})["nodeIds"]
+    fonts = [font for code in codes for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": code})["fonts"]]
+    assert any("SC" in font["familyName"] for font in fonts if font["isCustomFont"]), "none has Chinese"
+    assert {font["familyName"] for font in fonts if not font["isCustomFont"]} == set()
+
+
 def test_on_a_phone_a_link_to_a_stop_leaves_its_heading_in_sight(visit):
     page = visit("chapters/welcome.html", has_touch=True, is_mobile=True, viewport={"width": 390, "height": 844})
     settle(page)

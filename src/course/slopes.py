@@ -54,17 +54,17 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     named = {order.index[-1]: GREY, top[0]: RED, "NoPE": "currentColor", MIXED: GREEN, STICK: PURPLE}
     named |= dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
     named = {name: colour for name, colour in named.items() if name in means.index}
-    x, y = dict(zip(LENGTHS, (60, 252, 444, 636), strict=True)), lambda share: 410 - 350 * share
+    x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
     more = {top[0]: f" and {len(top) - 1} more" if len(top) > 1 else ""}
     ends = [(order[name], f"{name}{more.get(name, '')} {order[name]:.2f}", named[name]) for name in named]
     ends = sorted([*ends, (CHANCE[task], "guessing", GREY)], reverse=True)
     labels, place = [], 0.0
     for value, words, tone in ends:  # names keep their distance
         place = max(y(value) + 7, place + 27)
-        labels.append(f'<text class="end" x="662" y="{place:.0f}" style="--tone: {tone}">{html.escape(words)}</text>')
-    parts = [f'<path class="grid" d="M60 {y(v):.0f}H636"/><text x="50" y="{y(v) + 7:.0f}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1)]  # fmt: skip
+        labels.append(f'<text class="end" x="590" y="{place:.0f}" style="--tone: {tone}">{html.escape(words)}</text>')
+    parts = [f'<path class="grid" d="M60 {y(v):.0f}H564"/><text x="50" y="{y(v) + 7:.0f}" text-anchor="end">{v:g}</text>' for v in (0, 0.5, 1)]  # fmt: skip
     parts += [f'<text x="{at}" y="442" text-anchor="middle">{n}</text>' for n, at in x.items()]
-    parts += [f'<path class="grid" stroke-dasharray="6 6" d="M60 {y(CHANCE[task]):.0f}H636"/>', *labels]
+    parts += [f'<path class="grid" stroke-dasharray="6 6" d="M60 {y(CHANCE[task]):.0f}H564"/>', *labels]
     for name in sorted(means.index, key=lambda name: name in named):
         line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
         said = f"{html.escape(name)}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
