@@ -12,6 +12,7 @@ from expected import EVIDENCE, EXPECTED
 from course import claims, nulls, scorecard, sources
 from course.claims import together
 from course.rules import (
+    AGREE,
     ASKED_FIRST,
     CORRECTED,
     FAILS,
@@ -202,6 +203,27 @@ def test_a_row_says_in_how_many_models_it_holds():
     assert scorecard.models_of("width_bound") == {}
     row = scorecard._row(CLAIMS["first_token_is_a_sink"], claims.Found("1", HOLDS))
     assert re.search(r"of \d models: holds in \d.*SmolLM2-135M-Instruct", row)
+
+
+def test_a_row_says_which_model_was_not_asked_and_why(monkeypatch):
+    said = {"a": (HOLDS, None), "b": (None, "too long")}
+    found = {model: {"ones_collapse": each} for model, each in said.items()} | {"c": {}}
+    monkeypatch.setattr(scorecard, "_reported", lambda: found)
+    told = scorecard._facts(CLAIMS["ones_collapse"], claims.Found("1", HOLDS))["Models"]
+    missing = "not asked of b: too long; not asked of c: its report has not this section"
+    assert told == f"of 1 model: holds in 1: a, holds; {missing}"
+    assert scorecard.unasked(CLAIMS["width_bound"]) == {}
+
+
+@pytest.mark.parametrize("name", EVIDENCE)
+def test_a_row_says_how_near_its_evidence_came_or_that_no_threshold_decided(name):
+    for wanted, ways in EVIDENCE[name].items():
+        for numbers in filter(None, ways):
+            seen = CLAIMS[name].rule.decide(numbers).compared
+            told = scorecard._facts(CLAIMS[name], claims.Found("1", wanted, compared=seen))["How near"]
+            assert ("asked; " in told) == bool(seen) == (scorecard.YES_OR_NO not in told)
+            if CLAIMS[name].rule.each and wanted not in ASKED_FIRST.values():
+                assert AGREE in told, "half of the cases is a threshold, too"
 
 
 @pytest.mark.parametrize("name", CLAIMS)

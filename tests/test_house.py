@@ -82,13 +82,13 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 45_500,
-    "src/course": 323_700,
+    "src/course": 323_980,
     "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 25_550,
-    "src/course/scorecard": 18_300,
+    "src/course/scorecard": 18_520,
     "src/course/checks": 22_550,
-    "tests": 223_900,
+    "tests": 224_230,
     "tools": 46_000,
     "sphinx_ext": 21_300,
     "frontend": 49_500,

@@ -22,6 +22,7 @@ LITTLE = "too little evidence"
 UNFIT = "this set-up cannot decide"
 UNABLE = "this model cannot decide"
 VERDICTS = (HOLDS, CORRECTED, FAILS, OPEN, LITTLE, UNFIT, UNABLE)
+AGREE, OTHERWISE = "cases that agree", "cases the other way"  # what is compared of a rule by case
 ASKED_FIRST = {"enough": LITTLE, "fit": UNFIT, "able": UNABLE, "decided": OPEN}  # weakest evidence first
 
 Numbers = Mapping[str, Any]  # what a claim's function gives: what its rule asks and its row tells, under their names
@@ -195,6 +196,10 @@ class Rule(NamedTuple):
             verdict, words = weigh(cells, against), f"in {sum(cells)} of {len(cells)} cases {self.each[0]}"
             words = {HOLDS: "", LITTLE: "no case was measured"}.get(verdict, words)
             words += f"; the other way in {sum(against)}" if sum(against) else ""
+            seen += (
+                Compared(AGREE, "above", len(cells) / 2, [sum(cells)]),
+                Compared(OTHERWISE, "below", 1, [sum(against)]),
+            )
             return Decision(verdict, words, joined(seen))
         if ask("holds"):
             return Decision(HOLDS, "", joined(seen))

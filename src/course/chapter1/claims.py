@@ -17,7 +17,7 @@ CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped
 TWO = Mark(2)  # standard errors
 EVEN = Mark(1)  # a gain, or a ratio, where nothing has changed
 NOWHERE = Mark(0)
-EXACT = 1e-9  # rounding
+EXACT = Mark(1e-9)  # rounding
 
 
 FLOATS = Mark(32)  # numbers of 32 bits in a state

@@ -1,5 +1,6 @@
 """What the claims of chapter 2's sources measure: each function returns the numbers that its row of the table names."""
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -74,8 +75,8 @@ def causal_attention_is_no_bottleneck() -> Numbers:
 
 
 def _apart(row: tuple) -> bool:
-    _, tree, causal = row
-    return tree[0] < tree[1] < tree[2] and causal[0] > causal[1] > causal[2]
+    tree, causal = ([after / before for before, after in itertools.pairwise(shares)] for shares in row[1:])
+    return min(tree) > EVEN and max(causal) < EVEN
 
 
 @rule(

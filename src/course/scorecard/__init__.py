@@ -250,23 +250,39 @@ def correction(measured: Found) -> str:
 
 
 @functools.cache
-def _reported() -> dict[str, dict[str, str]]:
-    """By model of `data/reports`, the verdicts of the claims that were measured on it."""
+def _reported() -> dict[str, dict[str, tuple[str | None, str | None]]]:
+    """By model of `data/reports`, of each claim in it the verdict, or why there is none."""
     found = {}
     for path in sorted((data.folder() / "reports").glob("*.json")):
         report = json.loads(path.read_text())
         plan = report["settings"]["plan"]
         found[report["model"]["name"] + ("" if plan == "full" else f" ({plan} plan)")] = {
-            row["name"]: row["verdict"] for part in report["sections"].values() for row in part.get("claims") or []
+            row["name"]: (row["verdict"], row["why"])
+            for part in report["sections"].values()
+            for row in part.get("claims") or []
         }
     return found
 
 
 def models_of(name: str) -> dict[str, str]:
     """The models of `data/reports` on which a claim was measured, with its verdict there."""
-    return {model: found[name] for model, found in _reported().items() if found.get(name)}
+    return {model: found[name][0] for model, found in _reported().items() if name in found and found[name][0]}
 
 
+def unasked(claim: Claim) -> dict[str, str]:
+    """The models of `data/reports` that a claim about language models was not asked of, and why.
+
+    >>> unasked(CLAIMS["first_token_is_a_sink"])
+    {}
+    """
+    if claim.parts or not claim.asks_a_model:
+        return {}
+    missing = (None, "its report has not this section")
+    asked = {model: found.get(claim.name, missing) for model, found in _reported().items()}
+    return {model: why for model, (verdict, why) in asked.items() if not verdict}
+
+
+YES_OR_NO = "no threshold decided: what the rule asks here is a yes or a no, and no number says how near it was"
 PARTS = "holds if each part does; with a correction if most do, in whole or in part, and none fails; fails with a part that fails"
 
 
@@ -297,15 +313,17 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Reported"] = printed(claim.reported)
         side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
         facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(measured.measured)
-        facts["How near"] = Markup("").join(_line(*one) for one in measured.compared)
+        facts["How near"] = Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
         facts["Ruler"] = printed(calibration(claim))
         facts["Nothing"] = printed(of_nothing(claim, measured))
         facts["Varied"] = printed(claim.varied)
         facts["Assumes"] = printed(claim.assumes)
         facts["Could turn it, not run"] = printed(claim.would_change_if)
         facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
-        if seen := models_of(claim.name):
-            facts["Models"] = f"{_held(seen)}: " + printed("; ".join(f"{m}, {v}" for m, v in seen.items()))
+        seen, left = models_of(claim.name), unasked(claim)
+        said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
+        said += [f"not asked of {model}: {why}" for model, why in left.items()]
+        facts["Models"] = printed("; ".join(said))
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = CARD.again(claim, section(claim), colab(claim), minutes)
@@ -380,8 +398,9 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
         return round(width * (value - low + room) / (high - low + 2 * room), 1)
 
     nearest = min(values, key=lambda value: abs(value - mark))
+    found = f"{_digits(nearest)} found" if len(values) == 1 else f"nearest {_digits(nearest)}, of {len(values)}"
     agrees = (at(mark), width) if asked == "above" else (0, at(mark))
-    said = f"{half}: {asked} {_digits(mark)} asked; nearest {_digits(nearest)}, of {len(values)}"
+    said = f"{half}: {asked} {_digits(mark)} asked; {found}"
     return CARD.line(said, width, sorted({at(value) for value in values}), agrees, at(mark))
 
 
