@@ -78,6 +78,7 @@ from torch.overrides import TorchFunctionMode
 from course import worded
 from course.checks import repair
 from helpers import compute, models, show
+from helpers.words import translated
 
 SECONDS = 20.0  # for the learner's calls in one check: longer takes a loop that does not end
 SEARCH = 4.0  # seconds for the search for a reason, which then simply ends
@@ -119,7 +120,8 @@ class Verdict:
     def __init__(
         self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, empty: bool = False
     ):
-        self.right, self.sentence, self.picture, self.untried = right, sentence, picture, empty
+        self.right, self.sentence, self.picture, self.untried = right, translated(sentence), picture, empty
+        self.mark = translated("✓ Right:" if right else "✗ Not yet:")
         self.quiet = quiet and right and not compute.building()
 
     def __bool__(self) -> bool:
@@ -129,8 +131,9 @@ class Verdict:
         if self.quiet:
             return ""
         if self.untried:
-            return "The check runs in the notebook, on your answer." if compute.building() else f"○ {self.sentence}"
-        return f"{'✓ Right' if self.right else '✗ Not yet'}: {self.sentence}"
+            here = compute.building()
+            return translated("The check runs in the notebook, on your answer.") if here else f"○ {self.sentence}"
+        return f"{self.mark} {self.sentence}"
 
     def _repr_html_(self) -> str:
         if self.quiet:
@@ -138,8 +141,7 @@ class Verdict:
         if self.untried:
             return f'<p style="opacity:.75">{html.escape(repr(self))}</p>'
         box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
-        mark, _, said = repr(self).partition(":")
-        shown = f'<div style="{box}" role="status"><strong>{mark}:</strong>{html.escape(said)}</div>'
+        shown = f'<div style="{box}" role="status"><strong>{self.mark}</strong> {html.escape(self.sentence)}</div>'
         return shown + (self.picture.data if self.picture else "")
 
 
@@ -236,24 +238,24 @@ def _many(count: int, one: str, several: str) -> str:
 
 def _state(verdict: Verdict | None) -> str:
     if verdict is None or verdict.untried:
-        return "○ not tried"
-    return "✓ right" if verdict else "✗ not yet"
+        return "○ not tried:"
+    return "✓ right:" if verdict else "✗ not yet:"
 
 
 def progress(values: Iterable[Any]) -> HTML:
     """The exercises among the values of a chapter's module, which of them are right, and the next one to do."""
     exercises = [each for each in values if isinstance(each, Exercise)]
-    done = sum(bool(each.last) for each in exercises)
+    done = translated(f"{sum(bool(each.last) for each in exercises)} of {len(exercises)} right.")
     after = next((each for each in exercises if not each.last), None)
-    rows = "".join(f"<li>{_state(each.last)}: {html.escape(f'{each.number} {each.title}')}</li>" for each in exercises)
-    following = f"Next: {after.number} {after.title}." if after else "All done."
+    rows = "".join(
+        f"<li>{translated(_state(each.last))} {html.escape(translated(f'{each.number} {each.title}'))}</li>"
+        for each in exercises
+    )
+    following = translated(f"Next: {after.number} {after.title}." if after else "All done.")
     guessed = [each.guess == each.true for each in exercises if each.guess]
     if guessed:
-        following += f" Predicted at once: {sum(guessed)} of {len(guessed)}."
-    return HTML(
-        f"<p><strong>{done} of {len(exercises)} right.</strong> {html.escape(following)}</p>"
-        f'<ul style="list-style:none">{rows}</ul>'
-    )
+        following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
+    return HTML(f'<p><strong>{done}</strong> {html.escape(following)}</p><ul style="list-style:none">{rows}</ul>')
 
 
 def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
