@@ -1,6 +1,7 @@
 """The drawings: their mathematics against Python's, their text, and the drawings themselves in Chromium."""
 
 import contextlib
+import itertools
 import json
 import math
 import re
@@ -128,13 +129,36 @@ def test_the_machine_has_chinese_for_all_it_says():
         assert words.missing == []
 
 
-def test_the_barcodes_have_chinese_for_all_they_say():
-    """If not: `words/barcodes.zh.json` has all that they say, then `python tools/stills.py`."""
-    kinds = [
-        {"tokens": t, "type": k, "window": w} for t in ("ones", "digits") for k in ("fp32", "bf16") for w in (0, 1)
+RACE = [(task, bet) for task, runs in drawing.numbers("waves")["scores"].items() for bet in ["", *runs]]
+CHAIN = {"graph": "own", "xs": [0.1, 0.2, 0.3, 0.4], "ys": [0.1, 0.2, 0.3, 0.4], "source": 0, "edges": "0-1.1-2"}
+# of each drawing, in which states it says all that it can say: every choice of each of these with every other
+SAYS = {
+    "squash": [
+        {"view": ["colours", "share", "current"], "hops": [0, 1, 2, 16], "tool": ["join", "source", "target"]},
+        {key: [value] for key, value in CHAIN.items()}
+        | {"view": ["colours", "share", "current"], "hops": [0, 1, 3], "target": [1, 2, 3], "opened": ["", "1-2"], "picked": [-1, 1]},
+    ],
+    "river": [{"layers": [1, 2, 8], "residual": [0, 0.5], "sink": [0, 0.5], "token": [1, 6], "cell": [-1, 0, 5]}, {"mask": ["1" * 78]}],
+    "barcodes": [{"tokens": ["ones", "digits"], "type": ["fp32", "bf16"], "window": [0, 1], "at": [0, 6, 12]}],
+    "needle": [{"copies": [1, 2, 4000], "odd": [True, False], "pattern": ["1", "10", "110"], "type": ["bf16", "fp32"], "zoom": [0, 0.5, 1]}],
+    "clocks": [{"distance": [0, 1, 24], "phases": [[0] * 8, [1] * 8], "pairs": [[1] * 8, [0] * 8, [1] + [0] * 7]}],
+    "waves": [
+        {"agreement": [0, 0.4, 0.9], "ratio": [0.3, 1, 2], "lambda": [0, 0.8, 1.2]},
+        *({"view": ["race"], "task": [task], "bet": [bet], "run": [0, 0.5, 3]} for task, bet in RACE),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_a_drawing_has_chinese_for_all_it_says(name):
+    """If not: `words/<name>.zh.json` has all that it says, then `python tools/stills.py`."""
+    states = [
+        dict(zip(each, values, strict=True)) for each in SAYS[name] for values in itertools.product(*each.values())
     ]
-    states = [kind | {"at": at, "width": w} for kind in kinds for at in (0, 6, 12) for w in (360, 720)]
-    assert drawn("barcodes", states, "zh")[1] == []
+    pictures, missing = drawn(name, [state | {"width": w} for state in states for w in (360, 720)], "zh")
+    assert missing == []
+    said = re.findall(r">([^<>]+)<", "".join(picture for _, picture, _ in pictures)) + [told for *_, told in pictures]
+    assert [text for text in said if re.search("[A-Za-z]{2} [a-z]{2,} [a-z]{2}", text)] == []
 
 
 def test_the_machine_quotes_what_was_measured():

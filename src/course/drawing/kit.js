@@ -323,7 +323,8 @@ export const mount = (spec) => Object.assign(({ model, el }) => {
       known.set(item.id, item);
       const group = hands.querySelector(`[data-id="${item.id}"]`) ?? make(item.id);
       const [rect, ring, knob, title] = group.children;
-      if (title.textContent !== (item.title ?? "")) title.textContent = item.title ?? "";
+      const named = said(item.title ?? "");
+      if (title.textContent !== named) title.textContent = named;
       const area = item.area;
       for (const [name, value] of [["x", area?.[0]], ["y", area?.[1]], ["width", area?.[2]], ["height", area?.[3]]]) attribute(rect, name, area ? place(value) : 0);
       for (const round of [ring, knob]) { attribute(round, "cx", place(item.x ?? 0)); attribute(round, "cy", place(item.y ?? 0)); }
