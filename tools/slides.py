@@ -27,6 +27,7 @@ from chapters import question  # noqa: E402
 from editions import CUE, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from editions import frame as chinese_frame  # noqa: E402
+from editions import place as zh  # noqa: E402
 from execution import execute, executed  # noqa: E402
 from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
@@ -41,6 +42,12 @@ FRAME = {
     "course": "Connection Bottlenecks in Attention",
     "length": "The talk · {minutes} minutes",
     "place": "The talk",
+    "chapter": "Chapter {number} of {chapters} · {name} · {minutes} minutes",
+    "lesson": "lesson",
+    "lab": "lab",
+    "following": "Next: {link}. {question}",
+    "end": "This was the last lecture. What held, and what did not, stands on the scorecard.",
+    "widget": "Open this widget on the page",
     "next": 'In depth, with everything to move: <a href="../chapters/welcome.html">the chapters</a>.',
     "row": "The page of this claim",
     "when": "{minutes:g} min · from {start:g} to {end:g} of {total}",
@@ -49,8 +56,10 @@ FRAME = {
 }
 # what a part of a cue begins with, and its class in the speaker's window; the rest is what to do
 PARTS = {"Ask": "ask", "Say": "say", "Answer": "say", "They get wrong": "wrong"}
-PART = re.compile(rf"^({'|'.join(PARTS)})([^:.?!\"]{{0,20}}): (.+)", re.S)
-NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?=(?:{"|".join(PARTS)})[^:.?!"]{{0,20}}: )""")
+PARTS |= {"问": "ask", "说": "say", "答": "say", "易错": "wrong"}
+LABEL = rf"""({"|".join(PARTS)})([^:：.?!"]{{0,20}}(?=: )|(?:（[^（）]+）)?(?=：))(?:: |：)"""
+PART = re.compile(rf"{LABEL}(.+)", re.S)
+NEXT = re.compile(rf"""\n|(?<=[.?!"]) (?={LABEL})|(?<=[。？！”）])(?={LABEL})""")
 OPENING = re.compile(r"<blockquote>(\s*<p><strong>(\w+))")
 
 
@@ -70,7 +79,8 @@ def title_slide(notebook: nbformat.NotebookNode, item: dict, chapters: int, fram
     stop = drawing.stop_of(item["path"].parent.name) or 1  # its first stop shows the machine whole
     picture = drawing.picture("machine", stop, language=item["language"][:2])
     if item["chapter"]:
-        what = f"Chapter {item['chapter'][0]} of {chapters} · {item['path'].stem} · {item['minutes']} minutes"
+        name = frame[item["path"].stem]
+        what = frame["chapter"].format(number=item["chapter"][0], chapters=chapters, name=name, minutes=item["minutes"])
     else:
         what = frame["length"].format(minutes=item["minutes"])
     named = frame["course"].partition("（")[0].lower() in first.source.lower()  # the talk's own title says it
@@ -93,9 +103,11 @@ def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | No
     if not item["chapter"]:
         text = frame["next"]
     elif following is None:
-        text = "This was the last lecture. What held, and what did not, stands on the scorecard."
+        text = frame["end"]
     else:
-        text = f'Next: <a href="{following["deck"]}">{following["title"]}</a>. {question(following["path"])}'
+        link = f'<a href="{following["deck"]}">{following["title"]}</a>'
+        asks = question(zh(following["path"]) if following["words"] else following["path"])
+        text = frame["following"].format(link=link, question=asks)
     new = nbformat.v4.new_markdown_cell(
         f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}, id="next-lecture"
     )
@@ -137,9 +149,11 @@ def parts(cue: str) -> list[tuple[str, str, str]]:
     [('do', 'Do', 'Point at a row.'), ('ask', 'Ask', '"Who?"'), ('wrong', 'Wrong', 'they sum columns.')]
     >>> parts("Good morning.")
     [('do', '', 'Good morning.')]
+    >>> parts("指着一行。问（举手）：“谁？”\\n易错：问题是：把列加了起来。")
+    [('do', '做', '指着一行。'), ('ask', '问（举手）', '“谁？”'), ('wrong', '易错', '问题是：把列加了起来。')]
     """
-    found = [(PART.match(part), part) for part in NEXT.split(cue.strip())]
-    do = "Do" if any(named for named, _ in found) else ""
+    found = [(PART.match(part), part) for part in NEXT.sub("\n", cue.strip()).split("\n")]
+    do = ("做" if re.search("[一-鿿]", cue) else "Do") if any(named for named, _ in found) else ""
     return [(PARTS[m[1]], m[1].split()[-1].capitalize() + m[2], m[3]) if m else ("do", do, part) for m, part in found]
 
 
@@ -171,31 +185,35 @@ def timed(page: str) -> str:
     )
 
 
-def page_links(page: str, source: Path) -> str:
-    """The deck with the links of its notebook leading to the built pages."""
+def page_links(page: str, source: Path, chinese: bool = False) -> str:
+    """The deck with the links of its notebook leading to the built pages, those of a Chinese deck to editions where there are."""
 
     def there(match: re.Match) -> str:
         if match[0].startswith("<use"):  # a mark of a drawing, from the drawing itself
             return match[0]
-        name = f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}"
-        return f'href="../{posixpath.normpath(name)}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
+        name = posixpath.normpath(f"{source.parent.relative_to(ROOT).as_posix()}/{match[1] or source.stem}")
+        if chinese and name.startswith("chapters/") and (there := zh(ROOT / f"{name}.md")).exists():
+            name = there.relative_to(ROOT).with_suffix("").as_posix()
+        return f'href="../{name}.html{match[2] or ""}"' if match[0] != 'href=""' else ""
 
     return LINK.sub(there, page.replace('href="scorecard.html#', 'href="../chapters/scorecard.html#'))
 
 
-def live_links(notebook: nbformat.NotebookNode, item: dict, address: str) -> None:
+def live_links(notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME) -> None:
     """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
-    heading, folder, name = "", item["path"].parent.name, item["path"].stem
+    heading, page = "", zh(item["path"]) if item.get("words") else item["path"]
+    page = page.relative_to(ROOT).with_suffix(".html").as_posix()
+    sources = {cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells}  # anchors are English
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            heading = [heading, *re.findall(r"^##? (.+)$", cell.source, re.M)][-1]
+            heading = [heading, *re.findall(r"^##? (.+)$", sources.get(cell.id, ""), re.M)][-1]
             continue
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/html", "")
             if 'class="explore"' in shown and kind(cell) != "skip":
-                page = f"chapters/{folder}/{name}.html#{slug(heading)}"
-                scanned = code(address, page) if address else ""
-                link = f'<p class="live"><a href="../{page}">Open this widget on the page</a>{scanned}</p>'
+                there = f"{page}#{slug(heading)}"
+                scanned = code(address, there) if address else ""
+                link = f'<p class="live"><a href="../{there}">{frame["widget"]}</a>{scanned}</p>'
                 output["data"]["text/html"] = shown.replace("</figure>", f"{link}</figure>")
 
 
@@ -258,11 +276,13 @@ def main() -> None:
     )
     found, address, hour = lectures(ROOT), repository(), ROOT / "chapters/plans/hour.yml"
     found.append({"title": "One hour", "minutes": plan(ROOT, "hour")["minutes"], "path": hour, "chapter": "", "deck": "hour.html", "language": "en", "words": None})  # fmt: skip
-    chapters = sorted(p.name for p in (ROOT / "chapters").glob("[0-9]-*"))
+    chapters = sorted(p.name for p in (ROOT / "chapters").glob("[1-9]-*"))
     for old in {path.name for path in out.glob("*.html")} - {item["deck"] for item in found}:
         (out / old).unlink()
-    chapter = [item for item in found if item["chapter"]]
-    following = {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
+    following = {}
+    for language in {item["language"] for item in found}:
+        chapter = [item for item in found if item["chapter"] and item["language"] == language]
+        following |= {a["deck"]: b for a, b in zip(chapter, [*chapter[1:], None], strict=True)}
     chosen = [item for item in found if only in item["deck"]]
     parts_of = [
         part(ROOT, place.partition("#")[0]) for row in plan(ROOT, "hour")["rows"] for place in row.get("slides", [])
@@ -286,7 +306,7 @@ def main() -> None:
             acts(notebook, item["language"][:2])
         speaker_notes(notebook, item["minutes"], frame)
         if item["path"] != hour:  # its widgets have theirs
-            live_links(notebook, item, address)
+            live_links(notebook, item, address, frame)
         claim_links(notebook, frame, address)
         last_slide(notebook, item, following.get(item["deck"]), frame)
         if item["chapter"]:
@@ -305,7 +325,9 @@ def main() -> None:
         if faces:
             page = page.replace("</style>", f"{faces}</style>", 1)
         (out / item["deck"]).write_text(
-            OPENING.sub(partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"])))
+            OPENING.sub(
+                partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"], bool(item["words"])))
+            )
         )
         print(
             f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
