@@ -573,7 +573,7 @@ def test_deck_says_where_we_are_and_what_comes_next(deck, name):
     length = (
         r"The talk · \d+ minutes|报告 · \d+ 分钟"
         if name.startswith("talk")
-        else r"Chapter \d of \d · \w+ · \d+ minutes"
+        else r"Chapter \d of 7 · \w+ · \d+ minutes|第 \d 章，共 7 章 · (正文|实验) · \d+ 分钟"
     )
     assert re.search(length, first.inner_text())
     assert page.locator(".place b").count() == 1
@@ -595,7 +595,7 @@ def test_links_of_a_deck_lead_to_pages_and_their_headings(name):
 def test_a_deck_leads_to_its_widgets_on_the_pages():
     for name in DECKS:
         text = (ROOT / "_build/html/slides" / name).read_text()
-        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">Open this', text):
+        for page, section in re.findall(r'href="\.\./(chapters/[^"#]+)#([^"]*)">(?:Open this|在页面上打开)', text):
             assert f'id="{section}"' in (ROOT / "_build/html" / page).read_text(), (name, section)
 
 
