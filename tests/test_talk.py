@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import re
+import tomllib
 import warnings
 from collections import Counter
 
@@ -22,7 +23,7 @@ from fontTools.ttLib import TTFont
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.text import Text
 
-from course import closure, scorecard
+from course import checks, closure, scorecard
 from course import sources as course_sources
 from course.claims import CLAIMS
 from course.rules import CORRECTED, FAILS
@@ -514,6 +515,18 @@ def test_the_built_decks_say_the_same_in_two_languages():
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
         assert numbers(here, here) == numbers(there, here), (here, there)
         assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"
+
+
+@pytest.mark.parametrize("table", [t for t in TABLES if t.name == "exercises.zh.po"], ids=editions.stem)
+def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(table):
+    """No build says them: an entry for each stands in the file, with no line of its place."""
+    rows = tomllib.loads((ROOT / f"src/course/checks/chapter{table.parent.name[0]}.toml").read_text()).values()
+    named = {said for row in rows for _, said in checks._rows(row.get("mistakes", ""))}
+    asked = {said for row in rows for pair in row.get("guesses", {}).items() for said in pair}
+    with in_words(editions.words(table)):
+        assert [said for said in sorted(named | asked) if not re.search("[一-鿿]", words.translated(said))] == []
+        wrong = checks.Verdict(False, f"f(1) is 2; expected 3. {min(named)}")
+        assert repr(wrong) == f"✗ 还不对： f(1) 是 2；应当是 3。{words.translated(min(named))}"
 
 
 @pytest.mark.site
