@@ -16,6 +16,7 @@ from course import drawing
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)")
+HIDDEN = '<details class="admonition hide above-input">'
 MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
 SAID = {
     False: ("code of this page: set-up, guess, figures", "The machine, at stop {} of 7", "Listing {}", "its code"),
@@ -46,6 +47,7 @@ class Margins(SphinxPostTransform):
         for node in list(self.document.findall(nodes.raw)):
             if "<td" in (text := told(node)):
                 node.replace_self(raw(NUMBER.sub(r"<td data-number\1", text)))
+        cells(self.document)
         self.code()
 
     def strip(self, stop: int) -> None:
@@ -75,6 +77,22 @@ class Margins(SphinxPostTransform):
         if len(foot):
             opening = f'<details class="page-code"><summary>{self.code_said}</summary>'
             self.document[-1] += [raw(opening), foot, raw("</details>")]
+
+
+def cells(document: nodes.document) -> None:
+    """The cells of an edition that hide their listing: HTML around it, as `tools/editions.py` writes them, made what the English page has."""
+    for fold in [node for node in document.findall(nodes.raw) if told(node).startswith(HIDDEN)]:
+        page, k = fold.parent, fold.parent.index(fold)
+        ends = [told(node).strip() for node in page]
+        end = ends.index("</details>", k)
+        last = next(
+            j for j in range(end + 1, len(ends)) if ends[j] == "</div>" and ends[j - 1] in ("</details>", "</div>")
+        )
+        listing = nodes.container("", *page[k + 1 : end])
+        whole = nodes.container(
+            "", listing, *page[end + 1 : last], classes=["cell", "tag_hide-input"], hide_mode="input"
+        )
+        page[k - 1 : last + 1] = [whole]
 
 
 def notes(section: nodes.section) -> None:

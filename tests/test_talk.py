@@ -6,21 +6,25 @@ import json
 import re
 import warnings
 from collections import Counter
+from types import SimpleNamespace
 
 import chapters
 import editions
 import guess
 import IPython
 import machine
+import margins
 import nbformat
 import pandas as pd
 import pytest
 import slides
 import units
 from conftest import ROOT, in_words
+from docutils.core import publish_doctree
 from fontTools.ttLib import TTFont
 from IPython.core.interactiveshell import InteractiveShell
 from matplotlib.text import Text
+from myst_parser.docutils_ import Parser
 
 from course import checks, closure, scorecard
 from course import sources as course_sources
@@ -301,6 +305,26 @@ def test_a_link_leads_to_the_edition_of_a_page_where_there_is_one(monkeypatch):
     assert "](refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.po")
     monkeypatch.setattr(editions, "tables", lambda path: [])
     assert "](../refresher.md)" in editions.page(ROOT / "chapters/glossary.zh.po")
+
+
+def test_the_code_of_an_edition_goes_to_the_foot_of_its_page_as_the_english_one_does():
+    """A cell of figures leads to its listing; a cell that shows nothing leaves no trace but its listing."""
+    hidden = {"tags": ["hide-input"]}
+    figure = [nbformat.v4.new_output("display_data", {"text/html": "<b>figure</b>"})]
+    cells = [
+        nbformat.v4.new_code_cell(name, metadata=hidden, outputs=given) for name, given in (("a", figure), ("b", []))
+    ]
+    text = "# Page\n\n" + "\n\n".join(part for cell in cells for part in editions.ran(cell))
+    document = publish_doctree(text, parser=Parser())
+    margins.cells(document)
+    said = zip(("code_said", "stop_said", "listing_said", "its"), margins.SAID[True], strict=True)
+    page = SimpleNamespace(document=document, **dict(said))
+    margins.Margins.code(page)
+    shown, foot = document.astext().split('<details class="page-code">')
+    assert 'id="shown-1" href="#code-1">代码</a>' in shown
+    assert "<b>figure</b>" in shown
+    assert re.findall('id="code-(.)"', foot) == ["1", "2"]
+    assert not re.search("tag_hide|<details", shown)
 
 
 LESSON = ROOT / "chapters/3-representational-collapse/lesson.zh.po"
