@@ -336,8 +336,8 @@ def test_the_live_atlas_reads_another_prompt_and_names_a_long_one(model):
 def test_bad_arguments_of_the_atlas_are_named(model):
     read = measures.reader(model)
     for prompt, caption, words in (
-        ("", "c", "prompt must be a text"),
-        ("p", " ", "caption must be a text"),
+        ("", "c", "prompt must be a string"),
+        ("p", "", "caption must be a string"),
         ("p" * 50, "c", "2 to 40"),
     ):
         with pytest.raises(ValueError, match=words):

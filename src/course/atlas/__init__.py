@@ -16,8 +16,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 from torch import Tensor
 
-from helpers import attention
+from helpers import attention, require
 from helpers.widget import bundle, image
+from helpers.words import translated
 
 STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("atlas.css", "atlas.js"))
 MOST_TOKENS = 40
@@ -49,9 +50,8 @@ class Atlas:
 
     def __init__(self, read: Callable[[str], Reading], prompt: str, caption: str):
         for name, value in (("prompt", prompt), ("caption", caption)):
-            if not isinstance(value, str) or not value.strip():
-                raise ValueError(f"{name} must be a text, not {value!r}")
-        self.read, self.caption = read, caption
+            require.text(name, value, empty=False)
+        self.read, self.caption = read, translated(caption)
         self.look_up(prompt)
 
     def look_up(self, prompt: str) -> None:
@@ -62,11 +62,8 @@ class Atlas:
         scores = [attention.sink_score(maps), attention.slash_score(maps, 1), attention.slash_score(maps, 0)]
         self.prompt, self.words, self.maps = prompt, words, maps
         self.scores = [score.flatten().tolist() for score in scores]
-
-    @property
-    def heads(self) -> list[str]:
-        layers, heads = self.maps.shape[:2]
-        return [f"layer {layer}, head {head}" for layer in range(1, layers + 1) for head in range(1, heads + 1)]
+        layers, heads = (range(1, count + 1) for count in maps.shape[:2])
+        self.heads = [translated(f"layer {layer}, head {head}") for layer in layers for head in heads]
 
     def ranked(self, sort: str) -> list[int]:
         """The heads' numbers, highest score first."""
@@ -90,7 +87,7 @@ class Atlas:
             f"“{self.words[j]}” ({j + 1}) {w:.2f}"
             for w, j in zip(most.values.tolist(), most.indices.tolist(), strict=True)
         )
-        return f"{self.heads[head]}: “{self.words[token]}” ({token + 1}) looks at {looks}."
+        return f"{self.heads[head]}: “{self.words[token]}” ({token + 1}) {translated('looks at')} {looks}."
 
     def draw(self, head: int, token: int) -> Axes:
         """A head's map and the arcs of one token, as a figure: what the panel with a kernel shows."""
@@ -120,8 +117,9 @@ class Atlas:
         finding = html.escape(self.finding(head, token))
         sorts = [{"scores": [round(s, 3) for s in self.scores[k]]} for k in SORTS.values()]
         data = {"words": self.words, "heads": self.heads, "sorts": sorts, "columns": self.maps.shape[1]}
+        data["verb"] = translated("looks at")
         payload = json.dumps(data | {"sheet": self.sheet()}).replace("</", "<\\/")
-        kinds = "".join(f"<option>{name}</option>" for name in SORTS)
+        kinds = "".join(f"<option>{translated(name)}</option>" for name in SORTS)
         options = "".join(
             f'<option value="{k}">{self.heads[k]}: {self.scores[0][k]:.2f}</option>' for k in self.ranked("sink score")
         )
@@ -131,14 +129,14 @@ class Atlas:
         )
         pictures = "".join(
             f'<canvas class="atlas-{name}" role="img" data-what="{what}" aria-label="{what}. {finding}"></canvas>'
-            for name, what in (("map", "Map of the head"), ("arcs", "Arcs of the head"))
+            for name, what in (("map", translated("Map of the head")), ("arcs", translated("Arcs of the head")))
         )
         return (
             f'<figure class="atlas" data-prevent-swipe><style>{STYLE}</style>'
-            f'<div class="atlas-controls"><label>sorted by <select autocomplete="off">{kinds}</select></label>'
-            f'<label>head <select autocomplete="off">{options}</select></label></div>'
+            f'<div class="atlas-controls"><label>{translated("sorted by")} <select autocomplete="off">{kinds}</select></label>'
+            f'<label>{translated("head")} <select autocomplete="off">{options}</select></label></div>'
             f'<div class="atlas-pictures">{pictures}</div>'
-            f'<div class="atlas-tokens" role="group" aria-label="Token that looks">{tokens}</div>'
+            f'<div class="atlas-tokens" role="group" aria-label="{translated("Token that looks")}">{tokens}</div>'
             f'<p class="atlas-finding" aria-live="polite">{finding}</p>'
             f"<figcaption>{html.escape(self.caption)}</figcaption>"
             f'<script type="application/json">{payload}</script><script>{SCRIPT}</script></figure>'
@@ -147,10 +145,12 @@ class Atlas:
     def live(self) -> ipywidgets.VBox:
         """The ipywidgets panel (7.7 and 8), with a field for the prompt."""
         wide = {"style": {"description_width": "initial"}, "layout": {"width": "32em"}}
-        wording = {"value": self.prompt, "placeholder": "type, then Enter"}
-        prompt = ipywidgets.Text(description="prompt", continuous_update=False, **wording, **wide)
-        sort = ipywidgets.Dropdown(options=list(SORTS), description="sorted by", **wide)
-        head = ipywidgets.Dropdown(description="head", **wide)
+        wording = {"value": self.prompt, "placeholder": translated("type, then Enter")}
+        prompt = ipywidgets.Text(description=translated("prompt"), continuous_update=False, **wording, **wide)
+        sort = ipywidgets.Dropdown(
+            options=[(translated(name), name) for name in SORTS], description=translated("sorted by"), **wide
+        )
+        head = ipywidgets.Dropdown(description=translated("head"), **wide)
         token = ipywidgets.SelectionSlider(options=["-"], description="token", **wide)
         status, body = ipywidgets.HTML(), ipywidgets.HTML()
         filling = [False]

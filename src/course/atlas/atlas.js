@@ -1,7 +1,7 @@
 // Each atlas carries this script. It brings to life the figures that are there and not yet alive: its own.
 for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) {
   root.dataset.alive = "";
-  const { words, heads, sorts, columns, sheet } = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
+  const { words, heads, sorts, columns, sheet, verb } = JSON.parse(root.querySelector('script[type="application/json"]').textContent);
   const n = words.length;
   const [sort, head] = root.querySelectorAll("select");
   const [map, arcs] = root.querySelectorAll("canvas");
@@ -73,7 +73,7 @@ for (const root of document.querySelectorAll("figure.atlas:not([data-alive])")) 
     const row = words.map((_, j) => (j <= token ? weight(h, token, j) : 0));
     const most = row.map((w, j) => [w, j]).sort((a, b) => b[0] - a[0]).slice(0, Math.min(3, token + 1));
     const looks = most.map(([w, j]) => `“${words[j]}” (${j + 1}) ${w.toFixed(2)}`).join(", ");
-    finding.textContent = `${heads[h]}: “${words[token]}” (${token + 1}) looks at ${looks}.`;
+    finding.textContent = `${heads[h]}: “${words[token]}” (${token + 1}) ${verb} ${looks}.`;
     tokens.forEach((button, j) => {
       button.setAttribute("aria-pressed", String(j === token));
       button.style.setProperty("--weight", row[j]);
