@@ -522,7 +522,9 @@ def test_the_clock_runs_for_the_learners_calls_alone_and_cuts_no_import(monkeypa
     """The course's own work may take longer than the limit, and so may a first import, which is never cut in two."""
     monkeypatch.setattr(checks, "SECONDS", 0.2)
     monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "slow_import.py").write_text("import time\nfor _ in range(40): time.sleep(0.01)\nwhole = 1\n")
+    (tmp_path / "slow_import.py").write_text(
+        f"import time\nwhile time.thread_time() < {time.thread_time() + 0.4}: pass\nwhole = 1\n"
+    )
 
     def answer(x):
         import slow_import
@@ -534,6 +536,46 @@ def test_the_clock_runs_for_the_learners_calls_alone_and_cuts_no_import(monkeypa
         return add(answer=a)
 
     assert Exercise("0.0", "", check)(answer)
+
+
+def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatch):
+    """The seconds are those of the processor; of the wall's there are more, and not without end."""
+    monkeypatch.setattr(checks, "SECONDS", 0.2)
+
+    def answer(x):
+        time.sleep(0.15)
+        return x + 1
+
+    assert Exercise("0.0", "", lambda a: add(answer=a))(answer)
+    monkeypatch.setattr(checks, "PATIENCE", 1.0)
+    assert (
+        "was stopped" in Exercise("0.0", "", lambda a: add(answer=lambda x: answer(x) + 0 * answer(x)))(answer).sentence
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "solution", "words"),
+    [
+        (lambda x: torch.ones(int(x)), lambda x: torch.rand(int(x)), "All that comes out, on every case, is 1:"),
+        (
+            lambda x: torch.arange(int(x)) % 2,
+            lambda x: torch.rand(int(x)),
+            "All that comes out, on every case, is 0 and 1:",
+        ),
+        (
+            lambda x: torch.eye(int(x)).flip(0)[1:],
+            lambda x: torch.eye(int(x))[1:],
+            "On every case it is what is expected, reversed",
+        ),
+        (lambda x: torch.eye(int(x)).roll(2, 0), lambda x: torch.eye(int(x)), None),
+        (lambda x: int((-1) ** int(x) * x), lambda x: (-1) ** int(x) * x, "without what is behind the point"),
+    ],
+)
+def test_what_is_true_of_0_and_1_is_no_reason(answer, solution, words):
+    """Whatever is cut to them is "whole, next to what is expected", "rounded", and "in another order"."""
+    with pytest.raises(Wrong) as wrong:
+        compare({}, "f(x)", answer, solution, checks.cases({}, "3.1", "4.6", "5.4", "6.3"))
+    assert words in str(wrong.value) if words else "order" not in str(wrong.value), wrong.value
 
 
 def test_after_a_first_difference_a_long_case_is_not_waited_for():
@@ -568,9 +610,11 @@ def test_the_line_in_which_nan_arises_is_told():
 
 
 def test_what_the_wrong_cases_have_in_common_is_told():
-    given = checks.cases({}, "0, 2", "1, 2", "3, 4", "0, 7")
+    given = checks.cases({}, "0, 2", "1, 2", "-3, 4", "0, 7")
     with pytest.raises(Wrong, match="Wrong only where `a` is 0, right wherever not"):
         compare({}, "f(a, b)", lambda a, b: (a or 5.5) * b, lambda a, b: a * b, given)
+    with pytest.raises(Wrong, match="Right only where `a` is 0, wrong wherever not"):
+        compare({}, "f(a, b)", lambda a, b: a and b + a**b, lambda a, b: a * b, given)
 
 
 def test_a_mistake_of_a_table_is_known_with_its_sign_turned():

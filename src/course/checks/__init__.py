@@ -35,7 +35,7 @@ A prediction is asked for by `guesses` in the table, each with what is added onc
 `true`, the one that comes true: any is accepted, the first is kept, and the verdict sets it beside what the learner's
 function gives.
 
-The clock of a check, `SECONDS`, runs for the learner's calls alone (`run`, or `clocked` for what is called
+The clock of a check, `SECONDS` of the processor, runs for the learner's calls alone (`run`, or `clocked` for what is called
 otherwise), and never cuts an import in two; the search for a reason has a time of its own, after which it ends. What
 needs the model takes `checks.model()`, which says that it comes. A learner never sees an exception.
 
@@ -80,8 +80,9 @@ from course.checks import repair
 from helpers import compute, models, show
 from helpers.words import translated
 
-SECONDS = 20.0  # for the learner's calls in one check: longer takes a loop that does not end
-SEARCH = 4.0  # seconds for the search for a reason, which then simply ends
+SECONDS = 20.0  # of the processor, for the learner's calls in one check: longer takes a loop that does not end
+PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
+SEARCH = 4.0  # such seconds for the search for a reason, which then simply ends
 LATER = 5.0  # seconds for the cases behind the first that is wrong: they serve the reason alone
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
@@ -399,7 +400,8 @@ def compare(
             first = tried[-1]
             waiting.sort(key=_size)
         elif first:  # what follows serves the reason alone: one long call of a wrong function is not waited for
-            spent += took + (LATER if waiting and took * _size(waiting[0]) / _size(case) > LATER else 0)
+            grows = _size(waiting[0]) / _size(case) if waiting else 0
+            spent += took + (LATER if took * grows > LATER and (took > 0.02 or grows > 10_000) else 0)
     if first is None:
         return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
     mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
@@ -600,11 +602,11 @@ def _why(
     mistaken: list, tried: Sequence[Tried], tolerance: float, parameters: list, answer: Any, solution: Any, unseen: Any
 ) -> str:
     """The reason for what is wrong: the first that is found in the time for it, or nothing."""
-    end = time.monotonic() + SEARCH
+    end = time.thread_time() + SEARCH
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
     def within(*ways: Callable[[], str]) -> str:
-        with contextlib.suppress(_Late, Exception), _limited(max(end - time.monotonic(), 0.1)):
+        with contextlib.suppress(_Late, Exception), _limited(max(end - time.thread_time(), 0.1), PATIENCE):
             return next(filter(None, (way() for way in ways)), "")
         return ""
 
@@ -630,7 +632,7 @@ def _why(
     own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
     longest = 0.2 + 5 * sum(each.took for each in tried)
     found = found or (repair.repaired(own, lambda edited: mends(again(edited)), _limited, longest) if unseen else "")
-    end = time.monotonic() + SEARCH
+    end = time.thread_time() + SEARCH
     return found or within(
         lambda: _nearly(mistaken, tried, tolerance, result),
         lambda: _common([*tried, *elsewhere()], parameters),
@@ -670,7 +672,7 @@ def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Ca
         for function, sentence in mistaken:
             made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
             if all(_equal(tried[k].value, x, tolerance) for k, x in zip(_wrong_first(tried), made, strict=True)):
-                told = {float(x) for each in tried if each.value is not None for x in each.value.flatten()[:9]}
+                told = _values(each.value for each in tried if each.value is not None)
                 return f"{sentence} {words}" if len(told) > 2 else ""
     return ""
 
@@ -724,28 +726,41 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
         return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
     off = [each for each in ran if not each.right]
     held = (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran)) if len(off) > 1 else ""
+    few, wanted = (sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True))
+    if not held and len(few) < min(3, len(wanted) - 2):
+        held = (
+            f"All that comes out, on every case, is {' and '.join(map(shown, few))}: is it cut off there, or compared?"
+        )
     return held or _unused(tried, parameters, answer, solution)
 
 
 def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
-    """What the arguments of the wrong cases have in common, and those of no right one: one thing, or nothing."""
+    """What the arguments of the wrong cases have in common, or else those of the right ones: one thing, or nothing."""
     wrong, right = ([each.case.arguments for each in tried if each.right is so] for so in (False, True))
-    if not wrong or len(right) < 2:
+    if found := _apart(wrong, right, parameters):
+        return f"Wrong only where {found}, right wherever not."
+    found = _apart(right, wrong, parameters)
+    return f"Right only where {found}, wrong wherever not." if found else ""
+
+
+def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
+    """The one thing that is true of all those arguments and of none of the others, two at least."""
+    if not those or len(others) < 2:
         return ""
     found = []
     for table, many in (("one", 1), ("two", 2)):
         for (holds, said), at in itertools.product(
             _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(range(len(parameters)), many)
         ):
-            so = [[_true(holds, [each[k] for k in at]) for each in those] for those in (wrong, right)]
+            so = [[_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)]
             if all(so[0]) and not any(so[1]):
                 found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
     for k, name in enumerate([] if found else parameters):
-        low, high = ([each[k] for each in those] for those in (wrong, right))
-        if min(len(wrong), len(right)) > 1 and all(isinstance(x, numbers.Real) for x in low + high):
+        low, high = ([each[k] for each in group] for group in (those, others))
+        if min(len(those), len(others)) > 1 and all(isinstance(x, numbers.Real) for x in low + high):
             found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
             found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
-    return f"Wrong only where {found[0]}, right wherever not." if len(found) == 1 else ""
+    return found[0] if len(found) == 1 else ""
 
 
 def _true(holds: Callable, arguments: list) -> bool:
@@ -761,7 +776,8 @@ def _little(tried: Sequence[Tried]) -> str:
     if len(ran) < 2 or not all(each.value.shape == each.target.shape and each.value.numel() for each in ran):
         return ""
     off = [each for each in ran if not each.right]
-    for holds, said in _relations("near", "v, t") + (_relations("alike", "v, t") if len(off) > 1 else []):
+    kinds = ("near", "alike")[: len(off)] if len(_values(each.value for each in ran)) > 2 else ()
+    for holds, said in (row for kind in kinds for row in _relations(kind, "v, t")):
         if all(holds(each.value, each.target) for each in ran):
             return said
     far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
@@ -771,14 +787,20 @@ def _little(tried: Sequence[Tried]) -> str:
 
 
 def _transformed(ran: Sequence[Tried]) -> str:
-    for function, said in _relations("results", "t"):
-        made = [_made(function, (each.target,)) for each in ran]
-        pairs = zip(ran, made, strict=True)
-        if all(_equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs) and (
-            len({float(x) for each in made for x in each.flatten()}) > 1  # one number on all cases says nothing of it
-        ):
-            return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
+    for kind, fewest in (("results", 2), ("rounded", 3)):  # one number on all cases says nothing of it
+        for function, said in _relations(kind, "t"):
+            made = [_made(function, (each.target,)) for each in ran]
+            pairs = zip(ran, made, strict=True)
+            if all(_equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs) and (
+                len(_values(made)) >= fewest
+            ):
+                return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
     return ""
+
+
+def _values(results: Iterable[Tensor]) -> set[float]:
+    """The different numbers in these, up to rounding noise."""
+    return {float(f"{x:.9g}") for each in results for x in each.flatten().tolist()}
 
 
 def _inverted(ran: Sequence[Tried]) -> str:
@@ -786,7 +808,7 @@ def _inverted(ran: Sequence[Tried]) -> str:
     for function, said in _relations("results", "t"):
         made = [_made(function, (each.value,)) for each in ran]
         if all(_equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)) and (
-            len({float(x) for each in ran for x in each.target.flatten()}) > 1
+            len(_values(each.target for each in ran)) > 1
         ):
             return f"On every case your result, {said.rstrip('?')}, is what is expected."
     return ""
@@ -836,7 +858,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
             factors = ((constant(), said) for constant, said in _relations("factors", ""))
             said = next((said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
             return f"On every case it is {said} what is expected."
-        for text, (word, made) in itertools.product(pairs[0][1], words.items()):
+        for text, (word, made) in itertools.product(pairs[0][1] if len(known) > 2 else (), words.items()):
             values = [size.get(text, math.nan) for _, size in pairs]
             if max(values) - min(values) > 1e-9 and all(
                 math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9) for x, v in zip(known, values, strict=True)
@@ -944,16 +966,17 @@ class _Late(BaseException):
 
 
 @contextlib.contextmanager
-def _limited(seconds: float) -> Iterator[None]:
+def _limited(seconds: float, patience: float = 1) -> Iterator[None]:
     """Stop what takes longer with `_Late`, where the block runs in the main thread.
 
     An import is never cut in two, which would leave a module without half of its names for the rest of the session: a
-    clock that runs out in one starts again.
+    clock that runs out in one starts again. With `patience` the seconds are those of the processor, whatever else is
+    busy on it, up to so many times as many of the wall's.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    fired, done = threading.Event(), False
+    fired, done, ends, spent = threading.Event(), False, time.monotonic() + patience * seconds, time.thread_time()
 
     def start(after: float) -> threading.Timer:
         fired.clear()
@@ -969,8 +992,10 @@ def _limited(seconds: float) -> Iterator[None]:
         if not fired.is_set():
             signal.default_int_handler(sign, frame)
         imports = any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame))
-        timer = start(seconds if imports else 1)  # again after a second: a bare `except` may have caught it
-        if not imports:
+        left = min(seconds - (time.thread_time() - spent), ends - time.monotonic()) if patience > 1 else 0
+        late = left < 0.05 and not imports
+        timer = start(1 if late else seconds if imports else left)  # a bare `except` may catch it: again after a second
+        if late:
             raise _Late
 
     before, timer = signal.signal(signal.SIGINT, stop), start(seconds)
@@ -990,9 +1015,9 @@ def clocked(work: Callable[[], Any]) -> Any:
     Raises:
         Wrong: it ran out.
     """
-    began = time.monotonic()
+    began = time.thread_time()
     try:
-        with _limited(_clock.left):
+        with _limited(_clock.left, PATIENCE):
             return work()
     except _Late:
         raise Wrong(
@@ -1000,7 +1025,7 @@ def clocked(work: Callable[[], Any]) -> Any:
             "Look at the condition that should end it, and at what changes in each round."
         ) from None
     finally:
-        _clock.left = max(_clock.left - (time.monotonic() - began), 1.0)  # an import may have taken all of it
+        _clock.left = max(_clock.left - (time.thread_time() - began), 1.0)  # an import may have taken all of it
 
 
 _clock = SimpleNamespace(seconds=SECONDS, left=SECONDS)

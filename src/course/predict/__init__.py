@@ -16,7 +16,6 @@ from helpers import compute, words
 from helpers.widget import bundle
 
 SCRIPT = (Path(__file__).parent / "predict.js").read_text()
-NONE = "none"  # what the foot says of a guess where there is none
 FIRST = "Guess first."
 STAYS = "It stays in your browser, and stands beside the answer at the foot of the page."
 
@@ -92,7 +91,7 @@ def ask(key: str, question: str, options: Sequence[str] = (), unit: str = "") ->
 
 
 def answer(key: str, found: str, because: str) -> HTML:
-    """The guess kept under `key` beside what was found, and a sentence that says why.
+    """The guess kept under `key` beside what was found, and a sentence that says why; without a guess the question alone.
 
     Raises:
         ValueError: nothing was asked under this key.
@@ -105,14 +104,15 @@ def answer(key: str, found: str, because: str) -> HTML:
         raise ValueError(f"key must be one that was asked for above ({', '.join(_asked) or 'none yet'}), not {key!r}")
     question, options, unit = _asked[key]
     unit = f" {words.translated(unit)}" if unit else ""
-    guess = f"{_guesses[key]}{unit}" if _guesses.get(key) else words.translated(NONE)
-    said = html.escape(json.dumps({name: words.translated(name) for name in (*options, NONE)}, ensure_ascii=False))
-    guess = f'<strong class="prediction-guess">{html.escape(guess)}</strong>'
-    found = f"<strong>{html.escape(words.translated(found))}</strong>"
-    both = guess.join(part.replace("#", found) for part in words.translated("Guessed: @. Found: #. ").split("@"))
+    given = f"{_guesses[key]}{unit}" if _guesses.get(key) else ""
+    said = html.escape(json.dumps({name: words.translated(name) for name in options}, ensure_ascii=False))
+    mine = f'class="prediction-mine"{"" if given else " hidden"}'
+    guess = f'<strong class="prediction-guess">{html.escape(given)}</strong>'
+    guessed = guess.join(words.translated("Guessed: @. ").split("@"))
+    found = words.translated("Found: #. ").replace("#", f"<strong>{html.escape(words.translated(found))}</strong>")
     script = f"<script>{SCRIPT}</script>" if compute.building() else ""
     return HTML(
         f'<div class="prediction" data-answers="{html.escape(key, quote=True)}" data-unit="{html.escape(unit, quote=True)}" data-says="{said}">'
-        f"<p><strong>{words.translated('Your guess, again.')}</strong> {html.escape(words.translated(question))}</p>"
-        f"<p>{both}{html.escape(words.translated(because))}</p></div>{script}"
+        f"<p><strong {mine}>{words.translated('Your guess, again.')} </strong>{html.escape(words.translated(question))}</p>"
+        f"<p><span {mine}>{guessed}</span>{found}{html.escape(words.translated(because))}</p></div>{script}"
     )

@@ -39,7 +39,8 @@
     const show = () => {
       const value = read(root.dataset.answers);
       const says = JSON.parse(root.dataset.says); // the options in the page's language
-      guess.textContent = value ? `${says[value] ?? value}${root.dataset.unit}` : says.none;
+      guess.textContent = value ? `${says[value] ?? value}${root.dataset.unit}` : "";
+      for (const each of root.querySelectorAll(".prediction-mine")) each.hidden = !value; // the question alone
     };
     document.addEventListener("guess", show);
     show();
