@@ -389,7 +389,10 @@ ERRORS = Mark(2)  # standard errors
 
 
 @rule(
-    each=(f"the step falls by {ERRORS:g} standard errors", lambda steps: [step < -ERRORS for step in steps]),
+    each=(
+        f"from n = {PLACES[1]} on the distance falls to the next length by {ERRORS:g} standard errors",
+        lambda steps: [step < -ERRORS for step in steps],
+    ),
     against=(f"it rises by {ERRORS:g}", lambda steps: [step > ERRORS for step in steps]),
     nothing=("no trend", {"steps": [0.0] * 7}),
     null="with random weights each step falls",

@@ -142,7 +142,7 @@ def negative_attention_reaches_further() -> Numbers:
 
 @rule(
     holds=(
-        "the peak is kept from 100 to 100,000 keys with both leads",
+        "the peak has no less weight among 100,000 keys than among 100, with both leads",
         lambda peaks: all(long >= Mark(short) for short, long in peaks.values()),
     ),
     part=("it is with the larger lead; one below 1/s still fades", lambda peaks: peaks[2.0][1] >= Mark(peaks[2.0][0])),

@@ -20,7 +20,7 @@ OPENS = f"opens: {SUCCEEDS}, and surely better than without the ingredient, or r
 @rule(
     holds=(f"no position encoding opens a task ({OPENS})", lambda opened: not opened),
     part=(
-        "none opens some of the tasks at which one has learned",
+        "a task at which one has learned is opened by none",
         lambda judged: FAILS in judged.values(),
     ),
     enough=(
