@@ -9,6 +9,7 @@ from course.experiments import comparison
 from course.experiments.entries import BASELINE, MIXED, STICK
 from course.experiments.protocol import CHANCE, LENGTHS
 from helpers import style
+from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, _, GREY = style.COLOURS.values()
 NAMES = {
@@ -49,15 +50,15 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     means = comparison.learned(every, task).groupby("entry", sort=False)[scores].mean()
     order = means.iloc[:, -1].sort_values(ascending=False, kind="stable")
     if not len(order):
-        return HTML("<p>No entry has learned it.</p>"), f"{NAMES[task]}: no entry has learned it."
+        return HTML(f"<p>{translated('No entry has learned it.')}</p>"), f"{NAMES[task]}: no entry has learned it."
     top = order[order > order.iloc[0] - 0.005].index
     named = {order.index[-1]: GREY, top[0]: RED, "NoPE": "currentColor", MIXED: GREEN, STICK: PURPLE}
     named |= dict.fromkeys(mine, PURPLE) | {BASELINE: BLUE}
     named = {name: colour for name, colour in named.items() if name in means.index}
     x, y = dict(zip(LENGTHS, (60, 228, 396, 564), strict=True)), lambda share: 410 - 350 * share
-    more = {top[0]: f" and {len(top) - 1} more" if len(top) > 1 else ""}
-    ends = [(order[name], f"{name}{more.get(name, '')} {order[name]:.2f}", named[name]) for name in named]
-    ends = sorted([*ends, (CHANCE[task], "guessing", GREY)], reverse=True)
+    more = {top[0]: f" {translated(f'and {len(top) - 1} more')}" if len(top) > 1 else ""}
+    ends = [(order[name], f"{translated(name)}{more.get(name, '')} {order[name]:.2f}", named[name]) for name in named]
+    ends = sorted([*ends, (CHANCE[task], translated("guessing"), GREY)], reverse=True)
     labels, place = [], 0.0
     for value, words, tone in ends:  # names keep their distance
         place = max(y(value) + 7, place + 27)
@@ -67,16 +68,19 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     parts += [f'<path class="grid" stroke-dasharray="6 6" d="M60 {y(CHANCE[task]):.0f}H564"/>', *labels]
     for name in sorted(means.index, key=lambda name: name in named):
         line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
-        said = f"{html.escape(name)}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
+        said = f"{html.escape(translated(name))}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
         tone = f' style="--tone: {named[name]}"' if name in named else ""
         kind = f"thread{' named' if tone else ''}{' bold' if name == BASELINE else ''}"
         parts.append(f'<g class="{kind}"{tone}><title>{said}</title><path d="{line}"/><path class="hit" d="{line}"/><text class="said" x="60" y="26">{said}</text></g>')  # fmt: skip
     missing = every[every.task == task].entry.nunique() - len(means)
-    finding = (
-        f"{NAMES[task].capitalize()}, share right at {', '.join(map(str, LENGTHS))}, mean of the runs that learned: "
-        + "; ".join(f"{name} {order[name]:.2f} at {LONG}" for name in sorted(named, key=lambda name: -order[name]))
-        + f". {len(means)} entries; not learned, or a control: {missing}."
-    )
+    lengths = ", ".join(map(str, LENGTHS))
+    told = [f"{NAMES[task].capitalize()}, share right at {lengths}, mean of the runs that learned:"]
+    told += [
+        f"{translated(name)} {translated(f'{order[name]:.2f} at {LONG}')}"
+        for name in sorted(named, key=lambda name: -order[name])
+    ]
+    told[1:] = ["; ".join(told[1:]) + ".", f"{len(means)} entries; not learned, or a control: {missing}."]
+    finding = " ".join([translated(told[0]), told[1], translated(told[2])])
     picture = f'<svg class="slopes" viewBox="0 0 1000 452" role="img" aria-label="{html.escape(finding)}">{"".join(parts)}</svg>'
     said = f"Share right by length. Each thread is one entry, named under the finger; dashed: guessing. Entries not learned, or controls: {missing}."
-    return HTML(f'<figure class="still">{SLOPES}{picture}<figcaption>{said}</figcaption></figure>'), finding
+    return HTML(f'<figure class="still">{SLOPES}{picture}<figcaption>{translated(said)}</figcaption></figure>'), finding

@@ -172,9 +172,14 @@ def kind(claim: Claim) -> str:
 
 
 def _bar(name: str, count: Counter) -> tuple[str, str, list[tuple[str, int]]]:
-    """What a bar of the summary is made of: its name, all of it in words, and its parts."""
+    """What a bar of the summary is made of: its name, all of it in words, and its parts.
+
+    >>> _bar("readings: what is read into it", Counter({"holds": 1}))[1]
+    '1 reading: what is read into it: holds 1'
+    """
     there = [(v, count[v]) for v in VERDICTS if count[v]]
-    return name, f"{count.total()} {name}: {', '.join(f'{v} {n}' for v, n in there)}", there
+    many = name if (n := count.total()) != 1 else re.sub(r"s\b", "", name, count=1)
+    return name, f"{n} {many}: {', '.join(f'{v} {n}' for v, n in there)}", there
 
 
 def papers() -> HTML:
