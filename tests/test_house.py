@@ -82,11 +82,11 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 45_500,
-    "src/course": 324_500,
+    "src/course": 324_680,
     "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 25_550,
-    "src/course/scorecard": 18_520,
+    "src/course/scorecard": 18_550,
     "src/course/checks": 22_900,
     "tests": 226_900,
     "tools": 46_900,

@@ -178,7 +178,7 @@ def _bar(name: str, count: Counter) -> tuple[str, str, list[tuple[str, int]]]:
     '1 reading: what is read into it: holds 1'
     """
     there = [(v, count[v]) for v in VERDICTS if count[v]]
-    many = name if (n := count.total()) != 1 else re.sub(r"s\b", "", name, count=1)
+    many = name if (n := count.total()) != 1 else name.replace("s", "", 1)
     return name, f"{n} {many}: {', '.join(f'{v} {n}' for v, n in there)}", there
 
 
