@@ -757,7 +757,7 @@ def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str
                 found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
     for k, name in enumerate([] if found else parameters):
         low, high = ([each[k] for each in group] for group in (those, others))
-        if min(len(those), len(others)) > 1 and all(isinstance(x, numbers.Real) for x in low + high):
+        if min(len(those), len(others)) > 2 and all(isinstance(x, numbers.Real) for x in low + high):
             found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
             found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
     return found[0] if len(found) == 1 else ""
