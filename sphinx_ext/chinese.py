@@ -30,7 +30,23 @@ def worded(page: str) -> str:
     before, begins, rest = page.partition("<article ")
     article, ends, after = rest.partition("</article>")
     around, within = (partial(SAID.sub, partial(named, least=least)) for least in ("", " "))
-    return around(before) + begins + within(article) + ends + around(after)
+    return around(before) + begins + played(within(article)) + ends + around(after)
+
+
+def played(page: str) -> str:
+    """A page or a deck whose widgets say in Chinese what their buttons do: as they start, and when they are pressed.
+
+    >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
+    '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
+    """
+    for english, other in (
+        ('"Play: ', '"播放：'),
+        ("▶ Play<", "▶ 播放<"),
+        ('"▶", "Play"', '"▶", "播放"'),
+        ('"■", "Stop"', '"■", "停"'),
+    ):
+        page = page.replace(english, other)
+    return page
 
 
 def with_names(app):

@@ -24,6 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
 from callouts import KINDS  # noqa: E402
 from chapters import question  # noqa: E402
+from chinese import played  # noqa: E402
 from editions import CUE, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from editions import frame as chinese_frame  # noqa: E402
@@ -323,7 +324,7 @@ def main() -> None:
             continue
         page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
         if faces:
-            page = page.replace("</style>", f"{faces}</style>", 1)
+            page = played(page.replace("</style>", f"{faces}</style>", 1))
         (out / item["deck"]).write_text(
             OPENING.sub(
                 partial(callout, kinds=frame["kinds"]), timed(page_links(page, item["path"], bool(item["words"])))
