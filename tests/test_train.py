@@ -3,6 +3,7 @@
 import base64
 import collections
 import contextlib
+import gzip
 import itertools
 import json
 import math
@@ -17,11 +18,11 @@ import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 from torch.nn import functional
 
-from course import tasks
+from course import tasks, workshop
 from course.experiments import entries, protocol
 from course.training import UNASKED
 from course.workshop import parts
-from helpers import data
+from helpers import data, rope
 from helpers.transformer import Block, Decoder
 
 SMALL = protocol.SIZES["small"]
@@ -282,6 +283,81 @@ def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_p
         entries.kept(course)
 
 
+# The machine's stops on a decoder of one's own ------------------------------------------------------------------
+
+
+def acts(path, stop: str, value, at: int = 16) -> dict:
+    """A stop at work in the page on a file; and the rows whose logits it gives then."""
+    ids, _ = tasks.Retrieval((16, 16), size=2)(torch.Generator().manual_seed(0))
+    given = {"file": base64.b64encode(path.read_bytes()).decode(), "ids": ids.flatten().tolist(), "n": ids.shape[1]}
+    return javascript("acted", given | {"stop": stop, "value": value, "at": at}) | {"ids": ids}
+
+
+@pytest.fixture(scope="module")
+def roped(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stops") / "my-decoder.safetensors"
+    made = filed(design={"positions": "RoPE", "window": 0, "map": "softmax"}, task="retrieval")
+    path.write_bytes(base64.b64decode(made["file"]))
+    return path
+
+
+ALL = torch.tensor([1.0, 0.1, 0.01, 0.001])
+CHANGED = {
+    ("hear", "4"): {"window": 4},
+    ("subtract", "0.5"): {"weigh": lambda x: x.softmax(-1) - 0.5 * x.softmax(-1).roll(1, 1)},
+    ("turn", "swap"): ALL.flip(0),
+    ("turn", "1"): torch.tensor([1.0, 0, 0.01, 0.001]),
+    ("turn", "none"): 0 * ALL,
+}
+
+
+@pytest.mark.parametrize(("stop", "value"), CHANGED)
+def test_what_a_stop_of_the_machine_changes_is_what_pytorch_changes_and_is_undone(stop, value, roped):
+    found, mine, set_to = acts(roped, stop, value), parts.mine(roped).double(), CHANGED[stop, value]
+    if stop == "turn":
+        theta = set_to.double()
+        set_to = {"turn": lambda x: rope.rotate(x, torch.arange(x.shape[-2]), theta)}
+    changed = parts.exchanged(mine, **set_to)
+    with torch.no_grad():
+        wanted = changed(found["ids"])
+        assert torch.allclose(torch.tensor(found["changed"], dtype=torch.float64).view(wanted.shape), wanted, atol=1e-9)
+        assert (wanted - mine(found["ids"])).abs().max() > 1e-3, "it changes something"
+    assert found["untouched"]
+    row, shown = torch.tensor([found["row"]]), found["shown"]
+    for model, seen in ((mine, shown["was"]), (changed, shown["now"])):
+        if stop == "hear":
+            heard = workshop._heard(model, row)
+            own = heard / heard.sum()
+        elif model is changed and stop == "subtract":
+            own = torch.tensor(shown["was"]) - 0.5 * torch.tensor(shown["second"])
+        else:
+            x = model.embed(row)
+            for block in model.blocks[: shown["layer"]]:
+                x = block(x)
+            own = model.blocks[shown["layer"]].weights(x)[0][0, shown["head"], -1]
+        assert torch.allclose(torch.tensor(seen, dtype=torch.float64), own.detach().double(), atol=1e-9)
+    assert [n for n, _, _ in shown["shares"]] == [16, 64]
+    assert shown["source"] == int(tasks.Retrieval().answers(row)[0, -1])
+
+
+def test_the_stop_of_collapse_is_that_of_its_page(roped):
+    mine = parts.mine(roped).double()
+    for kind, dtype in (("bf16", torch.bfloat16), ("fp16", torch.float16), ("fp32", torch.float32)):
+        shown = acts(roped, "collapse", kind, 150)["shown"]
+        with torch.no_grad():
+            one, more = (mine.states(mine.embed(torch.tensor([[13] + [19] * n + [5]])))[0, -1] for n in (150, 151))
+        assert shown["same"] == (one.to(dtype) == more.to(dtype)).tolist()
+        assert torch.equal(torch.tensor(shown["was"], dtype=torch.float64), one.to(dtype).double())
+        gap = one.to(dtype).double()
+        assert shown["found"] == bool((gap - one).norm() < (gap - more).norm())
+        assert (shown["right"], shown["row"]) == ("0", ["a0", "b2", "b2", "?a"])
+
+
+def test_a_decoder_that_turns_nothing_says_so_at_the_stop_of_positions(tmp_path):
+    with pytest.raises(AssertionError, match="turns nothing"):
+        acts(data.folder() / parts.COURSE, "turn", "swap")
+
+
 # In the browser ----------------------------------------------------------------------------------------------
 
 
@@ -338,6 +414,15 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
             page.keyboard.press("ArrowRight")
         page.wait_for_selector(f"#train[data-at='{n}']")
         assert f"At {n} pairs it is right in 0." in page.inner_text(".train-says")
+    for stop, says in (("collapse", "After 512 and after 513 equal tokens"), ("turn", "of this head's attention"), ("subtract", "The two noises")):  # fmt: skip
+        page.select_option("[data-act=stop]", stop)
+        page.wait_for_selector(f"[data-acted^='{stop}'][data-acted$=' 512']")
+        assert says in page.inner_text(".train-act .live-says")
+        assert page.locator(".act-picture rect").count() >= 64
+    page.select_option("[data-act=stop]", "hear")
+    page.select_option("[data-act=value]", "2")
+    page.wait_for_selector("[data-acted='hear 2 512']")
+    assert re.search(r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says"))
     page.select_option("[data-set=positions]", "none")
     assert "positions from RoPE to none" in page.inner_text(".live-status")
     page.evaluate("train.removeAttribute('data-done')")
@@ -413,8 +498,9 @@ def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):
 
 
 def test_what_the_page_that_trains_loads_is_small():
-    """Without any library: the scripts that it loads, as they are written."""
-    names = ("train.js", "trainer.js", "race.js", "learn.js", "engine.js")
-    assert sum((ROOT / "frontend/live" / name).stat().st_size for name in names) < 60_000
-    loaded = "".join((ROOT / "frontend/live" / name).read_text() for name in names)
+    """Without any library: the scripts that it loads, in bytes as a server sends them, packed."""
+    names = ("train.js", "trainer.js", "race.js", "learn.js", "engine.js", "stops.js")
+    written = {name: (ROOT / "frontend/live" / name).read_text() for name in names}
+    assert sum(len(gzip.compress(each.encode())) for each in written.values()) < 28_000
+    loaded = "".join(written.values())
     assert {*re.findall(r'(?:from|engine\(told,) "(?:\./)?([a-z]+\.js)"', loaded)} <= {*names}

@@ -12,10 +12,10 @@ keeps the page's files and adds the headers that threads need. Its interventions
 state, `live/index.html#prompt=…&window=8`, is what a lab gives its reader.
 
 `live/train.html` trains a decoder of the race: `learn.js` is its mathematics, forwards and backwards, over one arena
-of `Float64Array`; `race.js` has tasks, rules, seeds and files, `trainer.js` is the worker, `train.js` the page. A new
-part needs its forward and its backward in `learn.js`, a name in `PARTS` (in `ENTRIES`, too, if the race has seeds of
-it), and a row in `DESIGNS` of `tests/test_train.py`, which holds loss, gradients and twenty steps equal to PyTorch to
-1e-10. `data/page_trained.csv` holds runs that were trained so, and its head their command, `benchmarks/train.mjs`.
+of `Float64Array`; `race.js` has tasks, rules, seeds and files, `trainer.js` is the worker, `train.js` the page,
+`stops.js` what the machine's stops do to a decoder of one's own. A new part needs its forward and its backward in
+`learn.js`, a name in `PARTS` (in `ENTRIES`, too, if the race has seeds of it), and a row in `DESIGNS` of
+`tests/test_train.py`, which holds loss, gradients and twenty steps equal to PyTorch to 1e-10. `data/page_trained.csv` holds runs that were trained so, and its head their command, `benchmarks/train.mjs`.
 """
 
 import base64

@@ -52,7 +52,7 @@ function written(design, vocabulary) {
   return { parts, size: at };
 }
 
-// Kernels -------------------------------------------------------------------------------------------------
+// Kernels
 
 /** c[i, j] += sum over k of a[i, k] b[j, k], each with its strides; in tiles of 2 x 4, which stay in registers. */
 function product(A, a, ai, ak, b, bj, bk, c, rows, columns, inner) {
@@ -164,7 +164,7 @@ function turn(A, at, tokens, n, cos, sin, way) {
 
 const softplus = (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x)));
 
-// The decoder ---------------------------------------------------------------------------------------------
+// The decoder
 
 /**
  * A decoder of a design, with room for so many tokens at once and rows of `longest` tokens.
@@ -187,6 +187,7 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
   const A = new Numbers(end);
   const cos = new Float64Array(longest * SIZE / 2), sin = new Float64Array(longest * SIZE / 2), straight = Int32Array.from({ length: longest }, (_, k) => k);
   const every = Int32Array.from({ length: tokens }, (_, k) => k), slopes = Float64Array.from({ length: MAPS }, (_, m) => 2 ** ((-8 * (m + 1)) / MAPS));
+  const turns = Float64Array.from({ length: SIZE / 2 }, (_, k) => BASE ** (-k / (SIZE / 2))), act = { lambda: null }; // what stops.js changes
   const root = 1 / Math.sqrt(SIZE), mu = { steps: 0 }, now = { ids: every, n: 0, count: 0, asked: every, answers: 0 };
   const here = layers.map((_, layer) => {
     const own = (name) => place[`blocks.${layer}.${name}`];
@@ -204,13 +205,14 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
       a += A[at + k] * A[at + SIZE + k];
       b += A[at + 2 * SIZE + k] * A[at + 3 * SIZE + k];
     }
-    return { a: Math.exp(a), b: Math.exp(b), lambda: Math.exp(a) - Math.exp(b) + layers[layer].start };
+    return { a: Math.exp(a), b: Math.exp(b), lambda: act.lambda ?? Math.exp(a) - Math.exp(b) + layers[layer].start };
   }
 
   /** The maps of a layer at these tokens, and what each brings. */
   function attend(layer, asked, count, n) {
     const { qkv, map, more, mixed, level, brought } = kept[layer], { map: kind, window, sloped, start } = layers[layer];
     const two = kind === "difference", lambda = two ? lambdaOf(layer).lambda : 0, wide = two ? 2 * SIZE : SIZE;
+    const given = design.map === "difference" ? null : act.lambda; // of the map before, taken from each
     for (let e = 0; e < count; e += 1) {
       const t = asked[e], i = t % n, from = t - i, low = window ? Math.max(0, i - window + 1) : 0;
       A.fill(0, mixed + e * WIDTH, mixed + (e + 1) * WIDTH);
@@ -243,9 +245,12 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
           for (let j = low; j <= i; j += 1) total += A[p + j] = Math.exp(A[p + j] - top);
           for (let j = low; j <= i; j += 1) A[p + j] /= total;
         }
+      }
+      for (let m = 0; m < MAPS; m += 1) {
+        const p = map + (e * MAPS + m) * n, other = map + (e * MAPS + ((m + 3) % MAPS)) * n;
         const at = two ? (m >> 1) * wide : m * SIZE, o = mixed + e * WIDTH + at, gain = two && m % 2 ? -lambda : 1;
         for (let j = low; j <= i; j += 1) {
-          const w = gain * A[p + j], v = qkv + (from + j) * THREE + 2 * WIDTH + at;
+          const w = given === null ? gain * A[p + j] : A[p + j] - given * A[other + j], v = qkv + (from + j) * THREE + 2 * WIDTH + at;
           for (let c = 0; c < wide; c += 1) A[o + c] += w * A[v + c];
         }
       }
@@ -322,7 +327,7 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
     if (count > tokens || n > longest || (where >= 0 && n > RANGE)) throw new Error(`There is no room for ${rows} rows of ${n} tokens.`);
     Object.assign(now, { ids, n, count, asked, answers });
     for (let i = 0; i < n; i += 1) for (let k = 0; k < half; k += 1) {
-      const angle = places[i] * BASE ** (-k / half);
+      const angle = places[i] * turns[k];
       cos[i * half + k] = Math.cos(angle);
       sin[i * half + k] = Math.sin(angle);
     }
@@ -345,12 +350,12 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
     linear(A, last.read, head, last.logits, answers, WIDTH, vocabulary);
   }
 
-  /** The mean cross-entropy of what `forward` answered. It leaves the gradients, and overwrites the logits. */
+  /** The mean cross-entropy of what `forward` answered. It leaves the gradients, and overwrites the logits; without targets, their gradients are there. */
   function backward(targets) {
     const { ids, n, count, asked, answers } = now;
     let loss = 0;
     A.fill(0, gradients, gradients + size);
-    for (let e = 0; e < answers; e += 1) {
+    for (let e = 0; targets && e < answers; e += 1) {
       const o = last.logits + e * vocabulary;
       let top = -Infinity, total = 0;
       for (let k = 0; k < vocabulary; k += 1) top = Math.max(top, A[o + k]);
@@ -399,8 +404,8 @@ export function learner(design, vocabulary, { Numbers = Float32Array, tokens = 6
 
   const view = (at, count) => A.subarray(at, at + count);
   return {
-    design, vocabulary, parts, forward, backward, adam, places: straight, all: every, bytes: A.byteLength,
-    weights: view(weights, size), gradients: view(gradients, size), logits: view(last.logits, tokens * vocabulary),
+    design, vocabulary, parts, forward, backward, adam, layers, turns, act, places: straight, all: every, bytes: A.byteLength, width: WIDTH,
+    weights: view(weights, size), gradients: view(gradients, size), logits: view(last.logits, tokens * vocabulary), states: view(last.read, wide), reached: view(back.x, wide),
     /** The maps of the last call in a layer, (asked, 4, n); of a difference, both maps of both heads. */
     maps: (layer) => view(kept[layer].map, (layer === LAYERS - 1 ? now.answers : now.count) * MAPS * now.n),
     scaleAtStart: 1 / Math.log(TRAINED),

@@ -114,7 +114,8 @@ export function drawn(random, n) {
   return Int32Array.from(shuffled(random, Math.max(RANGE, n + Math.floor(n / 4))).slice(0, n).sort((a, b) => a - b));
 }
 
-const placesOf = (own, n, random) => (own.design.positions === "random" ? drawn(random ?? generator(STREAMS.places, n), n) : own.places);
+/** Where a row of n tokens stands. */
+export const placesOf = (own, n, random = null) => (own.design.positions === "random" ? drawn(random ?? generator(STREAMS.places, n), n) : own.places);
 
 /** An untrained decoder of a design: its weights are drawn as PyTorch draws them, by the seed. */
 export function begun(design, task, seed, room) {
@@ -164,9 +165,12 @@ export function learned(own, task) {
   return answered(own, asked).right >= LEARNED * asked.targets.length;
 }
 
-/** One row of length n, the answer to its last question, and the maps of both layers, (n, 4, n). */
+/** The row of length n that is looked at. */
+export const looked = (task, n) => batch(TASKS[task], generator(STREAMS.look, n), 1, n);
+
+/** That row's maps in both layers, (n, 4, n), and the answer to its last question. */
 export function look(own, task, n) {
-  const asked = batch(TASKS[task], generator(STREAMS.look, n), 1, n), { found } = answered(own, asked);
+  const asked = looked(task, n), { found } = answered(own, asked);
   own.forward(asked.ids, 1, asked.n, own.all, asked.n, placesOf(own, asked.n));
   const maps = [0, 1].map((layer) => Float32Array.from(own.maps(layer))), words = TASKS[task].vocabulary;
   return {
@@ -186,7 +190,7 @@ export function run(design, task, seed, room, watch = (_step, _loss, _own) => {}
   return { own, steps, learned: done, right: LENGTHS.map((n) => right(own, task, seed, n)) };
 }
 
-// To and from a file, as PyTorch's safetensors ----------------------------------------------------------------
+// To and from a file, as PyTorch's safetensors
 
 /** The weights in float32, with what they are in the head of the file. */
 export function toFile(own, facts) {

@@ -1,13 +1,14 @@
 // "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
 import { entryOf, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
+import { mounted } from "./stops.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
 const NAMES = { positions: "positions", window: "window", map: "weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0 };
-let state = { ...begin }, seeds = {}, busy = false, ask = null, waiting = 0, measured = 0;
+let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
 /** @type {any} */
 let now = null; // the run that is shown
 /** @type {any[]} */
@@ -120,6 +121,7 @@ function controls() {
   $("[data-do=on]").hidden = busy || !now?.done?.stopped;
   for (const name of ["save", "load"]) $(`[data-do=${name}]`).disabled = busy || (name === "save" && !now?.done);
   $("[data-at=n]").disabled = busy || !now?.done;
+  $(".train-act").hidden = busy || !now?.done;
   $("progress").hidden = !busy;
 }
 
@@ -174,6 +176,7 @@ function finished(mine, done) {
   status(ending(now));
   $(".train-pace").textContent = "";
   draw();
+  act();
   root.dataset.done = done.steps;
 }
 
@@ -189,6 +192,7 @@ async function measure(n) {
     $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}. In the row below it answers ${picture.answer}, right is ${picture.right}.`;
     root.dataset.at = n;
     draw();
+    act();
   } catch (error) {
     $(".train-says").textContent = error.message;
   }
@@ -279,7 +283,7 @@ async function start() {
 <div class="train-after" hidden><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
 <p class="live-says train-says" aria-live="polite"></p>
 <h2>Who looks at whom</h2><p>One row of tokens: a line is a token that looks, a column one that it looks at; the frame is the answer, at the last question. <span class="train-layer"></span></p>
-<label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div></div>
+<label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div><div class="train-act"></div></div>
 <div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
 <div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>`;
   const ground = () => {
@@ -290,6 +294,7 @@ async function start() {
   state = fromLink(location.hash);
   fill();
   ask = engine(told, "trainer.js");
+  act = mounted($(".train-act"), { ask, length: () => now.at ?? TRAINED });
   ask("stop").catch(() => {}); // starts it while there is a network
   ground();
   controls();
