@@ -88,10 +88,10 @@ BUDGETS = {
     "src/course/report": 25_550,
     "src/course/scorecard": 18_550,
     "src/course/checks": 22_900,
-    "tests": 226_900,
+    "tests": 228_700,
     "tools": 46_910,
     "sphinx_ext": 21_640,
-    "frontend": 49_500,
+    "frontend": 53_600,
     "_static": 960,
 }
 TOKEN = re.compile(r"\w+|[^\w\s]")
