@@ -322,8 +322,14 @@ def rgb(colour):
 
 def test_colours_can_be_read_on_white_and_told_apart_without_hue():
     """WCAG contrast of at least 3:1 for graphics; distinct lightness under a red-green deficiency is left to shape."""
-    for colour in style.COLOURS.values():
+    for colour in [*style.COLOURS.values(), style.OCHRE]:
         assert contrast(rgb(colour), np.ones(3)) >= 3
+
+
+def test_encodings_have_five_colours_none_of_them_that_of_what_is_followed_or_fails():
+    colours = set(style.ENCODINGS.values())
+    assert len(colours) == len(style.ENCODINGS) == 5
+    assert style.COLOURS["vermillion"] not in colours
 
 
 def test_labels_stay_apart():

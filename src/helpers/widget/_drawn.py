@@ -13,7 +13,11 @@ from matplotlib.ticker import FixedFormatter
 
 from helpers import style
 
-NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {"#ffffff": "white", "#000000": "ink"}
+NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {
+    to_hex(style.OCHRE): "ochre",
+    "#ffffff": "white",
+    "#000000": "ink",
+}
 WHOLE, SHOWN = 40, 12  # so many points are given one by one; so many of more
 SIDES = ("left", "right", "bottom", "top")
 ROUNDING = 2e-12  # what is smaller is taken for rounding
