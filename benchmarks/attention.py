@@ -30,7 +30,7 @@ def tokens(model: models.LanguageModel, n: int) -> torch.Tensor:
 @torch.inference_mode()
 def full_maps(model: models.LanguageModel, ids: torch.Tensor) -> torch.Tensor:
     """What a course would do without a probe: all maps at once, then the scores of each layer."""
-    with mixing.attending(model.model, "eager"):
+    with mixing._attending(model.model, "eager"):
         maps = model.model(ids[None], use_cache=False, output_attentions=True, logits_to_keep=1).attentions
     return torch.stack([torch.stack([attention.sink_score(a[0]), attention.slash_score(a[0], 1)]) for a in maps])
 

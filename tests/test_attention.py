@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course import bounds
+from course import bounds, constructions
 from course.chapter2 import measures
 from helpers import attention
 from helpers.attention import causal_mask, influence, uniform, window_mask
@@ -99,7 +99,7 @@ def test_the_printed_path_sum_is_over_the_printed_indices():
 
 def test_sinks_shut_out_a_middle_token():
     """A toy with a closed form: half own state, a share p on token 0, the rest uniform."""
-    found = [float(influence([attention.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.5, 0.8, 0.95)]
+    found = [float(influence([constructions.sink(32, p)] * 8, 0.5)[-1, 4]) for p in (0, 0.5, 0.8, 0.95)]
     assert found == pytest.approx([0.0416505, 0.0049172, 0.0005994, 6.753e-5], rel=1e-4)
 
 

@@ -92,7 +92,7 @@ COLLISIONS = {
 @pytest.mark.parametrize("kind", ["bf16", "fp16", "fp32"])
 def test_first_collision(name, kind):
     function, expected = COLLISIONS[name]
-    assert collapse.first_collision(function, kind) == expected[kind]
+    assert constructions.first_collision(function, kind) == expected[kind]
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
@@ -157,12 +157,12 @@ def test_ones_collapse_in_the_real_model(smollm2):
     assert found[1] < 0.3 * found[0]
 
 
-@pytest.mark.parametrize("pattern", collapse.PATTERNS)
+@pytest.mark.parametrize("pattern", collapse._PATTERNS)
 def test_copying_margins_read_the_sequences_they_say(pattern):
     """Against one forward pass a sequence."""
     model = tiny("llama", seed=3)
     found = collapse.copying_margins(model, [2, 7], pattern=pattern, prompt="type 2")
-    filler = (collapse.PATTERNS[pattern] * 7)[:6]
+    filler = (collapse._PATTERNS[pattern] * 7)[:6]
     for (place, asked), pair in found.items():
         head, tail = collapse.copying_prompt(model, "type 2", asked, hint=False)
         for digit, margins in zip("01", pair, strict=True):
@@ -170,7 +170,7 @@ def test_copying_margins_read_the_sequences_they_say(pattern):
                 sequence = digit + filler[: n - 1] if place == "first" else filler[::-1][: n - 1] + digit
                 text = head + sequence + tail
                 logits = model.model(probe.encode(model, text)[None]).logits[0, -1]
-                expected = probe.margin(model, logits, "0", "1")
+                expected = probe._margin(model, logits, "0", "1")
                 assert float(margin) == pytest.approx(float(expected), abs=1e-4)
 
 

@@ -10,8 +10,7 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import counting
-from helpers import collapse
+from course import constructions, counting
 
 LINE = "The final answer to your maths question is: "
 CASES = tomllib.loads((ROOT / "tests/cases/counting.toml").read_text())  # prompts and answers as they are written
@@ -188,7 +187,7 @@ def test_the_first_token_tells_the_count_up_to_a_limit(dtype, digits, limit):
 def test_the_limit_of_fp32():
     assert counting.first_token_limit("fp32") == 11_864_337
     assert [read(11_864_337 + k, 24) - 11_864_337 for k in (0, 1)] == [0, 0]
-    assert collapse.first_collision(lambda n: 1 / (1 + n), "fp32") == 11_864_337  # the first two equal weights
+    assert constructions.first_collision(lambda n: 1 / (1 + n), "fp32") == 11_864_337  # the first two equal weights
     assert counting.first_token_limit("bf16", lead=6) < 10 < counting.first_token_limit("bf16", lead=-2)
 
 

@@ -13,7 +13,7 @@ import waves
 from conftest import AXE, ROOT, SCRIPTS, in_words, javascript, watched
 from stills import drawn, measured, stills
 
-from course import counting, drawing, weightings, widening
+from course import constructions, counting, drawing, weightings, widening
 from course.chapter2 import measures as measures2
 from course.chapter6 import measures as measures6
 from course.experiments import comparison
@@ -42,11 +42,11 @@ def test_clocks_turn_and_add_up_as_in_python():
 
 def test_the_machine_attends_and_rounds_as_in_python():
     for n, layers, kept, weight in ((1, 1, 0, 0), (7, 4, 0, 0), (1000, 4, 0, 0), (9, 2, 0.5, 0.3), (300, 2, 0.9, 0.1)):
-        row = attention.influence([attention.sink(n, weight)] * layers, kept)[-1].tolist()
+        row = attention.influence([constructions.sink(n, weight)] * layers, kept)[-1].tolist()
         assert_equal([("uniformInfluence", (n, layers, kept, weight))], [row])
     states = torch.rand(30, generator=torch.Generator().manual_seed(0)).double()
     for kept, weight in ((0.0, 0.0), (0.95, 0.8)):
-        matrix = attention.influence([attention.sink(30, weight)], kept)
+        matrix = attention.influence([constructions.sink(30, weight)], kept)
         assert_equal([("spread", (states.tolist(), kept, weight))], [(matrix @ states).tolist()])
     mask = attention.window_mask(30, 2)
     mask[-1, 4] = True
@@ -73,7 +73,7 @@ def two(x):
 def told_of_collapse(n, kind):
     k = torch.arange(16).double()
     one, odd = torch.cos(2 * k), torch.cos(3 * k + 1)
-    shares = [attention.influence([attention.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)]
+    shares = [attention.influence([constructions.sink(length, 0)] * 2)[-1][0] for length in (n + 1, n + 2)]
     a, b = (collapse.round_to(one + share * (odd - one), kind) for share in shares)
     count = int((a == b).sum())
     told = {0: "all 16 numbers differ", 16: "all 16 numbers are the same"}.get(
@@ -101,7 +101,7 @@ def test_the_machine_says_what_the_package_gives(n):
     expected = {kind: ({"at": 3, "type": kind}, told_of_collapse(n, kind)) for kind in ("bf16", "fp16", "fp32")}
     expected |= {5: ({"at": 5}, told_of_positions(n, p)), 6: ({"at": 6}, told_of_noise(n, p))}
     for kept, weight in ((0.0, 0.0), (0.5, 0.4)):
-        row = attention.influence([attention.sink(n + 1, weight / 2)] * 2, kept)[-1]
+        row = attention.influence([constructions.sink(n + 1, weight / 2)] * 2, kept)[-1]
         expected[kept] = ({"at": 2, "kept": kept, "sink": weight}, f"holds {two(100 * row[0])}% of the first token")
     limit = counting.first_token_limit("bf16")
     expected["limit"] = ({"at": 4}, f"first fails at {limit + 1}")
@@ -243,7 +243,7 @@ def test_the_river_flows_as_in_python():
             layers = [torch.eye(len(matrix)), *(attention.influence([matrix] * k, residual) for k in range(1, 5))]
             assert_equal([("influence", (matrix.tolist(), 4, residual))], [[each.tolist() for each in layers]])
             assert_equal([("heard", (layers[-1][-1].tolist(),))], [float(measures2.heard(layers[-1][-1]))])
-    assert torch.equal(attention.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
+    assert torch.equal(constructions.sink(5, 0.3), 0.7 * attention.uniform(masks[0]) + 0.3 * torch.eye(5).double()[0])
 
 
 def test_the_needle_points_as_in_python_and_boxes_are_the_numbers_of_the_type():

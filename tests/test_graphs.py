@@ -121,11 +121,11 @@ def test_powers_of_the_normalised_adjacency_of_a_binary_tree():
 def test_no_jacobian_exceeds_its_bounds(activation):
     """Topping et al. Lemma 1, Di Giovanni et al. Theorem 3.2, Black et al.: a random sweep, no violation."""
     cases = 0
-    for seed, name in enumerate(graphs.FAMILIES * 3):
+    for seed, name in enumerate(graphs._FAMILIES * 3):
         graph = graphs.family(name, 6 + seed)
         target = list(graph)[seed % len(graph)]
         layers, self_weight = 1 + seed % 5, (0.0, 1.0, 0.5)[seed % 3]
-        for normalisation in graphs.NORMALISATIONS:
+        for normalisation in graphs._NORMALISATIONS:
             norms = graphs.jacobian_norms(graph, target, layers, 5, normalisation, self_weight, activation, seed)
             bound = graphs.walk_bound(graph, target, layers, normalisation, self_weight)
             assert (norms <= bound * (1 + 1e-9) + 1e-12).all()
@@ -134,7 +134,7 @@ def test_no_jacobian_exceeds_its_bounds(activation):
 
 
 @pytest.mark.parametrize("method", widening.METHODS)
-@pytest.mark.parametrize("name", graphs.FAMILIES)
+@pytest.mark.parametrize("name", graphs._FAMILIES)
 def test_rewiring_adds_the_edges_one_by_one_and_leaves_the_graph_alone(method, name):
     graph = graphs.family(name, 10)
     before = set(graph.edges)

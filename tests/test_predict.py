@@ -4,7 +4,7 @@ import ipywidgets
 import pytest
 
 from course import predict
-from helpers.widget import VIEW
+from helpers.widget import _VIEW
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +35,7 @@ def test_without_options_a_number_is_asked_for():
 
 def test_a_built_page_has_native_inputs_and_no_widget(monkeypatch):
     asked = predict.ask("share", "Is 1 < 2?", ['a "half"', "a tenth"])
-    assert VIEW in asked._repr_mimebundle_()
+    assert _VIEW in asked._repr_mimebundle_()
     monkeypatch.setenv("HELPERS_STILL", "1")
     page = asked._repr_mimebundle_()["text/html"]
     assert page.count('type="radio"') == 2

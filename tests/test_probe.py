@@ -38,7 +38,7 @@ def test_after_agrees_with_whole_sequences(model, ids, monkeypatch):
     monkeypatch.setattr(probe, "CHUNK", 16)
     tails = [torch.tensor([5, 6, 7]), ids[:0], torch.tensor([9])]
     continuations = [(30, tails[0]), (5, tails[1]), (30, tails[2]), (1, tails[0]), (40, tails[1])]
-    out = probe.after(model, ids, continuations)
+    out = probe._after(model, ids, continuations)
     for row, (n, tail) in enumerate(continuations):
         whole = plain(model, torch.cat([ids[:n], tail]))
         torch.testing.assert_close(out.states[row], whole.hidden_states[-1][0, -1], rtol=1e-4, atol=1e-5)
@@ -55,10 +55,10 @@ def test_what_does_not_fit_is_read_in_smaller_chunks(model, ids, monkeypatch):
             raise torch.OutOfMemoryError("too large")
         return out
 
-    expected = probe.last_representations(model, ids), probe.after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
+    expected = probe.last_representations(model, ids), probe._after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
     monkeypatch.setattr(probe, "_forward", small)
     torch.testing.assert_close(probe.last_representations(model, ids), expected[0], rtol=1e-4, atol=1e-5)
-    found = probe.after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
+    found = probe._after(model, ids, [(40, ids[:3]), (20, ids[:0])]).states
     torch.testing.assert_close(found, expected[1], rtol=1e-4, atol=1e-5)
 
 
@@ -79,12 +79,12 @@ def test_margin_is_the_difference_of_two_logits(model):
     zero, one = (int(probe.encode(model, digit)[0]) for digit in "01")
     logits = torch.zeros(2, 300)
     logits[0, zero], logits[1, one] = 3.0, 5.0
-    assert probe.margin(model, logits, "0", "1").tolist() == [3.0, -5.0]
+    assert probe._margin(model, logits, "0", "1").tolist() == [3.0, -5.0]
 
 
 def test_a_length_beyond_the_sequence_and_a_map_that_is_too_large_are_named(model, ids):
     with pytest.raises(ValueError, match="from 1 to 40"):
-        probe.after(model, ids, [(41, ids[:1])])
+        probe._after(model, ids, [(41, ids[:1])])
     with pytest.raises(ValueError, match="at most 512, not 800"):
         probe.attention_maps(model, ids.repeat(20))
 
@@ -292,4 +292,4 @@ def test_the_embedded_model_is_opened_by_its_bos(smollm2):
     """Its tokenizer adds nothing; nothing in front loses less than its BOS, but by less than chance."""
     found = probe._found_opening(smollm2)
     assert found.tokens.tolist() == [smollm2.tokenizer.bos_token_id] == probe.opening(smollm2).tokens.tolist()
-    assert found.losses == pytest.approx(probe.OPENED, abs=2e-3)
+    assert found.losses == pytest.approx(probe._OPENED, abs=2e-3)

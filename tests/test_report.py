@@ -436,7 +436,7 @@ def test_a_disk_that_fills_up_leaves_nothing_half_written(folders, tmp_path, che
     def refuse(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(data.os, "fsync", refuse)
+    monkeypatch.setattr("os.fsync", refuse)
     sentence = said(str(folders("llama")), "--out", str(tmp_path), "--only", *cheap)
     assert "the disk is full" in sentence
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from helpers import rope
-from helpers.transformer import ENCODINGS, Block, Decoder, sinusoidal
+from helpers.transformer import _ENCODINGS as ENCODINGS
+from helpers.transformer import Block, Decoder, sinusoidal
 
 
 def test_the_sinusoid_is_its_formula():

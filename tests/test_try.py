@@ -298,7 +298,7 @@ def test_two_prompts_their_distance_and_a_margin(loaded, smollm2):
     said = loaded.inner_text(".live-says >> nth=0")
     number = float(re.search(r"are ([\d.]+) apart", said)[1])
     assert math.isclose(number, apart, rel_tol=0.05)
-    margin = probe.margin(smollm2, a.logits[-1], "1", "0")
+    margin = probe._margin(smollm2, a.logits[-1], "1", "0")
     told = loaded.locator("tbody td").nth(1).inner_text().replace("−", "-")
     assert math.isclose(float(told), float(margin), rel_tol=0.06)
     sent(loaded, prompt=ones[0], second=ones[1], view="pair", right=" two words", wrong="0")

@@ -70,7 +70,7 @@ def made() -> None:
     weights = graph.SerializeToString()
     files += [_written("model", "bin", weights[at : at + PART]) for at in range(0, len(weights), PART)]
     facts = {
-        "name": models.SMOLLM2.name,
+        "name": models.DEFAULT,
         "shape": {
             "layers": config["num_hidden_layers"],
             "heads": config["num_attention_heads"],

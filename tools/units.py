@@ -302,20 +302,15 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
         if found := pattern.fullmatch(text):
             values = dict(zip(named, found.groups(), strict=True))
             order = map(str, range(len(named)))
-            return english, words.HOLE.sub(lambda hole: values[hole[1] or next(order)], other)  # noqa: B023
+            return english, re.sub(r"\{(\w*)\}", lambda hole: values[hole[1] or next(order)], other)  # noqa: B023
     return None
 
 
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
     """What an entry fits in code, where values are not yet put in; the names of its holes, numbers counted from "0"."""
-    parts, named, number = words.HOLE.split(english), [], 0
-    pattern = re.escape(parts[0])
-    for name, then in zip(parts[1::2], parts[2::2], strict=True):
-        pattern += (r"(.+?)" if name else rf"({words.NUMBER}|{HOLE.pattern})") + re.escape(then)
-        named.append(name or str(number))
-        number += not name
-    return re.compile(pattern, re.S), named
+    fits = words.pattern(english, HOLE.pattern)
+    return fits, [name[1:] for name in fits.groupindex]
 
 
 def comments(source: str) -> Iterator[tokenize.TokenInfo]:

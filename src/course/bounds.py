@@ -17,7 +17,7 @@ def receptive_field(graph: nx.Graph, node: Hashable, layers: int) -> list[int]:
     >>> receptive_field(nx.balanced_tree(2, 3), 0, 3)
     [1, 3, 7, 15]
     """
-    graphs._check_node(graph, "node", node)
+    graphs.check(graph, node=node)
     require.integer("layers", layers, 0)
     lengths = nx.single_source_shortest_path_length(graph, node, cutoff=layers).values()
     return [sum(length <= hops for length in lengths) for hops in range(layers + 1)]
@@ -32,7 +32,7 @@ def computation_tree(graph: nx.Graph, node: Hashable, layers: int, loops: bool =
     >>> computation_tree(nx.cycle_graph(5), 0, 4)
     [1, 2, 4, 8, 16]
     """
-    graphs._check_node(graph, "node", node)
+    graphs.check(graph, node=node)
     require.integer("layers", layers, 0)
     require.flag("loops", loops)
     walks, sizes = {node: 1}, [1]
@@ -86,7 +86,10 @@ def influence_bound(
         ValueError: no layers, a matrix that is not row-stochastic or not causal, a norm that is not above 0, a
             negative slope, or another number of them than layers.
     """
-    matrices = attention._layers(attentions, causal=True)
+    attention.influence(attentions)  # which refuses what is no attention
+    matrices = torch.stack(list(attentions)).double()
+    if (matrices.triu(1) != 0).any():
+        raise ValueError("attentions must be causal: no token looks at a later one")
     depth, own = len(matrices), torch.eye(matrices.shape[-1], dtype=torch.float64, device=matrices.device)
     first, second = _each("norm1", norm1, depth), _each("norm2", norm2, depth)
     steep = _each("slope", slope, depth, positive=False)

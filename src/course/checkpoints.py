@@ -5,6 +5,7 @@ and the hash of the weights. `load` refuses what does not fit its card.
 """
 
 import dataclasses
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,7 +70,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
         "vocabulary": list(task.vocabulary),
         "decoder": decoder,
         "parameters": sum(value.numel() for value in model.parameters()),
-        "sha256": data.sha256(path),
+        "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
     }
     path.with_suffix(".json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n")
     return path
@@ -111,7 +112,7 @@ def load(name: str | Path) -> Trained:
         raise ValueError(f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})") from None
     if problem := _misfit(sketch, weights):
         raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
-    if data.sha256(path) != card["sha256"]:
+    if hashlib.sha256(Path(path).read_bytes()).hexdigest() != card["sha256"]:
         raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
     model = _decoder(card["decoder"], task, card_path.name)
     model.load_state_dict(weights)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers import require, rope
+from helpers import attention, collapse, compute, require, rope
 from helpers.transformer import sinusoidal
 
 ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE on q, k", "APE on q, k, v")
@@ -232,3 +232,62 @@ def total_variation(p: Float[Tensor, "... n"], q: Float[Tensor, "... n"]) -> Flo
     if p.shape != q.shape:
         raise ValueError(f"p and q must have the same shape, not {tuple(p.shape)} and {tuple(q.shape)}")
     return (p.double() - q.double()).abs().sum(-1)
+
+
+def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
+    """The first `prefix` tokens see one another, the others themselves and all earlier ones.
+
+    The prefix mask of Wu et al. (2025), Theorem 4.3; it is not causal.
+
+    >>> prefix_mask(3, 2).int().tolist()
+    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
+    """
+    mask = attention.causal_mask(n)
+    require.integer("prefix", prefix, 1)
+    if prefix > n:
+        raise ValueError(f"prefix must be at most n = {n}, not {prefix}")
+    mask[:prefix, :prefix] = True
+    return mask
+
+
+def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
+    """Uniform causal attention that gives the share `weight` to token 0 first.
+
+    >>> sink(2, 0.5).tolist()
+    [[1.0, 0.0], [0.75, 0.25]]
+    """
+    require.number("weight", weight, 0.0, 1.0)
+    matrix = (1 - weight) * attention.uniform(attention.causal_mask(n))
+    matrix[:, 0] += weight
+    return matrix
+
+
+def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26) -> int:
+    """The smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
+
+    Args:
+        function: from a float64 tensor of lengths to a tensor of the same shape.
+        dtype: "bf16", "fp16", "fp32" or the torch type.
+
+    Raises:
+        ValueError: there is none up to `limit`, or the function does not return one number a length.
+
+    >>> first_collision(lambda n: 1 / n, "bf16")
+    190
+    """
+    require.function("function", function)
+    require.integer("limit", limit, 1)
+    compute.dtype(dtype)
+    start, size = 1, 1024
+    while start <= limit:
+        n = torch.arange(start, min(start + size, limit) + 1, dtype=torch.float64)
+        values = function(n)
+        if not isinstance(values, Tensor) or values.shape != n.shape:
+            raise ValueError("function must take a tensor of lengths and return a tensor of the same shape")
+        require.tensor("what function returns", values, "n", "real")
+        rounded = collapse.round_to(values.double(), dtype)
+        equal = (rounded[1:] == rounded[:-1]).nonzero()
+        if len(equal):
+            return start + int(equal[0])
+        start, size = start + size, min(2 * size, 2**20)
+    raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")

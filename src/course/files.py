@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from helpers import require
-from helpers.data import FULL
 
 
 def writable(path: str | Path) -> Path:
@@ -51,7 +50,7 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        if error.errno in FULL:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
             advice = f"free some and start the same command again, finished {kept} are kept"
             raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(path)) from error
         raise

@@ -33,18 +33,19 @@ def with_hidden(
         ValueError: fewer than two tokens or more than `probe.MOST`, a position that is not in the sequence, or an
             architecture whose attention cannot be replaced.
     """
-    probe._check(model, "tokens", tokens)
+    probe.check(model, tokens=tokens)
     if not 2 <= len(tokens) <= probe.MOST:
         raise ValueError(f"tokens must be 2 to {probe.MOST}, not {len(tokens)}")
     if hide is not None:
-        probe._check_position("hide", hide, len(tokens))
-    probe._check_position("since", since, len(tokens))
+        require.integer("hide", hide, 0, len(tokens) - 1)
+    require.integer("since", since, 0, len(tokens) - 1)
     if why := probe.mixed_otherwise(model):
         raise ValueError(f"a token hidden from attention is not hidden from all: {why}")
-    ids = tokens.to(model.model.device)
-    with probe._streaming(model, hide=hide, since=since):
-        out = model.model(ids[None], use_cache=False, output_hidden_states=True)
-    losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[1:], reduction="none")
+    with probe.hidden(model, hide, since):
+        out = _read(model, tokens)
+    losses = torch.nn.functional.cross_entropy(
+        out.logits[0, :-1].float(), tokens[1:].to(out.logits.device), reduction="none"
+    )
     return torch.cat(out.hidden_states).float().cpu(), losses.cpu()
 
 
@@ -73,13 +74,13 @@ def contributions(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Contributi
     maps = probe.attention_maps(model, tokens)
     if not probe.reads_projections(model):
         raise ValueError("its heads have no values of their own (self_attn.v_proj), which this takes")
-    blocks = probe._layers(model)
+    blocks = probe.blocks(model)
     kept: dict[int, Tensor] = {}
     with contextlib.ExitStack() as hooks:
         for layer, block in enumerate(blocks):
             keep = functools.partial(lambda layer, module, arguments, out: kept.update({layer: out[0]}), layer)
             hooks.enter_context(block.self_attn.v_proj.register_forward_hook(keep))
-        states = probe._forward(model, tokens, None, states=True).hidden_states
+        states = _read(model, tokens).hidden_states
     sizes, shares = [], []
     for layer, (block, attention) in enumerate(zip(blocks, maps, strict=True)):
         heads, n, _ = attention.shape
@@ -104,15 +105,19 @@ def scaled(model: LanguageModel, heads: Float[Tensor, "layers heads"]) -> Iterat
     Raises:
         ValueError: the model has no `self_attn.o_proj` or `dense`, or `heads` is not a number for each of its heads.
     """
-    probe._check_model(model)
+    probe.check(model)
     config = model.model.config.get_text_config()
     require.tensor("heads", heads, "layers heads", layers=config.num_hidden_layers, heads=config.num_attention_heads)
     with contextlib.ExitStack() as hooks:
-        for block, gain in zip(probe._layers(model), heads, strict=True):
+        for block, gain in zip(probe.blocks(model), heads, strict=True):
             gain = gain.repeat_interleave(block.self_attn.head_dim).to(model.model.device, model.model.dtype)
             scale = functools.partial(lambda gain, module, arguments: (arguments[0] * gain, *arguments[1:]), gain)
             hooks.enter_context(_output(block.self_attn).register_forward_pre_hook(scale))
         yield
+
+
+def _read(model: LanguageModel, tokens: Tensor):
+    return model.model(tokens[None].to(model.model.device), use_cache=False, output_hidden_states=True)
 
 
 def _output(mixer: torch.nn.Module) -> torch.nn.Linear:

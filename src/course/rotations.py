@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor
 
-from helpers import require, rope
+from helpers import require
 from helpers.rope import frequencies
 
 METHODS = ("linear", "ntk", "yarn", "yarn-paper", "llama3")
@@ -91,7 +91,10 @@ def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -
         >>> decay_bound(0, 128, 10_000).item()
         32.5
     """
-    angles = rope._distance(distance)[..., None] * frequencies(width, base)
+    if not isinstance(distance, Tensor):
+        distance = torch.tensor(require.number("distance", distance))
+    distance = require.tensor("distance", distance, "...", "real").double()
+    angles = distance[..., None] * frequencies(width, base)
     return torch.polar(torch.ones_like(angles), angles).cumsum(-1).abs().mean(-1)
 
 

@@ -13,12 +13,13 @@ from helpers import require
 def softmax_off_by_one(logits: Float[Tensor, "... n"]) -> Float[Tensor, "... n"]:
     """exp(x_i) / (1 + sum_j exp(x_j)): softmax with one more logit, a 0 that takes weight and gives nothing.
 
-    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low.
+    Miller (2023); the SoftMax1 of Xiao et al. (2024). A row sums to less than 1, to nearly 0 where all logits are low, and to
+    0 where all keys are hidden.
 
     >>> softmax_off_by_one(torch.zeros(4)).tolist()
     [0.20000000298023224, 0.20000000298023224, 0.20000000298023224, 0.20000000298023224]
     """
-    _check_logits(logits)
+    _check_logits(logits, all_hidden=True)
     return torch.nn.functional.pad(logits, (1, 0)).softmax(-1)[..., 1:]
 
 
@@ -292,15 +293,15 @@ def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
     return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
 
 
-def _check_logits(logits: Tensor) -> None:
-    """Real numbers, -inf where a key is hidden, and one key at least in every row."""
+def _check_logits(logits: Tensor, all_hidden: bool = False) -> None:
+    """Real numbers, -inf where a key is hidden, and one key at least in every row, unless a row may hide all."""
     if not isinstance(logits, Tensor) or not logits.is_floating_point():
         raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
     if logits.ndim == 0 or logits.numel() == 0:
         raise ValueError(f"logits must have the shape (..., n) with n at least 1, not {tuple(logits.shape)}")
     hidden = torch.isneginf(logits)
     require.tensor("logits", logits.detach().masked_fill(hidden, 0), "... n")
-    if require.readable(logits) and bool(hidden.all(-1).any()):
+    if not all_hidden and require.readable(logits) and bool(hidden.all(-1).any()):
         raise ValueError("logits must leave one key at least that is not hidden (-inf) in every row")
 
 

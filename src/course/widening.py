@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from helpers import require
-from helpers.graphs import _check, _pseudoinverse, adjacency, effective_resistance
+from helpers.graphs import adjacency, check, effective_resistance
 
 METHODS = ("sdrf", "fosr", "gtr", "random")
 
@@ -22,7 +22,7 @@ def spectral_gap(graph: nx.Graph) -> float:
     >>> round(spectral_gap(nx.complete_graph(5)), 6)
     1.25
     """
-    _check(graph)
+    check(graph)
     return float(np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1])
 
 
@@ -38,7 +38,7 @@ def cheeger_cut(graph: nx.Graph) -> tuple[float, set]:
     >>> round(h, 6), side in ({0, 1, 2, 3}, {4, 5, 6, 7})
     (0.076923, True)
     """
-    _check(graph)
+    check(graph)
     nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
     if len(nodes) > 20:
         raise ValueError(f"graph must have at most 20 nodes, not {len(nodes)}; see sweep_cut")
@@ -52,7 +52,7 @@ def sweep_cut(graph: nx.Graph) -> tuple[float, set]:
     >>> round(sweep_cut(nx.barbell_graph(4, 0))[0], 6)
     0.076923
     """
-    _check(graph)
+    check(graph)
     nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
     vector = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1][:, 1]
     order = np.argsort(vector / np.sqrt(degrees))
@@ -81,7 +81,7 @@ def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:
     >>> round(balanced_forman(nx.barbell_graph(5, 0))[4, 5], 6)
     -1.2
     """
-    _check(graph)
+    check(graph)
     neighbours = {node: set(graph[node]) for node in graph}
     return {(u, v): float(_forman(neighbours, u, v)) for u, v in graph.edges}
 
@@ -133,7 +133,7 @@ def rewire(graph: nx.Graph, method: str, edges: int, seed: int = 0) -> nx.Graph:
     >>> list(rewire(nx.path_graph(5), "gtr", 1).edges(data="added"))
     [(0, 1, None), (0, 4, 'gtr'), (1, 2, None), (2, 3, None), (3, 4, None)]
     """
-    _check(graph)
+    check(graph)
     require.choice("method", method, METHODS)
     room = math.comb(len(graph), 2) - graph.number_of_edges()
     try:
@@ -158,9 +158,11 @@ def _least(graph: nx.Graph, score: Tensor) -> tuple:
 
 def _gtr(graph: nx.Graph, generator: np.random.Generator) -> tuple:
     """A new edge uv lowers R_tot by n |L^+ (e_u - e_v)|^2 / (1 + R_uv) (Sherman & Morrison)."""
-    squared = torch.linalg.matrix_power(_pseudoinverse(graph), 2)
+    resistance = effective_resistance(graph)
+    inverse = resistance.mean(0) + resistance.mean(0)[:, None] - resistance - resistance.mean()  # twice L^+
+    squared = (inverse @ inverse) / 4
     diagonal = squared.diagonal()
-    return _least(graph, -(diagonal[:, None] + diagonal - 2 * squared) / (1 + effective_resistance(graph)))
+    return _least(graph, -(diagonal[:, None] + diagonal - 2 * squared) / (1 + resistance))
 
 
 def _fosr(graph: nx.Graph, generator: np.random.Generator) -> tuple:

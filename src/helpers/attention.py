@@ -13,7 +13,7 @@ from torch import Tensor
 
 from helpers import require
 
-TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
+_TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
 
 def causal_mask(n: int) -> Bool[Tensor, "n n"]:
@@ -37,22 +37,6 @@ def window_mask(n: int, width: int) -> Bool[Tensor, "n n"]:
     return causal_mask(n).triu(1 - width)
 
 
-def prefix_mask(n: int, prefix: int) -> Bool[Tensor, "n n"]:
-    """The first `prefix` tokens see one another, the others themselves and all earlier ones.
-
-    The prefix mask of Wu et al. (2025), Theorem 4.3; it is not causal.
-
-    >>> prefix_mask(3, 2).int().tolist()
-    [[1, 1, 0], [1, 1, 0], [1, 1, 1]]
-    """
-    mask = causal_mask(n)
-    require.integer("prefix", prefix, 1)
-    if prefix > n:
-        raise ValueError(f"prefix must be at most n = {n}, not {prefix}")
-    mask[:prefix, :prefix] = True
-    return mask
-
-
 def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     """Attention that is shared out equally among what the mask allows.
 
@@ -70,18 +54,6 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     if (count == 0).any():
         raise ValueError(f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty")
     return allowed / count
-
-
-def sink(n: int, weight: float) -> Float[Tensor, "n n"]:
-    """Uniform causal attention that gives the share `weight` to token 0 first.
-
-    >>> sink(2, 0.5).tolist()
-    [[1.0, 0.0], [0.75, 0.25]]
-    """
-    require.number("weight", weight, 0.0, 1.0)
-    matrix = (1 - weight) * uniform(causal_mask(n))
-    matrix[:, 0] += weight
-    return matrix
 
 
 def influence(
@@ -171,7 +143,7 @@ def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
     if (matrices < 0).any():
         raise ValueError(f"{name} must be row-stochastic: no weight below 0, but there is {float(matrices.min()):.4g}")
     sums = matrices.sum(-1)
-    if ((sums - 1).abs() > TOLERANCE).any():
+    if ((sums - 1).abs() > _TOLERANCE).any():
         worst = sums.flatten()[(sums - 1).abs().flatten().argmax()]
         raise ValueError(f"{name} must be row-stochastic: rows that sum to 1, but one sums to {float(worst):.4g}")
     if causal and (matrices.triu(1) != 0).any():

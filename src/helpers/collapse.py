@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -28,37 +28,6 @@ def round_to(x: Float[Tensor, "..."], dtype: str | torch.dtype) -> Float[Tensor,
     spacing = spacing.clamp(min=kind.smallest_normal * kind.eps)
     rounded = (x / spacing).round() * spacing
     return torch.where(rounded.abs() > kind.max, rounded.sign() * math.inf, rounded)
-
-
-def first_collision(function: Callable[[Tensor], Tensor], dtype: str | torch.dtype, limit: int = 2**26) -> int:
-    """The smallest n >= 1 with function(n) and function(n + 1) equal after rounding to `dtype`.
-
-    Args:
-        function: from a float64 tensor of lengths to a tensor of the same shape.
-        dtype: "bf16", "fp16", "fp32" or the torch type.
-
-    Raises:
-        ValueError: there is none up to `limit`, or the function does not return one number a length.
-
-    >>> first_collision(lambda n: 1 / n, "bf16")
-    190
-    """
-    require.function("function", function)
-    require.integer("limit", limit, 1)
-    compute.dtype(dtype)
-    start, size = 1, 1024
-    while start <= limit:
-        n = torch.arange(start, min(start + size, limit) + 1, dtype=torch.float64)
-        values = function(n)
-        if not isinstance(values, Tensor) or values.shape != n.shape:
-            raise ValueError("function must take a tensor of lengths and return a tensor of the same shape")
-        require.tensor("what function returns", values, "n", "real")
-        rounded = round_to(values.double(), dtype)
-        equal = (rounded[1:] == rounded[:-1]).nonzero()
-        if len(equal):
-            return start + int(equal[0])
-        start, size = start + size, min(2 * size, 2**20)
-    raise ValueError(f"function(n) and function(n + 1) differ in {dtype} for every n up to limit = {limit}")
 
 
 def last_token_distance(
@@ -102,19 +71,19 @@ def last_token_distance(
     ids, ending = torch.cat([before, body]), probe.encode(model, tail)
     stops = [len(before) + n for n in lengths]
     continuations = [(n, ending) for n in stops] + [(n, torch.cat([ids[n - period : n], ending])) for n in stops]
-    once, twice = probe.after(model, ids, continuations).states.double().cpu().chunk(2)
+    once, twice = probe._after(model, ids, continuations).states.double().cpu().chunk(2)
     return (once - twice).abs().sum(-1)
 
 
-FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
-HINT = " Hint: It's not necessarily a 1, check carefully."
+_FORM = "Please answer exactly as 'The answer to your question is: <ANSWER>'"
+_HINT = " Hint: It's not necessarily a 1, check carefully."
 # Barbero et al. (2024), appendix C.1, and the two orders of appendix C.5
-PROMPTS = {
+_PROMPTS = {
     "sequence first": "Consider the following sequence: {sequence}. What is the {place} digit in this sequence?{hint} {form}",
     "type 1": "What is the {place} digit of the following sequence?{hint} {form}. Here is the sequence: {sequence}",
     "type 2": "{form}. What is the {place} digit of the following sequence?{hint} {sequence}",
 }
-PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
+_PATTERNS = {"ones": "1", "alternating": "10", "repeated": "1111111110"}
 PLACES = ("first", "last")
 
 
@@ -126,10 +95,10 @@ def copying_prompt(model: models.LanguageModel, prompt: str, place: str, hint: b
     'answer to your question is: '
     """
     require.instance("model", model, models.LanguageModel, "what models.load returns")
-    require.choice("prompt", prompt, PROMPTS)
+    require.choice("prompt", prompt, _PROMPTS)
     require.choice("place", place, PLACES)
     require.flag("hint", hint)
-    text = PROMPTS[prompt].format(place=place, hint=HINT if hint else "", form=FORM, sequence="<SEQUENCE>")
+    text = _PROMPTS[prompt].format(place=place, hint=_HINT if hint else "", form=_FORM, sequence="<SEQUENCE>")
     if model.tokenizer.chat_template:
         text = model.tokenizer.apply_chat_template(
             [{"role": "user", "content": text}], tokenize=False, add_generation_prompt=True
@@ -166,9 +135,9 @@ def copying_margins(
     [('first', 'first'), ('first', 'last'), ('last', 'first'), ('last', 'last')]
     """
     require.instance("model", model, models.LanguageModel, "what models.load returns")
-    require.choice("pattern", pattern, PATTERNS)
+    require.choice("pattern", pattern, _PATTERNS)
     lengths = require.integers("lengths", lengths, 2)
-    filler = (PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
+    filler = (_PATTERNS[pattern] * max(lengths))[: max(lengths) - 1]
     reads: dict[tuple[str, str], list] = {}  # what has one beginning is read once
     for asked in PLACES:
         head, tail = copying_prompt(model, prompt, asked, hint)
@@ -180,8 +149,8 @@ def copying_margins(
     found = {}
     for (head, sequence), questions in reads.items():
         ids = torch.cat([probe.encode(model, head), _digits(model, sequence)])
-        logits = probe.after(model, ids, [continuation for _, continuation in questions]).logits
-        margins = probe.margin(model, logits, "0", "1").cpu()
+        logits = probe._after(model, ids, [continuation for _, continuation in questions]).logits
+        margins = probe._margin(model, logits, "0", "1").cpu()
         found |= {key: margin for (key, _), margin in zip(questions, margins, strict=True)}
     return {
         (place, asked): tuple(torch.stack([found[place, asked, digit, n] for n in lengths]) for digit in "01")

@@ -11,8 +11,8 @@ from tqdm.auto import tqdm
 
 from helpers import require
 
-Result = TypeVar("Result")
-DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
+_Result = TypeVar("Result")
+_DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
 def device(name: str | torch.device | None = None) -> torch.device:
@@ -45,7 +45,7 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
     """
     if isinstance(name, torch.dtype):
         return name
-    return DTYPES[require.choice("the name of the dtype", name, DTYPES)]
+    return _DTYPES[require.choice("the name of the dtype", name, _DTYPES)]
 
 
 def seed(value: int) -> torch.Generator:
@@ -76,7 +76,7 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     return tqdm(items, desc=label, leave=False, disable=building() or bool(os.environ.get("TQDM_DISABLE")), **options)
 
 
-def shrink(call: Callable[[int], Result], chunk: int) -> Result:
+def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
     """`call(chunk)`, and as often as memory runs out again from the start with half the chunk.
 
     Raises:

@@ -1,26 +1,12 @@
-"""The tables that come with the course, and the folder where downloads are kept."""
+"""The tables that come with the course, and its prose."""
 
-import contextlib
 import difflib
-import errno
 import functools
-import hashlib
-import os
-import shutil
-import time
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-import filelock
 import pandas as pd
-import platformdirs
-import requests
 
-from helpers import compute, require
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
+from helpers import require
 
 
 def folder() -> Path:
@@ -32,15 +18,6 @@ def folder() -> Path:
     here = Path(__file__).resolve()
     installed = here.parent / "_data"
     return installed if installed.is_dir() else here.parents[2] / "data"
-
-
-def cache() -> Path:
-    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place).
-
-    >>> cache().is_absolute()
-    True
-    """
-    return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
 
 
 def table(name: str) -> pd.DataFrame:
@@ -67,122 +44,3 @@ def prose() -> str:
     True
     """
     return (folder() / "prose.txt").read_text(encoding="utf-8")
-
-
-def sha256(path: str | Path) -> str:
-    """The SHA-256 of a file, in hexadecimal.
-
-    Raises:
-        ValueError: path is no path.
-        OSError: it cannot be read.
-
-    >>> import tempfile
-    >>> with tempfile.NamedTemporaryFile() as empty:
-    ...     sha256(empty.name)[:8]
-    'e3b0c442'
-    """
-    require.instance("path", path, str | Path, "a path")
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def download(url: str, target: str | Path, expected: str, attempts: int = 3, **settings) -> Path:
-    """Fetch `url` into `target`, going on where an earlier, interrupted call stopped.
-
-    What has arrived lies beside `target` with the ending `.part`; it becomes `target` only when its hash is
-    right. Of two processes at once, one fetches and the other waits.
-
-    Args:
-        url: http, https or file address.
-        target: the file to write; left alone when it already has the right hash.
-        expected: the file's SHA-256, in hexadecimal.
-        attempts: how often a broken connection is taken up again in this call.
-        settings: further arguments of `requests.get` (`verify`, `proxies`).
-
-    Raises:
-        ValueError: an argument of a wrong type, or no attempt.
-        OSError: the server cannot be reached or refuses, what it sends has another hash (also when fetched
-            afresh), or the disk is full.
-
-    >>> target = Path("copy.txt").resolve()
-    >>> download((folder() / "prose.txt").as_uri(), target, sha256(folder() / "prose.txt")) == target
-    True
-    """
-    require.text("url", url)
-    require.text("expected", expected)
-    require.integer("attempts", attempts, 1)
-    target = Path(require.instance("target", target, str | Path, "a path"))
-    if not target.name:
-        raise ValueError(f"target must be the path of a file, not {str(target)!r}")
-    part = target.with_name(target.name + ".part")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(target.with_name(target.name + ".lock")), room(target.parent):
-        if target.is_file() and sha256(target) == expected:
-            return target
-        for _ in range(2):  # a stale or damaged part costs one fetch from the start
-            try:
-                _stream(url, part, attempts, settings)
-            except OSError as error:
-                if error.errno in FULL:
-                    part.unlink(missing_ok=True)
-                raise
-            if sha256(part) == expected:
-                os.replace(part, target)
-                return target
-            part.unlink()
-    raise OSError(f"{target.name} arrived twice with a wrong SHA-256: a proxy or mirror changes it")
-
-
-def _stream(url: str, part: Path, attempts: int, settings: dict) -> None:
-    if url.startswith("file:"):
-        shutil.copyfile(url2pathname(urlsplit(url).path), part)
-        return
-    for attempt in range(attempts):
-        have = part.stat().st_size if part.exists() else 0
-        # without "identity" a server may compress, and offsets would count other bytes
-        headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
-        try:
-            with requests.get(url, headers=headers, stream=True, timeout=60, **settings) as response:
-                if response.status_code == 416:  # nothing lies beyond what we have: its hash decides
-                    return
-                response.raise_for_status()
-                resumed = response.headers.get("Content-Range", "").startswith(f"bytes {have}-")
-                start = have if resumed else 0
-                total = start + int(response.headers.get("Content-Length", 0)) or None
-                bar = compute.progress(label=part.stem, total=total, initial=start, unit="B", unit_scale=True)
-                with open(part, "ab" if resumed else "wb") as file, bar:
-                    for block in response.iter_content(1 << 18):
-                        file.write(block)
-                        bar.update(len(block))
-                return
-        except requests.RequestException as error:
-            if attempt == attempts - 1:
-                raise ConnectionError(f"{part.stem} did not arrive ({type(error).__name__})") from error
-            time.sleep(attempt + 1)
-
-
-@contextlib.contextmanager
-def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
-    """Check that `folder`'s disk has `needed` bytes free, and say so in one sentence when it fills up.
-
-    Raises:
-        ValueError: needed is no number of bytes.
-        OSError: there is too little room, at the start or while the block writes.
-
-    >>> with room(".", needed=1):
-    ...     Path("note.txt").write_text("one line")
-    8
-    """
-    require.instance("folder", folder, str | Path, "a path")
-    require.integer("needed", needed, 0)
-    advice = f"free some, or set HELPERS_CACHE to a folder on a larger disk (now {folder})"
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        short = f"{needed / 1e6:.0f} MB of disk are needed and {free / 1e6:.0f} are free"
-        raise OSError(errno.ENOSPC, f"{short}: {advice}")
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL and advice not in str(error):
-            raise OSError(error.errno, f"the disk is full: {advice}") from error
-        raise

@@ -16,11 +16,17 @@ from torch import Tensor
 
 from helpers import require
 
-FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
-NORMALISATIONS = ("none", "row", "symmetric")
+_FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
+_NORMALISATIONS = ("none", "row", "symmetric")
 
 
-def _check(graph: nx.Graph, name: str = "graph") -> None:
+def check(graph: nx.Graph, name: str = "graph", **nodes: Hashable) -> None:
+    """Refuse a graph that is directed, not connected or with loops, and (by the names of the arguments) nodes that it has not.
+
+    >>> check(nx.path_graph(3), target=3)
+    Traceback (most recent call last):
+    ValueError: target must be a node of the graph, not 3
+    """
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise ValueError(f"{name} must be an undirected networkx.Graph, not {type(graph).__name__}")
     if len(graph) < 2:
@@ -29,12 +35,9 @@ def _check(graph: nx.Graph, name: str = "graph") -> None:
         raise ValueError(f"{name} must have no self-loops, but there is one at {loops[0]!r}")
     if (parts := nx.number_connected_components(graph)) > 1:
         raise ValueError(f"{name} must be connected, but it has {parts} components")
-
-
-def _check_node(graph: nx.Graph, name: str, node: Hashable) -> None:
-    _check(graph)
-    if not isinstance(node, Hashable) or node not in graph:
-        raise ValueError(f"{name} must be a node of the graph, not {require.brief(node)}")
+    for called, node in nodes.items():
+        if not isinstance(node, Hashable) or node not in graph:
+            raise ValueError(f"{called} must be a node of the graph, not {require.brief(node)}")
 
 
 def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
@@ -48,7 +51,7 @@ def family(name: str, nodes: int = 16, seed: int = 0) -> nx.Graph:
     >>> family("cycle", 8).number_of_edges()
     8
     """
-    require.choice("name", name, FAMILIES)
+    require.choice("name", name, _FAMILIES)
     require.integer("nodes", nodes, 6)
     seed = require.seed(seed)
     side = round(math.sqrt(nodes))
@@ -70,7 +73,7 @@ def far_pair(graph: nx.Graph) -> tuple[Hashable, Hashable]:
     >>> far_pair(nx.path_graph(4))
     (0, 3)
     """
-    _check(graph)
+    check(graph)
     lengths = dict(nx.all_pairs_shortest_path_length(graph))
     return max(itertools.combinations(graph, 2), key=lambda pair: lengths[pair[0]][pair[1]])
 
@@ -81,8 +84,8 @@ def adjacency(graph: nx.Graph, normalisation: str = "none", loops: bool = False)
     >>> adjacency(nx.path_graph(3), "row").tolist()
     [[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
     """
-    _check(graph)
-    require.choice("normalisation", normalisation, NORMALISATIONS)
+    check(graph)
+    require.choice("normalisation", normalisation, _NORMALISATIONS)
     require.flag("loops", loops)
     matrix = torch.from_numpy(nx.to_numpy_array(graph, weight=None))
     if loops:
@@ -172,14 +175,14 @@ def jacobian_norms(
     >>> (norms > 0).tolist()  # three layers do not reach four hops
     [False, True, True, True, True]
     """
-    _check_node(graph, "target", target)
+    check(graph, target=target)
     require.integer("layers", layers, 1)
     require.integer("width", width, 1)
     require.number("self_weight", self_weight)
     require.function("activation", activation)
     require.flag("skip", skip)
     if last is not None:
-        _check(last, "last")
+        check(last, "last")
         if list(last) != list(graph):
             raise ValueError("last must have the nodes of graph, in the same order")
     matrix, weights = adjacency(graph, normalisation), orthogonal_weights(layers, width, seed)
@@ -209,7 +212,7 @@ def walk_bound(
     >>> walk_bound(nx.path_graph(3), 2, 2, "none").tolist()
     [1.0, 2.0, 2.0]
     """
-    _check_node(graph, "target", target)
+    check(graph, target=target)
     require.integer("layers", layers, 1)
     require.number("self_weight", self_weight)
     matrix = adjacency(graph, normalisation)

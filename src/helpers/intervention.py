@@ -22,8 +22,7 @@ from torch import Tensor
 from helpers import models, probe, require
 from helpers.models import mixing
 
-MOST = probe.MOST  # tokens of which whole maps are returned
-NAME = "helpers_intervention"  # under which transformers knows the attention below
+_NAME = "helpers_intervention"  # under which transformers knows the attention below
 
 
 class Reading(NamedTuple):
@@ -58,7 +57,7 @@ def turns(
     """
     frequencies = probe.rotary_frequencies(model)
     if not isinstance(positions, Sequence | Tensor):
-        positions = range(require.integer("positions", positions, 1, MOST))
+        positions = range(require.integer("positions", positions, 1, probe.MOST))
     try:
         places = torch.as_tensor(list(positions), dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError):
@@ -93,7 +92,7 @@ def read(
         temperature: what all attention logits are divided by.
 
     Raises:
-        ValueError: no tokens or more than `MOST`; an intervention of another shape; a mask that shows a later token or
+        ValueError: no tokens or more than `probe.MOST`; an intervention of another shape; a mask that shows a later token or
             hides all from one; an architecture whose attention or rotary encoding cannot be replaced.
 
     >>> from helpers import attention
@@ -103,9 +102,9 @@ def read(
     [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
     require.instance("model", model, models.LanguageModel, "what models.load returns")
-    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= MOST:
+    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or not 1 <= len(ids) <= probe.MOST:
         raise ValueError(
-            f"ids must be one sequence of 1 to {MOST} tokens, of type torch.long, not {require.brief(ids)}"
+            f"ids must be one sequence of 1 to {probe.MOST} tokens, of type torch.long, not {require.brief(ids)}"
         )
     config = model.model.config.get_text_config()
     if not 0 <= int(ids.min()) <= int(ids.max()) < config.vocab_size:
@@ -176,7 +175,7 @@ def _attend(
 def _changed(model: models.LanguageModel, change: _Change) -> Iterator[None]:
     _changes.append(change)
     try:
-        with mixing.attending(model.model, NAME, _attend):
+        with mixing._attending(model.model, _NAME, _attend):
             yield
     finally:
         _changes.pop()

@@ -19,13 +19,13 @@ from torch import Tensor
 from helpers import compute, data, models, require
 from helpers.models import mixing
 
-PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
-CLEAR = 3  # standard errors by which another way must be better
-OPENED = {"nothing": 3.603, "<|im_start|>": 3.654, "<|im_end|>": 3.656}  # of the embedded model, which a test holds
-CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
+_PASSAGE = 64  # tokens of each passage on which ways to open a text are compared
+_CLEAR = 3  # standard errors by which another way must be better
+_OPENED = {"nothing": 3.603, "<|im_start|>": 3.654, "<|im_end|>": 3.656}  # of the embedded model, which a test holds
+_CHUNK = 1024  # tokens a pass, which bounds the memory for activations; halved where that is still too much
 
 
-class Readout(NamedTuple):
+class _Readout(NamedTuple):
     """Final representation (after the last norm) and next-token logits, one row a question."""
 
     states: Float[Tensor, "m d"]
@@ -38,7 +38,7 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
     >>> encode(models.default(), "The cat sat").tolist()
     [504, 2644, 2643]
     """
-    _check_model(model)
+    check(model)
     require.text("text", text)
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
 
@@ -49,6 +49,7 @@ class Opening(NamedTuple):
     tokens: Int[Tensor, " _"]
     how: str
     losses: dict[str, float]  # nats a token of prose, by the text in front; empty where the tokenizer decides
+    ways: dict[str, list[int]]  # what could stand in front, by its words
 
 
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
@@ -59,44 +60,45 @@ def opening(model: models.LanguageModel) -> Opening:
 
     Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
     read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
-    same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than `CLEAR`
-    standard errors over the passages. Measured once a model; for the embedded one the losses are `OPENED`.
+    same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than 3
+    standard errors over the passages. Measured once a model; those of the embedded one are written down.
 
-    >>> opening(models.default()).how
-    'its BOS'
+    >>> found = opening(models.default())
+    >>> found.how, list(found.ways)
+    ('its BOS', ['nothing', '<|im_start|>', '<|im_end|>'])
     """
-    _check_model(model)
+    check(model)
     tokenizer = model.tokenizer
     known = _openings.setdefault(model.model, {})
     key = (id(tokenizer), tokenizer.bos_token_id, tokenizer.eos_token_id)
     if model.unpacked:
-        return Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(OPENED))
+        return Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(_OPENED), _ways(model))
     if key not in known:
         known[key] = _found_opening(model)
     return known[key]
 
 
 def _found_opening(model: models.LanguageModel) -> Opening:
-    own, given = _put_in_front(model), ways(model)
+    own, given = _put_in_front(model), _ways(model)
     if own:
-        return Opening(torch.tensor(own), "the tokenizer puts it there", {})
+        return Opening(torch.tensor(own), "the tokenizer puts it there", {}, given)
     declared = [model.tokenizer.bos_token_id] if model.tokenizer.bos_token_id is not None else []
     said = "its BOS" if declared else "nothing, as the tokenizer does it"
     try:
         losses = {way: _opened_losses(model, ids) for way, ids in given.items()}
     except ValueError:  # a tokenizer that cannot cut prose
-        return Opening(torch.tensor(declared, dtype=torch.long), said, {})
+        return Opening(torch.tensor(declared, dtype=torch.long), said, {}, given)
     usual = losses[next(way for way, ids in given.items() if ids == declared)]
     clear = {}
     for way, found in losses.items():
         less = usual - found
-        if float(less.mean()) > CLEAR * float(less.std()) / len(less) ** 0.5:
+        if float(less.mean()) > _CLEAR * float(less.std()) / len(less) ** 0.5:
             clear[way] = float(found.mean())
     if clear:
         best = min(clear, key=clear.get)
         declared, said = given[best], f"the least loss on prose, where {said} loses more"
     tokens = torch.tensor(declared, dtype=torch.long)
-    return Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()})
+    return Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given)
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
@@ -109,13 +111,8 @@ def _put_in_front(model: models.LanguageModel) -> list[int]:
     return list(whole[: next(found, 0)])
 
 
-def ways(model: models.LanguageModel) -> dict[str, list[int]]:
-    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one.
-
-    >>> list(ways(models.default()))
-    ['nothing', '<|im_start|>', '<|im_end|>']
-    """
-    _check_model(model)
+def _ways(model: models.LanguageModel) -> dict[str, list[int]]:
+    """What could stand in front of a text, by its words: nothing, the BOS, the end-of-text token, the template's first one."""
     tokenizer = model.tokenizer
     tokens = [tokenizer.bos_token_id, tokenizer.eos_token_id]
     with contextlib.suppress(Exception):  # a template may ask for anything, and raise anything
@@ -131,8 +128,8 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
     """The loss of the same tokens of each passage, from its second one on, with `front` before it."""
     passages = [encode(model, part) for part in data.prose().split("\n") if part.strip()]
     config = model.model.config.get_text_config()
-    room = (getattr(config, "max_position_embeddings", None) or PASSAGE + 1) - 1
-    length = min(PASSAGE, room, *map(len, passages))
+    room = (getattr(config, "max_position_embeddings", None) or _PASSAGE + 1) - 1
+    length = min(_PASSAGE, room, *map(len, passages))
     ids = torch.stack([each[:length] for each in passages]).to(model.model.device)
     before = torch.tensor(front, dtype=torch.long, device=ids.device).expand(len(ids), -1)
     logits = model.model(torch.cat([before, ids], 1), use_cache=False).logits[:, len(front) : -1].float()
@@ -156,7 +153,7 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
     found = opening(model)
     if len(found.tokens):
         return found.tokens[:1]
-    tokens = {way: ids for way, ids in ways(model).items() if ids}
+    tokens = {way: ids for way, ids in found.ways.items() if ids}
     if not tokens:
         raise ValueError("the tokenizer has neither a BOS nor an end-of-text token: pass the head of the sequence")
     return torch.tensor(tokens[min(tokens, key=lambda way: found.losses.get(way, 0.0))])
@@ -166,7 +163,7 @@ _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def layers(model: models.LanguageModel) -> tuple[mixing.Layer, ...]:
-    """What mixes the tokens of each layer (`models.mixing.layers`), found once a model.
+    """What mixes the tokens of each layer (`models.mixing.Layer`), found once a model.
 
     Raises:
         ValueError: the network has no list of layers.
@@ -174,9 +171,9 @@ def layers(model: models.LanguageModel) -> tuple[mixing.Layer, ...]:
     >>> len(layers(models.default()))
     30
     """
-    _check_model(model)
+    check(model)
     if model.model not in _mixing:
-        _mixing[model.model] = mixing.layers(model.model)
+        _mixing[model.model] = mixing._layers(model.model)
     return _mixing[model.model]
 
 
@@ -187,7 +184,7 @@ def mixed_otherwise(model: models.LanguageModel) -> str | None:
     True
     """
     found = layers(model)
-    others = [each.mixes for each in found if each.mixes != mixing.ATTENTION]
+    others = [each.mixes for each in found if each.mixes != mixing._ATTENTION]
     if any(each.sinks for each in found):
         return "the model has learned sinks beside its tokens, so the weights of a row do not sum to 1"
     if not others:
@@ -204,7 +201,7 @@ def _unread(model: models.LanguageModel) -> str:
 
 def _recurs(model: models.LanguageModel) -> bool:
     """Whether layers carry more from token to token than keys and values, which no cache of ours can cut or copy."""
-    return any(each.mixes not in (mixing.ATTENTION, mixing.DIFFERENCE) for each in layers(model))
+    return any(each.mixes not in (mixing._ATTENTION, mixing._DIFFERENCE) for each in layers(model))
 
 
 @torch.inference_mode()
@@ -217,7 +214,7 @@ def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) ->
     >>> last_representations(model, encode(model, "The cat sat")).shape
     torch.Size([3, 576])
     """
-    _check(model, "ids", ids)
+    check(model, ids=ids)
     if _recurs(model):
         return _whole(model, ids[None]).hidden_states[-1][0]
 
@@ -229,13 +226,13 @@ def last_representations(model: models.LanguageModel, ids: Int[Tensor, " n"]) ->
             found.append(out.hidden_states[-1][0])
         return torch.cat(found)
 
-    return compute.shrink(rows, CHUNK)
+    return compute.shrink(rows, _CHUNK)
 
 
 @torch.inference_mode()
-def after(
+def _after(
     model: models.LanguageModel, ids: Int[Tensor, " n"], continuations: Sequence[tuple[int, Int[Tensor, " _"]]]
-) -> Readout:
+) -> _Readout:
     """What the model makes of ids[:n] + tail, for each (n, tail).
 
     The longest prefix is read once and each tail starts from its keys and values: the cost is
@@ -244,13 +241,8 @@ def after(
     Args:
         ids: the sequence whose prefixes are read.
         continuations: pairs of a length n in [1, len(ids)] and the tokens that follow, in any order; a tail may be empty.
-
-    >>> model = models.default()
-    >>> ids, tail = encode(model, "The cat sat on the mat"), encode(model, " mat")
-    >>> after(model, ids, [(2, tail), (5, tail)]).logits.shape
-    torch.Size([2, 49152])
     """
-    _check(model, "ids", ids)
+    check(model, ids=ids)
     try:
         continuations = [(n, tail) for n, tail in continuations]
     except (TypeError, ValueError):
@@ -259,12 +251,12 @@ def after(
         raise ValueError("continuations must be one pair or more of a length and the tokens that follow")
     for n, tail in continuations:
         require.integer("the length in continuations", n, 1, len(ids))
-        _check(model, "the tail in continuations", tail, least=0)
+        check(model, 0, **{"the tail in continuations": tail})
 
     if _recurs(model):
         outs = [_whole(model, torch.cat([ids[:n], tail])[None]) for n, tail in continuations]
         states = torch.stack([out.hidden_states[-1][0, -1] for out in outs])
-        return Readout(states, torch.stack([out.logits[0, -1] for out in outs]))
+        return _Readout(states, torch.stack([out.logits[0, -1] for out in outs]))
 
     def read(chunk: int) -> list[tuple[Tensor, Tensor]]:
         found: dict[int, tuple[Tensor, Tensor]] = {}
@@ -285,8 +277,8 @@ def after(
                 found |= dict(zip(some, zip(out.hidden_states[-1][:, -1], out.logits[:, -1], strict=True), strict=True))
         return [found[k] for k in range(len(continuations))]
 
-    states, logits = zip(*compute.shrink(read, CHUNK), strict=True)
-    return Readout(torch.stack(states), torch.stack(logits))
+    states, logits = zip(*compute.shrink(read, _CHUNK), strict=True)
+    return _Readout(torch.stack(states), torch.stack(logits))
 
 
 @torch.inference_mode()
@@ -299,25 +291,21 @@ def attention_rows(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> Float
     >>> attention_rows(model, encode(model, "The cat sat")).shape
     torch.Size([30, 9, 3])
     """
-    _check(model, "ids", ids, least=2)
+    check(model, 2, ids=ids)
     if why := mixed_otherwise(model):
         raise ValueError(f"attention rows do not tell what a token hears: {why}")
-    cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), CHUNK)
-    with mixing.attending(model.model, "eager"):
+    cache = compute.shrink(lambda chunk: _read(model, ids[:-1], None, chunk), _CHUNK)
+    with mixing._attending(model.model, "eager"):
         out = _forward(model, ids[-1:], cache, attentions=True)
     rows = [torch.nn.functional.pad(a[0, :, -1], (len(ids) - a.shape[-1], 0)) for a in out.attentions]
     return torch.stack(rows)
 
 
-def margin(model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str) -> Float[Tensor, "..."]:
-    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer.
-
-    >>> model = models.default()
-    >>> logits = after(model, encode(model, "The cat sat on the"), [(5, torch.tensor([], dtype=torch.long))]).logits
-    >>> margin(model, logits, " mat", " sat").shape
-    torch.Size([1])
-    """
-    _check_model(model)
+def _margin(
+    model: models.LanguageModel, logits: Float[Tensor, "... v"], right: str, wrong: str
+) -> Float[Tensor, "..."]:
+    """Logit of the token `right` minus logit of `wrong`: above 0, the model prefers the right answer."""
+    check(model)
     require.tensor("logits", logits, "... v")
     tokens = []
     for name, text in (("right", right), ("wrong", wrong)):
@@ -353,18 +341,22 @@ def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = Fal
     )
 
 
-def _check_model(model: models.LanguageModel) -> None:
+def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
+    """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer tokens or of others than its own.
+
+    >>> check(models.default(), tokens=torch.tensor([0.5]))
+    Traceback (most recent call last):
+    ValueError: tokens must be one sequence of at least one token, of type torch.long, not a tensor of shape (1,)
+    """
     require.instance("model", model, models.LanguageModel, "what models.load returns")
-
-
-def _check(model: models.LanguageModel, name: str, ids: Tensor, least: int = 1) -> None:
-    _check_model(model)
-    allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
-    if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
-        raise ValueError(f"{allowed}, of type torch.long, not {require.brief(ids)}")
-    size = model.model.config.get_text_config().vocab_size
-    if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
-        raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
+    require.integer("least", least, 0, 2)
+    for name, ids in sequences.items():
+        allowed = f"{name} must be one sequence of at least {('no', 'one', 'two')[least]} token{'s' * (least != 1)}"
+        if not isinstance(ids, Tensor) or ids.ndim != 1 or ids.dtype != torch.long or len(ids) < least:
+            raise ValueError(f"{allowed}, of type torch.long, not {require.brief(ids)}")
+        size = model.model.config.get_text_config().vocab_size
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+            raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
 
 
 class HeadScores(NamedTuple):
@@ -387,9 +379,9 @@ class _Streamed:
     slash: list[Tensor] = dataclasses.field(default_factory=list)
 
 
-STREAMING = "helpers_streaming"  # the name under which transformers knows the attention below
-BLOCK = 256  # rows of a map that exist at one time
-PROBES = 8  # directions that go backward together
+_STREAMING = "helpers_streaming"  # the name under which transformers knows the attention below
+_BLOCK = 256  # rows of a map that exist at one time
+_PROBES = 8  # directions that go backward together
 MOST = 512  # tokens of which whole maps are returned
 _streamed: list[_Streamed] = []
 
@@ -413,7 +405,7 @@ def head_scores(
     Args:
         position: the token whose received attention is scored.
         offsets: how many places back each slash score looks; 0 is a diagonal head, 1 a previous-token head.
-        hide, since: a token that no later one from position `since` on can look at, as in `with_hidden`.
+        hide, since: a token that no later one from position `since` on can look at, as in `hidden`.
 
     Raises:
         ValueError: no tokens, a position or offset that is not in the sequence, or an architecture whose attention
@@ -423,7 +415,7 @@ def head_scores(
     >>> head_scores(model, encode(model, "The cat sat")).sink.shape
     torch.Size([30, 9])
     """
-    _check(model, "tokens", tokens)
+    check(model, tokens=tokens)
     offsets = tuple(require.integers("offsets", offsets, 0))
     hidden = () if hide is None else (("hide", hide),)
     for name, value in (("position", position), ("since", since), *hidden, *(("offsets", each) for each in offsets)):
@@ -434,7 +426,7 @@ def head_scores(
             model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
         return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
-    return compute.shrink(read, BLOCK)
+    return compute.shrink(read, _BLOCK)
 
 
 @torch.inference_mode()
@@ -448,12 +440,12 @@ def attention_maps(model: models.LanguageModel, tokens: Int[Tensor, " n"]) -> Fl
     >>> attention_maps(model, encode(model, "The cat sat")).shape
     torch.Size([30, 9, 3, 3])
     """
-    _check(model, "tokens", tokens)
+    check(model, tokens=tokens)
     if len(tokens) > MOST:
         raise ValueError(f"tokens must be at most {MOST}, not {len(tokens)}: use head_scores, which holds no maps")
     if why := mixed_otherwise(model):
         raise ValueError(f"attention maps do not tell what a token hears: {why}")
-    with mixing.attending(model.model, "eager"):
+    with mixing._attending(model.model, "eager"):
         out = model.model(
             tokens[None].to(model.model.device), use_cache=False, output_attentions=True, logits_to_keep=1
         )
@@ -519,13 +511,31 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
     task = _Streamed(**options)
     _streamed.append(task)
     try:
-        with mixing.attending(model.model, STREAMING, _stream):
+        with mixing._attending(model.model, _STREAMING, _stream):
             yield task
     finally:
         _streamed.pop()
     found = layers(model)
-    if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing.ATTENTION) for each in found):
+    if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing._ATTENTION) for each in found):
         raise ValueError(_unread(model))
+
+
+@contextlib.contextmanager
+def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> Iterator[None]:
+    """Inside, no token from position `since` on looks at the one at `place`, in any layer and head; it still sees itself.
+
+    >>> model = models.default()
+    >>> ids = encode(model, "The cat sat")
+    >>> with hidden(model, 0):
+    ...     loss(model, ids) > 1
+    True
+    """
+    check(model)
+    require.integer("since", since, 0)
+    if place is not None:
+        require.integer("place", place, 0)
+    with _streaming(model, hide=place, since=since):
+        yield
 
 
 class Sensitivity(NamedTuple):
@@ -552,7 +562,7 @@ def sensitivity(
     >>> sensitivity(model, encode(model, "The cat sat"), probes=2).norms.shape
     torch.Size([3])
     """
-    _check(model, "tokens", tokens)
+    check(model, tokens=tokens)
     network = model.model.base_model
     d = model.model.config.get_text_config().hidden_size
     if probes is not None and (isinstance(probes, bool) or not isinstance(probes, int) or not 2 <= probes <= d):
@@ -573,7 +583,7 @@ def sensitivity(
                 found.append(gradient[:, 0].double().square().sum(-1).cpu())
             return torch.cat(found)
 
-        found = compute.shrink(squares, PROBES)
+        found = compute.shrink(squares, _PROBES)
     if probes is None:
         return Sensitivity(found.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
     norms = (d * found.mean(0)).sqrt()
@@ -604,7 +614,7 @@ def rotary_frequencies(model: models.LanguageModel) -> Float[Tensor, " half"]:
     >>> float(rotary_frequencies(models.default())[0])
     1.0
     """
-    _check_model(model)
+    check(model)
     found = layers(model)
     turned = [each for each in found if each.theta is not None]
     if not turned:
@@ -639,11 +649,11 @@ def altered(model: models.LanguageModel, alter: Callable[[int, str, Tensor], Ten
     ...     attention_rows(model, encode(model, "The cat sat on"))[0, 0].tolist()
     [0.25, 0.25, 0.25, 0.25]
     """
-    _check_model(model)
+    check(model)
     require.function("alter", alter)
     kinds = layers(model)
     with contextlib.ExitStack() as hooks:
-        for layer, block in enumerate(_layers(model)):
+        for layer, block in enumerate(blocks(model)):
             apart = kinds[layer].layout == "interleaved" and kinds[layer].share == 1
             for name, short in (("queries", "q"), ("keys", "k")):
                 projection, width = getattr(block.self_attn, f"{short}_proj"), block.self_attn.head_dim
@@ -675,15 +685,24 @@ def reads_projections(model: models.LanguageModel) -> bool:
     >>> reads_projections(models.default())
     True
     """
-    _check_model(model)
+    check(model)
     try:
-        own = all(hasattr(block.self_attn, "v_proj") for block in _layers(model))
+        own = all(hasattr(block.self_attn, "v_proj") for block in blocks(model))
         return own and not any(each.latent for each in layers(model))
     except ValueError:
         return False
 
 
-def _layers(model: models.LanguageModel) -> list:
+def blocks(model: models.LanguageModel) -> list[torch.nn.Module]:
+    """The layers of a model, in which queries and keys are computed apart.
+
+    Raises:
+        ValueError: its layers have no `self_attn.q_proj`.
+
+    >>> len(blocks(models.default()))
+    30
+    """
+    check(model)
     for name, part in model.model.named_modules():
         if name.endswith("layers") and all(hasattr(getattr(b, "self_attn", None), "q_proj") for b in part):
             return list(part)
@@ -703,7 +722,7 @@ def queries_and_keys(
     >>> [tuple(x.shape) for x in queries_and_keys(model, encode(model, "The cat sat"))[0]]
     [(9, 3, 64), (9, 3, 64)]
     """
-    _check(model, "ids", ids)
+    check(model, ids=ids)
     kept: dict[tuple[int, str], Tensor] = {}
 
     def keep(layer: int, name: str, x: Tensor) -> Tensor:
@@ -713,7 +732,7 @@ def queries_and_keys(
     with altered(model, keep):
         _forward(model, ids, None)
     pairs = []
-    for layer in range(len(_layers(model))):
+    for layer in range(len(blocks(model))):
         q, k = kept[layer, "queries"], kept[layer, "keys"]
         pairs.append((q, k.repeat_interleave(len(q) // len(k), 0)))
     return pairs
@@ -727,6 +746,6 @@ def loss(model: models.LanguageModel, ids: Int[Tensor, " n"]) -> float:
     >>> loss(model, encode(model, "The cat sat on the mat.")) < loss(model, encode(model, "mat. the on sat cat The"))
     True
     """
-    _check(model, "ids", ids, 2)
+    check(model, 2, ids=ids)
     logits = model.model(ids[None].to(model.model.device), use_cache=False).logits[0, :-1]
     return float(torch.nn.functional.cross_entropy(logits.float(), ids[1:].to(logits.device)))

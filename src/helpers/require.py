@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-Result = TypeVar("Result")
+_Result = TypeVar("Result")
 
 
 def brief(value: Any) -> str:
@@ -219,7 +219,7 @@ def readable(value: Tensor) -> bool:
     return not torch._C._functorch.is_batchedtensor(value)
 
 
-def finite(name: str, result: Result) -> Result:
+def finite(name: str, result: _Result) -> _Result:
     """A result, a number or a tensor, that the size of the argument `name` has not made infinite.
 
     >>> finite("layers", torch.tensor(2.0) ** 2000)

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from helpers import require
 
-LAYOUTS = ("half", "interleaved")
-BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
+_LAYOUTS = ("half", "interleaved")
+_BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
 
 
 def frequencies(width: int, base: float) -> Float[Tensor, " half"]:
@@ -70,7 +70,7 @@ def rotate(
         >>> rotate(torch.tensor([[1.0, 0.0]]), torch.tensor([1.0]), quarter, "half").round().abs().tolist()
         [[0.0, 1.0]]
     """
-    require.choice("layout", layout, LAYOUTS)
+    require.choice("layout", layout, _LAYOUTS)
     require.tensor("x", x, "... n d")
     require.tensor("positions", positions, "n", "real", n=x.shape[-2])
     require.tensor("frequencies", frequencies, "half")
@@ -177,14 +177,14 @@ def smallest_base(length: int, width: int, step: float, start: float, tries: int
 
 def _sums(theta: Tensor, limit: int) -> Iterator[tuple[int, Tensor]]:
     """The sums of cosines at 0 … limit - 1, in growing stretches: (first distance, sums)."""
-    offsets = torch.arange(min(BLOCK, limit), dtype=torch.float64) * theta[:, None]
+    offsets = torch.arange(min(_BLOCK, limit), dtype=torch.float64) * theta[:, None]
     offsets = torch.cat([offsets.cos(), -offsets.sin()])
     start, blocks = 0, 1
     while start < limit:
-        starts = torch.arange(start, min(start + blocks * BLOCK, limit), BLOCK, dtype=torch.float64)[:, None] * theta
+        starts = torch.arange(start, min(start + blocks * _BLOCK, limit), _BLOCK, dtype=torch.float64)[:, None] * theta
         sums = (torch.cat([starts.cos(), starts.sin()], dim=1) @ offsets).flatten()
         yield start, sums[: limit - start]
-        start, blocks = start + blocks * BLOCK, min(2 * blocks, 64)
+        start, blocks = start + blocks * _BLOCK, min(2 * blocks, 64)
 
 
 def _first(start: int, sums: Tensor, theta: Tensor, base: float, limit: int) -> int | None:

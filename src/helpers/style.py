@@ -51,7 +51,7 @@ TYPES = {
     "bf16": COLOURS["vermillion"],
     "fp16": COLOURS["green"],
 }
-LINE_END = "line's end"  # the id of a name at the end of a line
+_LINE_END = "line's end"  # the id of a name at the end of a line
 ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits are another processor's tomorrow
 
 
@@ -63,7 +63,7 @@ for _file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
     fontManager.addfont(_file)
 plt.rcParams.update(
     {
-        "font.family": words.faces,
+        "font.family": words._faces,
         "mathtext.fontset": "custom",
         "mathtext.rm": "Source Sans 3",
         "mathtext.it": "Source Sans 3",
@@ -220,7 +220,7 @@ def label(ax: Axes, lines: list[Line2D] | None = None) -> None:
             size=15,
             va="center",
             annotation_clip=False,
-            gid=LINE_END,
+            gid=_LINE_END,
         )
 
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from helpers import require, rope
 
-ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
+_ENCODINGS = ("NoPE", "RoPE", "ALiBi", "APE")
 
 
 def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {width}"]:
@@ -161,7 +161,7 @@ class Decoder(nn.Module):
     ):
         for name, size in (("vocabulary", vocabulary), ("width", width), ("heads", heads), ("layers", layers)):
             require.integer(name, size, 1)
-        require.choice("encoding", encoding, ENCODINGS)
+        require.choice("encoding", encoding, _ENCODINGS)
         if window is not None:
             require.integer("window", window, 1)
         require.number("base", base, above=1)

@@ -13,11 +13,11 @@ from matplotlib.font_manager import fontManager
 
 from helpers import require
 
-FACE = ("Source Sans 3", "DejaVu Sans")  # the second for signs that the first has not, as ≤
-NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
-HOLE = re.compile(r"\{(\w*)\}")
+_FACE = ("Source Sans 3", "DejaVu Sans")  # the second for signs that the first has not, as ≤
+_NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
+_HOLE = re.compile(r"\{(\w*)\}")
 missing: list[str] = []  # what was to be said and no entry had
-faces = [*FACE]  # those in use: after the course's own, an edition's
+_faces = [*_FACE]  # those in use: after the course's own, an edition's
 _entries: list[tuple[re.Pattern, str]] = []
 
 
@@ -36,17 +36,17 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
     for english, other in (table or {}).items():
         require.text("table", english)
         require.text("table", other)
-        names = sorted(HOLE.findall(english))
-        if names != sorted("" if name.isdigit() else name for name in HOLE.findall(other)):
+        names = sorted(_HOLE.findall(english))
+        if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(other)):
             raise ValueError(f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}")
-        new.append((_pattern(english), other))
+        new.append((pattern(english), other))
     _entries[:] = new
     missing.clear()
     for path in fonts:
         fontManager.addfont(path)
     own = {font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}}
-    faces[:] = [*FACE, *sorted(own)]
-    plt.rcParams["font.family"] = faces
+    _faces[:] = [*_FACE, *sorted(own)]
+    plt.rcParams["font.family"] = _faces
 
 
 def translated(text: str) -> str:
@@ -58,12 +58,12 @@ def translated(text: str) -> str:
     require.text("text", text)
     if not _entries or not re.search(r"[A-Za-z]{2}", re.sub(r"\$[^$]*\$", "", text)):
         return text
-    for pattern, other in _entries:
-        if found := pattern.fullmatch(text):
-            numbers = [value for name, value in zip(pattern.groupindex, found.groups(), strict=True) if name[0] == "n"]
+    for form, other in _entries:
+        if found := form.fullmatch(text):
+            numbers = [value for name, value in zip(form.groupindex, found.groups(), strict=True) if name[0] == "n"]
             words = {name[1:]: translated(value) for name, value in found.groupdict().items() if name[0] == "w"}
             order = iter(numbers)
-            return HOLE.sub(
+            return _HOLE.sub(
                 lambda hole, order=order, numbers=numbers, words=words: (
                     next(order) if not hole[1] else numbers[int(hole[1])] if hole[1].isdigit() else words[hole[1]]
                 ),
@@ -73,15 +73,19 @@ def translated(text: str) -> str:
     return text
 
 
-def _pattern(english: str) -> re.Pattern:
-    """What an entry fits: numbers for `{}`, the fewest words for `{a}`."""
+def pattern(english: str, also: str = "(?!)") -> re.Pattern:
+    """What an entry fits: numbers (or what fits `also`) for `{}`, the fewest words for `{a}`.
+
+    >>> pattern("{} of {a}").fullmatch("3 of all").groupdict()
+    {'n0': '3', 'wa': 'all'}
+    """
     parts, count = [], 0
-    for k, part in enumerate(HOLE.split(english)):
+    for k, part in enumerate(_HOLE.split(english)):
         if k % 2 == 0:
             parts.append(re.escape(part))
         elif part:
             parts.append(f"(?P<w{part}>.+?)")
         else:
-            parts.append(f"(?P<n{count}>{NUMBER})")
+            parts.append(f"(?P<n{count}>{_NUMBER}|{also})")
             count += 1
     return re.compile("".join(parts), re.S)

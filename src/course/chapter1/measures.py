@@ -22,9 +22,12 @@ FEW = 76  # examples of the chain control
 BLOCK = 10  # epochs a value of a run's curve
 
 
+FAMILIES = ("path", "cycle", "tree", "barbell", "grid", "expander", "karate")
+
+
 def examples() -> dict[str, nx.Graph]:
     """The graphs of chapter 1, by name: 16 nodes each, but a full tree of 15 and the karate club's 34."""
-    return {name: graphs.family(name, 15 if name == "tree" else 16) for name in graphs.FAMILIES}
+    return {name: graphs.family(name, 15 if name == "tree" else 16) for name in FAMILIES}
 
 
 def hops(graph: nx.Graph) -> Int[Tensor, "n n"]:

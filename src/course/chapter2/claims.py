@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course import bounds, significance
+from course import bounds, constructions, significance
 from course.chapter2 import measures
 from course.claims import called
 from course.rules import Mark, Numbers, rule
@@ -420,7 +420,7 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     """
     found, kept = hiding(model), measures.mean_share()
     spread = {name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()}
-    toy = [float(influence([attention.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4]) for p in (0, 0.8)]
+    toy = [float(influence([constructions.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4]) for p in (0, 0.8)]
     if model is not None and model.name != models.DEFAULT:
         return spread | {"mass": [], "value": [], "heads": []} | {"toy": toy}
     table = measures.brake_table()

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 from torch import Tensor
 
+from course import constructions
 from course.chapter2 import measures
 from helpers import attention, style
 
@@ -102,7 +103,7 @@ def trap(own: Callable[[Tensor], float]) -> tuple[Axes, str]:
     """Two scores of a sink against length: the plain one of uniform attention, which has none, and another of two maps."""
     maps = {
         "uniform": lambda n: attention.uniform(attention.causal_mask(n)),
-        "sink of 0.3": lambda n: attention.sink(n, 0.3),
+        "sink of 0.3": lambda n: constructions.sink(n, 0.3),
     }
     index = pd.RangeIndex(2, 65, name="n (tokens)")
     found = {"uniform": [float(attention.sink_score(maps["uniform"](n))) for n in index]}
@@ -125,7 +126,7 @@ def brake(kept: float | None = None) -> tuple[Axes, str]:
     """What token 5 adds to the last of 32 tokens after 30 layers, by the share that a sink takes; `kept` as in `worst_heard`."""
     kept, layers = measures.mean_share() if kept is None else kept, measures.LAYERS_READ
     shares = [k / 20 for k in range(20)]
-    found = [float(attention.influence([attention.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
+    found = [float(attention.influence([constructions.sink(32, p)] * layers, kept)[-1, 4]) for p in shares]
     assert found == sorted(found, reverse=True)  # as the title says
     ax = style.axes(
         "A sink keeps other tokens from mixing",

@@ -115,7 +115,7 @@ def random_states(seed: int, layers: int = 1) -> Callable[[list[int]], Tensor]:
 @exercise
 def first_collision(answer: Any) -> Right:
     """The first length at which a number type cannot tell f(n) from f(n + 1)."""
-    learners, row = _learners(answer, collapse.first_collision), checks.tables(globals())["first_collision"]
+    learners, row = _learners(answer, constructions.first_collision), checks.tables(globals())["first_collision"]
     unseen = checks.given(globals(), "first_collision", "unseen")
     return checks.compare(globals(), row["call"], learners, _collision, FUNCTIONS, row["mistakes"], unseen=unseen)
 

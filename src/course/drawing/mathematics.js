@@ -11,7 +11,7 @@ export const cosineSum = (distance, width, base, first = 0, end = width / 2) =>
   frequencies(width, base).slice(first, end).reduce((sum, theta) => sum + Math.cos(distance * theta), 0);
 
 /**
- * attention.influence of attention.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one.
+ * attention.influence of constructions.sink, no share for the sink being plain equal attention: the last row, what each of n tokens gives to the last one.
  * @type {(n: number, layers: number, residual?: number, weight?: number) => number[]}
  */
 export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
@@ -30,7 +30,7 @@ export const uniformInfluence = (n, layers, residual = 0, weight = 0) => {
 };
 
 /**
- * One layer of attention.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it.
+ * One layer of constructions.sink on a number a token: each keeps the share `residual` of its own and takes the rest from all up to it.
  * @type {(states: number[], residual?: number, weight?: number) => number[]}
  */
 export const spread = (states, residual = 0, weight = 0) => {
@@ -109,7 +109,7 @@ export const roundTo = (x, type) => {
 };
 
 /**
- * attention.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token.
+ * constructions.sink of attention.uniform: rows shared out equally among what the mask allows, after the share `weight` for the first token.
  * @type {(mask: number[][], weight: number) => number[][]}
  */
 export const sink = (mask, weight) =>

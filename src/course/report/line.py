@@ -11,7 +11,7 @@ from course.report import own, page, runner, store
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS
 from course.training import threads
-from helpers import compute, require
+from helpers import require
 
 MOST = 1_024  # CPU threads
 
@@ -26,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--compare", action="store_true", help="one more page with all models side by side")
     place = "cuda, cpu, mps, or auto: the layers shared out over all devices; the best there is if left out"
     found.add_argument("--device", help=place)
-    found.add_argument("--dtype", default="fp32", choices=list(compute.DTYPES), help="number type of the weights")
+    found.add_argument(
+        "--dtype", default="fp32", choices=["fp32", "fp16", "bf16", "fp64"], help="number type of the weights"
+    )
     lengths = "shorter lengths, fewer texts and claims than the labs'"
     found.add_argument("--plan", choices=[each.name for each in PLANS], help=lengths)
     some = f"some of: {', '.join(SECTIONS)}"

@@ -57,14 +57,14 @@ def _or_why(call: Callable[[], Any]) -> tuple[Any, str | None]:
 def _attending(model: LanguageModel) -> list[int]:
     """How many layers have attention, and how many there are."""
     layers = probe.layers(model)
-    return [sum(each.mixes.startswith(mixing.ATTENTION) for each in layers), len(layers)]
+    return [sum(each.mixes.startswith("attention") for each in layers), len(layers)]
 
 
 def _sinks_by_opening(model: LanguageModel) -> Numbers:
     """What opens a text, and the share of heads with a sink where another token does, or none."""
     front, text = probe.opening(model).tokens, probe.encode(model, measures2.TEXT)
     others = {}
-    for way, ids in probe.ways(model).items():
+    for way, ids in probe.opening(model).ways.items():
         if ids != front.tolist():
             tokens = torch.cat([torch.tensor(ids, dtype=torch.long), text[: 64 - len(ids)]])
             others[way] = float((probe.head_scores(model, tokens).sink > attention.STRONG).double().mean())
@@ -219,7 +219,7 @@ def _rotating(subject: Subject) -> Tensor:
     theta, kinds = probe.rotary_frequencies(subject.model), probe.layers(subject.model)
     if any(each.latent for each in kinds):
         raise ValueError("its queries and keys come of a latent state, and this measure takes those of single heads")
-    if any(each.mixes != mixing.ATTENTION for each in kinds):
+    if any(each.mixes != "attention" for each in kinds):
         raise ValueError(f"{probe.mixed_otherwise(subject.model)}, and this measure takes attention")
     share, turned = kinds[0].share, 2 * len(theta)
     if not share:

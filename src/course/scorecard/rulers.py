@@ -162,7 +162,7 @@ def _() -> float:
 
 @known("sink score", "a planted sink of weight .8 over 64 tokens", 0.8)
 def _() -> float:
-    return attention.sink_score(attention.sink(64, 0.8))
+    return attention.sink_score(constructions.sink(64, 0.8))
 
 
 @known("sink score", "random weights, 48 tokens: share of heads above the threshold", 0.0)

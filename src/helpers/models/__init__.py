@@ -19,22 +19,23 @@ from huggingface_hub import get_hf_file_metadata, hf_hub_url
 from safetensors import SafetensorError
 
 from helpers import compute, require
-from helpers.models.package import SMOLLM2, Package, blocks, embedded, fetch
+from helpers.models import _package
+from helpers.models._package import blocks, embedded
 
-__all__ = ["DEFAULT", "SMOLLM2", "LanguageModel", "Package", "blocks", "embedded", "fetch", "load"]
+__all__ = ["DEFAULT", "LanguageModel", "blocks", "default", "embedded", "load"]
 
 # else transformers asks a service to convert a hub's pickled weights, and waits for it
 os.environ.setdefault("DISABLE_SAFETENSORS_CONVERSION", "1")
 
-DEFAULT = SMOLLM2.name
-ATTENTION = ("sdpa", "eager")
-SHARDED = "auto"  # the device that stands for all there are
-BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
+DEFAULT = _package.SMOLLM2.name
+_ATTENTION = ("sdpa", "eager")
+_SHARDED = "auto"  # the device that stands for all there are
+_BOTH = "is an encoder and a decoder; this course needs a decoder alone (causal language model)"
 # what files hold beside a decoder's weights: buffers, the embedding once more, a head for values, layers that draft
-SPARE = re.compile(
+_SPARE = re.compile(
     r"inv_freq$|position_ids$|\.(attn|attention)\.(masked_)?bias$|^lm_head\.weight$|^v_head\.|^(model\.)?mtp\b"
 )
-RESAVE = "choose another model, or save it again with save_pretrained"
+_RESAVE = "choose another model, or save it again with save_pretrained"
 
 
 class LanguageModel(NamedTuple):
@@ -97,10 +98,10 @@ def load(
     """
     import transformers  # takes as long as torch to import: whoever loads no model need not wait for it
 
-    require.choice("attention", attention, ATTENTION)
+    require.choice("attention", attention, _ATTENTION)
     transformers.utils.logging.disable_progress_bar()  # a load takes a second; its bar would stay in a page as a dead widget
-    number, place = compute.dtype(dtype), None if device == SHARDED else compute.device(device)
-    source = embedded(SMOLLM2) if name == DEFAULT else _source(name)
+    number, place = compute.dtype(dtype), None if device == _SHARDED else compute.device(device)
+    source = embedded() if name == DEFAULT else _source(name)
     options = {
         "trust_remote_code": False,
         "local_files_only": isinstance(source, Path) or _unreachable(source),
@@ -110,8 +111,8 @@ def load(
     asked = {"dtype": number, "use_safetensors": True, "output_loading_info": True, **options}
     if place is None:
         if not importlib.util.find_spec("accelerate"):
-            raise ValueError(f"device {SHARDED!r} needs the package accelerate: pip install accelerate")
-        asked["device_map"] = SHARDED
+            raise ValueError(f"device {_SHARDED!r} needs the package accelerate: pip install accelerate")
+        asked["device_map"] = _SHARDED
     try:
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, **options)
         try:
@@ -128,7 +129,7 @@ def load(
     if report["missing_keys"]:
         first = sorted(report["missing_keys"])[0]
         raise ValueError(f"{name} lacks weights ({first}) and is no complete decoder: choose another model")
-    if spare := sorted(key for key in report["unexpected_keys"] if not SPARE.search(key)):
+    if spare := sorted(key for key in report["unexpected_keys"] if not _SPARE.search(key)):
         why = f"holds {len(spare)} weights that its config.json has no place for ({spare[0]})"
         raise ValueError(f"{name} {why}, and would be another model without them: fetch or save both again")
     config = model.config
@@ -164,7 +165,7 @@ def _source(name: str | Path) -> str | Path:
     if not any(folder.glob("*.safetensors")):
         raise ValueError(
             f"{name} holds no .safetensors weights, and pickled ones (.bin, .pt), which can run code, "
-            f"are not opened: {RESAVE}"
+            f"are not opened: {_RESAVE}"
         )
     return folder
 
@@ -178,7 +179,7 @@ def _check_config(name: str | Path, path: Path) -> None:
     if not isinstance(found, dict):
         raise ValueError(f"the config.json of {name} must hold an object, not {require.brief(found)}")
     if found.get("is_encoder_decoder"):
-        raise ValueError(f"{name} {BOTH}")
+        raise ValueError(f"{name} {_BOTH}")
 
 
 def _unreachable(name: str) -> bool:
@@ -212,13 +213,13 @@ def _explained(name: str | Path, error: Exception) -> OSError | ValueError:
     if "trust_remote_code" in text:
         return ValueError(f"{name} needs code of its own, which is not run here: choose another model")
     if "Unrecognized configuration class" in text and any(kind in text for kind in ("T5", "Bart", "Pegasus", "Marian")):
-        return ValueError(f"{name} {BOTH}")
+        return ValueError(f"{name} {_BOTH}")
     if "mismatched_sizes" in text:
         return ValueError(f"the weights of {name} do not fit its config.json: fetch or save both again")
     if "backend tokenizer" in text:
-        return ValueError(f"{name} has no tokenizer that can be read: {RESAVE}, the tokenizer too")
+        return ValueError(f"{name} has no tokenizer that can be read: {_RESAVE}, the tokenizer too")
     if "safetensors" in text:
-        return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {RESAVE}")
+        return ValueError(f"{name} has no safetensors weights, and pickled ones are not opened: {_RESAVE}")
     return ValueError(f"{name} could not be loaded as a decoder: {said}")
 
 

@@ -13,10 +13,10 @@ from torch import Tensor
 
 from helpers import rope
 
-NAME = "helpers_listening"  # under which transformers knows the attention below
-TOKENS = 16  # that are read
-ATTENTION, DIFFERENCE = "attention", "the difference of two attention maps"
-OTHERS = {  # parts of class names, and what such a part mixes tokens by
+_NAME = "helpers_listening"  # under which transformers knows the attention below
+_TOKENS = 16  # that are read
+_ATTENTION, _DIFFERENCE = "attention", "the difference of two attention maps"
+_OTHERS = {  # parts of class names, and what such a part mixes tokens by
     "rwkv": "a state space", "mamba": "a state space", "recurrent": "a state space",
     "lstm": "a state space", "deltanet": "linear attention", "linearattention": "linear attention",
     "lightning": "linear attention", "shortconv": "a convolution",
@@ -27,7 +27,7 @@ class Layer(NamedTuple):
     """What mixes the tokens of a layer.
 
     Attributes:
-        mixes: `ATTENTION` (one softmax a head over earlier tokens), or in words what else.
+        mixes: "attention" (one softmax a head over earlier tokens), or in words what else.
         read: whether its weights can be read and replaced.
         latent: whether keys and values come of a narrower state that all heads share.
         theta: angles a token of the rotary pairs; None where queries and keys are not turned, or it cannot be seen.
@@ -66,12 +66,12 @@ def _listen(module, query, key, value, attention_mask, scaling=None, softcap=Non
 
 
 @contextlib.contextmanager
-def attending(network: "transformers.PreTrainedModel", name: str, function: Callable | None = None) -> Iterator[None]:
+def _attending(network: "transformers.PreTrainedModel", name: str, function: Callable | None = None) -> Iterator[None]:
     """Run a block with another attention in every layer: one that transformers knows, or `function` under this name.
 
     >>> from helpers import models
     >>> network = models.default().model
-    >>> with attending(network, "eager"):
+    >>> with _attending(network, "eager"):
     ...     network.config._attn_implementation
     'eager'
     """
@@ -88,14 +88,14 @@ def attending(network: "transformers.PreTrainedModel", name: str, function: Call
         network.set_attn_implementation(before)
 
 
-def layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
+def _layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
     """What mixes the tokens of each layer.
 
     Raises:
         ValueError: the network has no list of layers.
 
     >>> from helpers import models
-    >>> layers(models.default().model)[0].mixes == ATTENTION
+    >>> _layers(models.default().model)[0].mixes == _ATTENTION
     True
     """
     blocks = _blocks(network)
@@ -105,20 +105,20 @@ def layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
     found = []
     for number, block in enumerate(blocks):
         kinds = [type(part).__name__.lower() for part in block.modules()]
-        others = [words for part, words in OTHERS.items() if any(part in kind for kind in kinds)]
+        others = [words for part, words in _OTHERS.items() if any(part in kind for kind in kinds)]
         latent = any(hasattr(part, "kv_b_proj") for part in block.modules())
         call = heard.get(number)
         if any("diffllama" in kind for kind in kinds):
-            found.append(Layer(DIFFERENCE, False, False, next(iter(sets.values()), None)))
+            found.append(Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None)))
             continue
         if call is None:
             mixes = (
-                others[0] if others else ATTENTION if any("attention" in kind for kind in kinds) else "something else"
+                others[0] if others else _ATTENTION if any("attention" in kind for kind in kinds) else "something else"
             )
-            turned = sets if mixes == ATTENTION else {}
+            turned = sets if mixes == _ATTENTION else {}
             found.append(Layer(mixes, False, latent, next(iter(turned.values()), None)))
             continue
-        mixes = f"attention and {others[0]}" if others else ATTENTION
+        mixes = f"attention and {others[0]}" if others else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
         window = call["window"] or _window(network, number)
         found.append(Layer(mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]))
@@ -159,7 +159,7 @@ def _blocks(network: "transformers.PreTrainedModel") -> list[torch.nn.Module]:
 def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module]) -> dict[int, dict[str, Any]]:
     """What each layer's attention is given when one vector stands at all places; none where it cannot be replaced."""
     vocabulary = network.config.get_text_config().vocab_size
-    ids = torch.full((1, TOKENS), vocabulary // 2, device=network.device)
+    ids = torch.full((1, _TOKENS), vocabulary // 2, device=network.device)
     _heard.append({})
     try:
         with contextlib.ExitStack() as hooks:
@@ -167,7 +167,7 @@ def _calls(network: "transformers.PreTrainedModel", blocks: list[torch.nn.Module
                 for part in block.modules():
                     if "attention" in type(part).__name__.lower():
                         hooks.enter_context(part.register_forward_pre_hook(_alike, with_kwargs=True))
-            hooks.enter_context(attending(network, NAME, _listen))
+            hooks.enter_context(_attending(network, _NAME, _listen))
             network(ids, use_cache=False)
     except (ValueError, AttributeError):  # an architecture of its own make
         return {}
@@ -207,7 +207,7 @@ def _candidates(sets: list[Tensor], width: int) -> Iterator[tuple[Tensor, int, s
     for theta in sets:
         if 2 * len(theta) <= width:
             for start in sorted({0, width - 2 * len(theta)}):
-                for layout in rope.LAYOUTS:
+                for layout in rope._LAYOUTS:
                     yield theta, start, layout
 
 

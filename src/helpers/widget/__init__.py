@@ -16,8 +16,8 @@ from helpers import compute, words
 from helpers.widget import _controls, _drawn, _live, _picture, _still
 from helpers.widget._picture import STYLE, image
 
-MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
-VIEW = "application/vnd.jupyter.widget-view+json"
+_MOST_FRAMES = 80  # at about 15 kB a frame a page stays well under 2 MB
+_VIEW = "application/vnd.jupyter.widget-view+json"
 
 
 def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text: str) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def bundle(still: Callable[[], str], live: Callable[[], ipywidgets.Widget], text
     if compute.building():
         return {"text/html": still(), "text/plain": text}
     # written out, since ipywidgets 7.7, which Colab has, gives no bundle of its own
-    return {VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id}, "text/plain": text}
+    return {_VIEW: {"version_major": 2, "version_minor": 0, "model_id": live().model_id}, "text/plain": text}
 
 
 class _Frame(NamedTuple):
@@ -85,7 +85,7 @@ def explore(
             `caption`, `labels` or `start`.
 
     Raises:
-        ValueError: no controls or more than three, more than `MOST_FRAMES` states together, a `labels` or `start` of
+        ValueError: no controls or more than three, more than 80 states together, a `labels` or `start` of
             no control, or a `draw` that does not take the controls.
 
     >>> import pandas as pd
@@ -103,8 +103,8 @@ def explore(
         raise ValueError(f"draw must take the controls {', '.join(controls)}: {error}") from None
     made = {name: _controls.control(name, values, labels or {}, start or {}) for name, values in controls.items()}
     count = math.prod(len(c.values) for c in made.values())
-    if count > MOST_FRAMES:
-        raise ValueError(f"the controls have {count} states together; at most {MOST_FRAMES} are allowed")
+    if count > _MOST_FRAMES:
+        raise ValueError(f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed")
     return Explorer(draw, made, caption)
 
 

