@@ -47,6 +47,7 @@ EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
     "models.embedded": "as models.load",
     "models.blocks": "as models.load",
+    "graphs.check": "it is what refuses, for all that take a graph",
     "rope.turn": "rope.rotate without its checks, for the inside of a layer",
     "training.fit": "it changes its model; tests/test_training.py gives it each bad argument",
     "training.fit_together": "as training.fit",

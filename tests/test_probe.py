@@ -27,7 +27,7 @@ def plain(model, ids):
 
 
 def test_one_pass_gives_every_prefix(model, ids, monkeypatch):
-    monkeypatch.setattr(probe, "CHUNK", 16)
+    monkeypatch.setattr(probe, "_CHUNK", 16)
     rows = probe.last_representations(model, ids)
     for n in (1, 7, 16, 17, 40):
         expected = plain(model, ids[:n]).hidden_states[-1][0, -1]
@@ -35,7 +35,7 @@ def test_one_pass_gives_every_prefix(model, ids, monkeypatch):
 
 
 def test_after_agrees_with_whole_sequences(model, ids, monkeypatch):
-    monkeypatch.setattr(probe, "CHUNK", 16)
+    monkeypatch.setattr(probe, "_CHUNK", 16)
     tails = [torch.tensor([5, 6, 7]), ids[:0], torch.tensor([9])]
     continuations = [(30, tails[0]), (5, tails[1]), (30, tails[2]), (1, tails[0]), (40, tails[1])]
     out = probe._after(model, ids, continuations)
@@ -114,7 +114,7 @@ def full_maps(kind, ids):
 @pytest.mark.parametrize("position", [0, 3, 39])
 def test_streamed_scores_equal_those_of_full_maps(kind, position, ids, monkeypatch):
     """Blocks of 16 rows do not divide 40 tokens; "gemma2" has windows of 8 in every second layer."""
-    monkeypatch.setattr(probe, "BLOCK", 16)
+    monkeypatch.setattr(probe, "_BLOCK", 16)
     model, maps = tiny(kind), full_maps(kind, ids)
     before = model.model.config._attn_implementation
     found = probe.head_scores(model, ids, position, OFFSETS)
@@ -139,7 +139,7 @@ def test_no_pass_holds_a_whole_map(ids, monkeypatch):
     seen = []
     softmax = torch.Tensor.softmax
     monkeypatch.setattr(torch.Tensor, "softmax", lambda x, *a, **k: seen.append(x.shape) or softmax(x, *a, **k))
-    monkeypatch.setattr(probe, "BLOCK", 8)
+    monkeypatch.setattr(probe, "_BLOCK", 8)
     probe.head_scores(tiny("llama"), ids)
     assert {rows for _, rows, _ in seen} == {8}
 

@@ -92,7 +92,7 @@ def decay_bound(distance: float | Num[Tensor, "..."], width: int, base: float) -
         32.5
     """
     if not isinstance(distance, Tensor):
-        distance = torch.tensor(require.number("distance", distance))
+        distance = torch.tensor(require.number("distance", distance), dtype=torch.float64)
     distance = require.tensor("distance", distance, "...", "real").double()
     angles = distance[..., None] * frequencies(width, base)
     return torch.polar(torch.ones_like(angles), angles).cumsum(-1).abs().mean(-1)

@@ -424,6 +424,8 @@ def head_scores(
     def read(rows: int) -> HeadScores:
         with _streaming(model, position=position, offsets=offsets, rows=rows, hide=hide, since=since) as task:
             model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
+        if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing._ATTENTION) for each in layers(model)):
+            raise ValueError(_unread(model))
         return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
     return compute.shrink(read, _BLOCK)
@@ -515,9 +517,6 @@ def _streaming(model: models.LanguageModel, **options) -> Iterator[_Streamed]:
             yield task
     finally:
         _streamed.pop()
-    found = layers(model)
-    if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing._ATTENTION) for each in found):
-        raise ValueError(_unread(model))
 
 
 @contextlib.contextmanager
@@ -534,6 +533,8 @@ def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> It
     require.integer("since", since, 0)
     if place is not None:
         require.integer("place", place, 0)
+    if not all(each.read for each in layers(model)):
+        raise ValueError(_unread(model))
     with _streaming(model, hide=place, since=since):
         yield
 
