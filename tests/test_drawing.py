@@ -119,6 +119,7 @@ def test_the_machine_has_chinese_for_all_it_says():
     """If not: `words/machine.zh.json` has all that it says, then `python tools/stills.py`."""
     table, parts = drawing.words_of("machine", "zh"), drawing.numbers("machine")["race"]
     kinds = [{}, {"edges": "path", "type": "fp32"}, {"edges": "edge", "swap": True, "both": True, "first": False}]
+    kinds += [{"head": 1}, {"head": 2}]
     states = [{"at": at, "n": n, "width": w} for at in range(8) for n in (1, 2, 40, 314) for w in (360, 720)]
     states = [state | kind for state in states for kind in kinds] + [{"at": 7, "part": part} for part in parts]
     (pictures, missing), (english, _) = drawn("machine", states, "zh"), drawn("machine", states)
@@ -232,6 +233,46 @@ def test_arcs_are_as_wide_as_the_weights_of_their_stop():
             assert named == pytest.approx([float(heads[0][n - 1]), float(heads[1][p])], rel=0.03)
 
 
+def test_a_head_that_is_opened_says_the_weights_of_its_arcs():
+    """The largest in the last token's row, whose they are, and what the others sum to."""
+    for n in (2, 40, 314):
+        p = min(max(1, 1 + math.floor(0.6 * n + 0.5)), max(1, n - 1))
+        cases = [(5, turned_heads(n, p)), (5.2, turned_heads(n, p)), (6, subtracted_maps(n, p, 0.8, 0.9))]
+        states = [({"n": n, "at": at, "head": k}, rows[k - 1]) for at, rows in cases for k in (1, 2)]
+        for (_, row), (_, picture, told) in zip(states, drawn("machine", [s for s, _ in states])[0], strict=True):
+            names = {0: "The first token", n - 1: "The token before", n: "The last token itself", p: "The orange token"}
+            found = re.findall(r"((?:The|Token) [^:.]*): ([\d.]+(?: × 10[⁻⁰-⁹¹²³]+)?)\.(?: |$)", told)
+            assert 2 <= len(found) <= 4, told
+            weights = [
+                float(x.translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")).replace(" × 10", "e")) for _, x in found
+            ]
+            assert weights == pytest.approx([*row.sort(descending=True).values[: len(found) - 1].tolist(), float(row.sum()) - sum(weights[:-1])], rel=6e-3, abs=6e-3 * float(row.max()) + 1e-9)  # fmt: skip
+            for (name, _), weight in zip(found[:-1], weights, strict=False):
+                token = next((k for k, known in names.items() if known == name), None)
+                assert float(row[int(name.split()[1]) if token is None else token]) == pytest.approx(weight, rel=6e-3)
+            assert all(f">{name}<" in picture for name, _ in found)
+
+
+@pytest.mark.parametrize(("at", "told"), [(5, ["Head 1 in", "Head 2 in"]), (6, ["Map 1 in", "λ times map 2 in"])])
+def test_a_head_opens_by_mouse_finger_and_keyboard(stand, at, told):
+    for view in ({}, {"has_touch": True, "is_mobile": True, "viewport": PHONE}):
+        page = stand("machine", f"#drawing=machine&at={at}", reduced_motion="reduce", **view)
+        says = page.locator(".drawing-says")
+        closed = says.inner_text()
+        for k, answer in enumerate(told, 1):
+            head = named(page, f"head{k}")
+            touch = head.tap if view else head.click
+            for way, *given in ((head.press, "Enter"), (head.press, " "), (touch,)):
+                way(*given)
+                seen(page)
+                assert answer in says.inner_text()
+                assert head.get_attribute("aria-pressed") == "true"
+                way(*given)
+                seen(page)
+                assert says.inner_text() == closed
+        assert page.errors == []
+
+
 def test_the_river_flows_as_in_python():
     masks = [attention.causal_mask(5), attention.window_mask(12, 3), attention.window_mask(12, 2)]
     for mask in masks:
@@ -280,7 +321,7 @@ def test_graphs_average_and_conduct_as_in_python():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_drawing_is_small_and_asks_nobody(name):
     body = drawing.show(name).body
-    assert len(drawing.script(name)) < 66_000
+    assert len(drawing.script(name)) < 70_000
     assert "document.currentScript" not in body
     assert "import" not in drawing.module(name).replace("important", "")
     assert "http" not in body.replace("http://www.w3.org/2000/svg", "")

@@ -124,6 +124,15 @@ export const weights = (s) => {
   const heads = one ? [one, two.map((x) => s.lam * x)] : [equal, equal.map((x, j) => (1 - s.sink) * x + s.sink * (1 - s.kept) * Number(j === 0))];
   return (weighed = Array(LAYERS).fill(heads));
 };
+/** A head that was opened: its largest weights in the last token's row, each [whose, weight], and what the others sum to. */
+const numbered = (s) => {
+  const [n, p, map] = [size(s), at(s), weights(s)[0][s.head - 1]];
+  const order = map.map((_, j) => j).sort((a, b) => map[b] - map[a]);
+  const top = order.slice(0, 3).filter((j) => map[j] > map[order[n - 1]]);
+  const whose = (j) => (j === p ? "The orange token" : j === n - 1 ? "The last token itself" : j === n - 2 ? "The token before" : j ? `Token ${j}` : "The first token");
+  const rest = order.slice(top.length);
+  return [...top.map((j) => [whose(j), map[j]]), [rest.length > 1 ? `The other ${rest.length} together` : "The other token", rest.reduce((sum, j) => sum + map[j], 0)]];
+};
 
 // The machine is drawn into a box, which the camera moves; a lens above it shows what happens there.
 const ROOM = 8;
@@ -262,6 +271,17 @@ const crown = (s, m, w) => {
 const lens = (m, w, target) => `${box(ROOM / 2, 4, w - ROOM, m.v.y - 34, "faint", "", 'rx="8"')}${target ? path(`M${place(target - 12)} ${place(m.v.y - 30)}L${place(target)} ${place(m.v.y - 6)}L${place(target + 12)} ${place(m.v.y - 30)}`, "faint") : ""}`;
 const row = (x, y, mark, words, note, w) => `${circle(x + 8, y - 5, 7, mark === "lit" ? "fgreen" : mark === "open" ? "grey thin dash" : "grey")}${mark === "lost" ? line(x + 3.5, y - 9.5, x + 12.5, y - 0.5, "grey") : ""}${text(x + 24, y, words, mark === "lit" ? "bold" : "")}${note ? text(w - ROOM - 6, y, note, "small end quiet") : ""}`;
 
+/** What can be opened at stops 5 and 6, as [x, y, w, h]: the two heads, or the two maps; on a phone one that is open takes the place of both. */
+const panels = (s, v, w) => {
+  const high = (v.y - 52) / 3;
+  if (Math.round(s.at) === 6) return [0, 1].map((k) => (s.head ? [v.x, 8, v.w, high] : [v.x, 8 + k * high, v.w, high]));
+  return w >= 520 ? [[ROOM + 10, 12, w / 2 - 40, 150], [w / 2 + 8, 12, w / 2 - 26, 150]] : [0, 70].map((y) => [ROOM + 10, 12 + (s.head ? 0 : y), w - 36, 66]);
+};
+/** @type {(s: any, k: number, area: number[]) => string} */
+const opener = (s, k, [x, y, w]) => text(x + w, y + 18, s.head === k ? "▾ weights" : "▸ weights", "small end quiet halo");
+/** @type {(s: any, area: number[]) => string} */
+const opened = (s, [x, y, w, h]) => numbered(s).map(([whose, weight], k) => text(x, y + h + 18 * (k + 1), whose, "small") + text(x + w, y + h + 18 * (k + 1), say(weight), "small bold end")).join("");
+
 const SCENES = [
   () => "",
   (s, m, w) => {
@@ -325,17 +345,19 @@ const SCENES = [
     const thetas = frequencies(WIDTH, BASE);
     const roomy = w >= 520;
     const r = roomy ? Math.min(36, (w / 2 - 40) / 9) : 17;
-    const head = (pairs, x, y, name, colour, result, note) => {
-      const clocks = thetas.slice(...pairs).map((theta, k) => {
-        const [cx, cy, turn] = [x + r + k * (2 * r + 9), y + r + 8, found.far * theta];
+    const areas = panels(s, m.v, w);
+    const head = (k, pairs, name, colour, result, note) => {
+      if (!roomy && s.head && s.head !== k) return "";
+      const [x, y] = [areas[k - 1][0], areas[k - 1][1] + 18];
+      const clocks = thetas.slice(...pairs).map((theta, j) => {
+        const [cx, cy, turn] = [x + r + j * (2 * r + 9), y + r + 8, found.far * theta];
         return circle(cx, cy, r, "faint") + line(cx, cy, cx + r * Math.cos(turn), cy, `${colour} thick`, "clocks") + line(cx, cy, cx + r * 0.9 * Math.cos(turn), cy - r * 0.9 * Math.sin(turn), "ink round", "clocks");
       });
-      return text(x, y, name, "small bold") + clocks.join("") + (roomy ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet") : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") + text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"));
+      return text(x, y, name, "small bold") + opener(s, k, areas[k - 1]) + (s.head === k ? opened(s, areas[k - 1]) : "") + clocks.join("") + (roomy ? text(x, y + 2 * r + 34, result, "bold") + text(x, y + 2 * r + 55, note, "small quiet") : text(x + 8 * r + 36, y + r + 4, result.split(": ")[1], "bold") + text(x + 8 * r + 36, y + r + 22, result.split(": ")[0], "small quiet"));
     };
-    const second = roomy ? [w / 2 + 8, 30] : [ROOM + 10, 100];
     return lens(m, w, (m.v.of(m.p).x + m.last.x) / 2)
-      + head(found.fast, ROOM + 10, 30, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)}%`, `the hands: ${many(found.far, "token")} away`)
-      + head(found.slow, ...second, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `logit ${say(found.logit, 2)}, the others' 0`);
+      + head(1, found.fast, `head 1, ${s.swap ? "slow" : "fast"} pairs`, "blue", `the token before: ${say(100 * found.near, 2)}%`, `the hands: ${many(found.far, "token")} away`)
+      + head(2, found.slow, `head 2, ${s.swap ? "fast" : "slow"} pairs`, "purple", `orange, ${found.far} away: ${say(100 * found.found, 2)}%`, `logit ${say(found.logit, 2)}, the others' 0`);
   },
   (s, m, w) => {
     const found = maps(s);
@@ -344,10 +366,12 @@ const SCENES = [
     const rows = [["map 1", found.one, "fblue"], [`λ × map 2`, found.two.map((x) => s.lam * x), "fpurple"], ["difference", found.rest, "fgreen"]];
     const sums = rows.map(([, map]) => m.v.columns.map((c) => m.v.sum(map, c)));
     const most = Math.max(...sums.flat().map(Math.abs));
-    return lens(m, w, m.last.x) + rows.map(([name, , fill], k) => {
-      const base = 8 + high * (k + (k === 2 ? 0.72 : 0.86));
+    const areas = panels(s, m.v, w);
+    return lens(m, w, m.last.x) + (s.head ? opened(s, areas[0]) : "") + rows.map(([name, , fill], k) => {
+      if (s.head && k !== s.head - 1) return "";
+      const base = 8 + high * (s.head ? 0.86 : k + (k === 2 ? 0.72 : 0.86));
       const unit = high * 0.6;
-      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, String(name), "small bold halo");
+      return line(m.v.x, base, m.v.x + m.v.w, base, "faint") + [true, false].map((its) => bars(m.v.columns.flatMap((c, j) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, base, each, (unit * sums[k][j]) / most]] : [])), its ? "forange" : fill, `map${k}`)).join("") + text(m.v.x + 12, base - unit + 4, String(name), "small bold halo") + (k < 2 ? opener(s, k + 1, areas[k]) : "");
     }).join("");
   },
   (s, m, w, h, data) => {
@@ -404,10 +428,10 @@ const guessed = () => {
 export const render = mount({
   name: "machine",
   words: { "last vector": "vector", tokens: "tokens", streams: "streams", "orange token": "followed" },
-  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
+  start: () => ({ at: 0, n: 314, token: 0.6, edges: "all", kept: 0, sink: 0, type: "bf16", first: true, swap: false, head: 0, lam: 0.8, agree: 0.9, both: false, part: "RoPE" }),
   tidy: (s, data) => ({
     ...s, at: clamp(s.at, 0, STOPS.length - 1), n: clamp(s.n, 1, MOST), token: clamp(s.token, 0, 1), edges: own(EDGES, s.edges, "all"), kept: Math.round(s.at) === 2 ? clamp(s.kept, 0, 0.95) : 0, sink: Math.round(s.at) === 2 ? clamp(s.sink, 0, 0.95) : 0,
-    type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
+    head: only(5, 6)(s) ? 0 : clamp(Math.round(s.head), 0, 2), type: own(DIGITS, s.type, "bf16"), lam: clamp(s.lam, 0, 1), agree: clamp(s.agree, 0, 1), part: own(data.race ?? {}, s.part, "RoPE"),
   }),
   controls: (data) => [
     { kind: "steps", key: "at", options: STOPS },
@@ -428,9 +452,11 @@ export const render = mount({
     const v = view(s, w, h);
     const [n, p] = [size(s), at(s)];
     const x = v.of(p).x;
-    if (s.at > 6.5 || x < 0 || n < 3) return [];
+    const heads = only(5, 6)(s) ? [] : panels(s, v, w).flatMap((area, k) => (s.head && s.head !== k + 1 && (w < 520 || Math.round(s.at) === 6) ? [] : [{ id: `head${k + 1}`, area, label: `${Math.round(s.at) === 6 ? "Map" : "Head"} ${k + 1}: its weights as numbers`, pressed: s.head === k + 1, press: (now) => ({ head: now.head === k + 1 ? 0 : k + 1 }) }]));
+    if (s.at > 6.5 || x < 0 || n < 3) return heads;
     const nearest = (px) => ({ token: clamp((v.columns.reduce((best, c) => (Math.abs(c.x - px) < Math.abs(best.x - px) ? c : best)).from - 1) / (n - 1), 0, 1) });
     return [
+      ...heads,
       { id: "row", area: [0, v.bottom - 4, w, 28], flat: true, drag: nearest },
       {
         id: "token", x, y: v.bottom, r: 20, knob: 6, look: "orange", flat: true, label: "token that is followed", range: [p, 1, n - 2], value: `token ${p}`,
@@ -470,6 +496,7 @@ export const render = mount({
       const same = roundTo(1 / (n + 1), s.type) === roundTo(1 / (n + 2), s.type);
       return `One odd token is a ruler: its weight is 1/${n + 1}. In ${s.type} it ${same ? "cannot tell" : "tells"} ${n} from ${n + 1}${end ? `; it first fails at ${end}, then at some lengths, not at all of them` : ""}.${guessed()}`;
     }
+    if (s.head) return [stop === 5 ? `Head ${s.head} in numbers.` : s.head === 1 ? "Map 1 in numbers." : "λ times map 2 in numbers.", ...numbered(s).map(([whose, weight]) => `${whose}: ${say(weight)}.`)].join(" ");
     if (stop === 5) {
       const f = turned(s);
       return `Head 1 gives the token before ${say(100 * f.near, 2)}% of its attention, head 2 gives the orange token, ${f.far} back, ${say(100 * f.found, 2)}%${s.swap ? ": exchanged, neither does its work" : ""}.`;
