@@ -224,7 +224,7 @@ def names(package: str) -> dict[str, object]:
             elif isinstance(node, ast.ImportFrom) and "._" in f".{node.module}":
                 made |= {alias.asname or alias.name for alias in node.names}
         there = vars(importlib.import_module(module))
-        found |= {f"{module}.{name}": there[name] for name in made if not name.startswith("_")}
+        found |= {f"{module}.{name}": there[name] for name in sorted(made) if not name.startswith("_")}
     return found
 
 
