@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import bounds, checks
+from course import bounds, checks, constructions  # noqa: F401  the words of the table call it
 from course.chapter2 import figures
 from course.checks import Right, Wrong, drawn, exercise, normal, run
 from helpers import attention, data, probe
