@@ -322,7 +322,7 @@ def rgb(colour):
 
 def test_colours_can_be_read_on_white_and_told_apart_without_hue():
     """WCAG contrast of at least 3:1 for graphics; distinct lightness under a red-green deficiency is left to shape."""
-    for colour in [*style.COLOURS.values(), style.OCHRE]:
+    for colour in [*style.COLOURS.values(), style.ENCODINGS["ALiBi"]]:
         assert contrast(rgb(colour), np.ones(3)) >= 3
 
 

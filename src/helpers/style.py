@@ -28,7 +28,6 @@ COLOURS = {
     "black": "#1A1A1A",
     "grey": "#767676",
 }
-OCHRE = "#8F6B00"  # a fifth encoding's: vermillion is for the token that is followed, and for what fails
 
 # What keeps its colour in all chapters.
 NETWORKS = {
@@ -42,7 +41,7 @@ ENCODINGS = {
     "RoPE": COLOURS["blue"],
     "p-RoPE": COLOURS["purple"],
     "NoPE": COLOURS["black"],
-    "ALiBi": OCHRE,
+    "ALiBi": "#8F6B00",  # ochre: vermillion is for the token that is followed, and for what fails
     "APE": COLOURS["green"],
 }
 TYPES = {

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedFormatter
 from helpers import style
 
 NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {
-    to_hex(style.OCHRE): "ochre",
+    to_hex(style.ENCODINGS["ALiBi"]): "ochre",
     "#ffffff": "white",
     "#000000": "ink",
 }
