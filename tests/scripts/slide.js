@@ -5,7 +5,7 @@
     .map(e => e.getBoundingClientRect()).filter(b => b.width > 2 && b.height > 2).reduce((m, b) => Math.max(m, b.bottom), 0);
   const first = [...s.querySelectorAll('p, li, td, pre, img, svg, canvas')].filter(e => !e.closest('aside, .fragment:not(.visible)'))
     .filter(e => e.getBoundingClientRect().height > 2).length;
-  const asks = [...s.querySelectorAll('h2, h3')].some(h => /[?][^a-z]*$/.test(h.textContent));
+  const asks = [...s.querySelectorAll('h2, h3')].some(h => /[?？][^a-z]*$/.test(h.textContent));
   return {first, asks, height: s.scrollHeight, width: s.scrollWidth, low, small: images.filter(b => b.height < 240).length,
           text: (c => { c.querySelectorAll('aside, pre, code, style, script, table[id^=T_], table.dataframe').forEach(e => e.remove()); return c.textContent })(s.cloneNode(true)),
           heading: s.querySelectorAll('h1, h2').length || s.querySelectorAll('h3').length,
