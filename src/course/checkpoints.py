@@ -70,7 +70,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
         "vocabulary": list(task.vocabulary),
         "decoder": decoder,
         "parameters": sum(value.numel() for value in model.parameters()),
-        "sha256": hashlib.sha256(Path(path).read_bytes()).hexdigest(),
+        "sha256": _digest(path),
     }
     path.with_suffix(".json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n")
     return path
@@ -112,7 +112,7 @@ def load(name: str | Path) -> Trained:
         raise ValueError(f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})") from None
     if problem := _misfit(sketch, weights):
         raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
-    if hashlib.sha256(Path(path).read_bytes()).hexdigest() != card["sha256"]:
+    if _digest(path) != card["sha256"]:
         raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
     model = _decoder(card["decoder"], task, card_path.name)
     model.load_state_dict(weights)
@@ -154,6 +154,10 @@ def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) ->
         distance = (states[0] - states[1:3]).double().abs().sum(-1)
         rows.append(torch.stack([margin[0], margin[1], *distance, margin[3] - margin[4]]))
     return dict(zip(("margin", "control", "distance", "repeated", "swapped"), torch.stack(rows).T, strict=True))
+
+
+def _digest(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
 def _read(path: Path) -> dict:

@@ -40,6 +40,8 @@ def copies() -> tuple[Axes, str]:
     assert (error < change / 2).all()  # else fp32 does not see it
     ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(style.TYPES["fp64"], GREY))
     ax.get_lines()[1].set_gid(style.ROUNDING)
+    ax.set_ylim(1e-8, 0.1)  # else the axis begins where rounding happens to be least
+    assert frame.stack().between(*ax.get_ylim()).all()
     ax.set_title(f"One more copy is seen up to {many[-1]} copies and beyond")
     return ax, (
         f"Random Transformer, causal mask, copies of 10: the state moves from 1 to 2 copies by {style.number(change[1])} and "

@@ -51,10 +51,11 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
     mine, theirs = ({key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like))
-    if other := sorted(set(mine) - set(theirs)):
-        raise Wrong(f"{name} has weights that are not asked for: {', '.join(other)}.")
-    if missing := sorted(set(theirs) - set(mine)):
-        raise Wrong(f"{name} has no {', '.join(missing)}: the check loads weights by these names.")
+    other, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
+    said = [f"{name} has weights that are not asked for: {', '.join(other)}."] if other else []
+    said += [f"{name} has no {', '.join(missing)}: the check loads weights by these names."] if missing else []
+    if said:
+        raise Wrong(" ".join(said))
     for key, shape in theirs.items():
         if mine[key] != shape:
             raise Wrong(f"{name} has {key} of shape {mine[key]}, and {shape} is asked for.")
@@ -213,7 +214,7 @@ def decoder(places: Any, answer: Any) -> Right:
     )
     whole = Made(lambda text, ids: mine(text)(ids), answer.forward)
     _against("decoder", whole, lambda text, ids, slip="": theirs(text, slip)(ids), given)
-    count = sum(each.numel() for each in mine("").parameters())
+    count = sum(each.numel() for each in mine("where=Places()").parameters())
     return Right(f"{count:,} parameters, all of them yours.")
 
 
