@@ -171,7 +171,7 @@ def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
     theta = rope.frequencies(8, 1e4)
     monkeypatch.setattr(probe, "queries_and_keys", lambda model, ids: [(q, k)])
     slashes = torch.zeros(1, 3, 6)
-    given = {"rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1, "model": None, "ids": None}
+    given = {"attention": attention, "rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1, "model": None, "ids": None}
     given["untrained"] = lambda model, seed: None  # its queries and keys are the same
     found = defined(5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given)
     torch.testing.assert_close(found["maps"](q, k), slash_maps.weights(q, k, theta))
@@ -234,6 +234,7 @@ def test_heads_that_stay_on_random_tokens_are_counted_by_their_distance():
     on_prose[0, :, 1], on_prose[0, 2, 0], again[0, :2, 1] = 0.5, 0.8, 0.4
     heads = [slash_maps.Heads(slashes=x) for x in (on_prose, again)]
     fake = types.SimpleNamespace(heads=lambda *_, **__: heads[0], prose=lambda *_, **__: None)
-    page = defined(5, "c5lagain", page="lab", natural=heads[0], chance=heads[1], measures=fake, model=None)
+    given = {"attention": attention, "measures": fake, "model": None}
+    page = defined(5, "c5lagain", page="lab", natural=heads[0], chance=heads[1], **given)
     counts = [[page["strong"](page[at], r) for r in (0, 1)] for at in ("score", "there", "text")]
     assert counts == [[1, 2], [0, 2], [1, 2]]

@@ -344,9 +344,9 @@ def _forward(model: models.LanguageModel, ids: Tensor, cache, states: bool = Fal
 def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, " n"]) -> None:
     """Refuse what is no model of ours, and sequences (by the names of the arguments) of fewer tokens or of others than its own.
 
-    >>> check(models.default(), tokens=torch.tensor([0.5]))
+    >>> check(models.default(), tokens=torch.tensor([-1]))
     Traceback (most recent call last):
-    ValueError: tokens must be one sequence of at least one token, of type torch.long, not a tensor of shape (1,)
+    ValueError: tokens must be one sequence of at least one token from 0 to 49151, the tokens of the model
     """
     require.instance("model", model, models.LanguageModel, "what models.load returns")
     require.integer("least", least, 0, 2)
