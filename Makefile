@@ -4,6 +4,8 @@ BIN := .venv/bin
 SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
+# each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: book slides pdf look lint check test lab sync chapter exercise bench times clean
 

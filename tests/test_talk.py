@@ -332,10 +332,10 @@ LESSON = ROOT / "chapters/3-representational-collapse/lesson.zh.po"
 
 @pytest.mark.site
 def test_a_lesson_has_its_edition_with_its_code_and_links_of_its_own():
-    """From two folders down: to editions beside it, to English pages where there are none; code and headings as they are."""
+    """To editions beside it and to English pages where there are none; code and headings as they are."""
     page, source = editions.page(LESSON), editions.cells(editions.english(LESSON))
     assert "](../glossary.md#rope)" in page
-    assert "](../../3-representational-collapse/exercises.ipynb)" in page
+    assert "](exercises.md)" in page
     assert "heads[name](torch.arange(n - 1, -1, -1.0))" in page, "code is no link"
     assert page.count("tag_hide-input") == page.count('<details class="admonition hide')
     headings = [re.findall("^#+(?= )", text, re.M) for text in source.values()]
