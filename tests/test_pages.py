@@ -171,7 +171,8 @@ def test_lab_5_reads_maps_and_slashes_as_the_package(monkeypatch):
     theta = rope.frequencies(8, 1e4)
     monkeypatch.setattr(probe, "queries_and_keys", lambda model, ids: [(q, k)])
     slashes = torch.zeros(1, 3, 6)
-    given = {"attention": attention, "rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1, "model": None, "ids": None}
+    given = {"attention": attention, "rope": rope, "probe": probe, "theta": theta, "pairs": 4, "layers": 1}
+    given |= {"model": None, "ids": None}
     given["untrained"] = lambda model, seed: None  # its queries and keys are the same
     found = defined(5, "c5lmaps0", "c5lrank0", page="lab", natural=slash_maps.Heads(slashes=slashes), **given)
     torch.testing.assert_close(found["maps"](q, k), slash_maps.weights(q, k, theta))
