@@ -269,8 +269,8 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
             colour = style.COLOURS["blue" if place == asked else "grey"]
             ax.scatter(*at, s=2_000 * abs(value) / largest, color=colour)
             text = f"{n}\n{value:.2f}".replace("-", "−") if many else f"{n} digits\n{style.number(value)}"
-            beside = {"xytext": (0, -40), "ha": "center"} if many else {"xytext": (28, 0), "ha": "left"}
-            ax.annotate(text, at, **beside, textcoords="offset points", va="center", size=14)
+            beside, side = ((0, -40), "center") if many else ((28, 0), "left")
+            ax.annotate(text, at, beside, textcoords="offset points", ha=side, va="center", size=14)
     ax.set(xlim=(-0.5, 1.5), ylim=(-1.6, 0.4), xticks=(0, 1), yticks=(0, -1))
     ax.set_xticklabels(collapse.PLACES)
     ax.set_yticklabels(collapse.PLACES)

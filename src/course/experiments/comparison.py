@@ -1,5 +1,6 @@
 """The race's table and its statistics: entries compared seed by seed, and verdicts by the protocol's rules."""
 
+import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -162,8 +163,19 @@ def successes(rows: pd.DataFrame) -> pd.DataFrame:
         ingredient (verdict); share right at the longest length with its 95 % interval (right, low, high), and the best
         head's; kept: learned and right in `KEPT`; success: kept by attention that keeps to the answer, which is known
         for the tasks of `LOOKED` alone; to: the longest length kept (`reach`); opens: a success that is better than the
-        decoder without the ingredient, or keeps the task to a longer length.
+        decoder without the ingredient, or keeps the task to a longer length. A page asks it of one table many times: it is
+        answered once.
     """
+    key = (*rows.columns, hashlib.sha256(pd.util.hash_pandas_object(rows).to_numpy()).digest())
+    if key not in _ANSWERED:
+        _ANSWERED[key] = _successes(rows)
+    return _ANSWERED[key].copy()
+
+
+_ANSWERED: dict[tuple, pd.DataFrame] = {}
+
+
+def _successes(rows: pd.DataFrame) -> pd.DataFrame:
     found = compare(rows, against=None)
     found = found[found.entry.isin(REMEDIES)].set_index(["entry", "task"])
     rope = compare(rows).set_index(["entry", "task"]).verdict.rename("rope")
@@ -191,15 +203,13 @@ def reach(rows: pd.DataFrame, entry: str, task: str) -> int:
 
     Beyond the longest of `LENGTHS` it is known where `data/race_far.csv` has the entry. 0: not even the trained length.
     """
-    here = rows[(rows.task == task) & (rows.entry == entry) & (rows.learned == 1)]
-    means = [(n, here[f"score_{n}"].mean()) for n in LENGTHS]
-    more = _further()[lambda t: (t.task == task) & (t.entry == entry) & (t.learned == 1)]
-    means += [(n, more[f"score_{n}"].mean()) for n in FAR] if len(more) else []
     reached = 0
-    for n, mean in means:
-        if not mean >= KEPT:
-            break
-        reached = n
+    for table, lengths in ((rows, LENGTHS), (_further(), FAR)):
+        here = table[(table.task == task) & (table.entry == entry) & (table.learned == 1)]
+        for n in lengths:
+            if not here[f"score_{n}"].mean() >= KEPT:
+                return reached
+            reached = n
     return reached
 
 
