@@ -122,7 +122,6 @@ EXAMPLES = {
     "checkpoints.save": {"path": "new.safetensors", "model": COPIER, "task": Copying(), "decoder": {"width": 8}},
     "tasks.batch": {"vocabulary": ["<pad>", "a", "b"], "rows": [["a"], ["b", "a"]], "answers": ["b", "a"]},
     "significance.holm": {"p": [0.01, 0.04]},
-    "significance.rank_interval": {"rho": 0.5, "pairs": 28},
     "significance.share_interval": {"successes": 1, "trials": 3},
     "style.dots": {"frame": FRAME, "log": "x", "height": 3.0, "colours": ["#767676"]},
     "style.lines": {"frame": FRAME, "log": "x", "colours": ["#767676"]},

@@ -49,12 +49,12 @@ def test_edge_weights_are_ignored():
 
 @settings(max_examples=40)
 @given(connected())
-def test_cheeger_inequality_holds_and_the_sweep_cut_keeps_its_guarantee(graph):
-    gap, (h, side), sweep = widening.spectral_gap(graph), widening.cheeger_cut(graph), widening.sweep_cut(graph)[0]
-    assert gap / 2 - 1e-9 <= h <= sweep + 1e-9 <= math.sqrt(2 * gap) + 2e-9
-    assert h == pytest.approx(nx.conductance(graph, side))
+def test_cheeger_inequality_holds(graph):
+    """gap / 2 <= h <= sqrt(2 gap), h the least conductance of all cuts."""
+    gap = widening.spectral_gap(graph)
     subsets = (set(s) for size in range(1, len(graph)) for s in itertools.combinations(graph, size))
-    assert h == pytest.approx(min(nx.conductance(graph, subset) for subset in subsets))
+    h = min(nx.conductance(graph, subset) for subset in subsets)
+    assert gap / 2 - 1e-9 <= h <= math.sqrt(2 * gap) + 1e-9
 
 
 CURVATURES = [

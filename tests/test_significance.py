@@ -71,15 +71,3 @@ def test_rank_correlation_handles_ties_and_rounding():
     assert rho == pytest.approx(0.894427)
     assert p == pytest.approx(stats.pearsonr([1.5, 1.5, 3.5, 3.5], [1, 2, 3, 4]).pvalue)
     assert significance.rank_correlation([1, 2], [4, 3]) == (pytest.approx(-1), 1)
-
-
-def test_the_interval_of_a_rank_correlation_holds_the_truth_as_often_as_it_says():
-    """At rho = 0 the 95% interval of 30 pairs misses 0 in one case of 20."""
-    generator = np.random.default_rng(2)
-    missed = 0
-    for _ in range(2000):
-        rho, _ = significance.rank_correlation(generator.normal(size=30), generator.normal(size=30))
-        low, high = significance.rank_interval(rho, 30)
-        assert -1 < low < rho < high < 1
-        missed += not low < 0 < high
-    assert missed / 2000 == pytest.approx(0.05, abs=0.015)

@@ -135,17 +135,6 @@ def alibi_change(n: int, slope: float) -> float:
     return float(repeat_last(lambda distance: -slope * distance, values)[0])
 
 
-def alternating_total_variation(n: int) -> float:
-    """Proposition B.4: the total variation of softmax(1 0 1 0 …) and softmax(0 1 0 1 …), 2 (e - 1)/(e + 1) for even n.
-
-    >>> round(alternating_total_variation(10), 6)
-    0.924234
-    """
-    require.integer("n", n, 1)
-    x = torch.arange(n, dtype=torch.float64) % 2
-    return float(total_variation(x.softmax(0), (1 - x).softmax(0)))
-
-
 @lru_cache(maxsize=2)  # the encodings are compared on the same vectors
 def _gaussian(n: int, width: int, seed: int) -> Float[Tensor, "3 n width"]:
     return torch.randn(3, n, width, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

@@ -132,15 +132,3 @@ def rank_correlation(x: Sequence[float], y: Sequence[float]) -> tuple[float, flo
         return 0.0, 1.0
     found = stats.spearmanr(left, right)
     return float(found.statistic), float(found.pvalue) if len(left) > 2 else 1.0
-
-
-def rank_interval(rho: float, pairs: int) -> tuple[float, float]:
-    """95% interval of a rank correlation by Fisher's transformation, with the normal's 1.96; it takes the pairs for independent.
-
-    >>> [round(end, 2) for end in rank_interval(0.5, 28)]
-    [0.16, 0.74]
-    """
-    require.number("rho", rho, -1, 1)
-    half = 1.96 / math.sqrt(require.integer("pairs", pairs, 4) - 3)
-    middle = math.atanh(max(min(rho, 0.999), -0.999))
-    return math.tanh(middle - half), math.tanh(middle + half)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Source(NamedTuple):
-    """How a source is called, and its address (the one in `references.bib`, or a repository's)."""
+    """How a source is called, and its address, the one in `references.bib`."""
 
     name: str
     url: str
@@ -16,11 +16,8 @@ TOPPING = Source("Topping et al. (2022)", "https://arxiv.org/abs/2111.14522")
 DI_GIOVANNI = Source("Di Giovanni et al. (2023)", "https://arxiv.org/abs/2302.02941")
 BLACK = Source("Black et al. (2023)", "https://arxiv.org/abs/2302.06835")
 KARHADKAR = Source("Karhadkar et al. (2023)", "https://arxiv.org/abs/2210.11790")
-COPIED_CODE = Source("jctops/understanding-oversquashing", "https://github.com/jctops/understanding-oversquashing")
 # language models
 BARBERO = Source("Barbero et al. (2024)", "https://arxiv.org/abs/2406.04267")
-VELICKOVIC = Source("Veličković et al. (2024)", "https://arxiv.org/abs/2410.01104")
-AREFIN = Source("Arefin et al. (2025)", "https://arxiv.org/abs/2411.02344")
 WU = Source("Wu et al. (2025)", "https://arxiv.org/abs/2502.01951")
 GU = Source("Gu et al. (2025)", "https://arxiv.org/abs/2410.10781")
 BARBERO_SINK = Source("Barbero, Arroyo et al. (2025)", "https://arxiv.org/abs/2504.02732")
@@ -39,7 +36,6 @@ CHENG = Source("Cheng et al. (2026)", "https://arxiv.org/abs/2601.08297")
 # differences of maps, and other maps
 YE = Source("Ye et al. (2025)", "https://arxiv.org/abs/2410.05258")
 KONG = Source("Kong et al. (2025)", "https://arxiv.org/abs/2505.16333")
-MILLER = Source("Miller (2023)", "https://www.evanmiller.org/attention-is-off-by-one.html")
 NAKANISHI = Source("Nakanishi (2025)", "https://arxiv.org/abs/2501.19399")
 # the talk that this course grew from
 TALK = Source(

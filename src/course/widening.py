@@ -1,4 +1,4 @@
-"""Where a graph is narrow, and edges that widen it: cuts, curvature, and methods that add edges by them."""
+"""Where a graph is narrow, and edges that widen it: spectral gap, curvature, and methods that add edges by them."""
 
 import itertools
 import math
@@ -24,51 +24,6 @@ def spectral_gap(graph: nx.Graph) -> float:
     """
     check(graph)
     return float(np.linalg.eigvalsh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1])
-
-
-def cheeger_cut(graph: nx.Graph) -> tuple[float, set]:
-    """The Cheeger constant h = min_S cut(S) / min(vol S, vol rest) and a set S that attains it: tries all.
-
-    Cheeger's inequality: gap / 2 <= h <= sqrt(2 gap), gap = `spectral_gap(graph)`.
-
-    Raises:
-        ValueError: the graph has more than 20 nodes.
-
-    >>> h, side = cheeger_cut(nx.barbell_graph(4, 0))
-    >>> round(h, 6), side in ({0, 1, 2, 3}, {4, 5, 6, 7})
-    (0.076923, True)
-    """
-    check(graph)
-    nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
-    if len(nodes) > 20:
-        raise ValueError(f"graph must have at most 20 nodes, not {len(nodes)}; see sweep_cut")
-    inside = (np.arange(1, 2 ** (len(nodes) - 1))[:, None] >> np.arange(len(nodes))) & 1
-    return _best_cut(graph, nodes, degrees, inside.astype(bool))
-
-
-def sweep_cut(graph: nx.Graph) -> tuple[float, set]:
-    """The best cut along the second eigenvector: its ratio, from h to sqrt(2 `spectral_gap`), and the set.
-
-    >>> round(sweep_cut(nx.barbell_graph(4, 0))[0], 6)
-    0.076923
-    """
-    check(graph)
-    nodes, degrees = list(graph), np.array([degree for _, degree in graph.degree])
-    vector = np.linalg.eigh(nx.normalized_laplacian_matrix(graph, weight=None).toarray())[1][:, 1]
-    order = np.argsort(vector / np.sqrt(degrees))
-    inside = np.zeros((len(nodes) - 1, len(nodes)), bool)
-    for size in range(1, len(nodes)):
-        inside[size - 1, order[:size]] = True
-    return _best_cut(graph, nodes, degrees, inside)
-
-
-def _best_cut(graph: nx.Graph, nodes: list, degrees: np.ndarray, inside: np.ndarray) -> tuple[float, set]:
-    place = {node: number for number, node in enumerate(nodes)}
-    cut = sum((inside[:, place[u]] != inside[:, place[v]]).astype(int) for u, v in graph.edges)
-    volume = inside @ degrees
-    ratio = cut / np.minimum(volume, degrees.sum() - volume)
-    best = ratio.argmin()
-    return float(ratio[best]), {nodes[i] for i in np.flatnonzero(inside[best])}
 
 
 def balanced_forman(graph: nx.Graph) -> dict[tuple, float]:

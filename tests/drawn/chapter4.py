@@ -46,7 +46,6 @@ CALLS = {
     },
     "measures.hidden_letters": lambda: measures.hidden_letters(strings=20),
     "measures.answers": measures.answers,
-    "measures.against_ones": lambda: measures.against_ones("comma_separated"),
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),

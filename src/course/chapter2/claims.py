@@ -21,7 +21,6 @@ from helpers.style import number  # noqa: F401  the words of the table call it
 FOREVER = 400  # layers that stand for the limit
 EVEN = Mark(1)  # a ratio that says no difference
 ALL = Mark(1 - 1e-6)  # of a state
-DEEP = Mark(64)  # layers
 
 
 def _random(mask: Tensor, layers: int = 1, seed: int = 0) -> Tensor:

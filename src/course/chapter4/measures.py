@@ -94,19 +94,6 @@ def answers() -> pd.DataFrame:
     return table.melt("model", var_name="writing", value_name="answer")
 
 
-def against_ones(writing: str) -> tuple[int, int, int]:
-    """Answers to a separated string that are nearer to the truth than those to the plain one, farther, and as near."""
-    table = data.table("reported/counting_314_ones").dropna(subset=["ones", writing])
-    gain = (table.ones - ASKED).abs() - (table[writing] - ASKED).abs()
-    return int((gain > 0).sum()), int((gain < 0).sum()), int((gain == 0).sum())
-
-
-def round_answers(step: int = 10) -> tuple[int, int]:
-    """How many of the reported answers are multiples of `step`, and how many answers there are."""
-    given = answers().answer.dropna()
-    return int((given % step == 0).sum()), len(given)
-
-
 PLAIN_ACCURACY = 0.16  # per cent: Case II, without separators, at one base
 
 
