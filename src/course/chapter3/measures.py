@@ -426,9 +426,9 @@ def right_both_ways(margins: dict, place: str) -> Bool[Tensor, " lengths"]:
 
 
 @cache
-def telling_apart(model: LanguageModel, tokens: int = 2048) -> pd.DataFrame:
-    """The table that `write` commits for the embedded model, for another one: rows of ones up to `tokens` or its context."""
-    return tabled(passes(min(tokens, model.model.config.get_text_config().max_position_embeddings - 1), model))
+def telling_apart(model: LanguageModel) -> pd.DataFrame:
+    """The table that `write` commits for the embedded model, for another one: rows of ones up to 2,048 tokens or its context."""
+    return tabled(passes(min(2048, model.model.config.get_text_config().max_position_embeddings - 1), model))
 
 
 def tabled(states: dict[str, Tensor]) -> pd.DataFrame:
