@@ -90,7 +90,7 @@ class Chapters(Directive):
         )
         return (
             f'<article class="chapter-card"><h3><a href="{there(path)}">{folder[0]}. {html.escape(words.translated(title))}</a></h3>'
-            f'<p class="chapter-question">{words.translated(question(path))}</p>{drawing.emblem(folder)}'
+            f'<p class="chapter-question">{words.translated(question(path))}</p>{drawing.emblem(folder, "zh" if up else "en")}'
             f"<p><small>{links}</small></p></article>"
         )
 

@@ -12,7 +12,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
 
-NAMES = editions.frame("theme")
+NAMES, PLAYER = editions.frame("theme"), editions.frame("player")
+PLAYED = re.compile(r'(?<=▶ )Play(?=<)|(?<=[▶■]", ")(?:Play|Stop)(?=")|(?<=")Play: ')
 SAID = re.compile(r'(>\s*|\b(?:title|aria-label|placeholder|data-bs-title|data-tooltip)=")([^<>"]+?)(\s*<|")')
 
 
@@ -39,14 +40,7 @@ def played(page: str) -> str:
     >>> played('<button aria-label="Play: n">▶ Play</button><script>say(button, "■", "Stop")</script>')
     '<button aria-label="播放：n">▶ 播放</button><script>say(button, "■", "停")</script>'
     """
-    for english, other in (
-        ('"Play: ', '"播放：'),
-        ("▶ Play<", "▶ 播放<"),
-        ('"▶", "Play"', '"▶", "播放"'),
-        ('"■", "Stop"', '"■", "停"'),
-    ):
-        page = page.replace(english, other)
-    return page
+    return PLAYED.sub(lambda said: PLAYER[said[0]], page)
 
 
 def with_names(app):

@@ -20,7 +20,7 @@ from playwright.sync_api import expect
 
 from course import drawing
 from course.chapter4 import measures
-from helpers import style
+from helpers import data, style
 
 PAGES = [p.relative_to(ROOT / "chapters").with_suffix("").as_posix() for p in pages()]
 LECTURES = {item["deck"]: item for item in lectures(ROOT)}
@@ -54,8 +54,8 @@ def test_pictures_hold_all_that_they_show(name):
     """No text over text or cut off, no point beyond its axes (`helpers.widget._picture.faults`); no ink at a picture's edge."""
     text = (ROOT / "_build/html/chapters" / f"{name}.html").read_text()
     assert re.findall(r'data-faults=\\?"([^"\\]*)', text) == []
-    for data in re.findall(r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text):
-        picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(data))).convert("L"))
+    for image in re.findall(r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text):
+        picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(image))).convert("L"))
         edge = np.concatenate([picture[0], picture[-1], picture[:, 0], picture[:, -1]])
         assert edge.min() > 140, f"ink at the edge of a picture of {picture.shape}"
 
@@ -83,6 +83,39 @@ def test_numbers_and_names_are_a_readers_and_no_programs(name):
     text = re.sub(r"\\\(.*?\\\)|\\\[.*?\\\]|\$\$.*?\$\$|\$[^$\n]*\$", " ", text, flags=re.S)  # no formulas
     wrong = r"\b[a-z]+_\d+\b|\b\d(?:\.\d+)?e[-+]\d+|tensor\(|\{'|\.\d{7}|(?<![\w\-.,:²)\]}])-\d"
     assert [text[max(0, m.start() - 30) : m.end() + 20] for m in re.finditer(wrong, text)] == []
+
+
+SENTENCE = re.compile(r"(?<![\w\\.])(?:(?:[A-Za-z][A-Za-z'’-]+|a)[,;:]? +){3,}[A-Za-z][A-Za-z'’-]+")
+QUOTED = (  # code, papers' titles, rows of the front page that lead to English pages; a quotation or a term before its Chinese
+    r"<(script|style|template|code|pre|math)\b.*?</\1>|<a [^>]*href=\"https?:.*?</a>|<em>[^<]*</em>",
+    r"<tr(?:(?!</tr>).)*>英文<.*?</tr>|“[^”]*”（|（[A-Za-z ,'’-]+）",
+)
+ENGLISH = {  # what else is English on a Chinese page, and why
+    "The final answer to your maths question is": "a prompt asks a model to write so",
+    "Exception: First and Last Layers": "a slide of 2025, quoted",
+    "Round and Round We Go": "a paper's title",
+    "for random unit directions": "within a formula, which is the same in every language",
+    "and the ones share the rest": "within a formula, too",
+    "Without the fastest quarter": "the code of the page compares with a word of it, so that it stays",
+} | dict.fromkeys(data.table("race").entry, "the name by which code takes it")
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in READ | {f"chapters/{n}.html": "<article" for n in CODE} if "zh" in name]
+)
+def test_no_english_sentence_is_left_on_a_chinese_page(name):
+    """Four words in a row, in the text, the captions or what is read aloud; a picture's own are `editions.missing`."""
+    page = (ROOT / "_build/html" / name).read_text()
+    page = page[page.index(READ.get(name, "<article")) :].rpartition("</article>" if "chapters/" in name else "</div>")[
+        0
+    ]
+    page = re.sub("|".join(f"(?:{each})" for each in QUOTED), "·", page, flags=re.S)
+    aloud = re.findall(r'\b(?:alt|aria-label|title|placeholder)="([^"]*)"', page)
+    plain = re.sub(r"<[^>]*>", "\n", re.sub(r"</?(?:a|b|i|em|span|strong)\b[^>]*>", "", page))
+    text = html.unescape("\n".join([plain, *aloud]))
+    for kept in sorted(ENGLISH, key=len, reverse=True):
+        text = text.replace(kept, "·")
+    assert [found[0] for found in SENTENCE.finditer(text)] == []
 
 
 @pytest.mark.parametrize("name", PAGES)

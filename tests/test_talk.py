@@ -18,6 +18,7 @@ import nbformat
 import pandas as pd
 import pytest
 import slides
+import torch
 import units
 from conftest import ROOT, in_words
 from docutils.core import publish_doctree
@@ -389,7 +390,7 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
 
 def test_the_other_language_is_written_as_it_is_printed():
     """Full-width punctuation between Chinese characters, no space beside it."""
-    every = [entry.other for table in [*TABLES, ROOT / "chapters/zh/frame.po"] for entry in units.read(table)]
+    every = [entry.other for table in [*TABLES, *(ROOT / "chapters/zh").glob("*.po")] for entry in units.read(table)]
     for text in (MATH.sub("x", other) for other in every):
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
         assert not re.search(r"\s[，。；：！？]", text), f"a space before punctuation: {text!r}"
@@ -550,6 +551,30 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
         assert [said for said in named + asked if not re.search("[一-鿿]", words.translated(said))] == []
         wrong = checks.Verdict(False, f"f(1) is 2; expected 3. {named[0]}")
         assert repr(wrong) == f"✗ 还不对： f(1) 是 2；应当是 3。{words.translated(named[0])}"
+
+
+def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_language_of_the_page():
+    """What any check may say of any answer stands in `chapters/zh/checks.po`, once for all pages with checks."""
+    rows = checks._read(ROOT / "src/course/checks/relations.toml")
+    held = {kind: [said for _, said in checks._rows(text)] for kind, text in rows.items()}
+    mended = checks._read(ROOT / "src/course/checks/repairs.toml")
+    which = [*mended["which"].values()]
+    shapes = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(2), torch.ones(3)), (torch.ones(1), torch.ones(2))]
+    said = [f"On every case it is what is expected, {each}." for each in held["results"] + held["rounded"]]
+    said += [f"On every case your result, {each.rstrip('?')}, is what is expected." for each in held["results"]]
+    said += [f"On every case it is {each} what is expected." for each in held["factors"]]
+    said += [f"On every case it is what is expected plus {each.format('the length of `x`')}." for each in held["sizes"]]
+    said += [f"Only {each} is wrong; all else is right, on every case." for each in held["regions"]]
+    said += [f"Wrong only where {each.format('`x`', '`y`')}, right wherever not." for each in held["one"] + held["two"]]
+    said += [f"Rows are to sum to one. {each}" for each in held["turned"]] + held["alike"] + held["near"]
+    said += [f"{told.format('x')} {mended['known']}" for told in mended["kinds"].values()]
+    said += [mended["either"].format(*pair).format("x") for pair in itertools.pairwise(which)]
+    verdicts = [f"f(1) is 2; expected 3. {each}".replace("?.", "?") for each in said]
+    verdicts += [f"f(1) {checks._differing(one, other, one, other)}." for one, other in shapes]
+    known = {"Rows are to sum to one.": "各行之和是一。"}
+    with in_words(known | editions.words(ROOT / "chapters/1-over-squashing/exercises.zh.po")):
+        told = [words.translated(each) for each in verdicts]
+    assert [each for each in told if re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", each)] == []
 
 
 @pytest.mark.site

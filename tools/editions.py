@@ -76,12 +76,12 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
         made = control(*given)
         return made._replace(label=worded(made.label), names=[*map(worded, made.names)])
 
-    def finding(self, draw, *given):
+    def finding(self, draw, controls, caption):
         def told(**values):
             found = draw(**values)
             return (found[0], worded(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
 
-        explorer(self, told, *given)
+        explorer(self, told, controls, worded(caption))
 
     widget._controls.control, widget.Explorer.__init__ = asking, finding
 
@@ -109,6 +109,7 @@ first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if fo
 print(json.dumps([unknown, sorted({first(text) for text in words.asked} - {None})], ensure_ascii=False))"""
 
 
+CHECKED = ("exercises.zh.po", "build.zh.po", "yours.zh.po")  # pages whose answers are checked
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
@@ -242,8 +243,9 @@ def state(table: Path) -> tuple[int, int, int, str]:
 
 
 def words(table: Path) -> dict[str, str]:
-    """English to the other language, for all that code cells draw and say."""
-    return units.patterns(units.read(table))
+    """English to the other language, for all that code cells draw and say; where answers are checked, what any check says, too."""
+    shared = units.read(HOME / "zh/checks.po") if table.name in CHECKED else []
+    return units.patterns([*shared, *units.read(table)])
 
 
 def texts(table: Path, cues: bool = False) -> dict[str, str]:

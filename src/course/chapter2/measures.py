@@ -18,6 +18,7 @@ from course.atlas import Reading
 from course.experiments import sweep
 from helpers import attention, data, graphs, models, probe, require
 from helpers.models import LanguageModel
+from helpers.words import translated
 
 TEXT = (
     "The old harbour town had two clocks, and they never agreed. The one on the church was set by the priest, who "
@@ -308,7 +309,7 @@ def reader(model: LanguageModel) -> Callable[[str], Reading]:
 
     def read(prompt: str) -> Reading:
         front, body = probe.opening(model).tokens, probe.encode(model, prompt)
-        words = ["(first)"] * len(front) + [model.tokenizer.decode([token]) for token in body.tolist()]
+        words = [translated("(first)")] * len(front) + [model.tokenizer.decode([token]) for token in body.tolist()]
         tokens = torch.cat([front, body])
         return Reading(words, probe.attention_maps(model, tokens))
 

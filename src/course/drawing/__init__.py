@@ -128,17 +128,18 @@ def picture(name: str, stop: int = 0, said: bool = False, language: str = "en") 
     return f'<figure class="drawing emblem"><style>{_text("drawing.css")}</style>{svg}{end}</figure>'
 
 
-def emblem(folder: str) -> str:
+def emblem(folder: str, language: str = "en") -> str:
     """The still picture of a chapter's drawing without its words, as it stands on cards; the machine's where it has none.
 
     Args:
         folder: of the pages, as "5-rope-frequencies"; "chapters" has the machine before its first stop.
+        language: "en", or one of a table in `words/`.
 
     >>> "<svg" in emblem("5-rope-frequencies")
     True
     """
     found = {Path(facts.page).parent.name: name for name, facts in DRAWINGS.items()}
-    return picture(found.get(folder, "machine"), stop_of(folder))
+    return picture(found.get(folder, "machine"), stop_of(folder), language=language)
 
 
 def stop_of(folder: str) -> int:
