@@ -82,13 +82,13 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 45_190,
-    "src/course": 326_400,
+    "src/course": 326_480,
     "src/course/chapter": 18_800,
     "src/course/experiments": 35_200,
     "src/course/report": 25_550,
     "src/course/scorecard": 18_550,
     "src/course/checks": 22_900,
-    "tests": 229_400,
+    "tests": 230_850,
     "tools": 46_910,
     "sphinx_ext": 21_640,
     "frontend": 53_600,
