@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from course import weightings
 from helpers import compute, data, require, rope
+from helpers.words import translated
 
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
@@ -233,8 +234,8 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
-            print(f"{name:28}{numbers[name]:6.2f}   the course's own {each:.2f}")
-    print("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
+            print(f"{name:28}{numbers[name]:6.2f}   " + translated(f"the course's own {each:.2f}"))
+    print(translated("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all."))
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
@@ -260,9 +261,8 @@ def mine(path: Path | str | None = None) -> Decoder:
     """
     path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
     own = path.is_file() and not compute.building()
-    print(
-        "Your own decoder." if own else f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
-    )
+    missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
+    print(translated("Your own decoder." if own else missing))
     return _read(path if own else data.folder() / COURSE)
 
 
