@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 
 import chapters
+import editions
 import execution
 import functions
 import guess
@@ -18,7 +19,7 @@ import slides
 import stills
 from conftest import ROOT
 from drawn import NUMBER, blocks, compare, same
-from said import SOURCES, facts, outputs, typed, visible
+from said import SOURCES, asserted, facts, outputs, typed, visible
 from test_exercises import EXERCISES
 
 from course import drawing, scorecard
@@ -212,6 +213,7 @@ def test_what_is_computed_is_what_is_written_down(name, request):
 # cells whose rounding, answers of the language model or decoder trained on the page differ from processor to processor
 VARIES = {"c0b-26", "c3bits03", "c3tell05", "c4l00006", "c4l00009b", "c7b-53", "c7b-56"}
 PAGES = [path for path in SOURCES if path.suffix == ".ipynb" and path.stem != "scorecard"]
+TIMED = re.compile("seconds|page took")
 
 
 @pytest.mark.site
@@ -220,11 +222,26 @@ def test_what_a_page_says_is_what_is_written_down(path, request):
     """Text, Markdown, tables and the sentences of figures in the outputs of the executed cells."""
     file, name = place(path)
     said = {key: lines for key, lines in outputs(execution.executed(path, ROOT)).items() if key not in VARIES}
-    timed = [
-        key for key, lines in said.items() if any(re.search("seconds|page took", line) for line in lines)
-    ]  # the machine's numbers
+    timed = [key for key, lines in said.items() if any(map(TIMED.search, lines))]  # the machine's numbers
     said |= {key: [NUMBER.sub("·", line) for line in said[key]] for key in timed}
     hold(file, f"{name} says", said, request.config.getoption("--redraw"), 0.1)
+
+
+@pytest.mark.site
+@pytest.mark.parametrize(
+    "path", [path for path in PAGES if editions.tables(path)], ids=lambda path: "-".join(place(path))
+)
+def test_a_chinese_page_gives_the_numbers_and_the_names_of_its_english_page(path):
+    """In each output; "ones" are many 1 in Chinese, so that a 1 or a 0 may be more there."""
+    other = ROOT / f"_build/editions/{editions.stem(path.with_suffix('.zh.po'))}.ipynb"
+    here, there = (outputs(execution.executed(each, ROOT), drawn=False) for each in (path, other))
+    assert here.keys() == there.keys() - {"words", "missing"}
+    for cell in here.keys() - VARIES:
+        if not any(map(TIMED.search, here[cell])):
+            (numbers, names), (more, also) = asserted(here[cell]), asserted(there[cell])
+            assert names <= also, cell
+            assert not numbers - more, cell
+            assert set(more - numbers) <= {"0", "1"}, cell
 
 
 @pytest.mark.site

@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ ASSERTS = re.compile(
     r"|[A-Za-z][\w'’]*"
     rf"|[{CHARACTERS}]"
 )
+COUNT = re.compile(r"(?:(?<![\w.)])[-+])?(?<!\d)\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|e[-+]?\d+)?%?")
 LINK = re.compile(r"\]\([^)]*\)|https?://\S+|</?\w[^>]*>")
 
 
@@ -153,10 +155,15 @@ def typed(path: Path) -> dict[str, str]:
     return {place: line for place, lines in found.items() if (line := " | ".join(filter(None, lines)))}
 
 
-def visible(text: str) -> list[str]:
-    """What a reader of some HTML reads, or hears: its text, a line a block, rows of tables, and the words for pictures."""
+def visible(text: str, drawn: bool = True) -> list[str]:
+    """What a reader of some HTML reads, or hears: its text, a line a block, rows of tables, and the words for pictures.
+
+    What stands in pictures counts where `drawn`.
+    """
     soup = bs4.BeautifulSoup(text, "html.parser")
     said = []
+    for picture in [] if drawn else soup.find_all("svg"):
+        picture.clear()
     for script in soup.find_all("script", type="application/json"):
         held = json.loads(script.string or "{}")
         frames = [told for _, told in held.get("frames", ())] if isinstance(held, dict) else []
@@ -179,17 +186,29 @@ def visible(text: str) -> list[str]:
     return [*filter(None, lines), *said]
 
 
-def outputs(notebook: nbformat.NotebookNode) -> dict[str, list[str]]:
+def outputs(notebook: nbformat.NotebookNode, drawn: bool = True) -> dict[str, list[str]]:
     """What each cell of an executed notebook says: text, Markdown, tables, what stands around pictures."""
     found: dict[str, list[str]] = {}
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):
             held = output.get("data", {})
             if "text/html" in held:
-                lines = visible("".join(held["text/html"]))
+                lines = visible("".join(held["text/html"]), drawn)
             else:
                 text = held.get("text/markdown") or held.get("text/plain") or output.get("text", "")
                 lines = [line.rstrip() for line in "".join(text).splitlines() if line.strip()]
             if "stderr" != output.get("name"):
                 found.setdefault(cell.id, []).extend(lines)
     return {name: lines for name, lines in found.items() if lines}
+
+
+def asserted(lines: list[str]) -> tuple[Counter, set[str]]:
+    """The numbers of a cell's output, with their signs, and the names in it; what is said twice in one place counts once.
+
+    >>> asserted(["In RoPE −0.5, then 1,024。", "[In RoPE −0.5, then 1,024]"])
+    (Counter({'-0.5': 1, '1024': 1}), {'RoPE'})
+    """
+    once = {part.strip(" |.。") for line in lines for part in re.split(r"[\[\]]", line.removeprefix("frame: "))}
+    plain = [re.sub("[⺀-鿿＀-￯“”]|[、。《》「」]", " ", part).replace("−", "-") for part in once]
+    numbers = Counter(found.replace(",", "") for part in plain for found in COUNT.findall(part))
+    return numbers, {name for part in plain for name in re.findall(r"[A-Z][\w-]*[A-Z\d]", part)}
