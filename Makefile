@@ -1,13 +1,13 @@
 # Each target sets up what it needs. The README says what they are for.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*') \
+SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*' -not -path 'chapters/handouts/*') \
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book slides pdf look lint check test lab sync chapter exercise bench times clean
+.PHONY: book slides pdf look lint check test lab handouts sync chapter exercise bench times clean
 
 book: _build/html/.ready
 
@@ -55,6 +55,13 @@ lab: .venv/.ready $(QUIET)
 
 $(QUIET): | .venv/.ready
 	$(BIN)/jupyter labextension disable @jupyterlab/apputils-extension:announcements
+
+# the pages to write in, beside the chapters; one that is there may have somebody's work in it, and stays
+handouts: .venv/.ready
+	$(BIN)/python tools/assignments.py make _build/assignments
+	@mkdir -p chapters/handouts
+	@for file in _build/assignments/handouts/*; do \
+	  [ -e chapters/handouts/$${file##*/} ] || cp $$file chapters/handouts/; done; ls chapters/handouts/*
 
 sync: .venv/.ready
 	$(BIN)/python tools/sync.py

@@ -121,18 +121,18 @@ def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkey
 
     def note(names, call, answer, solution, given, mistakes, **more):
         if mistakes == checks.tables(vars(workshop))[name]["mistakes"]:
-            noted.append((call, solution, given))
+            noted.append((call, solution, given, more))
         return original(names, call, answer, solution, given, mistakes, **more)
 
     monkeypatch.setattr(workshop, "compare", note)
     step = {"weights": "block", "values": "block", "places": "decoder", "embed": "decoder"}.get(name, name)
     verdict(step, built())
-    (call, solution, given), *_ = noted
+    (call, solution, given, more), *_ = noted
     table = checks.tables(vars(workshop))[name]["mistakes"]
-    names = vars(workshop) | {"right": solution}
+    names = vars(workshop) | {"right": solution} | more
     for made, sentence in checks._functions(table, call.rstrip(")").partition("(")[2], names):
         with pytest.raises(checks.Wrong) as wrong:
-            original(vars(workshop), call, made, solution, given, table, tolerance=1e-4)
+            original(vars(workshop), call, made, solution, given, table, **more)
         assert str(wrong.value).endswith(sentence), f"{sentence}\n{wrong.value}"
 
 
@@ -149,11 +149,15 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     theirs = space["Decoder"](space["Block"](), space["Block"](), where=space["Places"]())
     assert parts.keep(theirs) == tmp_path / "my-decoder.safetensors"
     again = parts.mine()
-    assert "Your own" in capsys.readouterr().out
+    assert capsys.readouterr().out.splitlines() == [
+        f"Kept in {tmp_path / 'my-decoder.safetensors'}.",
+        "Your own decoder.",
+    ]
     assert torch.allclose(again(ids), theirs(ids), atol=1e-5)
     parts.note("2", "It hears itself.", heard=0.2)
     parts.note("3", "It ...")
-    assert capsys.readouterr().out.splitlines()[-2:] == ["Kept, with 1 in all.", "Kept, and not finished yet."]
+    said = ["Kept, with 1 in all.", "Kept, and not finished yet."]
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"{each} ({tmp_path / 'my-notes.json'})" for each in said]
     assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
     (tmp_path / "my-notes.json").write_text("[]")
     with pytest.raises(ValueError, match="must hold notes"):

@@ -8,7 +8,9 @@ ROOT = Path(__file__).resolve().parents[1]
 def pages() -> list[Path]:
     """Every page of the book, notebook or Markdown, in the order of their names."""
     found = (ROOT / "chapters").rglob("*")
-    return sorted(p for p in found if p.suffix in (".ipynb", ".md") and ".ipynb_checkpoints" not in p.parts)
+    return sorted(
+        p for p in found if p.suffix in (".ipynb", ".md") and not {".ipynb_checkpoints", "handouts"} & {*p.parts}
+    )
 
 
 def notebooks() -> list[Path]:

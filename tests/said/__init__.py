@@ -113,7 +113,7 @@ def strings(code: str) -> Iterator[tuple[str, str]]:
 
 
 SOURCES = (
-    *sorted(p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", ".po", ".yml")),
+    *sorted(p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", ".po", ".yml") and "handouts" not in p.parts),
     *sorted(p for p in (ROOT / "src/course").rglob("*.toml") if p.name != "tables.toml"),
     *sorted((ROOT / "src/course/drawing/words").glob("*.json")),
     *sorted(p for n in ("checks", "telling", "line", "page", "sections", "answer", "talk") for p in (ROOT / "src/course").rglob(f"{n}.py")),

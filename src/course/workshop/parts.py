@@ -113,9 +113,7 @@ class Block(nn.Module):
         heads = heads.reshape(x.shape) if slip == "merged" else heads
         y = heads if slip == "no out" else self.out(heads)
         y = y + {"no residual": 0.0, "normed residual": self.norm1(x)}.get(slip, x)
-        read = {"parallel": self.norm2(x), "no norm2": y, "norm1 twice": self.norm1(y)}.get(slip, self.norm2(y))
-        z = self.mlp(read)
-        return z + {"no second residual": 0.0, "old residual": x, "normed residual 2": self.norm2(y)}.get(slip, y)
+        return y if slip == "half" else y + self.mlp(self.norm2(y))
 
 
 class Places(nn.Module):
@@ -129,26 +127,23 @@ class Places(nn.Module):
 
 
 class Decoder(nn.Module):
-    def __init__(self, *blocks: nn.Module, where: nn.Module | None = None, tokens: int = 45, slip: str = ""):
+    def __init__(self, *blocks: nn.Module, where: nn.Module | None = None, tokens: int = 45):
         super().__init__()
         self.embedding, self.head = nn.Embedding(tokens, 32), nn.Linear(32, tokens, bias=False)
-        self.blocks, self.norm, self.where, self.slip = nn.ModuleList(blocks), nn.LayerNorm(32), where, slip
+        self.blocks, self.norm, self.where = nn.ModuleList(blocks), nn.LayerNorm(32), where
 
     def embed(self, ids: Tensor) -> Tensor:
+        if ids.ndim != 2:
+            raise ValueError(f"ids must be (rows, n), and one row (1, n), not {tuple(ids.shape)}")
         return self.embedding(ids) + (self.where(ids.shape[1]) if self.where else 0)
 
     def states(self, x: Tensor) -> Tensor:
-        slip, blocks = self.slip, list(self.blocks)
-        called = {"first alone": blocks[:1], "last alone": blocks[-1:], "first twice": blocks[:1] * len(blocks)}
-        for block in called.get(slip, blocks[::-1] if slip == "reversed" else blocks):
+        for block in self.blocks:
             x = block(x)
-        return x if slip == "no norm" else self.norm(x)
+        return self.norm(x)
 
     def forward(self, ids: Tensor) -> Tensor:
-        x = self.embedding(ids) if self.slip == "no places" else self.embed(ids)
-        if self.slip == "side by side":
-            return self.head(self.norm(sum(block(x) for block in self.blocks)))
-        return self.head(self.states(x)) if self.slip != "state" else self.states(x)
+        return self.head(self.states(self.embed(ids)))
 
 
 def attend(q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None) -> Tensor:
@@ -202,7 +197,7 @@ def shelf() -> Path:
 
 
 def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
-    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is given.
+    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is given, and say where.
 
     Raises:
         ValueError: the model is no module, or path does not end in .safetensors.
@@ -215,7 +210,13 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
     if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
         facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
     save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts)
+    print(translated(f"Kept in {_named(path)}."))
     return path
+
+
+def _named(path: Path) -> str:
+    """Where a file lies, as a reader is told; the book's pages have no place of their own."""
+    return path.name if compute.building() else str(path)
 
 
 def note(chapter: str, sentence: str, **numbers: float) -> None:
@@ -235,7 +236,8 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
             print(f"{name:28}{numbers[name]:6.2f}   " + translated(f"the course's own {each:.2f}"))
-    print(translated("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all."))
+    said = translated("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
+    print(f"{said} ({_named(path)})")
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
@@ -326,4 +328,5 @@ def make() -> None:
         "torch": torch.__version__,
         "seconds": f"{time.time() - began:.0f}",
     }
-    print(keep(model, data.folder() / COURSE, **facts), facts)
+    keep(model, data.folder() / COURSE, **facts)
+    print(facts)
