@@ -57,7 +57,7 @@ def test_page_is_whole_accessible_asks_nobody_else_is_legible_in_the_dark_and_fi
     page.emulate_media(color_scheme="dark")
     page.evaluate(SCRIPTS["darken"])
     dark = {"without": without, "names": ["color-contrast"]}
-    assert page.evaluate(SCRIPTS["serious"], dark) == [], "contrast holds on a dark page too"
+    assert page.evaluate(SCRIPTS["serious"], dark) == [], "contrast on a dark page"
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(SCRIPTS["too_wide"]) <= 0, "a page is no wider than a phone"
 
