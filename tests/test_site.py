@@ -101,7 +101,7 @@ def test_numbers_and_names_are_a_readers_and_no_programs(name):
 SENTENCE = re.compile(r"(?<![\w\\.])(?:(?:[A-Za-z][A-Za-z'’-]+|a)[,;:]? +){3,}[A-Za-z][A-Za-z'’-]+")
 QUOTED = (  # code, papers' titles, rows of the front page that lead to English pages; a quotation or a term before its Chinese
     r"<(script|style|template|code|pre|math)\b.*?</\1>|<a [^>]*href=\"https?:.*?</a>|<em>[^<]*</em>",
-    r"<tr(?:(?!</tr>).)*>英文<.*?</tr>|“[^”]*”（|（[A-Za-z ,'’-]+）",
+    r"<tr(?:(?!</tr>).)*英文<.*?</tr>|“[^”]*”（|（[A-Za-z ,'’-]+）",
 )
 ENGLISH = {  # what else is English on a Chinese page, and why
     "The final answer to your maths question is": "a prompt asks a model to write so",
