@@ -675,15 +675,18 @@ def test_names_at_the_threads_of_the_race_stand_within_their_picture(visit):
     assert page.evaluate(out) == []
 
 
-def test_chinese_within_code_is_in_the_type_that_the_page_brings(visit):
+@pytest.mark.parametrize("name", ["chapters/zh/2-causal-attention/lesson", "slides/2-causal-attention-lesson.zh"])
+def test_chinese_within_code_is_in_the_type_that_the_page_brings(visit, name):
     """A machine without Chinese type shows boxes there else."""
-    page = visit("chapters/zh/2-causal-attention/lesson.html")
+    page = visit(f"{name}.html")
     page.wait_for_load_state("networkidle")
     session = page.context.new_cdp_session(page)
     for domain in ("DOM", "CSS"):
         session.send(f"{domain}.enable")
     root = session.send("DOM.getDocument")["root"]["nodeId"]
-    codes = session.send("DOM.querySelectorAll", {"nodeId": root, "selector": "article .highlight pre"})["nodeIds"]
+    codes = session.send("DOM.querySelectorAll", {"nodeId": root, "selector": ":is(article, .slides) .highlight pre"})[
+        "nodeIds"
+    ]
     fonts = [font for code in codes for font in session.send("CSS.getPlatformFontsForNode", {"nodeId": code})["fonts"]]
     assert any("SC" in font["familyName"] for font in fonts if font["isCustomFont"]), "none has Chinese"
     assert {font["familyName"] for font in fonts if not font["isCustomFont"]} == set()

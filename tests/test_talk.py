@@ -24,6 +24,7 @@ from conftest import ROOT, in_words
 from docutils.core import publish_doctree
 from fontTools.ttLib import TTFont
 from IPython.core.interactiveshell import InteractiveShell
+from markdown_it import MarkdownIt
 from matplotlib.text import Text
 from myst_parser.docutils_ import Parser
 
@@ -394,6 +395,13 @@ def test_the_other_language_is_written_as_it_is_printed():
     for text in (MATH.sub("x", other) for other in every):
         assert not re.search(r"[一-鿿][,;:?!](?!\w)", text), f"half-width punctuation after a character: {text!r}"
         assert not re.search(r"\s[，。；：！？]", text), f"a space before punctuation: {text!r}"
+
+
+def test_no_star_of_emphasis_is_left_as_a_star():
+    """Between Chinese bracket and character a star closes nothing: `*词（term）*是` is printed as it stands."""
+    for each in (e.other for table in TABLES for e in units.read(table) if e.context != "said"):
+        shown = [part for token in MarkdownIt().parse(MATH.sub("x", each)) for part in token.children or ()]
+        assert not any("*" in part.content for part in shown if part.type == "text"), each
 
 
 ENTRY = re.compile(r"^## (.+)\n\n.*中文：(.+?)。</span>", re.M)
