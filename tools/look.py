@@ -1,7 +1,7 @@
 """Pictures of every page and every slide, to be looked at: into `_build/look`, with a sheet of all slides of a deck.
 
 Pages are taken wide and light, wide and dark, and on a phone. `python tools/look.py lesson` takes only what has this in its name.
-The front page's picture in the README comes from here, too.
+The film of the machine in the README comes from here, too.
 """
 
 import io
@@ -20,6 +20,9 @@ VIEWS = {
     "phone": {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"},
 }
 COLUMNS, THUMB = 4, (640, 360)
+FILM = ROOT / "_static/machine.webp"
+# what a hand moves at each stop of the machine
+MOVED = (None, "hears", "share kept", "ones n", "a first token", "exchange fast", "λ", "part exchanged")
 
 
 def opened(started: Browser, address: str, **view) -> Page:
@@ -38,14 +41,47 @@ def look_at_page(started: Browser, site: str, path: Path) -> None:
         page.context.close()
 
 
-def front(page: Page, site: str) -> Image.Image:
-    """What the README shows: the machine at its third stop."""
-    page.set_viewport_size({"width": 1280, "height": 760})
+def still(page: Page) -> Image.Image:
+    """The machine and what stands beside it."""
+    page.wait_for_timeout(60)
+    left = page.locator(".drawing").first.bounding_box()["x"] - 8
+    clip = {"x": left, "y": 50, "width": page.viewport_size["width"] - 8 - left, "height": 640}
+    return Image.open(io.BytesIO(page.screenshot(clip=clip))).convert("RGB")
+
+
+def stop(page: Page, site: str, number: int) -> Image.Image:
+    """The machine at one of its stops, as it is when one comes there."""
+    page.set_viewport_size({"width": 1280, "height": 720})
     page.emulate_media(color_scheme="light", reduced_motion="reduce")
-    page.goto(f"{site}/chapters/welcome.html#stop-3", wait_until="networkidle")
-    page.wait_for_function("document.querySelector('.drawing-steps [aria-current]')?.textContent === '3'")
+    page.goto("about:blank")  # nothing is left of what was moved before
+    page.goto(f"{site}/chapters/welcome.html#stop-{number}", wait_until="networkidle")
+    page.wait_for_function(f"document.querySelector('.drawing-steps [aria-current]')?.textContent === '{number}'")
     page.wait_for_timeout(500)  # the page has scrolled there
-    return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    return still(page)
+
+
+def film(page: Page, site: str) -> list[tuple[Image.Image, int]]:
+    """What the README shows: the machine's stops, at each one thing moved; pictures, and how many ms each is shown."""
+    shown = []
+    for number, moved in enumerate(MOVED):
+        shown.append((stop(page, site, number), 3_000))
+        if not moved:
+            continue
+        label = page.locator(".drawing label", has_text=moved).first
+        hand = label.locator("input, select")
+        if hand.get_attribute("type") == "checkbox":
+            for _ in range(2):
+                hand.click()
+                shown.append((still(page), 1_500))
+        elif hand.get_attribute("type") == "range":
+            for key in ("Home", *["PageUp"] * 10):
+                hand.press(key)
+                shown.append((still(page), 300))
+        else:
+            for option in hand.locator("option").all():
+                hand.select_option(option.get_attribute("value") or option.text_content())
+                shown.append((still(page), 700))
+    return shown
 
 
 def look_at_deck(started: Browser, site: str, path: Path) -> None:
@@ -84,7 +120,8 @@ def main(wanted: str = "") -> None:
                     look(started, site, path)
         if wanted in "README":
             page = started.new_page()
-            front(page, site).quantize(64, dither=Image.Dither.NONE).save(ROOT / "_static/page.png", optimize=True)
+            pictures, times = zip(*film(page, site), strict=True)
+            pictures[0].save(FILM, save_all=True, append_images=pictures[1:], duration=times, loop=0, quality=50)
         started.close()
     print(f"pictures in {OUT.relative_to(ROOT)}")
 
