@@ -271,12 +271,12 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
     effect = seen["margin"] - seen["control"]
     figure = Figure(figsize=(11.2, 3.4))
     left, right = panels = figure.subplots(1, 2, width_ratios=(1, 1.3))
-    left.plot(lengths, seen["distance"], color=BLUE, label="asked digit changed")
-    left.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit repeated")
+    left.plot(lengths, seen["distance"], color=BLUE, label="asked digit\nchanged")
+    left.plot(lengths, seen["repeated"], "--", color=GREY, label="last digit\nrepeated")
     left.set(yscale="log", title="distance of states (L1)")
-    right.plot(lengths, effect, color=GREEN, label="the asked digit adds")
-    right.plot(lengths, -seen["control"], ":", color=BLACK, label="needed to turn the others")
-    right.plot(lengths, seen["swapped"], "--", color=GREY, label="other place asked")
+    right.plot(lengths, effect, color=GREEN, label="the asked\ndigit adds")
+    right.plot(lengths, -seen["control"], ":", color=BLACK, label="needed to turn\nthe others")
+    right.plot(lengths, seen["swapped"], "--", color=GREY, label="other place\nasked")
     right.set(title="effect on the answer (logits)")
     for ax in panels:
         ax.axvspan(lengths[0], trained.LONGEST, color="#EEF4FA", zorder=0)
@@ -284,8 +284,8 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
             ax.axvline(at, color=RED, lw=2, ls="--")
         ax.set_xscale("log", base=2)
         ax.set_xlabel("digits in the string")
-        ax.legend(loc="center left", bbox_to_anchor=(0.0, 0.62 if ax is left else 0.28), fontsize=13)
         style.ticks(ax, [2, 4, 16, 64, 256])
+        style.label(ax)
     kept = float(effect[here] / effect[short])
     by_itself = float(-seen["control"][short] / effect[short])
     where = f"turns at {at} digits" if at else f"does not turn up to {lengths[-1]}"

@@ -114,18 +114,25 @@ def _ink(text: Text) -> Bbox:
 
 
 def faults(figure: Figure) -> list[str]:
-    """What could not be read of a figure that is laid out: text beyond its edge, text over text, points beyond the axes."""
+    """What could not be read of a figure that is laid out: text beyond its edge, over text or lines, points beyond the axes."""
     texts = [*figure.texts]  # a title above all panels is among them
     found = []
     for ax in figure.axes:
         names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label, *ax.texts]
-        texts += _ticks(ax) + names + (ax.get_legend().get_texts() if ax.get_legend() else [])
+        legend = ax.get_legend().get_texts() if ax.get_legend() else []
+        texts += _ticks(ax) + names + legend
         for line in ax.get_lines():
             x, y = (np.asarray(part, dtype=float) for part in line.get_data())
             (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
             hidden = (x >= left) & (x <= right) & ((y < low) | (y > high))
             if line.get_transform() == ax.transData and hidden.any():
                 found.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
+            way = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
+            if line.get_linestyle() == "None":
+                way = [each for each in map(_ink, legend) if each.count_contains(way.vertices)]
+            else:
+                way = [each for each in map(_ink, legend) if way.intersects_bbox(each, filled=False)]
+            found += [f"{line.get_label()} through the legend"] * bool(way)
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
     found += [
