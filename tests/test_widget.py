@@ -346,6 +346,16 @@ def test_labels_stay_apart():
     assert heights[-1] == 1
 
 
+@pytest.mark.parametrize(("form", "faults"), [("-", ["through"]), ("o", [])])
+def test_a_line_through_a_legend_is_a_fault_and_dots_beside_it_are_none(form, faults):
+    ax = style.axes("", "x", "y", height=3.0)
+    ax.plot([0, 0, 1, 1], [0, 1, 1, 0], label="_round")
+    ax.plot([0, 1], [0.5, 0.5], form, label="through")
+    ax.legend(loc="center")
+    shown = show(ax, alt="two ways").data
+    assert re.findall(r"(\w+) through the legend", shown) == faults
+
+
 def test_a_single_dot_keeps_its_colour():
     """A frame has few colours to be small; the rare ones, such as a marker's, must survive."""
     ax = style.axes("t", "x", "y")

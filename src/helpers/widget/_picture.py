@@ -128,11 +128,10 @@ def faults(figure: Figure) -> list[str]:
             if line.get_transform() == ax.transData and hidden.any():
                 found.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
             way = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
-            if line.get_linestyle() == "None":
-                way = [each for each in map(_ink, legend) if each.count_contains(way.vertices)]
-            else:
-                way = [each for each in map(_ink, legend) if way.intersects_bbox(each, filled=False)]
-            found += [f"{line.get_label()} through the legend"] * bool(way)
+            dots = line.get_linestyle() == "None"
+            for box in map(_ink, legend):
+                if box.count_contains(way.vertices) if dots else way.intersects_bbox(box, filled=False):
+                    found.append(f"{line.get_label()} through the legend")
     boxes = [(text, _ink(text)) for text in texts if _seen(text)]
     wide, high = figure.bbox.size
     found += [
