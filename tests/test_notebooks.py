@@ -3,12 +3,14 @@
 Each rule stands in CONTRIBUTING.md, and each message says it.
 """
 
+import ast
 import itertools
 import json
 import re
 import statistics
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 from conftest import ROOT
@@ -207,6 +209,61 @@ def test_long_numbers_in_prose_are_printed_by_cells():
         text = re.sub(r"\$[^$]*\$|\]\([^)]*\)", "", prose(path))
         typed = re.findall(r"(?<![\d.])\d+\.\d{4,}", text)
         assert not typed, f"{path}: a number that a computation gives is printed by a cell, not typed: {typed}"
+
+
+# years, figures and tables of papers, files, models, powers, and the course's interval are names
+NAMED = re.compile(r"\b20\d\d\b|(?:Fig\.|Table) \d+|data/\S+|\w+-\d+\w*|\d[\d.]*[BM]\b|10⁻\S+|95% interval")
+SPELLED = dict(zip("two three four five six seven eight nine ten eleven twelve".split(), range(2, 13), strict=True))
+TYPED = re.compile(rf"(?<![\w.])\d[\d,]*(?:\.\d+)?|\b(?:{'|'.join(SPELLED)})\b", re.I)
+
+
+def literals(tree: ast.AST) -> set[float]:
+    values = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant))
+    return {float(value) for value in values if type(value) in (int, float)}
+
+
+FIGURES = [ast.parse(path.read_text()) for path in sorted((ROOT / "src/course").glob("chapter*/figures.py"))]
+DRAWN_BY = {f"{n}.{top.name}": literals(top) for n, tree in enumerate(FIGURES, 1) for top in tree.body if isinstance(top, ast.FunctionDef)}  # fmt: skip
+
+
+def said_of(node: ast.AST, given: dict[str, ast.AST]) -> Iterator[str]:
+    """The typed parts of a text, with those of the names in it that the cell gives once."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    elif isinstance(node, ast.Name) and node.id in given:
+        yield from said_of(given.pop(node.id), given)
+    elif not isinstance(node, ast.Subscript):
+        parts = [part for part in ast.iter_child_nodes(node) if part is not getattr(node, "format_spec", None)]
+        yield from (text for part in parts for text in said_of(part, given))
+
+
+@every
+def test_a_number_that_a_figure_is_told_with_stands_in_its_code(path):
+    """Alt texts and captions: a result is put in from its variable; what is typed is a literal of the code up to there,
+
+    or of the function that draws it.
+    """
+    known, chapter = set(), path.parent.name[0]
+    for source, cell in cells(path, "code"):
+        tree = ast.parse(re.sub(r"(?m)^[%!]", "#", source))
+        known |= literals(tree)
+        drawn = [f"{n or chapter}.{name}" for n, name in re.findall(r"\b(?:figures|ch(\d))\.(\w+)", source)]
+        here = known.union(*(DRAWN_BY.get(name, ()) for name in drawn))
+        told = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                told += [each.value for each in node.keywords if each.arg in ("alt", "caption")]
+                told += node.args[1:] if ast.unparse(node.func) == "talk.figure" else []
+            elif isinstance(node, ast.Return) and isinstance(node.value, ast.Tuple):
+                told += node.value.elts[1:]
+        for text in told:
+            given = {ast.unparse(n.targets[0]): n.value for n in ast.walk(tree) if isinstance(n, ast.Assign)}
+            for part in said_of(text, given):
+                for number in TYPED.findall(NAMED.sub("", part)):
+                    value = float(SPELLED.get(number.lower()) or number.replace(",", ""))
+                    assert {value, value / 100} & here, (
+                        f"{cell['id']}: {number} in {part!r} is nowhere in the code: put it in from what computes it"
+                    )
 
 
 def test_a_percent_sign_stands_at_its_number():

@@ -216,13 +216,14 @@ MAPS = {  # ways from the last token's logits to its weights, which sum to 1 or 
     },
 }
 CONTENTS = ("one answer", "two answers", "nothing found", "all equal")
+LOUD = 5.0  # logit of an answer
 
 
 def panel_logits(content: str, n: int) -> tuple[Float[Tensor, " n"], list[int]]:
     """The last token's logits, and where the answers are: the noise has mean 0 (or -4 where nothing is found) and deviation 1."""
     logits = torch.randn(n, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
     places = {"one answer": [n // 3], "two answers": [n // 3, n - 3]}.get(content, [])
-    logits[places] = 5.0
+    logits[places] = LOUD
     if content == "nothing found":
         logits = logits.clamp(max=2) - 4
     return (torch.zeros_like(logits) if content == "all equal" else logits), places
