@@ -131,7 +131,7 @@ def test_comments_docstrings_and_layout_mean_nothing_and_all_else_does():
 def test_another_torch_or_another_processor_is_another_machine(monkeypatch):
     found = [closure.machine()]
     for name in ("MKL_CBWR", "ATEN_CPU_CAPABILITY"):
-        monkeypatch.setenv(name, "default")
+        monkeypatch.setenv(name, "another")
         found.append(closure.machine())
     monkeypatch.setattr(closure.importlib.metadata, "version", lambda name: f"{name} 99")
     found.append(closure.machine())
