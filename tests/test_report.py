@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tiny_models import byte_tokenizer, prose_tokenizer, save, tiny
 
 from course import checkpoints, claims, report, scorecard
@@ -20,10 +21,11 @@ from course.chapter2 import measures as measures2
 from course.chapter3 import measures as measures3
 from course.chapter5 import measures as measures5
 from course.experiments import asked
-from course.report import line, page, runner, trained
+from course.report import line, own, page, runner, trained
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS, Subject, free_memory
 from course.tasks import Copying
+from course.workshop import parts
 from helpers import collapse, data, models, probe, rope
 from helpers.transformer import Decoder
 
@@ -390,8 +392,8 @@ def said(capsys):
     def run(*arguments: str) -> str:
         with pytest.raises(SystemExit) as end:
             line.main([*arguments])
-        error = capsys.readouterr().err
-        assert end.value.code == 2
+        output, error = capsys.readouterr()
+        assert (end.value.code, output) == (2, "")
         sentences = [row for row in error.splitlines() if row.startswith("python -m course.report")]
         assert len(sentences) == 1, error
         assert "Traceback" not in error
@@ -586,3 +588,64 @@ def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_pa
     path.with_suffix(".json").unlink()
     assert "with its card" in said(str(path), "--out", out)
     assert not list(Path(out).glob("*"))
+
+
+# A decoder of one's own -----------------------------------------------------------------------------------------
+
+
+def of_ones_own(folder, name="what", change="") -> Path:
+    """The course's decoder as `my-decoder.safetensors`, but for one of its weights, what its head says, or its notes."""
+    weights, said, path = load_file(data.folder() / parts.COURSE), {}, folder / parts.FILE
+    if name == parts.NOTES:
+        (folder / name).write_text(change)
+    else:
+        (said if isinstance(change, str) else weights)[name] = change
+    save_file({each: weight for each, weight in weights.items() if weight is not None}, path, said)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("right", "[1]", "object of JSON, in braces, not [1]"),
+        ("right", "x", "object of JSON, in braces, not 'x'"),
+        ("right", '{"16": []}', "number from 0 to 1, not []"),
+        ("design", "[]", "object of JSON, in braces, not []"),
+        ("design", '{"to": 1}', "positions, window, map, not 'to'"),
+        ("design", '{"map": []}', "one of softmax, stick, not []"),
+        ("embedding.weight", None, "embedding.weight is missing"),
+        ("embedding.weight", torch.ones(()), "shape ()"),
+        ("head.weight", torch.ones(45, 8), "a tensor of shape (45, 32), not"),
+        ("gate", torch.ones(1), "gate is no part"),
+        ("head.weight", torch.full((45, 32), torch.nan), "head.weight must hold finite"),
+        ("head.weight", torch.full((45, 32), 3e38), "answers must hold finite"),
+        (parts.NOTES, "[", "object of JSON"),
+        (parts.NOTES, '{"2": "x"}', "object, not 'x'"),
+        (parts.NOTES, '{"2": {"sentence": 3}}', "text, not 3"),
+        (parts.NOTES, '{"7": {"last": []}}', "number, not []"),
+    ],
+)  # fmt: skip
+def test_a_file_that_holds_no_decoder_of_ones_own_is_one_sentence(name, change, words, tmp_path, said):
+    sentence = said(str(of_ones_own(tmp_path, name, change)), "--out", str(tmp_path / "out"))
+    assert name in sentence or "answers" in words
+    assert words in sentence
+
+
+@pytest.mark.parametrize("option", ["compare", "plan short", "only base", "device cpu", "dtype bf16"])
+def test_a_decoder_of_ones_own_has_no_options(option, tmp_path, said):
+    assert "leave out" in said(str(of_ones_own(tmp_path)), "--out", str(tmp_path), *f"--{option}".split())
+
+
+def test_reports_of_two_decoders_of_one_name_stand_beside_one_another(tmp_path, said, monkeypatch, unpictured):
+    monkeypatch.setattr(own, "measured", lambda model: {"0": parts.notes()["0"]})
+    first = report.run(str(of_ones_own(tmp_path)), tmp_path).numbers
+    before = first.read_text()
+    path = str(of_ones_own(tmp_path, "head.weight", torch.ones(45, 32)))
+    second = report.run(path, tmp_path)
+    assert first.read_text() == before
+    assert report.run(path, tmp_path) == second, "renewed: the report beside it is no card"
+    second.numbers.write_text("{}")
+    assert "is another report" in said(path, "--out", str(tmp_path))
+    assert "a file that is there" in said(str(tmp_path / "no.safetensors"), "--out", str(tmp_path))
+    with pytest.raises(ValueError, match="leave out"):
+        report.run(path, tmp_path, dtype="bf16")

@@ -160,11 +160,14 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     assert capsys.readouterr().out.splitlines()[-2:] == [f"{each} ({tmp_path / 'my-notes.json'})" for each in said]
     assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
     (tmp_path / "my-notes.json").write_text("[]")
-    with pytest.raises(ValueError, match="must hold notes"):
+    with pytest.raises(ValueError, match="must be an object of JSON"):
         parts.note("2", "It hears itself.")
     (tmp_path / "my-decoder.safetensors").write_bytes(b"no weights")
     with pytest.raises(ValueError, match="path must be a decoder of “Build it”"):
         parts.mine()
+    with pytest.raises(ValueError, match="file that is there"):
+        parts.mine("no")
+    assert not capsys.readouterr().out
     with pytest.raises(ValueError, match=r"path must end in \.safetensors"):
         parts.keep(theirs, tmp_path / "mine.pt")
 
@@ -234,10 +237,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
 
 
 def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
-    """Another width, other heads, another task: told, and not measured as if it were theirs."""
-    wide = parts.Decoder(parts.Block(), tokens=7)
-    with pytest.raises(ValueError, match="7 tokens and width 32, and these pages ask one of 45"):
-        parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
+    """Another window: told, and not measured as if it were theirs."""
     course = parts.mine(parts.data.folder() / parts.COURSE)
     for block in course.blocks:
         block.settings = {"window": 2}
@@ -260,7 +260,7 @@ def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, mo
     assert space["found"].startswith("3 numbers of yours stand beside the course's own. Farthest apart: right at 16")
     assert space["frame"].loc["4  other", "yours"] == 0.3
     assert parts.notes()["0"] == pytest.approx(
-        {f"right at {n}": parts.right(parts._read(parts.data.folder() / parts.COURSE), n) for n in (16, 64)}, abs=0.01
+        {f"right at {n}": parts.right(parts.read(parts.data.folder() / parts.COURSE), n) for n in (16, 64)}, abs=0.01
     )
     page = (tmp_path / "my-page.html").read_text()
     assert "4. It is &lt;gone&gt;." in page

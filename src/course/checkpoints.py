@@ -92,9 +92,10 @@ def load(name: str | Path) -> Trained:
     if path.suffix != ".safetensors":
         path = data.folder() / "checkpoints" / f"{require.choice('name', str(name), names())}.safetensors"
     card_path = path.with_suffix(".json")
-    for file in (path, card_path):
-        if not file.is_file():
-            raise ValueError(f"name must be a checkpoint with its card, but there is no {file.name} beside it")
+    if not path.is_file():
+        raise ValueError(f"name must be a file that is there, not {str(path)!r}")
+    if not card_path.is_file():
+        raise ValueError(f"name must be a checkpoint with its card, but there is no {card_path.name} beside it")
     card = _read(card_path)
     kind = require.choice(f"the task in {card_path.name}", card["task"].get("name"), TASKS)
     settings = {key: tuple(v) if isinstance(v, list) else v for key, v in card["task"].items() if key != "name"}

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 from pathlib import Path
 
@@ -54,3 +55,16 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
             advice = f"free some and start the same command again, finished {kept} are kept"
             raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(path)) from error
         raise
+
+
+def stored(path: str | Path) -> dict:
+    """The object in a file of JSON; an empty one where there is no such file, or it holds something else.
+
+    >>> stored("nowhere.json")
+    {}
+    """
+    try:
+        found = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

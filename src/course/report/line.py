@@ -67,10 +67,7 @@ def _run(given: argparse.Namespace) -> list[Path]:
         raise ValueError(f"--compare takes at most {page.MOST} models, not {len(given.models)}")
     require.integer("--threads", given.threads, 1, MOST)
     names = list(dict.fromkeys(given.models))
-    if (given.compare or given.plan or given.only) and any(map(own.takes, names)):
-        raise ValueError(
-            "a decoder of one's own has one plan, and its page the course's own beside it: leave out --compare, --plan and --only"
-        )
+    own.alone(names, given.compare or given.device or given.dtype != "fp32" or given.plan or given.only)
     options = {"device": given.device, "dtype": given.dtype, "plan": given.plan, "sections": given.only}
     with threads(given.threads):
         made = [runner.run(name, given.out, **options, again=len(names) == 1, say=_say).numbers for name in names]

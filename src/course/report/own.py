@@ -5,49 +5,70 @@ beside it, since a row is training.
 """
 
 import datetime
+import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pandas as pd
 from markupsafe import Markup
 
 from course.experiments import comparison
-from course.files import writable, write
+from course.files import stored, writable, write
 from course.report import page, store
 from course.report.subject import versions
 from course.workshop import parts
 from course.workshop.measured import measured
 from helpers import style, widget
 
+WHAT = "a decoder of one's own"
+
 
 def takes(name: str) -> bool:
     """Whether a name is a file of weights without the card that a checkpoint of the course has."""
     path = Path(name).expanduser()
-    return path.suffix == ".safetensors" and path.is_file() and not path.with_suffix(".json").exists()
+    card = path.with_suffix(".json")
+    return path.suffix == ".safetensors" and path.is_file() and (not card.exists() or stored(card).get("what") == WHAT)
+
+
+def alone(names: Sequence[str], options: object) -> None:
+    """Nothing, where no name is a decoder of one's own, or no option is set.
+
+    Raises:
+        ValueError: one is, and its report has no choice of them.
+    """
+    if options and any(map(takes, names)):
+        raise ValueError(
+            f"{WHAT} is measured in one way, in fp32 on the CPU, beside the course's own: leave out --device, --dtype, --plan, --only "
+            "and --compare"
+        )
 
 
 def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]:
     """Measure the decoder and write its page and its JSON into the folder.
 
     Raises:
-        ValueError: the file is no decoder of "Build it".
+        ValueError: the file is no decoder of "Build it", its notes are none, or another report is in the way.
         OSError: the folder cannot be written.
     """
     path, start = Path(name).expanduser(), time.perf_counter()
-    try:
-        model = parts.mine(path)
-    except ValueError as error:
-        raise ValueError(f"{error}; a checkpoint of the course is read with its card, {path.stem}.json") from None
+    model, digest = parts.read(path), hashlib.sha256(path.read_bytes()).hexdigest()
     kept, ours = parts.notes(path.parent / parts.NOTES), parts.notes()
+    for tag in ("", f"-{digest[:6]}"):
+        files = [writable(where / f"{store.slug(path.stem)}{tag}.{kind}") for kind in ("html", "json")]
+        if not files[1].exists() or stored(files[1]).get("sha256") == digest:
+            break
+    else:
+        raise ValueError(f"{files[1].name} is another report: choose another --out")
     race = comparison.table().query("entry == 'NoPE'").groupby("task").score_128.mean()
     ours["7"] = {f"{task} at 128": float(race[task]) for task in ("retrieval", "last")}
     row = {key: value for key, value in kept.get("7", {}).items() if key in ours["7"]}
     found = measured(model) | ({"7": row} if row else {})
     made = {
-        "what": "a decoder of one's own",
+        "what": WHAT,
         "file": path.name,
+        "sha256": digest,
         "parameters": sum(each.numel() for each in model.parameters()),
         "layers": len(model.blocks),
         "made": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -57,7 +78,6 @@ def run(name: str, where: Path, say: Callable[[str], None]) -> tuple[Path, Path]
         "course": {chapter: {key: ours[chapter][key] for key in each} for chapter, each in found.items()},
         "sentences": {chapter: each["sentence"] for chapter, each in sorted(kept.items()) if "sentence" in each},
     }
-    files = [writable(where / f"{store.slug(path.stem)}.{kind}") for kind in ("html", "json")]
     write(files[1], json.dumps(made, indent=1, ensure_ascii=False) + "\n", "sections")
     write(files[0], html(made), "sections")
     say(f"{files[0]}: {len(found)} of 8 measurements, {made['seconds']:.0f} s")
@@ -79,8 +99,11 @@ def html(made: dict) -> str:
     )
     rows = [(name, [f"{value:.2f}" for value in pair]) for name, pair in zip(frame.index, pairs, strict=True)]
     said = Markup("").join(Markup("<p>{}. {}</p>").format(*each) for each in made["sentences"].items())
-    how = Markup("<h2>How it was made</h2><p><code>python -m course.report {}</code>, {}, {:.0f} s; {}.</p>").format(
+    how = Markup(
+        "<h2>How it was made</h2><p><code>python -m course.report {}</code> ({}), {}, {:.0f} s; {}.</p>"
+    ).format(
         made["file"],
+        made["sha256"][:6],
         made["made"],
         made["seconds"],
         ", ".join(f"{name} {each}" for name, each in made["versions"].items()),
@@ -89,4 +112,4 @@ def html(made: dict) -> str:
         list(frame), rows, "The numbers"
     )
     body += (Markup("<h2>What was said of it</h2>") + said if said else Markup("")) + how
-    return page.HTML.document(f"{made['file']}: a decoder of one's own", body, page.STYLE).lstrip()
+    return page.HTML.document(f"{made['file']}: {WHAT}", body, page.STYLE).lstrip()

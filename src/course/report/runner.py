@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from course.files import writable, write
+from course.files import stored, writable, write
 from course.report import own, page, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
@@ -65,6 +65,7 @@ def run(
     plans = {each.name: each for each in PLANS}
     chosen = PLANS[-1] if plan is None else plans[require.choice("plan", plan, list(plans))]
     where = folder(out)
+    own.alone([name], device or dtype != "fp32" or plan or sections)
     if own.takes(name):
         return Files(*own.run(name, where, say))
     start = time.perf_counter()
@@ -79,7 +80,7 @@ def run(
     of = [made["format"], *(made["model"][each] for each in HASHES), chosen, settings, made["versions"]]
     key = hashlib.sha256(json.dumps(of, sort_keys=True).encode()).hexdigest()
     parts = where / f".{slug(subject.short)}-{key[:12]}.parts"
-    done = {each: found for each in names if (found := _stored(parts / f"{each}.json"))}
+    done = {each: found for each in names if (found := stored(parts / f"{each}.json"))}
     left = [each for each in names if each not in done]
     say(
         f"{subject.short}: {subject.parameters:,} parameters, plan {chosen.name!r}, {len(left)} of {len(names)} sections to do"
@@ -149,15 +150,6 @@ def _command(subject: Subject, names: list[str], dtype: str, device: str | None,
     options.append(("only", " ".join(names), " ".join(SECTIONS)))
     given = [f"--{name} {value}" for name, value, usual in options if value != usual]
     return " ".join(["python -m course.report", subject.named, *given])
-
-
-def _stored(path: Path) -> dict | None:
-    """What an earlier run left in a file, or None."""
-    try:
-        found = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def _section(section: Section, subject: Subject, plan: Plan) -> dict:

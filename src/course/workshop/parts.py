@@ -24,6 +24,8 @@ from helpers.words import translated
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
 COURSE = "workshop/decoder.safetensors"  # in the course's data: what this page's lines give with seed 0
+# What of the page "Train it here" these parts have
+DESIGN = {"positions": ("learned", "none", "RoPE", "mixed"), "window": (0, 8), "map": ("softmax", "stick")}
 
 
 def softmax(logits: Tensor) -> Tensor:
@@ -232,7 +234,7 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     path, numbers = shelf() / NOTES, {name: round(float(each), 3) for name, each in numbers.items()}
     kept = notes(path)
     kept[chapter] = {"sentence": sentence, **numbers}
-    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
             print(f"{name:28}{numbers[name]:6.2f}   " + translated(f"the course's own {each:.2f}"))
@@ -248,24 +250,36 @@ def notes(path: Path | None = None) -> dict[str, dict]:
     """
     read = path is None or (path.exists() and not compute.building())
     path = path or data.folder() / "workshop/notes.json"
+    kept = _object(path.name, path.read_bytes() if read else "{}")
+    for chapter, row in kept.items():
+        for name, each in require.instance(f"{path.name}, chapter {chapter},", row, dict, "an object").items():
+            kind, what = (str, "a text") if name == "sentence" else (int | float, "a number")
+            require.instance(f"{path.name}, chapter {chapter}, {name!r}", each, kind, what)
+    return kept
+
+
+def _object(what: str, text: str | bytes) -> dict:
     try:
-        kept = json.loads(path.read_text()) if read else {}
-        return {chapter: dict(each) for chapter, each in kept.items()}
-    except (ValueError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path.name} must hold notes that this page wrote, and does not: {error}") from None
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = text
+    return require.instance(what, found, dict, "an object of JSON, in braces")
 
 
 def mine(path: Path | str | None = None) -> Decoder:
     """The reader's own decoder from the file that `keep` wrote; where there is none, the course's own. It says which.
 
     Raises:
-        ValueError: the file is damaged, or holds no decoder of this page.
+        ValueError: there is no file at the path that is given, it is damaged, or it holds no decoder of this page.
     """
-    path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
+    if path is not None and not Path(require.instance("path", path, str | Path, "a path")).is_file():
+        raise ValueError(f"path must be a file that is there, not {str(path)!r}")
+    path = Path(path or shelf() / FILE)
     own = path.is_file() and not compute.building()
+    model = read(path if own else data.folder() / COURSE)
     missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
     print(translated("Your own decoder." if own else missing))
-    return _read(path if own else data.folder() / COURSE)
+    return model
 
 
 def _turned(x: Tensor) -> Tensor:
@@ -274,9 +288,14 @@ def _turned(x: Tensor) -> Tensor:
 
 def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
     """Settings of a block of a decoder that the page "Train it here" saved; none where a file says nothing of itself."""
+    for name, each in design.items():
+        known = DESIGN[require.choice("what its design names", name, DESIGN)]
+        if each not in known:
+            raise ValueError(
+                f"the {name} in its design must be one of {', '.join(map(str, known))}, not {require.brief(each)}; parts that Build it has not "
+                "are read by course.experiments.entries.kept"
+            )
     positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
-    if positions in ("ALiBi", "random") or weights in ("scaled", "difference"):
-        raise RuntimeError("it has parts that Build it has not; course.experiments.entries.kept reads it")
     mixed = positions == "mixed"
     found = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
     if weights == "stick" and not (mixed and layer == 0):
@@ -284,34 +303,45 @@ def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
     return found | ({"window": 8} if design.get("window") and layer == 0 else {})
 
 
-def _read(path: Path) -> Decoder:
+def read(path: Path) -> Decoder:
+    """The decoder in a file that `keep` or the page "Train it here" wrote.
+
+    Raises:
+        ValueError: the file is damaged, or holds no decoder of these pages.
+    """
     try:
         weights = load_file(path)
         with safe_open(path, "pt") as file:
             facts = file.metadata() or {}
-        design, said = (json.loads(facts.get(name, "{}")) for name in ("design", "right"))
+        design, said = (_object(f'its "{name}"', facts.get(name, "{}")) for name in ("design", "right"))
+        shape = tuple(weights["embedding.weight"].shape) if "embedding.weight" in weights else (45, 32)
+        if shape not in ((45, 32), (46, 32)):
+            raise ValueError(
+                f"its embedding.weight has shape {shape}, and these pages ask one of 45 tokens and width 32; a checkpoint of the "
+                f"course is read with its card, {path.stem}.json"
+            )
         blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
         where = Places() if "where.table.weight" in weights else None
-        tokens, width = weights["embedding.weight"].shape
-        if width != 32 or tokens not in (45, 46):
-            raise KeyError(
-                f"it has {tokens} tokens and width {width}, and these pages ask one of 45 tokens and width 32"
-            )
-        model = Decoder(
-            *(Block(**_of_the_page(design, k)) for k in range(len(blocks))),
-            where=where,
-            tokens=tokens,
-        ).eval()
+        made = (Block(**_of_the_page(design, k)) for k in range(len(blocks) or 1))
+        model = Decoder(*made, where=where, tokens=shape[0]).eval()
+        for name, each in model.state_dict().items():
+            if name not in weights:
+                raise ValueError(f"its {name} is missing")
+            require.tensor(f"its {name}", weights[name], " ".join(map(str, each.shape)))
+        if more := weights.keys() - model.state_dict():
+            raise ValueError(f"its {min(more)} is no part of such a decoder")
         model.load_state_dict(weights)
+        require.tensor("what it answers", model(rows(16)[0]).detach(), "rows n tokens")
         found = right(model, 16)
-        if abs(found - said.get("16", found)) > 0.15:
-            raise KeyError(
-                f"it was right in {said['16']:.2f} at 16 pairs, and read with the parts of these pages it is in {found:.2f}: it has "
+        then = require.number('"16" in its "right"', said.get("16", found), 0, 1)
+        if abs(found - then) > 0.15:
+            raise ValueError(
+                f"it was right in {then:.2f} at 16 pairs, and read with the parts of these pages it is in {found:.2f}: it has "
                 "another number of heads, a window, or other positions"
             )
-    except (SafetensorError, RuntimeError, KeyError, IndexError, ValueError) as error:
-        first = str(error).splitlines()[-1].strip("	'")
-        raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {first}") from None
+    except (SafetensorError, ValueError) as error:
+        why = error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
+        raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {why}") from None
     return model.requires_grad_(False)
 
 
