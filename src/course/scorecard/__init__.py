@@ -43,10 +43,10 @@ LOOKS = {  # sign and colour of each verdict, told apart without either by its w
     UNABLE: ("?", "#b0518d"),
 }
 KINDS = {
-    "claim": "claims of the sources that a measurement could refute",
-    "finding": "findings of this course that a measurement could refute",
-    "theorem": "theorems and definitions, checked with numbers",
-    "reading": "readings: what somebody might read into the sources",
+    "claim": "claim{s} of the sources that a measurement could refute",
+    "finding": "finding{s} of this course that a measurement could refute",
+    "theorem": "theorem{s} or definition{s}, checked with numbers",
+    "reading": "reading{s}: what somebody might read into the sources",
 }
 STYLE, SCRIPT = ((HERE / name).read_text() for name in ("card.css", "card.js"))
 CARD = template(HERE / "card.jinja", looks=LOOKS).module
@@ -160,7 +160,7 @@ def summary() -> HTML:
     bars = [_bar(name, Counter(v for key_, _, v in listed if key_ == key)) for key, name in KINDS.items()]
     chips = {
         "verdict": [(v, f"{LOOKS[v][0]} {v}", verdicts[v], LOOKS[v][1]) for v in VERDICTS],
-        "kind": [(key, name, kinds[key], "currentColor") for key, name in KINDS.items()],
+        "kind": [(key, name.format(s="s"), kinds[key], "currentColor") for key, name in KINDS.items()],
         "chapter": [(k, f"chapter {k}", count, "currentColor") for k, count in sorted(chapters.items())],
     }
     return HTML(CARD.summary(STYLE, SCRIPT, bars, chips, len(listed)))
@@ -171,15 +171,15 @@ def kind(claim: Claim) -> str:
     return "theorem" if claim.theorem else "reading" if claim.reading else "finding" if claim.own else "claim"
 
 
-def _bar(name: str, count: Counter) -> tuple[str, str, list[tuple[str, int]]]:
-    """What a bar of the summary is made of: its name, all of it in words, and its parts.
+def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
+    """What a bar of the summary is made of: all of it in words, and its parts.
 
-    >>> _bar("readings: what is read into it", Counter({"holds": 1}))[1]
+    >>> _bar("reading{s}: what is read into it", Counter({"holds": 1}))[0]
     '1 reading: what is read into it: holds 1'
     """
     there = [(v, count[v]) for v in VERDICTS if count[v]]
-    many = name if (n := count.total()) != 1 else name.replace("s", "", 1)
-    return name, f"{n} {many}: {', '.join(f'{v} {n}' for v, n in there)}", there
+    said = name.format(s="s" * (count.total() != 1))
+    return f"{count.total()} {said}: {', '.join(f'{v} {n}' for v, n in there)}", there
 
 
 def papers() -> HTML:
