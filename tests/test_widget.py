@@ -58,6 +58,8 @@ def test_still_draws_every_state_once_and_describes_it():
     assert len(frames) == 6
     assert 'alt="A line. length (m): 2, dashed: on. It ends at 2."' in frames[3][0]
     assert frames[3][1] == "It ends at 2."
+    chinese = explore(line, caption="一条线。", labels={"n": "长度", "kind": "种类"}, n=[1], kind=["甲"])
+    assert 'alt="一条线。长度：1，种类：甲。It ends at 1."' in chinese.still()
 
 
 def test_still_uses_native_labelled_inputs_and_nothing_from_elsewhere():

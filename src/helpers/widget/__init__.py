@@ -4,6 +4,7 @@ import html
 import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -128,8 +129,9 @@ class Explorer:
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:
-        values = ", ".join(f"{c.label}: {c.names[i]}" for c, i in zip(self.controls.values(), state, strict=True))
-        return f"{self.caption.rstrip('.')}. {values}. {finding}".strip()
+        colon, comma, stop = "：，。" if re.search("[一-鿿]", self.caption) else (": ", ", ", ". ")
+        values = comma.join(f"{c.label}{colon}{c.names[i]}" for c, i in zip(self.controls.values(), state, strict=True))
+        return f"{self.caption.rstrip('.。')}{stop}{values}{stop}{finding}".strip()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return bundle(self.still, self.live, self.caption)
