@@ -103,7 +103,6 @@ ENGLISH = {  # what else is English on a Chinese page, and why
     "Round and Round We Go": "a paper's title",
     "for random unit directions": "within a formula, which is the same in every language",
     "and the ones share the rest": "within a formula, too",
-    "Without the fastest quarter": "the code of the page compares with a word of it, so that it stays",
 } | dict.fromkeys(data.table("race").entry, "the name by which code takes it")
 
 

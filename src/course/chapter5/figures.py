@@ -267,7 +267,8 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
             ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
         ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
     ax.set_xticks(range(4), quarters)
-    ax.legend(loc="upper left")
+    ax.set_ylim(top=1.25 * ax.get_ylim()[1])
+    ax.legend(loc="upper left", ncols=3)
     if not heads.inside:
         ax.set_title(f"No head has a slash score above {threshold:g}")
         return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."
