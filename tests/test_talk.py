@@ -565,6 +565,11 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
     filled = [re.sub(r"\{'s' [^}]*\}", "s", each) for each in refused]  # and a number for what else is put in
     filled = [re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", "7", each) for each in filled]
     asked += [each for each in filled if re.search("[A-Za-z]{2}", each)]
+    module = next(p for name in ("checks", "__init__") if (p := ROOT / f"src/course/{room}/{name}.py").exists())
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Wrong":
+            if isinstance(node.args[0], ast.JoinedStr | ast.Constant):
+                asked.append(units.HOLE.sub("7", units.template(node.args[0])[0]))
     with in_words(editions.words(table)):
         assert [said for said in named + asked if not re.search("[一-鿿]", words.translated(said))] == []
         wrong = checks.Verdict(False, f"f(1) is 2; expected 3. {named[0]}")

@@ -19,6 +19,7 @@ from course.experiments import comparison, race
 from course.experiments.entries import BASELINE
 from course.experiments.protocol import BUDGET, LEVEL, TRAINED
 from helpers import data, differential, probe, style
+from helpers.words import translated
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
 
@@ -321,7 +322,10 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         gaps = (scores - baseline).tolist()
         verdicts.loc[[*names], task] = list(map(comparison.verdict, gaps, p.tolist()))
     said = f"In the race {alone} of {len(compared)} comparisons pass alone, {corrected} after your correction."
-    return said, lambda: HTML(verdicts.rename(columns=slopes.NAMES).fillna("").to_html(border=0))
+    shown = (
+        verdicts.rename(columns=slopes.NAMES).fillna("").map(translated).rename(index=translated, columns=translated)
+    )
+    return said, lambda: HTML(shown.rename_axis(index=translated, columns=translated).to_html(border=0))
 
 
 # The race ----------------------------------------------------------------------------------------------

@@ -59,14 +59,17 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
     body, far = [], data.table("race_far").groupby(["task", "entry"]).groups
     for name, row in table.iterrows():
         untested = {f"{NAMES[t]} kept to" for t in BOTH if row[f"{NAMES[t]} kept to"] == LONG and (t, name) not in far}
-        dots = [(f"{8 + 74 * row[t]:.0f}", c, f"{t} {row[t]:.2f}") for t, c in tasks.items() if row[t] == row[t]]
+        dots = [
+            (f"{8 + 74 * row[t]:.0f}", c, f"{translated(t)} {row[t]:.2f}") for t, c in tasks.items() if row[t] == row[t]
+        ]
         cells = []
         for key, value in row.items():
             whole = f"{'≥ ' * (key in untested)}{value:,.0f}"
             none = value != value
             cells.append((-1, "–") if none else (value, f"{value:.2f}" if key in tasks else whole))
-        body.append((name, f"{row[list(tasks)].mean():.3f}", dots, cells))
-    return HTML(BOARD.render(heads=("entry", f"right at {LONG}", *table), rows=body))
+        body.append((translated(name), f"{row[list(tasks)].mean():.3f}", dots, cells))
+    heads = map(translated, ("entry", f"right at {LONG}", *table))
+    return HTML(BOARD.render(heads=heads, rows=body, name=translated("Every entry")))
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:
