@@ -75,7 +75,7 @@ def refusals(number):
             yield ".*".join(map(re.escape, re.split(r"{(?:[^{}]|{[^{}]*})*}", sentence)))
 
 
-GIVEN = re.compile(r"(?<=[(=,\[ ])'[^']*'|“[^”]*”| raised .*")  # a learner's own text, and what Python says of an error
+GIVEN = re.compile(r"(?<=[(=,\[ ])'[^']*'|“[^”]*”")  # a learner's own text
 
 
 @pytest.mark.parametrize("number", EXERCISES)
@@ -83,7 +83,7 @@ def test_each_refusal_of_a_table_is_told_to_a_wrong_answer_in_both_languages(num
     said = [verdict(EXERCISES[number], answer).sentence for answer, _ in ANSWERS[number].wrong]
     assert not [words for words in refusals(number) if not re.search(words, "\n".join(said))]
     with in_words(editions.words(CHAPTERS[int(number[0])].with_suffix(".zh.po"))):
-        told = [GIVEN.sub("", translated(each)) for each in said]
+        told = [GIVEN.sub("", translated(each)) for each in said if " raised " not in each]  # as Python says it
     assert [each for each in told if re.search("[A-Za-z]{2,} [A-Za-z]{2,} [a-z]{2,}", each)] == []
 
 

@@ -81,14 +81,14 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 45_290,
+    "src/helpers": 45_320,
     "src/course": 326_400,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_830,
     "src/course/report": 25_600,
     "src/course/scorecard": 18_560,
     "src/course/checks": 22_900,
-    "tests": 233_600,
+    "tests": 233_950,
     "tools": 47_310,
     "sphinx_ext": 21_640,
     "frontend": 53_600,

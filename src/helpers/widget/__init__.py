@@ -4,7 +4,6 @@ import html
 import inspect
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -129,7 +128,7 @@ class Explorer:
         return self._drawn[state]
 
     def _describe(self, state: tuple[int, ...], finding: str) -> str:
-        colon, comma, stop = "：，。" if re.search("[一-鿿]", self.caption) else (": ", ", ", ". ")
+        colon, comma, stop = "：，。" if "。" in self.caption else (": ", ", ", ". ")
         values = comma.join(f"{c.label}{colon}{c.names[i]}" for c, i in zip(self.controls.values(), state, strict=True))
         return f"{self.caption.rstrip('.。')}{stop}{values}{stop}{finding}".strip()
 
