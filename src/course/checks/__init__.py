@@ -686,8 +686,10 @@ def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
 
     class Watch(TorchFunctionMode):
         def __torch_function__(self, function, types, args=(), kwargs=None):
+            given = [x for x in args if isinstance(x, Tensor)]
+            fresh = bool(given) and not any(map(_has_nan, given))  # memory that nothing was written to has any number
             result = function(*args, **(kwargs or {}))
-            if not found and isinstance(result, Tensor) and result.is_floating_point() and _has_nan(result):
+            if fresh and not found and isinstance(result, Tensor) and _has_nan(result):
                 frame = sys._getframe(1)
                 while frame and frame.f_code.co_filename != file:
                     frame = frame.f_back

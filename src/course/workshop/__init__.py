@@ -50,6 +50,9 @@ def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
     """
     if not isinstance(model, nn.Module):
         raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
+    for key, each in vars(model).items():
+        if isinstance(each, list) and any(isinstance(part, nn.Module) for part in each):
+            raise Wrong(f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: `nn.ModuleList`.")
     mine, theirs = ({key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like))
     other, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
     said = [f"{name} has weights that are not asked for: {', '.join(other)}."] if other else []
@@ -132,7 +135,8 @@ def attend(softmax: Any, answer: Any) -> Right:
     """Causal weights, with a window and with another map."""
     logits = _normal(2, 3, 4, 5)
     mine = checks.tensor("softmax(logits)", run("softmax(logits)", softmax, logits))
-    refuse("attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double())
+    large = checks.tensor("softmax(logits)", run("softmax(1000 * logits)", softmax, 1_000 * logits))
+    refuse("attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double(), large=large)
     filled("attend", answer)
     given = [
         Case("q, k", _pairs(2, 4, 9, 8)),
@@ -205,7 +209,7 @@ def decoder(places: Any, answer: Any) -> Right:
     given = [Case(f"{text or 'blocks'}, {n} pairs", (text, rows(n, count=3)[0])) for text in made for n in (4, 9)]
 
     def mine(text: str) -> nn.Module:
-        return _loaded("Decoder()", made[text](answer), likes[text])
+        return _loaded(f"Decoder({text})", made[text](answer), likes[text])
 
     embed = Made(lambda text, ids: mine(text).embed(ids), getattr(answer, "embed", None))
     _against("embed", embed, lambda text, ids: likes[text].embed(ids), given, like=likes)

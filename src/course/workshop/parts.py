@@ -69,6 +69,8 @@ def attended(q: Tensor, k: Tensor, settings: dict, slip: str = "") -> Tensor:
     gap = torch.arange(n)[:, None] - torch.arange(n)
     far = n if window is None or slip == "no window" else window + {"one more": 1, "one less": -1}.get(slip, 0)
     hidden = {
+        "open": gap >= n,
+        "itself alone": gap <= 0,
         "no mask": gap >= far,
         "turned": (gap > 0) | (gap <= -far),
         "not itself": (gap <= 0) | (gap >= far),
