@@ -329,7 +329,7 @@ def read(path: Path) -> Decoder:
         for name, each in model.state_dict().items():
             if name not in weights:
                 raise ValueError(f"its {name} is missing")
-            require.tensor(f"its {name}", weights[name], " ".join(map(str, each.shape)))
+            require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, each.shape)))
         if more := weights.keys() - model.state_dict():
             raise ValueError(f"its {min(more)} is no part of such a decoder")
         model.load_state_dict(weights)
