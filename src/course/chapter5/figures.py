@@ -29,7 +29,7 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
     ax.plot(m, spread, color=BLUE, label="standard deviation of the score / √d")
     ax.axhline(0, color=BLACK, lw=1)
-    ax.set_ylim(-0.4, 1.8)
+    ax.set_ylim(-0.4, 2.4)
     ax.legend(loc="upper right")
     return ax, (
         f"Standard deviation {spread.min():.2f} to {spread.max():.2f} at every distance; mean between "
@@ -55,7 +55,7 @@ def second_layer(n: int = 64) -> tuple[Axes, str]:
     ax.plot(tokens[2:], [1 / (i - 1) for i in tokens[2:]], color=RED, lw=2.5, label="first layer, at most")
     ax.plot(tokens, unmarked, color=GREY, lw=2, ls=":", label="second layer, BOS not marked")
     ax.set_ylim(0, 1.05)
-    ax.legend(loc="center right")
+    style.label(ax)
     return ax, (
         f"{n} tokens (BOS, x, …, x). Least weight on itself: {style.number(float(sharp.min()), 4)} (c = 8n²), "
         f"{style.number(float(soft.min()))} (c = 2n²). A first layer shares its weight among equal tokens: at most "
@@ -109,7 +109,7 @@ def feasible(length: int, points: int = 500) -> tuple[Axes, str]:
     ax.plot(bases[~good], lowest[~good], "o", ms=4, color=RED, label="fails")
     ax.axhline(0, color=BLACK, lw=1)
     ax.axvline(row.published, color=GREEN, lw=2, ls="--", label="published bound")
-    ax.legend(loc="lower right")
+    ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     state = "passes" if rope.first_negative(128, float(row.published), length) is None else "fails"
     return (
         ax,
@@ -267,7 +267,7 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
             ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
         ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
     ax.set_xticks(range(4), quarters)
-    ax.set_ylim(top=1.25 * ax.get_ylim()[1])
+    ax.set_ylim(top=1.4 * ax.get_ylim()[1])
     ax.legend(loc="upper left", ncols=3)
     if not heads.inside:
         ax.set_title(f"No head has a slash score above {threshold:g}")

@@ -26,7 +26,7 @@ def noise_left() -> tuple[Axes, str]:
             found = measures.simulated_left(correlation, 1.0, lam)
             ax.plot(found.cosine, found.left, "o", mfc="none", mew=2, color=colour)
     ax.set(xlim=(0, 1), ylim=(0, 1.4))
-    ax.legend(loc="lower left")
+    style.label(ax)
     ax.set_title(f"Equally large noises: λ = 0.8 needs a cosine above {0.8 / 2:.2f}")
     independent, near = (float(measures.noise_left(c, 0.8)) for c in (0.0, 0.9))
     return ax, (
