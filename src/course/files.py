@@ -60,11 +60,15 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
 def stored(path: str | Path) -> dict:
     """The object in a file of JSON; an empty one where there is no such file, or it holds something else.
 
+    Raises:
+        ValueError: path is none.
+
     >>> stored("nowhere.json")
     {}
     """
+    path = Path(require.instance("path", path, str | Path, "a path"))
     try:
-        found = json.loads(Path(path).read_text(encoding="utf-8"))
+        found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
