@@ -508,3 +508,10 @@ def test_each_claim_of_before_is_still_there_or_says_what_is_lost():
         if name in CLAIMS:
             assert not row.now or row.now in EXPECTED[name][0], f"{name}: python -m course.scorecard --moved"
     assert len(CLAIMS) <= 120
+
+
+def test_an_installed_course_keeps_no_measurement(tmp_path, monkeypatch):
+    """Beside its data lies the `pyproject.toml` of helpers, and nothing that says which versions a number is of."""
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.setattr(scorecard.closure, "tables", lambda: tmp_path / "_data")
+    assert scorecard._kept(claims.CLAIMS["width_bound"]) is None

@@ -123,7 +123,7 @@ def badge(name: str) -> Badge:
 def _kept(claim: Claim) -> Path | None:
     """Where the measurement of a claim is kept: in the source tree only."""
     root = closure.tables().parent
-    if not (root / "pyproject.toml").is_file():
+    if not (root / "constraints.txt").is_file():
         return None
     chapter = claim.module.rpartition(".")[0]
     words = zlib.crc32(claim.measured.encode())
