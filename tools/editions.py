@@ -109,7 +109,7 @@ first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if fo
 print(json.dumps([unknown, sorted({first(text) for text in words.asked} - {None})], ensure_ascii=False))"""
 
 
-CHECKED = ("exercises.zh.po", "build.zh.po", "yours.zh.po")  # pages whose answers are checked
+CHECKED = ("exercises.zh.po", "build.zh.po", "yours.zh.po", "own.zh.po")  # pages whose answers are checked
 CUE = re.compile(r"<!-- cue: (\d+(?:\.5)?) min\n(.*?)-->", re.S)
 SHOWN = re.compile(r'drawing\.show\("(\w+)"')
 WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets is not said
