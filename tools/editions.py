@@ -53,8 +53,9 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
     from helpers import widget, words
 
-    def worded(text):  # what is in Chinese already stays
-        return text if re.search("[一-鿿]", text) else words.translated(text)
+    def worded(text):  # what is in Chinese already stays; an answer may have a part in it
+        said = re.search("[一-鿿]", text) and not text.startswith("> **Answer")
+        return text if said else words.translated(text)
 
     def table(shown):
         each = lambda cell: html.escape(worded(html.unescape(cell[1].strip())), quote=False)
