@@ -53,17 +53,13 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
     from helpers import widget, words
 
-    def worded(text):  # what is in Chinese already stays; an answer may have a part in it
-        said = re.search("[一-鿿]", text) and not text.startswith("> **Answer")
-        return text if said else words.translated(text)
-
     def table(shown):
-        each = lambda cell: html.escape(worded(html.unescape(cell[1].strip())), quote=False)
+        each = lambda cell: html.escape(words.translated(html.unescape(cell[1].strip())), quote=False)
         body = shown.to_html(notebook=True) if isinstance(shown, pd.DataFrame) else shown.to_html()
         return re.sub(r"(?<=>)([^<>]+)(?=</(?:th|td|caption)>)", each, body)
 
     forms = get_ipython().display_formatter.formatters
-    forms["text/markdown"].for_type(Markdown, lambda shown: worded(shown.data))
+    forms["text/markdown"].for_type(Markdown, lambda shown: words.translated(shown.data))
     for kind in (pd.DataFrame, Styler):
         forms["text/html"].for_type(kind, table)
     warnings.showwarning = lambda said, *more: words.missing.append(str(said)) if "Glyph" in str(said) else None
@@ -75,14 +71,14 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
     def asking(*given):  # a widget asks and finds in Chinese, too
         made = control(*given)
-        return made._replace(label=worded(made.label), names=[*map(worded, made.names)])
+        return made._replace(label=words.translated(made.label), names=[*map(words.translated, made.names)])
 
     def finding(self, draw, controls, caption):
         def told(**values):
             found = draw(**values)
-            return (found[0], worded(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
+            return (found[0], words.translated(found[1])) if isinstance(found, tuple) and len(found) == 2 else found
 
-        explorer(self, told, controls, worded(caption))
+        explorer(self, told, controls, words.translated(caption))
 
     widget._controls.control, widget.Explorer.__init__ = asking, finding
 
