@@ -237,7 +237,10 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
 
 
 def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
-    """Another window: told, and not measured as if it were theirs."""
+    """Another size, another window: told, and not measured as if it were theirs."""
+    wide = parts.Decoder(parts.Block(), tokens=7)
+    with pytest.raises(ValueError, match=r"shape \(7, 32\), and these pages ask one of 45 tokens and width 32"):
+        parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
     course = parts.mine(parts.data.folder() / parts.COURSE)
     for block in course.blocks:
         block.settings = {"window": 2}
