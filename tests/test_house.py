@@ -81,7 +81,7 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 45_320,
+    "src/helpers": 45_350,
     "src/course": 326_400,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_830,

@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import Collection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.legend import Legend
 from matplotlib.ticker import FixedFormatter
 
 from helpers import style
@@ -32,7 +33,7 @@ def lines(figure: Figure) -> list[str]:
         title, scales = " ".join(filter(None, titles)), f"{ax.get_xscale()} {ax.get_yscale()}"
         found.append(f"axes: {title!r}, x {ax.get_xlabel()!r}, y {ax.get_ylabel()!r}, {scales}")
         found += [f"  {line}" for line in _axes(ax)]
-    return found
+    return found + [_legend(each) for each in figure.legends]
 
 
 def _axes(ax: Axes) -> Iterable[str]:
@@ -70,7 +71,11 @@ def _axes(ax: Axes) -> Iterable[str]:
         at = "rounding" if text.get_text() in noise else numbers(getattr(text, "xy", text.get_position()))
         yield f"text {_colour(text.get_color())} {text.get_text()!r} at {at}"
     if legend := ax.get_legend():
-        yield f"legend: {' / '.join(text.get_text() for text in legend.get_texts())}".replace("\n", " ")
+        yield _legend(legend)
+
+
+def _legend(legend: Legend) -> str:
+    return f"legend: {' / '.join(text.get_text() for text in legend.get_texts())}".replace("\n", " ")
 
 
 def _collection(found: Collection) -> str:
