@@ -1,4 +1,4 @@
-"""The race of chapter 6: one protocol, one criterion, every remedy on the tasks that the course has broken.
+"""The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has broken.
 
 Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_far`, what is right at 128 on up to 2,048 tokens;
 `race_plateau`, every run to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice
