@@ -99,7 +99,10 @@ def pieces(source: str) -> list[Piece]:
             ):
                 k += 1
         elif (
-            line.strip() and not fence and not re.match(r"\s*(?:%|:[\w-]+:|\(\S+\)=)", line) and not ROW.fullmatch(line)
+            line.strip("> ")
+            and not fence
+            and not re.match(r"\s*(?:%|:[\w-]+:|\(\S+\)=)", line)
+            and not ROW.fullmatch(line)
         ):
             lead = re.match(r"(?:\s*> ?)*\s*(?:#+ |[-*+] |\d+[.)] )?", line)[0]
             quote = re.match(r"(?:\s*> ?)*", lead)[0]
