@@ -11,6 +11,7 @@ import runpy
 import shutil
 import signal
 import sys
+import threading
 import time
 import tomllib
 
@@ -323,6 +324,21 @@ def test_an_error_tells_the_learners_own_line():
 
     with pytest.raises(Wrong, match=r"add\(1\) raised IndexError: .*in your line “return empty_list\[x\]”"):
         add(answer=answer)
+
+
+def test_a_clock_that_runs_out_at_a_blocks_edge_leaves_nothing_behind():
+    """On a busy processor: no timer of it rings later, where it would stop the kernel."""
+    ours, late = signal.getsignal(signal.SIGINT), 0
+    for patience in (1, 1000):
+        for k in range(40):
+            try:
+                with checks._limited(k * 1e-5, patience):
+                    sum(range(50))
+            except checks._Late:
+                late += 1
+            assert signal.getsignal(signal.SIGINT) is ours
+    assert late
+    assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
 
 
 def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):

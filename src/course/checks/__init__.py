@@ -979,16 +979,15 @@ def _limited(seconds: float, patience: float = 1) -> Iterator[None]:
         yield
         return
     fired, done, ends, spent = threading.Event(), False, time.monotonic() + patience * seconds, time.thread_time()
+    timers = []  # one may ring while the next is being started: all are ended
 
-    def start(after: float) -> threading.Timer:
+    def start(after: float) -> None:
         fired.clear()
-        timer = threading.Timer(after, lambda: (fired.set(), _thread.interrupt_main()))
+        timers.append(timer := threading.Timer(after, lambda: (fired.set(), _thread.interrupt_main())))
         timer.daemon = True
         timer.start()
-        return timer
 
     def stop(sign: int, frame: FrameType) -> None:
-        nonlocal timer
         if done:
             return
         if not fired.is_set():
@@ -996,17 +995,23 @@ def _limited(seconds: float, patience: float = 1) -> Iterator[None]:
         imports = any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame))
         left = min(seconds - (time.thread_time() - spent), ends - time.monotonic()) if patience > 1 else 0
         late = left < 0.05 and not imports
-        timer = start(1 if late else seconds if imports else left)  # a bare `except` may catch it: again after a second
+        start(1 if late else seconds if imports else left)  # a bare `except` may catch it: again after a second
         if late:
             raise _Late
 
-    before, timer = signal.signal(signal.SIGINT, stop), start(seconds)
+    before = signal.signal(signal.SIGINT, stop)
     try:
-        yield
+        try:
+            start(seconds)
+            yield
+        finally:
+            done = True
     finally:
-        done = True
-        timer.cancel()
-        timer.join()
+        done = True  # again: the clock may have run out in the line before
+        for timer in timers:
+            timer.cancel()
+            if timer.ident:
+                timer.join()
         time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
         signal.signal(signal.SIGINT, before)
 
