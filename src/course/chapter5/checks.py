@@ -33,6 +33,7 @@ def _turn(pair: Tensor, angle: float) -> Tensor:
 def rotated(line: Any, answer: Any) -> Right:
     """Which line of a rotation by RoPE is mistaken, and the function without the mistake."""
     named = number("line", line)
+    refuse("rotated", line=named)
     if why := reason("rotated", "read", line=named):
         raise Wrong(f"line {named:g} is right: {why} What does the code give where you know the result?")
     found = compare("rotated", answer, _rotated)
