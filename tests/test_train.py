@@ -396,7 +396,8 @@ def ended(page) -> str:
 
 def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened):
     page = opened(viewport={"width": 1280, "height": 900})
-    assert page.locator(".train-lengths path").count() == 15, "our seeds are there before anything is trained"
+    assert page.locator(".train-lengths path").count() == 0, "nothing gives the answer away before the guess"
+    page.fill("[data-guess]", "0.9")
     page.click("[data-do=train]")
     page.wait_for_function("document.querySelector('.train-learning svg')")
     assert page.is_disabled("[data-set=positions]")
@@ -404,7 +405,12 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     said = ended(page)
     stored = STORED[(STORED.entry == "RoPE") & (STORED.seed == 0)].iloc[0]
     assert f"Learned in {stored.steps} steps" in said
-    assert f"in {stored.score_64:.2f} at 64" in said
+    assert f"at 16 pairs, in {stored.score_64:.2f} at 64 (your guess: 0.90)" in said
+    assert page.locator(".train-lengths path").count() == 17, "15 seeds, the guess, one's own"
+    row = re.search(r"The row: (.+?) ((?:\?\w ?){4})\. It answers (\d); right is (\d)", page.inner_text(".train-row"))
+    assert f"{row[2][-1]}{row[4]}" == page.inner_text(".train-row b"), (
+        "the pair in bold has the last question's key, and its value"
+    )
     band = RACE[(RACE.task == "retrieval") & (RACE.entry == "RoPE")].score_64
     assert f"Our 15 seeds at 64: {band.min():.2f} to {band.max():.2f}." in said
     assert page.get_attribute(".train-maps", "data-shares") != early, "the picture of the heads has changed"
@@ -414,6 +420,8 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
             page.keyboard.press("ArrowRight")
         page.wait_for_selector(f"#train[data-at='{n}']")
         assert f"At {n} pairs it is right in 0." in page.inner_text(".train-says")
+        page.wait_for_selector(f"[data-acted='hear 8 {n}']")
+        assert page.locator(".stale").count() == 0
     for stop, says in (("collapse", "After 512 and after 513 equal tokens"), ("turn", "of this head's attention"), ("subtract", "The two noises")):  # fmt: skip
         page.select_option("[data-act=stop]", stop)
         page.wait_for_selector(f"[data-acted^='{stop}'][data-acted$=' 512']")
@@ -424,7 +432,8 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     page.wait_for_selector("[data-acted='hear 2 512']")
     assert re.search(r"Right at 16: 0.9\d, now 0.[23]\d; at 64", page.inner_text(".train-act .live-says"))
     page.select_option("[data-set=positions]", "none")
-    assert "positions from RoPE to none" in page.inner_text(".live-status")
+    assert "positions from RoPE to none. How often" in page.inner_text(".live-status")
+    assert page.input_value("[data-guess]") == "", "another decoder, another guess"
     page.evaluate("train.removeAttribute('data-done')")
     page.click("[data-do=train]")
     stored = STORED[(STORED.entry == "NoPE") & (STORED.seed == 0)].iloc[0]
@@ -491,6 +500,9 @@ def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):
     page.select_option("[data-set=positions]", "none")
     page.fill("[data-set=seed]", "1.5")
     assert "whole number" in page.inner_text(".live-error")
+    page.select_option("[data-set=task]", "counting")
+    assert "chance is 0.06" in page.inner_text(".train-task")
+    assert "at 16 letters" in page.inner_text(".live-status")
     page.fill("[data-set=seed]", "7")
     assert page.inner_text(".live-error") == ""
     assert page.is_enabled("[data-do=train]")

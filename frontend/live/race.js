@@ -57,10 +57,10 @@ function letters(random, n, most) {
 }
 
 const KEYS = [..."abcdefgh"], VALUES = [..."0123"], ASKED = 4;
-// A row: its tokens, and answers as [place, token, the place that says it]. n is null in training, else the length of a test.
+// A row: its tokens, and answers as [place, token, the place that says it], which is called `says`. n is null in training, else the length of a test.
 export const TASKS = {
   retrieval: {
-    what: "find a pair by its key", example: "a1 c0 b1 … ?b has the answer 1", tested: 64, unit: "pairs", chance: 1 / 4,
+    what: "find a pair by its key", example: "a1 c0 b1 … ?b has the answer 1", tested: 64, unit: "pairs", says: "its pair", chance: 1 / 4,
     vocabulary: ["<pad>", ...VALUES, ...KEYS.map((key) => `?${key}`), ...KEYS.flatMap((key) => VALUES.map((value) => key + value)), "|"],
     length: (random) => 4 + whole(random, TRAINED - 3), // one for a batch
     row(random, n) {
@@ -73,7 +73,7 @@ export const TASKS = {
     },
   },
   last: {
-    what: "copy the last digit", example: "<s> 1 1 0 last has the answer 0", tested: 128, unit: "digits", chance: 3 / 4,
+    what: "copy the last digit", example: "<s> 1 1 0 last has the answer 0", tested: 128, unit: "digits", says: "the last digit", chance: 3 / 4,
     vocabulary: ["<pad>", "<s>", "first", "last", "0", "1", "|"],
     length: () => null, // one for each row
     row(random, n) {
@@ -82,7 +82,7 @@ export const TASKS = {
     },
   },
   counting: {
-    what: "count the y", example: "<s> x y y has the answer 2", tested: 128, unit: "letters", chance: 1 / (TRAINED + 1),
+    what: "count the y", example: "<s> x y y has the answer 2", tested: 128, unit: "letters", says: "the last letter", chance: 1 / (TRAINED + 1),
     vocabulary: ["<pad>", "<s>", "=", ...Array.from({ length: TRAINED + 1 }, (_, k) => String(k)), "x", "y", "|"],
     length: () => null,
     row(random, n) {
@@ -174,7 +174,7 @@ export function look(own, task, n) {
   own.forward(asked.ids, 1, asked.n, own.all, asked.n, placesOf(own, asked.n));
   const maps = [0, 1].map((layer) => Float32Array.from(own.maps(layer))), words = TASKS[task].vocabulary;
   return {
-    n: asked.n, maps, source: asked.sources.at(-1), answer: words[found.at(-1)], right: words[asked.targets.at(-1)],
+    n: asked.n, maps, words: [...asked.ids].map((id) => words[id]), source: asked.sources.at(-1), answer: words[found.at(-1)], right: words[asked.targets.at(-1)],
   };
 }
 

@@ -70,7 +70,7 @@ export function acted(own, { task, seed }, { stop, value, n }) {
   ACTS[stop](own, value);
   try {
     const now = stop === "subtract" ? was.map((x, j) => x - value * second[j]) : see(), after = shares();
-    return { was, now, second, source, layer, head: pairs ? m / 2 : m, shares: lengths.map((each, k) => [each, before[k], after[k]]) };
+    return { was, now, second, source, says: TASKS[task].says, layer, head: pairs ? m / 2 : m, shares: lengths.map((each, k) => [each, before[k], after[k]]) };
   } finally {
     own.layers.forEach((each, k) => Object.assign(each, { window: windows[k] }));
     own.turns.set(turns);
@@ -84,16 +84,16 @@ const share = (x) => x.toFixed(2), number = (x) => String(Number(x.toPrecision(2
 const noise = (map, source) => Math.hypot(...map.filter((_, k) => k !== source));
 /** @type {Record<string, (found: any, value: string) => string>} */
 const SAYS = {
-  hear: ({ was, now, source }) => `Of what the last question hears, ${percent(was[source])} is the answer's token as trained, ${percent(now[source])} now; an even share is ${percent(1 / was.length)}.`,
+  hear: ({ was, now, source, says }) => `Of what the last place hears, ${percent(was[source])} is ${says} as trained, ${percent(now[source])} now; an even share is ${percent(1 / was.length)}.`,
   collapse: ({ n, same, found, answers, right, row }, value) => `After ${n} and after ${n + 1} equal tokens (two are ${row.join(" ")}) ${same.filter(Boolean).length} of ${same.length} numbers of its last state are the same in ${value}. A search ${found ? "still tells" : "cannot tell"} the first from the second; it answers ${answers.join(" and ")}, right is ${right}.`,
-  turn: ({ was, now, source }) => `The last question gives the answer's token ${percent(was[source])} of this head's attention as trained, ${percent(now[source])} now.`,
-  subtract({ was, now, second, source }) {
+  turn: ({ was, now, source, says }) => `The last place gives ${says} ${percent(was[source])} of this head's attention as trained, ${percent(now[source])} now.`,
+  subtract({ was, now, second, source, says }) {
     const [left, kept] = [noise(now, source) / noise(was, source), now[source] / was[source]];
     const cosine = was.reduce((sum, x, k) => sum + (k === source ? 0 : x * second[k]), 0) / (noise(was, source) * noise(second, source));
-    return `The noise is now ${number(left)} times as large, the answer's weight ${number(kept)} times: the answer ${kept > left ? "gains" : "loses"}. The two noises have cosine ${share(cosine)}.`;
+    return `The noise is now ${number(left)} times as large, the weight of ${says} ${number(kept)} times: it ${kept > left ? "gains" : "loses"}. The two noises have cosine ${share(cosine)}.`;
   },
 };
-const TITLES = { hear: ["whom the last question hears, as trained; orange: the answer", "and now"], collapse: ["32 numbers of the last state", "and after one token more; squares: the same"], turn: ["its attention as trained; orange: the answer", "and now"], subtract: ["its attention; orange: the answer", "less λ times the map before; grey: below 0"] };
+const TITLES = { hear: ["whom the last place hears, as trained", "and now"], collapse: ["32 numbers of the last state", "and after one token more; squares: the same"], turn: ["its attention as trained", "and now"], subtract: ["its attention", "less λ times the map before; grey: below 0"] };
 
 /** Two rows of bars, one below the other; the frame's colour marks the answer. */
 function bars({ was, now, source, same }, [one, two], room, alt) {
@@ -123,6 +123,7 @@ export function mounted(box, { ask, length }) {
   };
   const asked = async () => {
     const stop = at("stop").value, value = at("value").value, n = length(), mine = (turn += 1), says = box.querySelector(".live-says"), picture = box.querySelector(".act-picture");
+    for (const each of [says, picture]) each.classList.add("stale");
     try {
       const found = await ask("act", { stop, value, n });
       if (mine !== turn) return;
@@ -135,9 +136,10 @@ export function mounted(box, { ask, length }) {
       says.textContent = error.message;
       picture.innerHTML = "";
     }
+    for (const each of [says, picture]) each.classList.remove("stale");
     box.dataset.acted = `${stop} ${value} ${n}`;
   };
-  box.innerHTML = `<h2>Act on it, as the machine does</h2><p>Four stops of the <a href="../chapters/welcome.html">machine</a>, on this decoder at the length above. Nothing is trained, and its weights stay as they are.</p>
+  box.innerHTML = `<h2>Act on it, as the machine does</h2><p>Four stops of the <a href="../chapters/welcome.html">machine</a>, on this decoder at the length above. Nothing is trained, and its weights stay as they are. Orange: the place that says the answer.</p>
 <div class="live-row"><label>stop ${select("stop", [["hear", "2: who is heard"], ["collapse", "3: collapse"], ["turn", "5: positions"], ["subtract", "6: a difference"]])}</label><span class="act-choice"></span></div><p class="live-says" aria-live="polite"></p><div class="act-picture"></div>`;
   choices();
   box.addEventListener("input", ({ target }) => {

@@ -1,21 +1,23 @@
 // "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
-import { entryOf, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
+import { entryOf, LEARNED, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
 import { mounted } from "./stops.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
-const NAMES = { positions: "positions", window: "window", map: "weights" };
+const NAMES = { positions: "positions", window: "window", map: "attention weights" };
 const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0 };
 let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
+/** @type {number | ""} */
+let guess = "";
 /** @type {any} */
 let now = null; // the run that is shown
 /** @type {any[]} */
 let runs = []; // those that ended, the newest first
 
 const designOf = ({ positions, window, map }) => ({ positions, window, map });
-const named = ({ positions, window, map }) => [PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
+const named = ({ positions, window, map }) => [positions === "none" ? "no positions" : PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
 const shareOf = (x) => x.toFixed(2), say = (x) => String(Number(x.toPrecision(2)));
 
 /** What a link says, where it makes sense. */
@@ -36,11 +38,12 @@ const path = (points, colour, width = 2.5, more = "") => (points.length ? `<path
 const text = (x, y, words, anchor = "start", kind = "quiet") => `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
 const level = (l, r, y, words) => `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
+const sameRun = (a, b) => JSON.stringify([a.run.task, a.run.design, a.done.right]) === JSON.stringify([b.run.task, b.run.design, b.done.right]);
 
 /** Loss, right at 16 and at 64, by step; dots are where our seeds ended. */
 function learning(room) {
   const { run, losses, looks } = now, [l, r] = [44, room - 12], most = Math.max(...[200, 500, STEPS].filter((n, k, all) => k === 0 || losses.length > all[k - 1]));
-  const x = (step) => l + (Math.min(step, most) / most) * (r - l), top = Math.log(TASKS[run.task].vocabulary.length), dots = ofSeeds(run);
+  const x = (step) => l + (Math.min(step, most) / most) * (r - l), top = Math.log(TASKS[run.task].vocabulary.length), dots = now.done ? ofSeeds(run) : [];
   const yl = (v) => 108 - (Math.min(v, top) / top) * 86, yr = (v) => 272 - v * 120;
   const means = losses.map((_, k) => [x(k + 1), yl(losses.slice(Math.max(0, k - 4), k + 1).reduce((a, b) => a + b, 0) / Math.min(5, k + 1))]);
   const last = looks.at(-1), said = last ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}` : "nothing yet";
@@ -49,33 +52,37 @@ function learning(room) {
     + text(l, 142, "right at 16", "start", "train-16") + text(l + 92, 142, "and at 64", "start", "train-64") + text(l + 172, 142, dots.length ? "○ our seeds, at 64" : "")
     + [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>`
     + path(looks.map((each) => [x(each.steps), yr(each.now[0])]), "blue") + path(looks.map((each) => [x(each.steps), yr(each.now[1])]), "green") + rings
-    + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: guessing)", "middle"));
+    + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: chance)", "middle"));
 }
 
-/** Right by length: our seeds, and the reader's runs. */
+/** Right by length: the reader's guess and runs, and, once there is one to lay among them, our seeds. */
 function lengths(room) {
-  const shown = now?.done ? now : null, about = now?.run ?? { task: state.task, design: designOf(state) }, threads = ofSeeds(about), [l, r, t, b] = [44, room - 20, 26, 260];
+  const shown = now?.done ? now : null, about = now?.run ?? { task: state.task, design: designOf(state) }, all = ofSeeds(about), threads = shown ? all : [], [l, r, t, b] = [44, room - 20, 26, 260];
   const x = (n) => l + (Math.log2(Math.min(n, FAR) / 16) / 5) * (r - l), y = (v) => b - v * (b - t), low = (n) => Math.max(16, n);
   const lines = threads.map(([, ...scores]) => path(scores.map((v, k) => [x(LENGTHS[k]), y(v)]), "quiet", 1, 'opacity=".55"'));
   const others = runs.filter((each) => each !== shown && each.run.task === about.task), colours = ["orange", "purple", "green"];
   const before = others.map((each, k) => path(each.done.right.map(({ n, share }) => [x(n), y(share)]), colours[k % 3], 2, 'stroke-dasharray="7 4"'));
   const own = shown ? [...shown.done.right, ...shown.more].sort((a, c) => a.n - c.n) : [];
   const dots = own.map(({ n, share }) => `<circle cx="${x(low(n)).toFixed(1)}" cy="${y(share).toFixed(1)}" r="${shown.at === n ? 7 : 4}" fill="var(--blue)"/>`).join("");
+  const guessed = now ? now.guess : guess, bet = guessed === "" ? "" : `<path d="M${x(64) - 7} ${y(guessed) - 7}l14 14m0-14l-14 14" stroke="var(--orange)" stroke-width="3"/>`;
   const said = own.map(({ n, share }) => `${shareOf(share)} at ${n}`).join(", ") || "not trained yet";
-  const key = [threads.length ? `<span>╱ ${threads.length} seeds of the race</span>` : "<span>no seeds of the race have these parts</span>", shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
+  const key = [all.length ? `<span>${shown ? "╱ " : ""}${all.length} seeds of the race${shown ? "" : ": drawn at the end of yours"}</span>` : "<span>no seeds of the race have these parts</span>", bet && '<span style="color:var(--orange)">× your guess</span>', shown ? `<span style="color:var(--blue)">━ yours: ${escape(named(shown.run.design))}</span>` : "",
     ...others.map((each, k) => `<span style="color:var(--${colours[k % 3]})">╌ before: ${escape(named(each.run.design))}</span>`)].join("");
   return `${frame(room, 306, `Right by length: ${said}`, text(l, 14, "right, by length; trained on up to 16") + [0, 0.5, 1].map((v) => level(l, r, y(v), String(v))).join("")
-    + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` + lines.join("") + before.join("") + path(own.filter(({ n }) => n >= 16).map(({ n, share }) => [x(n), y(share)]), "blue", 3) + dots
+    + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${y(TASKS[about.task].chance)}" y2="${y(TASKS[about.task].chance)}"/>` + lines.join("") + before.join("") + path(own.filter(({ n }) => n >= 16).map(({ n, share }) => [x(n), y(share)]), "blue", 3) + dots + bet
     + [...LENGTHS, 256, FAR].map((n) => text(x(n), b + 20, String(n), "middle")).join("") + text((l + r) / 2, b + 40, TASKS[about.task].unit, "middle"))}<div class="live-key">${key}</div>`;
 }
 
-/** A layer on one row; the frame marks the answer. */
-function maps(picture, design) {
+/** The row in words, its middle left out where it is long; then a layer on it, where a frame marks the place that says the answer. */
+function maps(picture, { design, task }) {
+  const near = (k) => picture.n <= 40 || k < 6 || Math.abs(k - picture.source) < 3 || k >= picture.n - 8;
+  const row = picture.words.map((word, k) => (k === picture.source ? `<b>${escape(word)}</b>` : near(k) ? escape(word) : near(k - 1) ? "…" : ""));
+  $(".train-row").innerHTML = `The row: ${row.filter(Boolean).join(" ")}. It answers ${escape(picture.answer)}; right is ${escape(picture.right)}.`;
   const { n, source } = picture, box = $(".train-maps"), at = (layer) => [0, 1, 2, 3].map((m) => picture.maps[layer][((n - 1) * 4 + m) * n + source]);
   const asked = $("[data-at=layer]").value, layer = asked ? Number(asked) : Number(Math.max(...at(1)) >= Math.max(...at(0))), all = picture.maps[layer], shares = at(layer);
   const two = design.map === "difference" && (design.positions !== "mixed" || layer === 1), side = Math.max(130, Math.min(220, Math.floor(box.clientWidth / (box.clientWidth > 700 ? 4 : 2)) - 16)), scale = devicePixelRatio || 1;
   box.dataset.shares = shares.map(shareOf).join(" ");
-  $(".train-layer").textContent = `Here: layer ${layer + 1}.`;
+  $(".train-layer").textContent = `the frame is ${TASKS[task].says}, at the last question; darker is more, beside an even share. Here: layer ${layer + 1}.`;
   if (box.children.length !== 4) box.innerHTML = [0, 1, 2, 3].map(() => "<figure><canvas role=\"img\"></canvas><figcaption></figcaption></figure>").join("");
   const [r, g, b] = [1, 3, 5].map((k) => parseInt(getComputedStyle(root).getPropertyValue("--blue").trim().slice(k, k + 2), 16));
   [...box.children].forEach((figure, m) => {
@@ -85,7 +92,7 @@ function maps(picture, design) {
     const pen = canvas.getContext("2d"), image = pen.createImageData(cell * n, cell * n);
     for (let i = 0; i < cell * n; i += 1) for (let j = 0; j < cell * n; j += 1) {
       const w = all[(Math.floor(i / cell) * 4 + m) * n + Math.floor(j / cell)], o = 4 * (i * cell * n + j);
-      image.data.set([r, g, b, 255 * Math.sqrt(Math.min(1, w))], o);
+      image.data.set([r, g, b, 255 * Math.sqrt(Math.min(1, w * Math.max(1, n / 20)))], o);
     }
     pen.putImageData(image, 0, 0);
     pen.strokeStyle = getComputedStyle(root).getPropertyValue("--orange").trim();
@@ -93,18 +100,19 @@ function maps(picture, design) {
     const edge = Math.max(cell, 6 * scale);
     pen.strokeRect(Math.max(1, source * cell + (cell - edge) / 2), Math.max(1, Math.min(cell * n - edge - 1, (n - 1) * cell + (cell - edge) / 2)), edge, edge);
     const name = two ? `head ${(m >> 1) + 1}, map ${(m % 2) + 1}` : `head ${m + 1}`;
-    canvas.setAttribute("aria-label", `${name}: ${shareOf(shares[m])} of the last question's attention on the answer`);
-    figure.querySelector("figcaption").textContent = `${name}: ${shareOf(shares[m])} on the answer`;
+    canvas.setAttribute("aria-label", `${name}: ${shareOf(shares[m])} of the last question's attention on ${TASKS[task].says}`);
+    figure.querySelector("figcaption").textContent = `${name}: ${shareOf(shares[m])} on ${TASKS[task].says}`;
   });
 }
 
 function draw() {
   const box = $(".train-plots"), wide = box.clientWidth, room = Math.max(280, Math.min(620, wide > 760 ? Math.floor(wide / 2) - 12 : wide));
+  $(".train-learning").hidden = !now?.losses.length;
   $(".train-learning").innerHTML = now?.losses.length ? learning(room) : "";
   $(".train-lengths").innerHTML = lengths(room);
-  if (now?.picture) maps(now.picture, now.run.design);
+  if (now?.picture) maps(now.picture, now.run);
   $(".train-after").hidden = !now?.picture;
-  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs, at the end of each</caption><thead><tr><th>task</th><th>parts</th><th>seed</th><th>steps</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}</tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${run.task}</td><td style="text-align:left">${escape(named(run.design))}</td><td>${run.seed}</td><td>${run.steps}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}</tr>`).join("")}</tbody></table>` : "";
+  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>` : "";
 }
 
 // A reader
@@ -114,22 +122,30 @@ const status = (words, bad = false) => {
   $(".live-status").classList.toggle("bad", bad);
 };
 
+const unchanged = () => now.run.task === state.task && Object.keys(PARTS).every((part) => now.run.design[part] === state[part]);
+/** What the task is, and what to guess before Train is pressed. */
+function asks() {
+  const { example, unit, chance } = TASKS[state.task];
+  $(".train-task").textContent = `${example}. It learns on rows of up to ${TRAINED} ${unit}; chance is ${shareOf(chance)}.`;
+  return `Before you press Train: it will be right at ${TRAINED} ${unit}. How often at 64?`;
+}
+
 function controls() {
   for (const each of root.querySelectorAll("[data-set]")) each.disabled = busy;
   $("[data-do=train]").hidden = busy;
   $("[data-do=stop]").hidden = !busy;
   $("[data-do=on]").hidden = busy || !now?.done?.stopped;
   for (const name of ["save", "load"]) $(`[data-do=${name}]`).disabled = busy || (name === "save" && !now?.done);
-  $("[data-at=n]").disabled = busy || !now?.done;
-  $(".train-act").hidden = busy || !now?.done;
+  for (const each of [".train-further", ".train-act"]) $(each).hidden = busy || !now?.done;
+  $(".train-guess").hidden = busy || (now?.done && unchanged());
   $("progress").hidden = !busy;
 }
 
-function ending({ run, done }) {
+function ending({ run, done, guess: guessed }) {
   const at = (n) => done.right.find((each) => each.n === n).share, far = ofSeeds(run).map(([, , , score]) => score);
   const how = done.learned ? `Learned in ${run.steps} steps` : done.stopped ? `Stopped after ${run.steps} steps` : `Not learned in ${run.steps} steps`;
   const beside = !far.length ? "" : ` Our ${far.length} seeds at 64: ${shareOf(Math.min(...far))} to ${shareOf(Math.max(...far))}.`;
-  return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}: right in ${shareOf(at(16))} at 16, in ${shareOf(at(64))} at 64; guessing gives ${shareOf(TASKS[run.task].chance)}.${beside} Move the length; then exchange one part, and train again.`;
+  return `${how}${done.spent ? ` and ${say(done.spent / 1000)} s` : ""}: right in ${shareOf(at(16))} at 16 ${TASKS[run.task].unit}, in ${shareOf(at(64))} at 64${guessed === "" ? "" : ` (your guess: ${shareOf(guessed)})`}; chance is ${shareOf(TASKS[run.task].chance)}.${beside} ${done.stopped ? "Go on, or move" : "Move"} the length; then exchange one part, and train again.`;
 }
 
 function told(said) {
@@ -139,14 +155,14 @@ function told(said) {
   if (said.picture) now.picture = said.picture;
   now.run.steps = said.steps;
   $("progress").value = said.steps;
-  $(".train-pace").textContent = `Step ${said.steps} of at most ${STEPS}, ${say(said.spent / said.steps)} ms a step`;
+  $(".train-pace").textContent = `Step ${said.steps}, ${say(said.spent / said.steps)} ms a step; it ends when ${LEARNED} are right at ${TRAINED}, or after ${STEPS}`;
   if (!document.hidden) draw();
 }
 
 async function train(on) {
   clearTimeout(waiting);
   navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
-  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null };
+  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null, guess };
   else Object.assign(now, { done: null, more: [] });
   $("[data-at=n]").value = 4;
   $(".train-n").textContent = String(TRAINED);
@@ -171,7 +187,7 @@ function finished(mine, done) {
   Object.assign(now, { done, picture: done.picture });
   now.run = { task: done.task, design: done.design, seed: done.seed, steps: done.steps };
   busy = false;
-  runs = [now, ...runs.filter((each) => each !== now)].slice(0, KEPT);
+  runs = [now, ...runs.filter((each) => each !== now && !sameRun(each, now))].slice(0, KEPT);
   controls();
   status(ending(now));
   $(".train-pace").textContent = "";
@@ -183,13 +199,13 @@ function finished(mine, done) {
 async function measure(n) {
   const mine = now, turn = (measured += 1);
   $(".train-n").textContent = String(n);
+  $(".train-says").textContent = `It reads rows of ${n} ${TASKS[now.run.task].unit} …`;
   try {
     const found = await ask("at", { n });
     if (mine !== now || turn !== measured) return;
     now.more = [...now.more.filter((each) => each.n !== n), found];
     Object.assign(now, { at: n, picture: found.picture });
-    const { picture } = found;
-    $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}. In the row below it answers ${picture.answer}, right is ${picture.right}.`;
+    $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}.`;
     root.dataset.at = n;
     draw();
     act();
@@ -207,6 +223,10 @@ function changed({ target }) {
     clearTimeout(waiting);
     waiting = setTimeout(() => measure(n), 200);
   }
+  if (target.dataset.guess !== undefined) {
+    guess = target.value === "" ? "" : Math.min(1, Math.max(0, Number(target.value)));
+    draw();
+  }
   if (!name) return;
   const value = ["window", "seed"].includes(name) ? Number(target.value) : target.value, next = { ...state, [name]: value };
   const bad = name === "seed" && !(target.value !== "" && Number.isInteger(value) && value >= 0 && value < 1e6) ? "A seed is a whole number from 0 to 999,999." : refused(next);
@@ -219,8 +239,12 @@ function changed({ target }) {
   try {
     history.replaceState(null, "", toLink(state));
   } catch { /* a limit of the browser */ }
-  const parts = Object.keys(PARTS).filter((part) => now && now.run.design[part] !== state[part]);
-  if (now?.done) status(parts.length ? `Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. Press Train.` : ending(now));
+  if (name !== "seed") $("[data-guess]").value = guess = "";
+  const parts = Object.keys(PARTS).filter((part) => now && now.run.design[part] !== state[part]), asked = asks();
+  if (now?.done && unchanged()) status(state.seed === now.run.seed ? ending(now) : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`);
+  else if (now?.done && parts.length) status(`Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`);
+  else status(asked);
+  controls();
   if (!now?.done) draw();
 }
 
@@ -253,7 +277,7 @@ async function opened(file) {
   try {
     if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
     const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
-    now = { run: done, losses: [], looks: [], more: [], picture: null, done: null };
+    now = { run: done, losses: [], looks: [], more: [], picture: null, done: null, guess: "" };
     state = { task: done.task, ...done.design, seed: done.seed };
     fill();
     finished(now, done);
@@ -274,15 +298,15 @@ async function start() {
   style.href = new URL("live.css", import.meta.url).href;
   document.head.append(style);
   const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
-  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what, example }]) => [name, `${what}: ${example}`])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
+  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
-<p class="live-error" role="alert"></p>
-<div class="live-load"><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
-<p class="live-status" role="status">Before you press Train: it will be right at 16. How often at 64, where guessing gives a quarter?</p>
+<p class="train-task"></p><p class="live-error" role="alert"></p>
+<div class="live-load"><label class="train-guess">your guess for 64, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>
+<p class="live-status" role="status"></p>
 <div class="live-both train-plots"><div class="train-learning"></div><div class="train-lengths"></div></div>
-<div class="train-after" hidden><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
-<p class="live-says train-says" aria-live="polite"></p>
-<h2>Who looks at whom</h2><p>One row of tokens: a line is a token that looks, a column one that it looks at; the frame is the answer, at the last question. <span class="train-layer"></span></p>
+<div class="train-after" hidden><div class="train-further"><label style="max-width:40rem">length <input type="range" data-at="n" min="2" max="9" step="0.125" value="4" style="flex:1 1 12rem" aria-label="length, from 4 to 512"> <output class="train-n">16</output></label>
+<p class="live-says train-says" aria-live="polite"></p></div>
+<h2>Who looks at whom</h2><p class="train-row"></p><p>A line is a token that looks, a column one that it looks at; <span class="train-layer"></span></p>
 <label>show <select data-at="layer"><option value="">the layer that looks at the answer more</option><option value="0">layer 1</option><option value="1">layer 2</option></select></label><div class="train-maps"></div><div class="train-act"></div></div>
 <div class="scroll train-runs" tabindex="0" role="region" aria-label="Your runs"></div>
 <div class="live-row"><button type="button" data-do="link">Copy a link to these settings</button><button type="button" data-do="save" disabled>Save the weights</button><label>or open a file <input type="file" data-do="load" accept=".safetensors"></label></div>`;
@@ -298,6 +322,7 @@ async function start() {
   ask("stop").catch(() => {}); // starts it while there is a network
   ground();
   controls();
+  status(asks());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", ground);
   root.addEventListener("input", changed);
   root.addEventListener("click", clicked);
@@ -313,6 +338,8 @@ async function start() {
     if (busy || location.hash === toLink(state)) return;
     state = fromLink(location.hash);
     fill();
+    status(asks());
+    controls();
     draw();
   });
   seeds = await fetch(new URL("seeds.json", import.meta.url)).then((answer) => answer.json()).catch(() => ({}));
