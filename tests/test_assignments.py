@@ -60,6 +60,10 @@ def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
     headings = "\n".join("".join(c["source"]) for c in given["cells"])
     numbers, planned = zip(*re.findall(r"^### (\d+)\. .+ \((\d+) minutes?\)", headings, re.M), strict=True)
     assert [*map(int, numbers)] == [*range(1, len(numbers) + 1)]
+    for link in re.findall(r"\]\(([^):#]+\.(?:ipynb|md))", headings):
+        page = (root / "chapters/handouts" / link).resolve()
+        assert link in assignments.WORKSHOP or page.is_file(), "it lies in chapters/handouts, or leads from there"
+        assert not page.with_suffix("").as_posix().endswith((*assignments.WORKSHOP.values(),)), "a page with the lines"
     assert sum(map(int, planned)) == given["metadata"]["workshop"]["minutes"]
     checks = [c["source"] for c in solved["cells"] if "check" in c["metadata"].get("tags", [])]
     assert all(source in [c["source"] for c in given["cells"]] for source in checks)

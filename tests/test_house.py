@@ -85,13 +85,13 @@ BUDGETS = {
     "src/course": 326_400,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_830,
-    "src/course/report": 25_600,
+    "src/course/report": 25_610,
     "src/course/scorecard": 18_560,
     "src/course/checks": 22_960,
-    "tests": 234_140,
-    "tools": 47_290,
+    "tests": 234_980,
+    "tools": 47_450,
     "sphinx_ext": 21_640,
-    "frontend": 53_600,
+    "frontend": 54_670,
     "_static": 960,
 }
 TOKEN = re.compile(r"\w+|[^\w\s]")

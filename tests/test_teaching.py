@@ -46,6 +46,15 @@ def test_a_term_has_twelve_weeks_whose_minutes_add_up_and_none_plays_two_decks(r
     assert len(tasks) == len(set(tasks))
 
 
+def test_the_pages_of_steps_take_in_the_term_the_minutes_that_they_say(root):
+    plan = (root / "chapters/plans/term.yml").read_text()
+    for path in [*root.glob("chapters/*/yours.ipynb"), *root.glob("chapters/[07]-*/build.ipynb")]:
+        chapter = path.parent.name[0]
+        title = {"0": "Build it,", "7": "The workshop:"}.get(chapter, f"Now yours {chapter}:")
+        planned = re.findall(rf"{title}[^()]*\((\d+) min\)", plan)
+        assert planned == [str(json.loads(path.read_text())["metadata"]["workshop"]["minutes"])], title
+
+
 @pytest.mark.parametrize(("chapter", "kind"), DECKS)
 def test_the_cues_of_a_deck_add_up_to_what_the_plans_say(root, chapter, kind):
     path = teaching.part(root, f"{chapter} {kind}")

@@ -155,10 +155,21 @@ def test_a_decoder_goes_out_to_a_file_and_comes_back(tmp_path, monkeypatch, caps
     ]
     assert torch.allclose(again(ids), theirs(ids), atol=1e-5)
     parts.note("2", "It hears itself.", heard=0.2)
-    parts.note("3", "It ...")
-    said = ["Kept, with 1 in all.", "Kept, and not finished yet."]
-    assert capsys.readouterr().out.splitlines()[-2:] == [f"{each} ({tmp_path / 'my-notes.json'})" for each in said]
+    for gap in ("...", "…", "____"):
+        parts.note("3", f"It {gap}")
+    said = ["Kept, with 1 in all.", *3 * ["Kept, and not finished yet."]]
+    assert capsys.readouterr().out.splitlines()[-4:] == [f"{each} ({tmp_path / 'my-notes.json'})" for each in said]
     assert json.loads((tmp_path / "my-notes.json").read_text())["2"] == {"sentence": "It hears itself.", "heard": 0.2}
+    with pytest.raises(ValueError, match="heard must be a finite number, not inf"):
+        parts.note("2", "It hears itself.", heard=float("inf"))
+    (tmp_path / "my-notes.json").write_text('{"2": {"heard": Infinity}}')
+    with pytest.raises(ValueError, match=r"my-notes\.json, chapter 2, 'heard' must be a finite number"):
+        parts.note("2", "It hears itself.")
+    (tmp_path / "my-notes.json").unlink()
+    (tmp_path / "my-notes.json").mkdir()
+    with pytest.raises(ValueError, match=r"my-notes\.json must be a file, not a folder"):
+        parts.note("2", "It hears itself.")
+    (tmp_path / "my-notes.json").rmdir()
     (tmp_path / "my-notes.json").write_text("[]")
     with pytest.raises(ValueError, match="must be an object of JSON"):
         parts.note("2", "It hears itself.")
@@ -217,7 +228,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
         for cell in json.loads(page.read_text())["cells"]:
             if cell["cell_type"] == "code":
                 exec("".join(cell["source"]), space)
-    parts.note("7", "Mine <wins>.", **{"retrieval at 128": 0.9})
+    parts.note("7", "Mine <wins> …", **{"retrieval at 128": 0.9})
     files = report.run(str(path), tmp_path / "out")
     found, kept = json.loads(files.numbers.read_text()), parts.notes(tmp_path / parts.NOTES)
     assert kept.keys() == {*"1234567"}
@@ -226,7 +237,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
         assert found["measured"][chapter] == pytest.approx(numbers, abs=0.01)
     assert found["measured"]["0"]["right at 16"] == pytest.approx(parts.right(mine, 16), abs=1e-3)
     page = files.page.read_text()
-    assert "Mine &lt;wins&gt;." in page
+    assert "Mine &lt;wins&gt; … (Not finished.)" in page
     assert "Its row in the race is not there" not in page
     measured = parts.notes()
     course = report.run(str(parts.data.folder() / parts.COURSE), tmp_path / "out")

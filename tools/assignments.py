@@ -152,10 +152,17 @@ WORKSHOP = {
 }
 
 
-def stripped(text: str) -> str:
-    """A page of steps without their lines: each has the names that its check wants, still empty."""
-    book = json.loads(text)
+def stripped(text: str, folder: str) -> str:
+    """A page of steps without their lines: each has the names that its check wants, still empty; links lead to handouts first."""
+    book, beside = json.loads(text), {f"{page}.ipynb": name for name, page in WORKSHOP.items()}
+
+    def leads(link: re.Match) -> str:
+        page = os.path.normpath(f"{folder}/../{link[1]}")
+        return f"]({beside.get(page, f'../{page}')}"
+
     for cell in book["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = [re.sub(r"\]\(([^):#]+\.(?:ipynb|md))", leads, line) for line in cell["source"]]
         if "step" in cell["metadata"].get("tags", []):
             text = "".join(cell["source"])
             names = re.findall(r"^(?:def|class) (\w+)|^(\w+(?:, \w+)*) = ", text, re.M)
@@ -166,7 +173,9 @@ def stripped(text: str) -> str:
 
 def handouts(root: Path = ROOT) -> dict[str, str]:
     """What is handed out, by file name: the assignments, and the pages of steps without their lines."""
-    steps = {name: stripped((root / f"chapters/{folder}.ipynb").read_text()) for name, folder in WORKSHOP.items()}
+    steps = {
+        name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder) for name, folder in WORKSHOP.items()
+    }
     return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps
 
 

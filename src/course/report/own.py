@@ -98,7 +98,10 @@ def html(made: dict) -> str:
         f"race beside a mean of fifteen: a difference is a question, and the chapter's page says how to ask it again.{missing}"
     )
     rows = [(name, [f"{value:.2f}" for value in pair]) for name, pair in zip(frame.index, pairs, strict=True)]
-    said = Markup("").join(Markup("<p>{}. {}</p>").format(*each) for each in made["sentences"].items())
+    said = Markup("").join(
+        Markup("<p>{}. {}{}</p>").format(*each, " (Not finished.)" * parts.unfinished(each[1]))
+        for each in made["sentences"].items()
+    )
     how = Markup(
         "<h2>How it was made</h2><p><code>python -m course.report {}</code> ({}), {}, {:.0f} s; {}.</p>"
     ).format(

@@ -336,7 +336,7 @@ def _share(share: Callable) -> None:
             shown = model.seen[-1] if model.seen else None
             refuse(
                 "right", "refused", call=call, value=value, wanted=many / QUESTIONS, n=n, count=count, shown=shown, near=_near,
-                questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
+                drawn=rows(n, 0, count)[0], questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
             )  # fmt: skip
 
 

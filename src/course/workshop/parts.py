@@ -229,19 +229,28 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     Beside each number that the course's own decoder has, too, it prints that one.
 
     Raises:
-        ValueError: chapter or sentence is no text, or the file holds something else.
+        ValueError: chapter or sentence is no text, a number is not finite, or the file holds something else.
     """
     require.text("chapter", chapter, empty=False)
     require.text("sentence", sentence, empty=False)
-    path, numbers = shelf() / NOTES, {name: round(float(each), 3) for name, each in numbers.items()}
+    path, numbers = shelf() / NOTES, {name: round(require.number(name, each), 3) for name, each in numbers.items()}
     kept = notes(path)
     kept[chapter] = {"sentence": sentence, **numbers}
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
             print(f"{name:28}{numbers[name]:6.2f}   " + translated(f"the course's own {each:.2f}"))
-    said = translated("Kept, and not finished yet." if "..." in sentence else f"Kept, with {len(kept)} in all.")
+    said = translated("Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all.")
     print(f"{said} ({_named(path)})")
+
+
+def unfinished(sentence: str) -> bool:
+    """Whether a sentence has a gap left: three dots, their one sign, or a line to write on.
+
+    >>> unfinished("Mine loses a prompt first to …, at n = 8."), unfinished("It hears itself.")
+    (True, False)
+    """
+    return any(gap in sentence for gap in ("...", "…", "__"))
 
 
 def notes(path: Path | None = None) -> dict[str, dict]:
@@ -252,11 +261,13 @@ def notes(path: Path | None = None) -> dict[str, dict]:
     """
     read = path is None or (path.exists() and not compute.building())
     path = path or data.folder() / "workshop/notes.json"
+    if path.is_dir():
+        raise ValueError(f"{path.name} must be a file, not a folder")
     kept = _object(path.name, path.read_bytes() if read else "{}")
     for chapter, row in kept.items():
         for name, each in require.instance(f"{path.name}, chapter {chapter},", row, dict, "an object").items():
-            kind, what = (str, "a text") if name == "sentence" else (int | float, "a number")
-            require.instance(f"{path.name}, chapter {chapter}, {name!r}", each, kind, what)
+            what = f"{path.name}, chapter {chapter}, {name!r}"
+            require.text(what, each) if name == "sentence" else require.number(what, each)
     return kept
 
 
