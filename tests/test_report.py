@@ -621,7 +621,7 @@ def of_ones_own(folder, name="what", change="") -> Path:
         ("head.weight", torch.full((45, 32), 3e38), "answers must hold finite"),
         (parts.NOTES, "[", "object of JSON"),
         (parts.NOTES, '{"2": "x"}', "object, not 'x'"),
-        (parts.NOTES, '{"2": {"sentence": 3}}', "text, not 3"),
+        (parts.NOTES, '{"2": {"sentence": 3}}', "string, not 3"),
         (parts.NOTES, '{"7": {"last": []}}', "number, not []"),
     ],
 )  # fmt: skip
