@@ -122,7 +122,8 @@ const status = (words, bad = false) => {
   $(".live-status").classList.toggle("bad", bad);
 };
 
-const unchanged = () => now.run.task === state.task && Object.keys(PARTS).every((part) => now.run.design[part] === state[part]);
+const exchanged = () => Object.keys(PARTS).filter((part) => now.run.design[part] !== state[part]);
+const unchanged = () => now.run.task === state.task && !exchanged().length;
 /** What the task is, and what to guess before Train is pressed. */
 function asks() {
   const { example, unit, chance } = TASKS[state.task];
@@ -240,7 +241,7 @@ function changed({ target }) {
     history.replaceState(null, "", toLink(state));
   } catch { /* a limit of the browser */ }
   if (name !== "seed") $("[data-guess]").value = guess = "";
-  const parts = Object.keys(PARTS).filter((part) => now && now.run.design[part] !== state[part]), asked = asks();
+  const parts = now ? exchanged() : [], asked = asks();
   if (now?.done && unchanged()) status(state.seed === now.run.seed ? ending(now) : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`);
   else if (now?.done && parts.length) status(`Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`);
   else status(asked);
