@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 
 import chapters
@@ -576,6 +577,13 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
         assert repr(wrong) == f"✗ 还不对： f(1) 是 2；应当是 3。{words.translated(named[0])}"
 
 
+def _literals(path):
+    """What a module says in words of its own."""
+    calls = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)]
+    own = [call.args[0] for call in calls if getattr(call.func, "id", "") == "translated"]
+    return [each.value for each in own if isinstance(each, ast.Constant)]
+
+
 def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_language_of_the_page():
     """What any check may say of any answer stands in `chapters/zh/checks.po`, once for all pages with checks."""
     rows = checks._read(ROOT / "src/course/checks/relations.toml")
@@ -594,6 +602,7 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
     said += [mended["either"].format(*pair).format("x") for pair in itertools.pairwise(which)]
     verdicts = [f"f(1) is 2; expected 3. {each}".replace("?.", "?") for each in said]
     verdicts += [f"f(1) {checks._differing(one, other, one, other)}." for one, other in shapes]
+    verdicts += [each for each in _literals(Path(checks.__file__)) if " " in each]
     known = {"Rows are to sum to one.": "各行之和是一。"}
     with in_words(known | editions.words(ROOT / "chapters/1-over-squashing/exercises.zh.po")):
         told = [words.translated(each) for each in verdicts]

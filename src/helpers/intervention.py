@@ -21,6 +21,7 @@ from torch import Tensor
 
 from helpers import models, probe, require
 from helpers.models import mixing
+from helpers.words import translated
 
 _NAME = "helpers_intervention"  # under which transformers knows the attention below
 
@@ -228,7 +229,8 @@ class _Link:
         self.address = f"../../live/{page}.html#{urllib.parse.urlencode(written)}"  # from a page of a chapter
 
     def _repr_html_(self) -> str:
-        return f'<p>▶ <a href="{html.escape(self.address)}">{html.escape(self.words)}</a> (on the book\'s site)</p>'
+        site = html.escape(translated("(on the book's site)"), quote=False)
+        return f'<p>▶ <a href="{html.escape(self.address)}">{html.escape(self.words)}</a> {site}</p>'
 
     def __repr__(self) -> str:
         return f"{self.words} ({self.address.removeprefix('../../')} on the book's site)"

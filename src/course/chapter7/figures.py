@@ -69,7 +69,7 @@ def board(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> HTML:
             cells.append((-1, "–") if none else (value, f"{value:.2f}" if key in tasks else whole))
         body.append((translated(name), f"{row[list(tasks)].mean():.3f}", dots, cells))
     heads = map(translated, ("entry", f"right at {LONG}", *table))
-    return HTML(BOARD.render(heads=heads, rows=body, name=translated("Every entry")))
+    return HTML(BOARD.render(heads=heads, rows=body, name=translated("Every entry"), sort=translated("Sort by this")))
 
 
 def both_kept(rows: pd.DataFrame, own: pd.DataFrame | None = None) -> tuple[Figure, str]:

@@ -303,7 +303,7 @@ def model() -> models.LanguageModel:
         Wrong: it could not be had, which is not the learner's mistake.
     """
     if not compute.building():
-        print("Getting the model, once: this may take a minute.")
+        print(translated("Getting the model, once: this may take a minute."))
     try:
         return models.default()
     except Exception as error:

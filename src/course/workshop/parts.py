@@ -239,7 +239,8 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
-            print(f"{name:28}{numbers[name]:6.2f}   " + translated(f"the course's own {each:.2f}"))
+            own = translated(f"the course's own {each:.2f}")
+            print(f"{numbers[name]:6.2f}   {own}   {translated(name)}")
     said = translated("Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all.")
     print(f"{said} ({_named(path)})")
 
