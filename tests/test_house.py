@@ -81,14 +81,14 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 45_350,
+    "src/helpers": 46_180,
     "src/course": 326_400,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_830,
     "src/course/report": 25_610,
     "src/course/scorecard": 18_560,
     "src/course/checks": 22_960,
-    "tests": 235_030,
+    "tests": 235_400,
     "tools": 47_450,
     "sphinx_ext": 21_640,
     "frontend": 54_670,

@@ -399,6 +399,25 @@ def test_on_a_page_a_figure_is_a_drawing_with_its_text_in_the_dark_and_on_a_phon
     assert 'data-image="a matrix"' in show(figure, alt="two cells").data
 
 
+def test_on_a_phone_panels_stand_below_one_another_and_names_break(chromium, monkeypatch):
+    monkeypatch.setenv("HELPERS_STILL", "1")
+    figure = plt.figure(figsize=(11, 4))
+    for ax, name in zip(figure.subplots(1, 2, sharey=True), ("first", "second"), strict=True):
+        ax.barh(["a name that takes half of a phone's width", "short"], [1, 2], color=style.COLOURS["blue"], label="bar")
+        ax.set(title=f"{name}: a title that is too long for a phone's width", xlabel=name)
+        ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+    page = chromium.new_page(viewport={"width": 358, "height": 1200})
+    page.set_content(show(figure, alt="Two panels.").data)
+    boxes = "e => [e.textContent, e.getBoundingClientRect().x, e.getBoundingClientRect().y]"
+    found = [text.evaluate(boxes) for text in page.locator("svg.narrow text:not(:has(tspan)), svg.narrow tspan").all()]
+    place = {said.strip(): (x, y) for said, x, y in found}
+    assert place["second"][1] > place["first"][1] + 100 and abs(place["second"][0] - place["first"][0]) < 30
+    assert place["bar"][1] > place["second"][1], "what a legend names stands under all panels"
+    assert [said for said, _, _ in found].count("bar") == 1
+    assert {"a name that takes", "half of a phone's", "width"} <= set(place)
+    page.close()
+
+
 def test_a_size_that_is_a_hair_below_whole_pixels_does_not_shear_the_picture():
     figure = plt.figure(figsize=(2.15 * 6 + 3.4, 1.0))  # 16.2999… inches, for matplotlib 1956 pixels
     figure.add_axes((0, 0, 0.5, 1)).set(facecolor="black", xticks=[], yticks=[])

@@ -64,7 +64,7 @@ def level(figure: Figure) -> None:
             continue
         left = min([box.x0, *(tick.get_window_extent().x0 for tick in _ticks(ax))])
         label.set(rotation=0, ha="left", va="bottom")
-        ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + 0.09 * DPI / box.height)
+        ax.yaxis.set_label_coords((left - box.x0) / box.width, 1 + 0.09 * figure.dpi / box.height)
         ax._left_title.set_x((left - box.x0) / box.width)
         if not ax.title.get_text() and not ax._left_title.get_text():
             ax._left_title.set(text=" ", size=1)  # the layout keeps room for a title, and none for a level name
@@ -95,7 +95,9 @@ def spread(figure: Figure) -> None:
 def _ticks(ax: Axes) -> list[Text]:
     """The numbers that stand at an axis; Matplotlib keeps some beyond its ends, and draws none of them."""
     found = []
-    for axis, (low, high) in ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))):
+    for axis, (low, high) in (
+        ((ax.xaxis, sorted(ax.get_xlim())), (ax.yaxis, sorted(ax.get_ylim()))) if ax.axison else ()
+    ):
         for tick in (*axis.get_major_ticks(), *axis.get_minor_ticks()):
             found += [text for text in (tick.label1, tick.label2) if low <= tick.get_loc() <= high and _seen(text)]
     return found
@@ -109,7 +111,7 @@ def _ink(text: Text) -> Bbox:
     """Where a text's letters are: its box has air above and below them, at a side where it stands upright."""
     text.get_window_extent()  # settles the place of a note; with its arrow, which is no text
     box = Text.get_window_extent(text)
-    air = 0.2 * text.get_size() * DPI / 72
+    air = 0.2 * text.get_size() * text.figure.dpi / 72
     return box.padded(-air, -2) if text.get_rotation() % 180 else box.padded(-2, -air)
 
 
@@ -206,7 +208,7 @@ def image(figure: Any, alt: str) -> str:
     if drawing:
         why = ' data-image="a matrix"'
         if not figure.findobj(AxesImage):
-            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(pickle.loads(held), laid_out, alt) if held else ""
+            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(held, laid_out, alt) if held else ""
             if len(both[0]) <= len(source):
                 kept = both[0] + both[1] * (len(both[0]) + len(both[1]) <= 1.25 * len(source))
                 return f"<svg{said}{kept.removeprefix('<svg')}"

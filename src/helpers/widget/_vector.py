@@ -9,14 +9,20 @@ import hashlib
 import html
 import io
 import itertools
+import pickle
 import re
+import textwrap
 import warnings
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
+from matplotlib.gridspec import GridSpec
 from matplotlib.text import Text
+from matplotlib.ticker import MaxNLocator, NullFormatter
+
+from helpers.style import _LINE_END
 
 PHONE, LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
 INK, GROUND, GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
@@ -94,19 +100,78 @@ def _short(number: re.Match) -> str:
     return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
-def narrow(figure: Figure, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
-    """A second drawing for a phone; none where its marks would have no room, or its texts would meet.
+def stacked(figure: Figure) -> None:
+    """Panels that stood side by side, one below another, each with its own numbers and names."""
+    panels = [ax for ax in figure.axes if ax.get_subplotspec()]
+    grid = panels[0].get_subplotspec().get_gridspec() if panels else None
+    if grid is None or grid.ncols == 1:
+        return
+    figure.set_figheight(figure.get_figheight() / grid.nrows * len(panels))
+    for ax, place in zip(panels, GridSpec(len(panels), 1, figure=figure), strict=True):
+        ax.set_subplotspec(place)
+        if ax.axison:
+            ax.tick_params(labelleft=True, labelbottom=True)
+            ax.set(xlabel=ax.get_xlabel() or panels[-1].get_xlabel(), ylabel=ax.get_ylabel() or panels[0].get_ylabel())
+
+
+def below(figure: Figure) -> None:
+    """What legends name goes under the figure, which becomes as much higher."""
+    legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
+    named = {
+        text.get_text(): mark for each in legends for text, mark in zip(each.texts, each.legend_handles, strict=True)
+    }
+    if named:
+        columns, size = 1 + (max(map(len, named)) < 15), legends[0].texts[0].get_size()
+        figure.set_figheight(figure.get_figheight() + len(named) / columns * 1.6 * size / 72)
+        figure.legend([*named.values()], [*named], loc="outside lower left", fontsize=size, ncols=columns)
+    for legend in legends:
+        legend.remove()
+
+
+def slim(figure: Figure, letters: float) -> None:
+    """Fewer numbers at the axes, and names in lines of such a share of the figure's width."""
+    for ax in figure.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_minor_formatter(NullFormatter())
+            if isinstance(axis.get_major_locator(), MaxNLocator):
+                axis.get_major_locator().set_params(nbins=4)
+            said = [text.get_text() for text in axis.get_ticklabels()]
+            if any(" " in text and "$" not in text for text in said):
+                broken = [textwrap.fill(text, 10 if axis is ax.xaxis else 20, break_long_words=False) for text in said]
+                axis.set_ticks(axis.get_ticklocs(), broken)
+                more = sum(text.count("\n") for text in broken) * (axis is ax.yaxis)
+                figure.set_figheight(figure.get_figheight() + more * 1.3 * axis.get_ticklabels()[0].get_size() / 72)
+        ends = [text for text in ax.texts if text.get_gid() == _LINE_END]
+        names = [ax.title, ax._left_title, ax.xaxis.label, ax.yaxis.label]
+        for text in [*names, *ends, *([figure._suptitle] if figure._suptitle else [])]:
+            most = letters * 2 * 72 * figure.get_figwidth() / text.get_size()  # a letter is half as wide as high
+            text.set(text=textwrap.fill(text.get_text(), int(most * (0.4 if text in ends else 1))), wrap=False)
+            text.set_linespacing(1.0)
+            if text in names:
+                lines = text.get_text().count("\n")
+                figure.set_figheight(figure.get_figheight() + lines * 1.3 * text.get_size() / 72)
+
+
+def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str:
+    """A second drawing of a pickled figure for a phone; none where its marks would have no room, or its texts would meet.
 
     Args:
         lay_out: puts the names of a figure where they can be read, and returns what cannot.
     """
-    sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-    wide, high = figure.get_size_inches()
-    figure.set_size_inches(min(wide, PHONE * min(sizes, default=12) / LEAST / 72), high)
-    with warnings.catch_warnings():  # that there is no room is what is asked
-        warnings.simplefilter("ignore", UserWarning)
-        wrong = lay_out(figure)
-    room = min((ax.get_window_extent().width for ax in figure.axes), default=0) / figure.bbox.width
-    made = "" if wrong or room < 0.4 else drawn(figure, alt, "narrow")
-    plt.close(figure)
+    for letters in (0.8, 0.65, 0.5):
+        figure = pickle.loads(held)
+        sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
+        figure.set_figwidth(min(figure.get_figwidth(), PHONE * min(sizes, default=12) / LEAST / 72))
+        stacked(figure)
+        below(figure)
+        slim(figure, letters)
+        with warnings.catch_warnings():  # that there is no room is what is asked
+            warnings.simplefilter("ignore", UserWarning)
+            wrong = lay_out(figure)
+        panels = [ax.get_window_extent().width for ax in figure.axes if ax.get_subplotspec()]
+        room = min(panels, default=0) / figure.bbox.width
+        made = "" if wrong or room < 0.3 else drawn(figure, alt, "narrow")
+        plt.close(figure)
+        if made:
+            break
     return made
