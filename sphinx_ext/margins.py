@@ -5,7 +5,9 @@ set-up, guess and figures goes into one fold at the foot, and each figure leads 
 machine is a strip that says where one is.
 """
 
+import itertools
 import re
+from collections import Counter
 from pathlib import Path
 
 from docutils import nodes
@@ -16,6 +18,7 @@ from course import drawing
 LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as much in Chinese
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)")
+TABLE, ROW, CELL = (re.compile(form, re.S) for form in (r"<table.*?</table>", r"<tr.*?</tr>", r"<t[hd](?=[ >])"))
 HIDDEN = '<details class="admonition hide above-input">'
 MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
 SAID = {
@@ -26,6 +29,25 @@ SAID = {
 
 def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
+
+
+def numbered(table: re.Match) -> str:
+    """A table that marks its numbers, and the heads above columns of them.
+
+    >>> numbered(re.match(".*", "<table><tr><th>n</th><th>a</th></tr><tr><td>x</td><td>1</td></tr></table>"))
+    '<table><tr><th>n</th><th data-number>a</th></tr><tr><td>x</td><td data-number>1</td></tr></table>'
+    """
+    text = NUMBER.sub(r"<td data-number\1", table[0])
+    body = [CELL.split(row)[1:] for row in ROW.findall(text) if "<td" in row]
+    numbers = Counter(k for row in body for k, cell in enumerate(row) if cell.startswith(" data-number"))
+
+    def head(row: re.Match) -> str:
+        if "<td" in row[0]:
+            return row[0]
+        place = itertools.count()
+        return CELL.sub(lambda cell: cell[0] + " data-number" * (2 * numbers[next(place)] >= len(body)), row[0])
+
+    return ROW.sub(head, text)
 
 
 def told(node: nodes.Node) -> str:
@@ -46,7 +68,7 @@ class Margins(SphinxPostTransform):
             self.strip(stop)
         for node in list(self.document.findall(nodes.raw)):
             if "<td" in (text := told(node)):
-                node.replace_self(raw(NUMBER.sub(r"<td data-number\1", text)))
+                node.replace_self(raw(TABLE.sub(numbered, text)))
         cells(self.document)
         self.code()
 
