@@ -1,6 +1,7 @@
 """The claims of chapter 3's sources, each measured by a small function."""
 
 import itertools
+import math
 from collections.abc import Sequence
 from functools import cache
 
@@ -179,6 +180,7 @@ OWN, SAME, HARMLESS = Mark(0.7), Mark(0.15), Mark(0.95)  # of all prompts
         lambda bf16, fp16: _worse(bf16, fp16) and min(bf16) < CHANCE,
     ),
     part=("it does no more often in any band and less often in the last", lambda bf16, fp16: _worse(bf16, fp16)),
+    able=("its states stay within the range of fp16", lambda inside: inside),
     nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
 )
 @rule(
@@ -210,6 +212,7 @@ def telling_apart(model: LanguageModel | None = None) -> Numbers:
         "sure": int(bf16.high.iloc[1]) - 1,  # the end of the second band
         "bf16": bf16.pair.tolist(),
         "fp16": fp16.pair.tolist(),
+        "inside": all(map(math.isfinite, fp16.floor)),
         "nearest_fp16": fp16.nearest.iloc[-1],
         "nearest": {errors: row.nearest for errors, row in late.items()},
         "share": {errors: row.share for errors, row in late.items()},

@@ -248,8 +248,8 @@ def ablation(runs: Mapping[str, float], plain: float, blank: Sequence[float] = (
     )
 
 
-def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
-    """Loss added by silencing each quarter of the pairs, inside heads that look at a place, outside, and in a control."""
+def dissociation(rows: pd.DataFrame, threshold: float, blank: Sequence[float] = ()) -> tuple[Axes, str]:
+    """Loss added by silencing each quarter, in heads that look at a place, outside, in a control; `blank`: random weights."""
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
@@ -266,9 +266,11 @@ def dissociation(rows: pd.DataFrame, threshold: float) -> tuple[Axes, str]:
         for i, quarter in enumerate(quarters):
             ax.plot([i + (k - 1) * 0.14] * len(here), here[quarter], mark, ms=7, alpha=0.45, color=colour)
         ax.plot([i + (k - 1) * 0.14 for i in range(4)], means[where], mark + "-", ms=10, color=colour, label=name)
+    if blank:
+        ax.plot(range(4), blank, ":", lw=3, color=GREY, label="random weights")
     ax.set_xticks(range(4), quarters)
-    ax.set_ylim(top=1.4 * ax.get_ylim()[1])
-    ax.legend(loc="upper left", ncols=3)
+    ax.set_ylim(top=1.6 * ax.get_ylim()[1])
+    ax.legend(loc="upper left", ncols=2)
     if not heads.inside:
         ax.set_title(f"No head has a slash score above {threshold:g}")
         return ax, f"No head has a slash score above {threshold:g} at a distance up to {measures.OFFSETS - 1}."

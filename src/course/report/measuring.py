@@ -93,16 +93,16 @@ def heard(subject: Subject, plan: Plan) -> Numbers:
 
 def hiding(subject: Subject, plan: Plan) -> Numbers:
     subject.needs(measures2.LENGTH)
-    if subject.committed:
-        return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": "data/hiding_smollm2.csv"}
-    names = measures2.NAMES[: plan.texts]
-    cases = [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
-    settings = [
-        each
+    names, source = measures2.NAMES[: plan.texts], "data/hiding_smollm2.csv" if subject.committed else None
+    if source or names == measures2.NAMES:  # the claims ask for all of it, too
+        return {"rows": measures2.hiding_table(subject.model).to_dict("records"), "from": source}
+    rows = [
+        each | measures2.hiding_in(**each, model=subject.model)
         for each in measures2.HIDDEN
-        if each["text"] in names and (names == measures2.NAMES or (each["token"], each["since"]) in cases)
+        if each["text"] in names
+        and (each["token"], each["since"]) in [(0, 1), (1, 1), (1, 9), (1, 25), (measures2.CONTROL, 25)]
     ]
-    return {"rows": [each | measures2.hiding_in(**each, model=subject.model) for each in settings], "from": None}
+    return {"rows": rows, "from": source}
 
 
 def precision(subject: Subject, plan: Plan) -> Numbers:

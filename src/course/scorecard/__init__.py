@@ -25,7 +25,7 @@ from course.chapter6 import claims as chapter6
 from course.chapter7 import claims as chapter7
 from course.claims import CLAIMS, Claim, Found, read, together
 from course.nulls import SHORTER
-from course.rules import CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
+from course.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
 from course.templates import template
 from helpers import compute, data, require, style
 
@@ -405,6 +405,7 @@ def _line(half: str, asked: str, mark: float, values: Sequence[float], width: in
     nearest = min(values, key=lambda value: abs(value - mark))
     found = f"{_digits(nearest)} found" if len(values) == 1 else f"nearest {_digits(nearest)}, of {len(values)}"
     agrees = (at(mark), width) if asked == "above" else (0, at(mark))
+    half += ", for a correction (to hold, all)" * (half == AGREE)
     said = f"{half}: {asked} {_digits(mark)} asked; {found}"
     return CARD.line(said, width, sorted({at(value) for value in values}), agrees, at(mark))
 
@@ -453,5 +454,7 @@ def printed(text: str) -> str:
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
     """
     require.text("text", text)
-    text = re.sub(r"\b\d(\.\d+)?e[-+]\d+\b", lambda found: style.number(float(found[0]), len(found[1] or "1")), text)
+    text = re.sub(
+        r"(\d)e([-+]\d+)\b", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(style.SUPERSCRIPTS)}", text
+    )
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)
