@@ -2,7 +2,7 @@
 
 python benchmarks/differential.py --length 2048 --threads 1
 
-"operator": `differential.attend`, the direct formula (both maps in full) and the values cut in two halves, on the same
+"operator": `differential._attend`, the direct formula (both maps in full) and the values cut in two halves, on the same
 queries, keys and values. "layer": `DifferentialAttention`, the same with the direct formula inside, and transformers' DiffLlama
 attention with the same weights, on the maps in full (eager) and on the fused kernel (sdpa). Each runs in a process of its own;
 memory is the peak that the operating system tells, less what was in use before the call. Times are the best of some runs, of the
@@ -35,7 +35,7 @@ PARTS = {
 LAYER = 3
 
 
-def direct(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor, bias: None = None) -> Tensor:
+def direct(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
     """Eq. 1 as anyone would write it first."""
     n, scale = q1.shape[-2], 1 / math.sqrt(q1.shape[-1])
     hidden = torch.ones(n, n, dtype=torch.bool).triu(1)
@@ -60,7 +60,7 @@ def operator(name: str, n: int, heads: int, d: int) -> tuple[Callable[[], Tensor
     shapes = [(1, heads, n, width) for width in (d, d, d, d, 2 * d)]
     leaves = [torch.randn(*shape, generator=generator).requires_grad_() for shape in shapes]
     leaves.append(torch.tensor(0.6, requires_grad=True))
-    call = {"attend": differential.attend, "direct formula": direct, "values in halves": halves}[name]
+    call = {"attend": differential._attend, "direct formula": direct, "values in halves": halves}[name]
     return lambda: call(*leaves), leaves
 
 

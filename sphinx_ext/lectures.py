@@ -149,7 +149,7 @@ def anchored(app, doctree):
 
 def all_said(app, doctree):
     """What a Chinese page was to say and its table has no words for; a warning ends the build."""
-    for text in words.missing:
+    for text in words._missing:
         logging.getLogger(__name__).warning("%s has no words for %r", app.env.docname, text)
     words.use(None)
 

@@ -108,7 +108,7 @@ def test_ranks_are_scipys_after_rounding():
     pairs = ~torch.eye(9, dtype=torch.bool)
     heard = measures.all_jacobians(graph, 8)[pairs].numpy()
     heard = (heard / heard.max()).round(9)
-    rank = scipy.stats.spearmanr(-graphs.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
+    rank = scipy.stats.spearmanr(-widening.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
     assert found["resistance"] == pytest.approx(rank)
     assert measures.resistance_can_differ(graph)
 

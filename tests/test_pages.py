@@ -64,7 +64,7 @@ def test_averages_resistance_and_the_message_step_are_those_of_the_package():
     graph = nx.gnm_random_graph(9, 16, seed=3)
     page = defined(1, "step-cell", "resistance-cell")
     torch.testing.assert_close(page["averages"](graph).double(), graphs.adjacency(graph, "row", loops=True))
-    torch.testing.assert_close(page["resistance"](graph), graphs.effective_resistance(graph))
+    torch.testing.assert_close(page["resistance"](graph), widening.effective_resistance(graph))
     step = defined(1, "fdedd698", averages=page["averages"], tree=nx.balanced_tree(2, 3))["layer"]
     W, x, A = graphs.orthogonal_weights(1, 4), torch.randn(9, 4, dtype=torch.float64), graphs.adjacency(graph, "row")
     torch.testing.assert_close(step(x, A, W[0, 0].T, W[0, 1].T), graphs.propagate(x, A, W))

@@ -100,9 +100,9 @@ def test_yarn_as_printed_mixes_by_turns_and_not_by_the_number_of_the_pair():
 
 
 def test_the_turning_pairs_are_the_fastest_and_their_number_is_rounded_down():
-    theta, found = rope.frequencies(256, 1e4), rope.partial_frequencies(256, 1e4, 0.75)
+    theta, found = rope.frequencies(256, 1e4), rope.frequencies(256, 1e4, 0.75)
     assert torch.equal(found, theta * (torch.arange(128) < 96))
-    assert [int(rope.partial_frequencies(200, 1e4, p / 100).count_nonzero()) for p in range(101)] == list(range(101))
+    assert [int(rope.frequencies(200, 1e4, p / 100).count_nonzero()) for p in range(101)] == list(range(101))
 
 
 # Sums of cosines

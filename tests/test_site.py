@@ -58,7 +58,7 @@ def test_page_is_whole_accessible_asks_nobody_else_is_legible_in_the_dark_and_fi
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pictures_hold_all_that_they_show(name):
-    """No text over text or cut off, no point beyond its axes (`helpers.widget._picture.faults`); no ink at a picture's edge."""
+    """No text over text or cut off, no point beyond its axes (`helpers.widget._picture._faults`); no ink at a picture's edge."""
     text = (ROOT / "_build/html/chapters" / f"{name}.html").read_text()
     assert re.findall(r'data-faults=\\?"([^"\\]*)', text) == []
     for image in re.findall(r'class=\\?"(?:keep|dark-light)\\?"[^>]*?base64,([A-Za-z0-9+/=]+)', text):

@@ -387,7 +387,7 @@ def test_formulas_and_numbers_are_the_same_in_both_languages(table):
         plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
         assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
     with in_words(editions.words(table)):
-        assert words.missing == []
+        assert words._missing == []
 
 
 def test_the_other_language_is_written_as_it_is_printed():
@@ -455,7 +455,7 @@ def test_the_front_page_says_all_of_itself_in_chinese():
     with in_words(editions.words(ROOT / "chapters/welcome.zh.po")):
         _ = guess.Guess.run(None), machine.Places.run(None)
         _ = [chapters.Chapters.card(None, path, "../") for path in chapters.listed(ROOT)]
-        assert words.missing == []
+        assert words._missing == []
 
 
 def test_words_keep_numbers_and_look_up_names():
@@ -463,9 +463,9 @@ def test_words_keep_numbers_and_look_up_names():
         assert words.translated("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
         assert words.translated("1.3 × 10⁻⁵ of −4") == "−4 里的 1.3 × 10⁻⁵"
         assert words.translated("12") == "12"
-        assert words.missing == []
+        assert words._missing == []
         assert words.translated("At no time") == "At no time"
-        assert words.missing == ["At no time"]
+        assert words._missing == ["At no time"]
     assert words.translated("the first") == "the first"
     with pytest.raises(ValueError, match="numbers"):
         words.use({"{} tokens": "token"})
@@ -485,7 +485,7 @@ def test_a_widget_asks_and_finds_in_the_words_of_the_table(monkeypatch):
         f"TABLE, FONTS = {{'which': '哪个', 'one more': '多一个', 'It is {{a}}.': '是{{a}}。'}}, {{}}\n{editions.START}"
     )
     monkeypatch.setattr(widget._controls, "control", widget._controls.control)
-    monkeypatch.setattr(widget.Explorer, "__init__", widget.Explorer.__init__)
+    monkeypatch.setattr(widget._Explorer, "__init__", widget._Explorer.__init__)
     monkeypatch.setattr(IPython, "get_ipython", InteractiveShell)
     monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)
     with in_words({}):
@@ -504,7 +504,7 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     there = {text: text.upper() for text in ("Two points", "n (tokens)", "distance", "a line", "first place")}
     with in_words(there):
         widget.show(ax, alt="Two points")
-        assert words.missing == ["second"]
+        assert words._missing == ["second"]
     assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}
 
 

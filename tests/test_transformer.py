@@ -22,7 +22,7 @@ def test_the_sinusoid_is_its_formula():
 
 def test_the_base_and_the_share_that_turns_are_those_of_the_rotation():
     block = Decoder(10, width=16, heads=2, base=1e2, turning=0.5).blocks[0]
-    assert torch.equal(block.frequencies, rope.partial_frequencies(8, 1e2, 0.5))
+    assert torch.equal(block.frequencies, rope.frequencies(8, 1e2, 0.5))
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -262,8 +262,8 @@ def test_live_shows_what_draw_prints_and_warns():
 
 @awaited
 async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(monkeypatch):
-    monkeypatch.setattr("helpers.widget._live.PACE", 0.01)
-    monkeypatch.setattr("helpers.widget._live.DEBOUNCE", 0.01)
+    monkeypatch.setattr("helpers.widget._live._PACE", 0.01)
+    monkeypatch.setattr("helpers.widget._live._DEBOUNCE", 0.01)
     seen = []
     live = Live(line)
     live.body.observe(lambda change: seen.append(live.slider.value), "value")
@@ -289,7 +289,7 @@ async def test_live_plays_shows_every_frame_says_stop_meanwhile_and_starts_over(
 
 @awaited
 async def test_play_stops_where_draw_fails(monkeypatch):
-    monkeypatch.setattr("helpers.widget._live.PACE", 0.01)
+    monkeypatch.setattr("helpers.widget._live._PACE", 0.01)
 
     def draw(n):
         return line(n) if n == 1 else 1 / 0
@@ -403,7 +403,9 @@ def test_on_a_phone_panels_stand_below_one_another_and_names_break(chromium, mon
     monkeypatch.setenv("HELPERS_STILL", "1")
     figure = plt.figure(figsize=(11, 4))
     for ax, name in zip(figure.subplots(1, 2, sharey=True), ("first", "second"), strict=True):
-        ax.barh(["a name that takes half of a phone's width", "short"], [1, 2], color=style.COLOURS["blue"], label="bar")
+        ax.barh(
+            ["a name that takes half of a phone's width", "short"], [1, 2], color=style.COLOURS["blue"], label="bar"
+        )
         ax.set(title=f"{name}: a title that is too long for a phone's width", xlabel=name)
         ax.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     page = chromium.new_page(viewport={"width": 358, "height": 1200})
@@ -411,7 +413,8 @@ def test_on_a_phone_panels_stand_below_one_another_and_names_break(chromium, mon
     boxes = "e => [e.textContent, e.getBoundingClientRect().x, e.getBoundingClientRect().y]"
     found = [text.evaluate(boxes) for text in page.locator("svg.narrow text:not(:has(tspan)), svg.narrow tspan").all()]
     place = {said.strip(): (x, y) for said, x, y in found}
-    assert place["second"][1] > place["first"][1] + 100 and abs(place["second"][0] - place["first"][0]) < 30
+    assert place["second"][1] > place["first"][1] + 100
+    assert abs(place["second"][0] - place["first"][0]) < 30
     assert place["bar"][1] > place["second"][1], "what a legend names stands under all panels"
     assert [said for said, _, _ in found].count("bar") == 1
     assert {"a name that takes", "half of a phone's", "width"} <= set(place)

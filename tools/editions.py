@@ -62,12 +62,12 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
     forms["text/markdown"].for_type(Markdown, lambda shown: words.translated(shown.data))
     for kind in (pd.DataFrame, Styler):
         forms["text/html"].for_type(kind, table)
-    warnings.showwarning = lambda said, *more: words.missing.append(str(said)) if "Glyph" in str(said) else None
+    warnings.showwarning = lambda said, *more: words._missing.append(str(said)) if "Glyph" in str(said) else None
     faces = Path(tempfile.mkdtemp())
     for weight, font in fonts.items():
         (faces / f"{weight}.ttf").write_bytes(zlib.decompress(base64.b64decode(font)))
     words.use(said, sorted(faces.glob("*.ttf")))
-    control, explorer = widget._controls.control, widget.Explorer.__init__
+    control, explorer = widget._controls.control, widget._Explorer.__init__
 
     def asking(*given):  # a widget asks and finds in Chinese, too
         made = control(*given)
@@ -80,7 +80,7 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
         explorer(self, told, controls, words.translated(caption))
 
-    widget._controls.control, widget.Explorer.__init__ = asking, finding
+    widget._controls.control, widget._Explorer.__init__ = asking, finding
 
 
 speak(TABLE, FONTS)"""
@@ -101,7 +101,7 @@ import re
 
 from helpers import words
 
-unknown = [text for text in dict.fromkeys(words.missing) if not re.search("[一-鿿]", text)]
+unknown = [text for text in dict.fromkeys(words._missing) if not re.search("[一-鿿]", text)]
 first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if form.fullmatch(text)), None)
 print(json.dumps([unknown, sorted({first(text) for text in words.asked} - {None})], ensure_ascii=False))"""
 

@@ -15,7 +15,7 @@ import gguf
 import numpy as np
 
 from helpers import require
-from helpers.transformer import Block, Decoder, alibi_slopes
+from helpers.transformer import Block, Decoder, _alibi_slopes
 
 if TYPE_CHECKING:
     import onnx
@@ -227,7 +227,7 @@ def course_decoder(model: Decoder) -> dict[str, Any]:
         "layers": len(model.blocks),
         "window": first.window,
         "frequencies": None if first.frequencies is None else first.frequencies.tolist(),
-        "slopes": alibi_slopes(first.heads).tolist() if model.encoding == "ALiBi" else None,
+        "slopes": _alibi_slopes(first.heads).tolist() if model.encoding == "ALiBi" else None,
         "weights": {
             name: {
                 "shape": list(weight.shape),

@@ -208,7 +208,7 @@ def patterns(entries: Iterable[Entry]) -> dict[str, str]:
 
 def keeps(sources: Iterable[str]) -> Callable[[str], bool]:
     """Whether a string of a page's code stays as it is there: code looks for it, in others or in a table, or it is a name."""
-    within, exact = set(), {*style.READERS, *style.FATES}
+    within, exact = set(), {*style._READERS, *style._FATES}
     for source in sources:
         for node in ast.walk(parsed(source)):
             if isinstance(node, ast.Compare):
@@ -312,7 +312,7 @@ def matched(text: str, table: dict[str, str]) -> tuple[str, str] | None:
 @lru_cache(maxsize=8192)
 def form(english: str) -> tuple[re.Pattern, list[str]]:
     """What an entry fits in code, where values are not yet put in; the names of its holes, numbers counted from "0"."""
-    fits = words.pattern(english, HOLE.pattern)
+    fits = words._pattern(english, HOLE.pattern)
     return fits, [name[1:] for name in fits.groupindex]
 
 

@@ -17,7 +17,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from course import tasks, training
+from course import files, tasks, training
 from helpers import data, require
 from helpers.transformer import Decoder
 
@@ -53,9 +53,7 @@ def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: An
             `course.tasks`.
         OSError: the files cannot be written.
     """
-    path = Path(require.instance("path", path, str | Path, "a path"))
-    if path.suffix != ".safetensors" or not path.parent.is_dir():
-        raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
+    path = files.weights(path)
     require.instance("model", model, Decoder, "a Decoder")
     if type(task).__name__ not in TASKS:
         raise ValueError(f"task must be one of {', '.join(TASKS)}, not {require.brief(task)}")

@@ -1,12 +1,11 @@
 """Files that a command writes whole or not at all."""
 
 import contextlib
-import errno
 import json
 import os
 from pathlib import Path
 
-from helpers import require
+from helpers import compute, require
 
 
 def writable(path: str | Path) -> Path:
@@ -18,10 +17,25 @@ def writable(path: str | Path) -> Path:
     >>> writable("note.txt").name
     'note.txt'
     """
-    path = Path(require.instance("path", path, str | Path, "a path"))
+    path = _path(path)
     if not path.name or (path.exists() and not path.is_file()):
         raise ValueError(f"path must be that of a regular file, or of none yet, not {str(path)!r}")
     return Path(os.path.realpath(path))
+
+
+def weights(path: str | Path) -> Path:
+    """Where a decoder's weights are written.
+
+    Raises:
+        ValueError: it does not end in .safetensors, or its folder is not there.
+
+    >>> weights("mine.safetensors").name
+    'mine.safetensors'
+    """
+    path = _path(path)
+    if path.suffix != ".safetensors" or not path.parent.is_dir():
+        raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
+    return path
 
 
 def write(path: str | Path, text: str, kept: str = "rows") -> None:
@@ -51,9 +65,9 @@ def write(path: str | Path, text: str, kept: str = "rows") -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if error.errno in compute.FULL:
             advice = f"free some and start the same command again, finished {kept} are kept"
-            raise OSError(errno.ENOSPC, f"the disk is full: {advice}", str(path)) from error
+            raise OSError(error.errno, f"the disk is full: {advice}", str(path)) from error
         raise
 
 
@@ -66,9 +80,13 @@ def stored(path: str | Path) -> dict:
     >>> stored("nowhere.json")
     {}
     """
-    path = Path(require.instance("path", path, str | Path, "a path"))
+    path = _path(path)
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def _path(path: str | Path) -> Path:
+    return Path(require.instance("path", path, str | Path, "a path"))

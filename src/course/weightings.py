@@ -285,11 +285,9 @@ def _support(
 
 def _square_logits(logits: Tensor) -> Bool[Tensor, "n n"]:
     """Ones of the size of square logits, which may hide all keys of a row."""
-    if not isinstance(logits, Tensor) or not logits.is_floating_point():
-        raise ValueError(f"logits must be a tensor of floating-point numbers, not {require.brief(logits)}")
-    if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2] or logits.numel() == 0:
+    _check_logits(logits, all_hidden=True)
+    if logits.ndim < 2 or logits.shape[-1] != logits.shape[-2]:
         raise ValueError(f"logits must be square, (..., n, n) with n at least 1, not of shape {tuple(logits.shape)}")
-    require.tensor("logits", logits.detach().masked_fill(torch.isneginf(logits), 0), "... n m")
     return torch.ones(logits.shape[-2:], dtype=torch.bool, device=logits.device)
 
 

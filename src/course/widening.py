@@ -8,12 +8,25 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from helpers import require
-from helpers.graphs import adjacency, check, effective_resistance
+from helpers.graphs import adjacency, check
 
 METHODS = ("sdrf", "fosr", "gtr", "random")
+
+
+def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
+    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
+
+    >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
+    [0.0, 1.0, 2.0, 3.0]
+    """
+    matrix = adjacency(graph)
+    inverse = torch.linalg.inv(torch.diag(matrix.sum(1)) - matrix + 1)  # L^+ and a constant, which cancels
+    diagonal = inverse.diagonal()
+    return (diagonal[:, None] + diagonal - inverse - inverse.T).fill_diagonal_(0)
 
 
 def spectral_gap(graph: nx.Graph) -> float:

@@ -1,5 +1,6 @@
-"""Devices, number types, seeds, threads and memory."""
+"""Devices, number types, seeds, memory and disks."""
 
+import errno
 import os
 import random
 from collections.abc import Callable, Iterable
@@ -11,6 +12,7 @@ from tqdm.auto import tqdm
 
 from helpers import require
 
+FULL = (errno.ENOSPC, errno.EDQUOT)  # what an operating system says of a disk that is full
 _Result = TypeVar("Result")
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 

@@ -1,13 +1,12 @@
 """Differential attention: the difference of two attention maps, Ye et al. (2025), arXiv:2410.05258, and its version 2.
 
-Layers count from 1, as in the paper; the released code counts them from 0. `mask` holds True where a query may see a
-key, or numbers that are added to the logits (-inf hides); without one, attention is causal.
+Layers count from 1, as in the paper; the released code counts them from 0.
 """
 
 import math
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -49,74 +48,13 @@ def difference(
     return require.finite("lam", first.softmax(-1) - lam[..., None] * second.softmax(-1))
 
 
-def weights(
-    q1: Float[Tensor, "... n d"],
-    k1: Float[Tensor, "... m d"],
-    q2: Float[Tensor, "... n d"],
-    k2: Float[Tensor, "... m d"],
-    lam: float | Float[Tensor, "..."],
-    mask: Bool[Tensor, "... n m"] | Float[Tensor, "... n m"] | None = None,
-) -> Float[Tensor, "... n m"]:
-    """softmax(q1 k1' / sqrt(d)) - lambda softmax(q2 k2' / sqrt(d)): the signed map of Eq. 1, in full.
+def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor) -> Tensor:
+    """(A1 - lambda A2) v = A1 v - lambda (A2 v) under a causal mask, without a map in memory.
 
-    >>> x = torch.zeros(2, 4)
-    >>> weights(x, x, x, x, 0.5).tolist()
-    [[0.5, 0.0], [0.25, 0.25]]
+    Two calls of scaled_dot_product_attention share the values. The fused kernels want queries, keys and values of one
+    width; the narrower are filled up with zeros, which changes no score, so that each map is made once and not once for
+    each half of the values. They want four dimensions, too; lambda broadcasts to all but the last.
     """
-    _fit(q1, k1, q2, k2)
-    lam, bias = _lambda(lam, q1), _bias(mask, q1, k1)
-    maps = [(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + bias).softmax(-1) for q, k in ((q1, k1), (q2, k2))]
-    return require.finite("q1, k1, q2, k2 or lam", maps[0] - lam[..., None] * maps[1])
-
-
-def attend(
-    q1: Float[Tensor, "... n d"],
-    k1: Float[Tensor, "... m d"],
-    q2: Float[Tensor, "... n d"],
-    k2: Float[Tensor, "... m d"],
-    v: Float[Tensor, "... m e"],
-    lam: float | Float[Tensor, "..."],
-    mask: Bool[Tensor, "... n m"] | Float[Tensor, "... n m"] | None = None,
-) -> Float[Tensor, "... n e"]:
-    """Differential attention without a map in memory: two calls of scaled_dot_product_attention that share the values.
-
-    (A1 - lambda A2) v = A1 v - lambda (A2 v). The fused kernels want queries, keys and values of one width; the
-    narrower are filled up with zeros, which changes no score, so that each map is made once and not once for each half
-    of the values.
-
-    Args:
-        q1, k1, q2, k2: queries and keys of the two maps.
-        v: values, usually twice as wide.
-        lam: one number, or a tensor that broadcasts to (..., n): one a head, one a token and head.
-        mask: what may be seen; causal attention when None.
-
-    Raises:
-        ValueError: shapes that do not fit, numbers that are not finite, a mask that hides all keys from a query, or no
-            mask although queries and keys are not equally many.
-
-    >>> x = torch.zeros(2, 4)
-    >>> attend(x, x, x, x, torch.tensor([[2.0], [4.0]]), 0.5).tolist()
-    [[1.0], [1.5]]
-    """
-    _fit(q1, k1, q2, k2)
-    _values(v, k1)
-    lam, first = _lambda(lam, q1), q1.shape[:-2]
-    _alike(mask, q1, k1)
-    bias = None if mask is None else _bias(mask, q1, k1)
-
-    def four(x: Tensor) -> Tensor:  # the fused kernels want four dimensions
-        return x if x.ndim == 4 else x.reshape(1, -1, *x.shape[-2:])
-
-    if q1.ndim != 4:
-        lam = lam.expand(q1.shape[:-1]).reshape(1, -1, q1.shape[-2])
-        if bias is not None and bias.ndim > 2:
-            bias = four(bias.expand(*first, *bias.shape[-2:]))
-    found = _attend(*map(four, (q1, k1, q2, k2, v)), lam, bias)
-    return require.finite("q1, k1, q2, k2, v or lam", found.reshape(*first, *found.shape[-2:]))
-
-
-def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tensor, bias: Tensor | None) -> Tensor:
-    """`attend` without a look at its arguments, for layers that call it at every step of training."""
     own, wide = v.shape[-1], max(q1.shape[-1], v.shape[-1])
     scale = 1 / math.sqrt(q1.shape[-1])
 
@@ -124,8 +62,7 @@ def _attend(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor, v: Tensor, lam: Tens
         return x if x.shape[-1] == wide else functional.pad(x, (0, wide - x.shape[-1]))
 
     def call(q: Tensor, k: Tensor) -> Tensor:
-        settings = {"is_causal": True} if bias is None else {"attn_mask": bias}
-        found = functional.scaled_dot_product_attention(filled(q), filled(k), filled(v), scale=scale, **settings)
+        found = functional.scaled_dot_product_attention(filled(q), filled(k), filled(v), scale=scale, is_causal=True)
         return found[..., :own]
 
     return call(q1, k1) - lam[..., None] * call(q2, k2)
@@ -192,7 +129,7 @@ class DifferentialAttention(nn.Module):
         self.heads, self.version, self.start = heads, version, initial
         self.normed = norm and version == 1
         d = width // (maps * heads)
-        frequencies = None if base is None else rope.partial_frequencies(d, base, turning)
+        frequencies = None if base is None else rope.frequencies(d, base, turning)
         self.register_buffer("frequencies", frequencies, persistent=False)
         self.queries = nn.Linear(width, 2 * heads * d, bias=False)
         self.keys = nn.Linear(width, maps * heads * d, bias=False)
@@ -245,38 +182,13 @@ class DifferentialAttention(nn.Module):
         return first - self.lam(x)[..., None] * second
 
     def forward(self, x: Float[Tensor, "b n width"]) -> Float[Tensor, "b n width"]:
-        heads = _attend(*self.project(self._checked(x)), self.lam(x), None)
+        heads = _attend(*self.project(self._checked(x)), self.lam(x))
         if self.normed:
             heads = functional.rms_norm(heads, heads.shape[-1:], self.gain, EPSILON) * (1 - self.start)
         return self.out(heads.transpose(1, 2).flatten(2))
 
     def _checked(self, x: Tensor) -> Tensor:
         return require.tensor("x", x, "b n width", width=self.values.in_features)
-
-
-def _fit(q1: Tensor, k1: Tensor, q2: Tensor, k2: Tensor) -> None:
-    require.tensor("q1", q1, "... n d")
-    n, d = q1.shape[-2:]
-    require.tensor("k1", k1, "... m d", d=d)
-    require.tensor("q2", q2, "... n d", n=n, d=d)
-    require.tensor("k2", k2, "... m d", m=k1.shape[-2], d=d)
-    for name, other in (("k1", k1), ("q2", q2), ("k2", k2)):
-        _like(name, other, q1)
-
-
-def _values(v: Tensor, k1: Tensor) -> None:
-    require.tensor("k1", k1, "... m d")
-    require.tensor("v", v, "... m e", m=k1.shape[-2])
-    _like("v", v, k1, "k1")
-
-
-def _like(name: str, value: Tensor, model: Tensor, called: str = "q1") -> None:
-    """The same first dimensions and the same type of number."""
-    if value.shape[:-2] != model.shape[:-2]:
-        shapes = f"{tuple(model.shape)} and {tuple(value.shape)}"
-        raise ValueError(f"{name} must have the first dimensions of {called}, but their shapes are {shapes}")
-    if value.dtype != model.dtype:
-        raise ValueError(f"{name} must hold {model.dtype} as {called} does, not {value.dtype}")
 
 
 def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
@@ -291,33 +203,3 @@ def _lambda(lam: float | Tensor, rows: Tensor) -> Tensor:
     if not fits:
         raise ValueError(f"lam must be one number or fit the shape {tuple(rows.shape[:-1])}, not {tuple(lam.shape)}")
     return lam.to(rows)
-
-
-def _alike(mask: Tensor | None, q: Tensor, k: Tensor) -> None:
-    n, m = q.shape[-2], k.shape[-2]
-    if mask is None and n != m:
-        raise ValueError(f"mask must be given where queries and keys are not equally many, but {n} and {m}")
-
-
-def _bias(mask: Tensor | None, q: Tensor, k: Tensor) -> Tensor:
-    """What is added to the logits."""
-    _alike(mask, q, k)
-    n, m = q.shape[-2], k.shape[-2]
-    if mask is None:
-        mask = torch.ones(n, m, dtype=torch.bool, device=q.device).tril()
-    elif not isinstance(mask, Tensor) or not (mask.dtype == torch.bool or mask.is_floating_point()):
-        raise ValueError(f"mask must be a tensor of true and false, or of numbers to add, not {require.brief(mask)}")
-    shape = (*q.shape[:-2], n, m)
-    try:
-        fits = torch.broadcast_shapes(mask.shape, shape) == shape and mask.ndim >= 2
-    except RuntimeError:
-        fits = False
-    if not fits:
-        raise ValueError(f"mask must fit the shape {shape} of the logits, not {tuple(mask.shape)}")
-    if mask.dtype == torch.bool:
-        mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill(~mask, -math.inf)
-    elif bool(torch.isnan(mask).any()) or bool((mask == math.inf).any()):
-        raise ValueError("mask must hold finite numbers and -inf alone")
-    if bool((mask == -math.inf).all(-1).any()):
-        raise ValueError("mask must let every query see one key at least")
-    return mask.to(q)

@@ -221,30 +221,13 @@ def walk_bound(
     return require.finite("layers, or self_weight,", walks)[list(graph).index(target)]
 
 
-def _pseudoinverse(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """L^+, the inverse of the Laplacian on the vectors of sum zero."""
-    matrix = adjacency(graph)
-    mean = torch.full_like(matrix, 1 / len(matrix))
-    inverse = torch.linalg.inv(torch.diag(matrix.sum(1)) - matrix + mean) - mean
-    return (inverse + inverse.T) / 2
-
-
-def effective_resistance(graph: nx.Graph) -> Float[Tensor, "n n"]:
-    """R_uv = (e_u - e_v)^T L^+ (e_u - e_v): ohms between u and v when every edge is one ohm.
-
-    >>> effective_resistance(nx.path_graph(4))[0].round(decimals=6).tolist()
-    [0.0, 1.0, 2.0, 3.0]
-    """
-    inverse = _pseudoinverse(graph)
-    diagonal = inverse.diagonal()
-    resistance = diagonal[:, None] + diagonal - 2 * inverse
-    return resistance.fill_diagonal_(0)
-
-
 def total_resistance(graph: nx.Graph) -> float:
-    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs.
+    """R_tot = n tr(L^+), the sum of the effective resistances of all pairs; L^+ is the inverse of the Laplacian but for means.
 
     >>> round(total_resistance(nx.path_graph(3)), 6)
     4.0
     """
-    return _pseudoinverse(graph).trace().item() * len(graph)
+    matrix = adjacency(graph)
+    mean = torch.full_like(matrix, 1 / len(matrix))
+    inverse = torch.linalg.inv(torch.diag(matrix.sum(1)) - matrix + mean) - mean
+    return inverse.trace().item() * len(graph)

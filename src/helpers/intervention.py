@@ -26,8 +26,8 @@ from helpers.words import translated
 _NAME = "helpers_intervention"  # under which transformers knows the attention below
 
 
-class Reading(NamedTuple):
-    """Next-token logits of every token, every map, and the states after the embedding and each layer (the last normed)."""
+class _Reading(NamedTuple):
+    """What `read` returns."""
 
     logits: Float[Tensor, "n v"]
     attentions: Float[Tensor, "layers heads n n"]
@@ -83,8 +83,11 @@ def read(
     mask: Bool[Tensor, "n n"] | None = None,
     heads: Float[Tensor, "layers heads"] | None = None,
     temperature: float = 1.0,
-) -> Reading:
+) -> _Reading:
     """Everything the model computes on `ids`, with interventions in all layers; without any, what it computes as trained.
+
+    `logits` of the next token after every token (n, v), `attentions` (layers, heads, n, n), and `states` after the embedding
+    and each layer, the last one normed (layers + 1, n, d).
 
     Args:
         rope: what turns the pairs of queries and keys, as `turns` gives it.
@@ -128,7 +131,7 @@ def read(
     with _rotated(model, rope, n), _changed(model, change):
         out = model.model(ids[None].to(device), use_cache=False, output_hidden_states=True)
     maps = torch.stack([change.maps[layer] for layer in sorted(change.maps)])
-    return Reading(out.logits[0].float().cpu(), maps, torch.cat(out.hidden_states).float().cpu())
+    return _Reading(out.logits[0].float().cpu(), maps, torch.cat(out.hidden_states).float().cpu())
 
 
 @dataclasses.dataclass

@@ -43,25 +43,28 @@ def encode(model: models.LanguageModel, text: str) -> Int[Tensor, " n"]:
     return torch.tensor(model.tokenizer(text, add_special_tokens=False)["input_ids"], dtype=torch.long)
 
 
-class Opening(NamedTuple):
-    """How a model's texts begin: the tokens put in front (there may be none), why these, and the loss of each way tried."""
+class _Opening(NamedTuple):
+    """How a model's texts begin, as `opening` says it."""
 
     tokens: Int[Tensor, " _"]
     how: str
-    losses: dict[str, float]  # nats a token of prose, by the text in front; empty where the tokenizer decides
-    ways: dict[str, list[int]]  # what could stand in front, by its words
+    losses: dict[str, float]
+    ways: dict[str, list[int]]
 
 
 _openings: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def opening(model: models.LanguageModel) -> Opening:
+def opening(model: models.LanguageModel) -> _Opening:
     """What stands in front of a text, as the tokenizer itself puts it there.
 
     Where a tokenizer adds nothing, that may be meant or forgotten. Then the beginnings of the course's passages of prose are
     read with nothing, the BOS, the end-of-text token and the chat template's first token in front, and the losses of the
     same tokens compared. The BOS (without one, nothing) gives way only to a loss that is less by more than 3
     standard errors over the passages. Measured once a model; those of the embedded one are written down.
+
+    The result has the `tokens` put in front (there may be none), `how` they were found, the `losses` of each way tried, in
+    nats a token of prose (empty where the tokenizer decides), and the `ways`: what could stand in front, by its words.
 
     >>> found = opening(models.default())
     >>> found.how, list(found.ways)
@@ -72,22 +75,22 @@ def opening(model: models.LanguageModel) -> Opening:
     known = _openings.setdefault(model.model, {})
     key = (id(tokenizer), tokenizer.bos_token_id, tokenizer.eos_token_id)
     if model.unpacked:
-        return Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(_OPENED), _ways(model))
+        return _Opening(torch.tensor([tokenizer.bos_token_id]), "its BOS", dict(_OPENED), _ways(model))
     if key not in known:
         known[key] = _found_opening(model)
     return known[key]
 
 
-def _found_opening(model: models.LanguageModel) -> Opening:
+def _found_opening(model: models.LanguageModel) -> _Opening:
     own, given = _put_in_front(model), _ways(model)
     if own:
-        return Opening(torch.tensor(own), "the tokenizer puts it there", {}, given)
+        return _Opening(torch.tensor(own), "the tokenizer puts it there", {}, given)
     declared = [model.tokenizer.bos_token_id] if model.tokenizer.bos_token_id is not None else []
     said = "its BOS" if declared else "nothing, as the tokenizer does it"
     try:
         losses = {way: _opened_losses(model, ids) for way, ids in given.items()}
     except ValueError:  # a tokenizer that cannot cut prose
-        return Opening(torch.tensor(declared, dtype=torch.long), said, {}, given)
+        return _Opening(torch.tensor(declared, dtype=torch.long), said, {}, given)
     usual = losses[next(way for way, ids in given.items() if ids == declared)]
     clear = {}
     for way, found in losses.items():
@@ -98,7 +101,7 @@ def _found_opening(model: models.LanguageModel) -> Opening:
         best = min(clear, key=clear.get)
         declared, said = given[best], f"the least loss on prose, where {said} loses more"
     tokens = torch.tensor(declared, dtype=torch.long)
-    return Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given)
+    return _Opening(tokens, said, {way: float(found.mean()) for way, found in losses.items()}, given)
 
 
 def _put_in_front(model: models.LanguageModel) -> list[int]:
@@ -162,8 +165,19 @@ def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
 _mixing: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
-def layers(model: models.LanguageModel) -> tuple[mixing.Layer, ...]:
-    """What mixes the tokens of each layer (`models.mixing.Layer`), found once a model.
+def layers(model: models.LanguageModel) -> tuple[mixing._Layer, ...]:
+    """What mixes the tokens of each layer, found once a model.
+
+    Each layer has:
+        mixes: "attention" (one softmax a head over earlier tokens), or in words what else.
+        read: whether its weights can be read and replaced.
+        latent: whether keys and values come of a narrower state that all heads share.
+        theta: angles a token of the rotary pairs; None where queries and keys are not turned, or it cannot be seen.
+        layout: of the pairs, "half" or "interleaved"; None without any.
+        share: of a head's dimensions that are turned.
+        window: tokens that it sees; None is all.
+        sinks: whether it has learned sinks beside its tokens.
+        softcap: of its logits.
 
     Raises:
         ValueError: the network has no list of layers.
@@ -359,8 +373,8 @@ def check(model: models.LanguageModel, least: int = 1, **sequences: Int[Tensor, 
             raise ValueError(f"{allowed} from 0 to {size - 1}, the tokens of the model")
 
 
-class HeadScores(NamedTuple):
-    """What every head looks at, in fp32 on the CPU."""
+class _HeadScores(NamedTuple):
+    """What every head looks at, as `head_scores` returns it."""
 
     sink: Float[Tensor, "layers heads"]
     slash: Float[Tensor, "layers heads offsets"]
@@ -394,10 +408,11 @@ def head_scores(
     offsets: Sequence[int] = (0, 1),
     hide: int | None = None,
     since: int = 0,
-) -> HeadScores:
+) -> _HeadScores:
     """Sink and slash scores (`attention.sink_score`, `attention.slash_score`) of every head, from one pass.
 
-    A row for each layer that has attention; others (see `layers`) have no weights.
+    `sink` (layers, heads) and `slash` (layers, heads, offsets), in fp32 on the CPU: a row for each layer that has attention;
+    others (see `layers`) have no weights.
 
     The attention of a layer is computed a block of rows at a time and added up: no layer's maps ever exist as a
     whole. Memory grows with n, where the maps of `output_attentions` grow with n squared in every head and layer.
@@ -421,12 +436,12 @@ def head_scores(
     for name, value in (("position", position), ("since", since), *hidden, *(("offsets", each) for each in offsets)):
         _check_position(name, value, len(tokens))
 
-    def read(rows: int) -> HeadScores:
+    def read(rows: int) -> _HeadScores:
         with _streaming(model, position=position, offsets=offsets, rows=rows, hide=hide, since=since) as task:
             model.model(tokens[None].to(model.model.device), use_cache=False, logits_to_keep=1)
         if not task.sink or len(task.sink) != sum(each.mixes.startswith(mixing._ATTENTION) for each in layers(model)):
             raise ValueError(_unread(model))
-        return HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
+        return _HeadScores(torch.stack(task.sink).cpu(), torch.stack(task.slash).cpu())
 
     return compute.shrink(read, _BLOCK)
 
@@ -539,8 +554,8 @@ def hidden(model: models.LanguageModel, place: int | None, since: int = 0) -> It
         yield
 
 
-class Sensitivity(NamedTuple):
-    """Norms of the Jacobian of the last state by each input, and their standard errors (0 where exact)."""
+class _Sensitivity(NamedTuple):
+    """Norms of the Jacobian of the last state by each input, as `sensitivity` returns them."""
 
     norms: Float[Tensor, " n"]
     errors: Float[Tensor, " n"]
@@ -548,12 +563,13 @@ class Sensitivity(NamedTuple):
 
 def sensitivity(
     model: models.LanguageModel, tokens: Int[Tensor, " n"], probes: int | None = None, seed: int = 0
-) -> Sensitivity:
+) -> _Sensitivity:
     """Frobenius norm of the Jacobian of the last token's final state by each token's embedding.
 
     Exact, it takes a backward pass for each of the d coordinates of the state. Randomised, it takes `probes` of
     them: for a random direction q, d |J^T q|^2 is |J|^2 on average. The directions are orthogonal, so the error falls
-    faster than their number grows, and with d of them the result is exact.
+    faster than their number grows, and with d of them the result is exact. `norms` has one a token, and `errors` their
+    standard errors, 0 where exact.
 
     Args:
         probes: how many random directions, 2 to d; None is the exact norm.
@@ -586,11 +602,11 @@ def sensitivity(
 
         found = compute.shrink(squares, _PROBES)
     if probes is None:
-        return Sensitivity(found.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
+        return _Sensitivity(found.sum(0).sqrt(), torch.zeros(len(tokens), dtype=torch.float64))
     norms = (d * found.mean(0)).sqrt()
     # without replacement: with d directions nothing is left to chance
     errors = d * found.std(0) * ((1 - probes / d) / probes) ** 0.5
-    return Sensitivity(norms, torch.where(norms > 0, errors / (2 * norms), 0.0))
+    return _Sensitivity(norms, torch.where(norms > 0, errors / (2 * norms), 0.0))
 
 
 def _frame(d: int, count: int, seed: int) -> Float[Tensor, "count d"]:

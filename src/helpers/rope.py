@@ -18,34 +18,24 @@ _LAYOUTS = ("half", "interleaved")
 _BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
 
 
-def frequencies(width: int, base: float) -> Float[Tensor, " half"]:
+def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, " half"]:
     """The angle of each pair a token, theta_i = base^(-2i/width): Su et al. (2021), Eq. 15, fastest first.
 
     Args:
         width: width of a query or key, even.
         base: above 1; 10 000 in RoFormer.
+        turning: the share of the pairs that turn, fastest first, rounded down; below 1 it is the p-RoPE of Barbero et
+            al. (2025), section 6.1, and at 0 no position encoding.
 
     Example:
-        >>> frequencies(8, 10_000).tolist()
-        [1.0, 0.1, 0.01, 0.001]
+        >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
+        ([1.0, 0.1, 0.01, 0.001], [1.0, 0.1, 0.0, 0.0])
     """
     _width(width)
     _base(base)
-    return float(base) ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
-
-
-def partial_frequencies(width: int, base: float, fraction: float) -> Float[Tensor, " half"]:
-    """p-RoPE of Barbero et al. (2025), section 6.1: the fastest `fraction` of the pairs turn, the others do not.
-
-    A fraction of 0 is no position encoding, 1 is RoPE. The number of turning pairs is rounded down.
-
-    Example:
-        >>> partial_frequencies(8, 10_000, 0.5).tolist()
-        [1.0, 0.1, 0.0, 0.0]
-    """
-    require.number("fraction", fraction, 0, 1)
-    theta = frequencies(width, base)
-    theta[math.floor(fraction * len(theta) + 1e-9) :] = 0.0
+    require.number("turning", turning, 0, 1)
+    theta = float(base) ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    theta[math.floor(turning * len(theta) + 1e-9) :] = 0.0
     return theta
 
 

@@ -55,8 +55,8 @@ ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits a
 
 
 # Who can be asked whether a state still tells something, and what each may find.
-READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")
-FATES = ("kept", "in part", "lost", "missed", "not missed")
+_READERS = ("an average", "a Jacobian", "a nearest-state search", "a linear read-out", "the model itself")
+_FATES = ("kept", "in part", "lost", "missed", "not missed")
 
 for _file in sorted((Path(__file__).parent / "fonts").glob("*.ttf")):
     fontManager.addfont(_file)
@@ -95,7 +95,7 @@ plt.rcParams.update(
 )
 
 
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float, digits: int = 2) -> str:
@@ -126,7 +126,7 @@ def number(value: float, digits: int = 2) -> str:
     if -3 < power < 6:
         text = f"{value:,.{max(0, digits - 1 - power)}f}"
     else:
-        text = f"{mantissa} × 10{str(power).translate(SUPERSCRIPTS)}"
+        text = f"{mantissa} × 10{str(power).translate(_SUPERSCRIPTS)}"
     return text.replace("-", "−")
 
 
@@ -324,8 +324,9 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
     """Lost to whom? One state, and what each reader gets out of it: the same table in all chapters.
 
     Args:
-        rows: who reads, one of `READERS`; what is asked; what is measured, a number (written by `number`) or a text with
-            its unit; and what became of that for this reader, one of `FATES`.
+        rows: who reads ("an average", "a Jacobian", "a nearest-state search", "a linear read-out" or "the model itself"); what
+            is asked; what is measured, a number (written by `number`) or a text with its unit; and what became of that for
+            this reader ("kept", "in part", "lost", "missed" or "not missed").
         state: whose state it is, the table's caption.
 
     >>> rows = [("a nearest-state search", "which n?", "60%", "lost"), ("a linear read-out", "n", 3.3, "in part")]
@@ -344,9 +345,9 @@ def readers(rows: Sequence[tuple[str, str, float | str, str]], state: str) -> St
         )
     table = {"asked": [], "measured": [], "what was asked is": []}
     for reader, asked, found, fate in rows:
-        require.choice("reader in rows", reader, READERS)
+        require.choice("reader in rows", reader, _READERS)
         found = require.text("number in rows", found, empty=False) if isinstance(found, str) else number(found)
-        texts = require.text("asked in rows", asked, empty=False), found, require.choice("fate in rows", fate, FATES)
+        texts = require.text("asked in rows", asked, empty=False), found, require.choice("fate in rows", fate, _FATES)
         for column, text in zip(table.values(), texts, strict=True):
             column.append(words.translated(text))
     frame = pd.DataFrame(table, index=[words.translated(row[0]) for row in rows]).rename(columns=words.translated)

@@ -28,10 +28,10 @@ def sinusoidal(positions: Num[Tensor, " n"], width: int) -> Float[Tensor, "n {wi
     return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)
 
 
-def alibi_slopes(heads: int) -> Float[Tensor, " h"]:
+def _alibi_slopes(heads: int) -> Float[Tensor, " h"]:
     """Press et al. (2022): the geometric sequence 2^(-8/h), 2^(-16/h), …, 2^-8.
 
-    >>> alibi_slopes(8).tolist()[:3]
+    >>> _alibi_slopes(8).tolist()[:3]
     [0.5, 0.25, 0.125]
     """
     require.integer("heads", heads, 1)
@@ -46,7 +46,7 @@ def _bias(
     hidden = (gap < 0) if window is None else (gap < 0) | (gap >= window)
     bias = torch.zeros_like(gap)[None]
     if slopes is not None:
-        bias = -alibi_slopes(slopes).to(gap)[:, None, None] * gap
+        bias = -_alibi_slopes(slopes).to(gap)[:, None, None] * gap
     return bias.masked_fill(hidden, -math.inf)
 
 
@@ -79,7 +79,7 @@ class Block(nn.Module):
     ):
         super().__init__()
         self.heads, self.encoding, self.window, self.layer = heads, encoding, window, layer
-        self.frequencies = rope.partial_frequencies(width // heads, base, turning) if encoding == "RoPE" else None
+        self.frequencies = rope.frequencies(width // heads, base, turning) if encoding == "RoPE" else None
         self.qkv = nn.Linear(width, 3 * width, bias=False)
         self.out = nn.Linear(width, width, bias=False)
         hidden = 4 * width if hidden is None else hidden

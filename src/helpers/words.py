@@ -16,7 +16,7 @@ from helpers import require
 _FACE = ("Source Sans 3", "DejaVu Sans")  # the second for signs that the first has not, as ≤
 _NUMBER = r"[+−-]?\d[\d,]*(?:\.\d+)?(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?"
 _HOLE = re.compile(r"\{(\w*)\}")
-missing: list[str] = []  # what was to be said and no entry had
+_missing: list[str] = []  # what was to be said and no entry had
 _faces = [*_FACE]  # those in use: after the course's own, an edition's
 _entries: list[tuple[re.Pattern, str]] = []
 
@@ -39,9 +39,9 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
         names = sorted(_HOLE.findall(english))
         if names != sorted("" if name.isdigit() else name for name in _HOLE.findall(other)):
             raise ValueError(f"table must keep the numbers and names of an entry; {english!r} is given as {other!r}")
-        new.append((pattern(english), other))
+        new.append((_pattern(english), other))
     _entries[:] = new
-    missing.clear()
+    _missing.clear()
     for path in fonts:
         fontManager.addfont(path)
     own = {font.name for font in fontManager.ttflist if font.fname in {str(path) for path in fonts}}
@@ -50,7 +50,7 @@ def use(table: Mapping[str, str] | None, fonts: Sequence[Path | str] = ()) -> No
 
 
 def translated(text: str) -> str:
-    """The text in the words of the table; unchanged where there is none, and noted in `missing` where it has no entry.
+    """The text in the words of the table; unchanged where there is none, and noted in `_missing` where it has no entry.
 
     >>> translated("as it is")
     'as it is'
@@ -69,14 +69,14 @@ def translated(text: str) -> str:
                 ),
                 other,
             )
-    missing.append(text)
+    _missing.append(text)
     return text
 
 
-def pattern(english: str, also: str = "(?!)") -> re.Pattern:
+def _pattern(english: str, also: str = "(?!)") -> re.Pattern:
     """What an entry fits: numbers (or what fits `also`) for `{}`, the fewest words for `{a}`.
 
-    >>> pattern("{} of {a}").fullmatch("3 of all").groupdict()
+    >>> _pattern("{} of {a}").fullmatch("3 of all").groupdict()
     {'n0': '3', 'wa': 'all'}
     """
     parts, count = [], 0

@@ -30,7 +30,7 @@ def lines(result: object) -> list[str]:
         table = table if isinstance(table.index, pd.RangeIndex) else table.reset_index()
         return [" | ".join(map(str, table)), *(" | ".join(map(_word, row)) for row in table.itertuples(index=False))]
     if isinstance(result, torch.Tensor | np.ndarray | float | int):
-        return [drawn.numbers(result)]
+        return [drawn._numbers(result)]
     if isinstance(result, Mapping):
         return [f"{name}: {line}" for name, value in result.items() for line in lines(value)]
     if isinstance(result, str):
@@ -50,7 +50,7 @@ def same(first: str, second: str, part: float = 0.01) -> bool:
         return False
     around = part / 5 * max((abs(a) for a, _ in numbers[0]), default=0) if part > 0.01 else 0
     return all(
-        abs(a - b) <= max(part * abs(a), around, unit_a, unit_b, drawn.ROUNDING)
+        abs(a - b) <= max(part * abs(a), around, unit_a, unit_b, drawn._ROUNDING)
         for (a, unit_a), (b, unit_b) in zip(*numbers, strict=True)
     )
 
@@ -72,7 +72,7 @@ def _parts(line: str) -> tuple[str, list[tuple[float, float]]]:
 
 
 def _word(value: object) -> str:
-    return drawn.numbers(value) if isinstance(value, float) else str(value)
+    return drawn._numbers(value) if isinstance(value, float) else str(value)
 
 
 def blocks(name: str) -> dict[str, list[str]]:

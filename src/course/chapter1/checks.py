@@ -62,7 +62,7 @@ def resistance(answer: Any) -> Right:
 
 
 def _resistance(graph: nx.Graph, u: Any, v: Any) -> Tensor:
-    return graphs.effective_resistance(graph)[_places(graph, u, v)]
+    return widening.effective_resistance(graph)[_places(graph, u, v)]
 
 
 def _quadratic(laplacian: Tensor, i: int, j: int, mixed: float = 2.0) -> Tensor:
@@ -106,9 +106,9 @@ def slower(answer: Any) -> Right:
     graph, edge = result[0], checks.edge("the edge", result[1])
     refuse("slower", "size", graph=graph)
     try:
-        largest = float(graphs.effective_resistance(graph).max())
+        largest = float(widening.effective_resistance(graph).max())
         both = graph, _with_edges("slower", graph, [edge])
-        before, after = (2 * g.number_of_edges() * graphs.effective_resistance(g).max().item() for g in both)
+        before, after = (2 * g.number_of_edges() * widening.effective_resistance(g).max().item() for g in both)
     except (ValueError, nx.NetworkXException) as error:
         raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
     refuse("slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after)

@@ -59,7 +59,7 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
-    known = {"walks": walks, "hops": -hops(graph), "resistance": -graphs.effective_resistance(graph)}
+    known = {"walks": walks, "hops": -hops(graph), "resistance": -widening.effective_resistance(graph)}
     rows = []
     for seed in range(seeds):
         heard = all_jacobians(graph, layers, seed=seed, skip=skip)

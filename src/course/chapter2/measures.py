@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course import bounds, hearing, nulls, significance
+from course import bounds, hearing, nulls, significance, widening
 from course.atlas import Reading
 from course.experiments import sweep
 from helpers import attention, data, graphs, models, probe, require
@@ -77,7 +77,7 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
         row = attention.influence([matrix] * layers, kept)[read]
         rows[name] = {
             "hops": max(nx.shortest_path_length(directed, read).values()),
-            "resistance": graphs.effective_resistance(plain)[read].max().item(),
+            "resistance": widening.effective_resistance(plain)[read].max().item(),
             "worst heard": row.min().item(),
             "heard, as if": heard(row).item(),
         }

@@ -267,11 +267,12 @@ def _normed(x: Tensor, start: float) -> Tensor:
 
 
 def _head(q1, k1, q2, k2, v, lam, start, *, norm=_normed) -> Tensor:
-    return norm(differential.weights(q1, k1, q2, k2, lam) @ v, start)
+    return norm(_seeing_all(q1, k1, q2, k2, lam, -math.inf) @ v, start)
 
 
-def _seeing_all(q1, k1, q2, k2, lam) -> Tensor:
-    return differential.weights(q1, k1, q2, k2, lam, torch.ones(len(q1), len(k1)).bool())
+def _seeing_all(q1, k1, q2, k2, lam, later=0.0) -> Tensor:
+    scale, bias = q1.shape[-1] ** -0.5, torch.full((len(q1), len(k1)), later).triu(1)
+    return (scale * q1 @ k1.T + bias).softmax(-1) - lam * (scale * q2 @ k2.T + bias).softmax(-1)
 
 
 @exercise

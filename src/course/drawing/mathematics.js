@@ -194,7 +194,7 @@ export const potentials = (adjacency) => {
 };
 
 /**
- * graphs.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm.
+ * widening.effective_resistance: ohms between every two nodes of a connected graph when every edge is one ohm.
  * @type {(adjacency: number[][]) => number[][]}
  */
 export const effectiveResistance = (adjacency) => {

@@ -454,7 +454,5 @@ def printed(text: str) -> str:
     'gap −0.3, at most 2 × 10⁻¹⁵, in 24-bit floats'
     """
     require.text("text", text)
-    text = re.sub(
-        r"(\d)e([-+]\d+)\b", lambda found: f"{found[1]} × 10{str(int(found[2])).translate(style.SUPERSCRIPTS)}", text
-    )
+    text = re.sub(r"\b\d(\.\d+)?e[-+]\d+\b", lambda found: style.number(float(found[0]), len(found[1] or "1")), text)
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", "−", text)

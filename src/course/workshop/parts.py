@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from course import weightings
+from course import files, weightings
 from helpers import compute, data, require, rope
 from helpers.words import translated
 
@@ -208,9 +208,7 @@ def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path
         OSError: the file cannot be written.
     """
     require.instance("model", model, nn.Module, "a decoder")
-    path = shelf() / FILE if path is None else Path(require.instance("path", path, str | Path, "a path"))
-    if path.suffix != ".safetensors" or not path.parent.is_dir():
-        raise ValueError(f"path must end in .safetensors, in a folder that is there, not {str(path)!r}")
+    path = files.weights(shelf() / FILE if path is None else path)
     if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
         facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
     save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts)

@@ -12,21 +12,9 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 import filelock
-import platformdirs
 import requests
 
 from helpers import compute, require
-
-FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-def cache() -> Path:
-    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place).
-
-    >>> cache().is_absolute()
-    True
-    """
-    return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
 
 
 def sha256(path: str | Path) -> str:
@@ -84,7 +72,7 @@ def download(url: str, target: str | Path, expected: str, attempts: int = 3, **s
             try:
                 _stream(url, part, attempts, settings)
             except OSError as error:
-                if error.errno in FULL:
+                if error.errno in compute.FULL:
                     part.unlink(missing_ok=True)
                 raise
             if sha256(part) == expected:
@@ -144,6 +132,6 @@ def room(folder: str | Path, needed: int = 0) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in FULL and advice not in str(error):
+        if error.errno in compute.FULL and advice not in str(error):
             raise OSError(error.errno, f"the disk is full: {advice}") from error
         raise

@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from tokenizers import AddedToken, Tokenizer, decoders, pre_tokenizers
 from tokenizers.models import BPE
 
-LAYER = {
+_LAYER = {
     "attn_norm": "input_layernorm",
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
@@ -78,7 +78,7 @@ def _torch_name(name: str) -> str:
     if name in whole:
         return whole[name]
     _, layer, part, _ = name.split(".")
-    return f"model.layers.{layer}.{LAYER[part]}.weight"
+    return f"model.layers.{layer}.{_LAYER[part]}.weight"
 
 
 def _dense(tensor: gguf.ReaderTensor, config: "transformers.LlamaConfig") -> torch.Tensor:

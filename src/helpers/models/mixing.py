@@ -23,20 +23,8 @@ _OTHERS = {  # parts of class names, and what such a part mixes tokens by
 }  # fmt: skip
 
 
-class Layer(NamedTuple):
-    """What mixes the tokens of a layer.
-
-    Attributes:
-        mixes: "attention" (one softmax a head over earlier tokens), or in words what else.
-        read: whether its weights can be read and replaced.
-        latent: whether keys and values come of a narrower state that all heads share.
-        theta: angles a token of the rotary pairs; None where queries and keys are not turned, or it cannot be seen.
-        layout: of the pairs, "half" or "interleaved"; None without any.
-        share: of a head's dimensions that are turned.
-        window: tokens that it sees; None is all.
-        sinks: whether it has learned sinks beside its tokens.
-        softcap: of its logits.
-    """
+class _Layer(NamedTuple):
+    """What mixes the tokens of a layer; `probe.layers` says what each attribute is."""
 
     mixes: str
     read: bool
@@ -88,7 +76,7 @@ def _attending(network: "transformers.PreTrainedModel", name: str, function: Cal
         network.set_attn_implementation(before)
 
 
-def _layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
+def _layers(network: "transformers.PreTrainedModel") -> tuple[_Layer, ...]:
     """What mixes the tokens of each layer.
 
     Raises:
@@ -109,19 +97,19 @@ def _layers(network: "transformers.PreTrainedModel") -> tuple[Layer, ...]:
         latent = any(hasattr(part, "kv_b_proj") for part in block.modules())
         call = heard.get(number)
         if any("diffllama" in kind for kind in kinds):
-            found.append(Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None)))
+            found.append(_Layer(_DIFFERENCE, False, False, next(iter(sets.values()), None)))
             continue
         if call is None:
             mixes = (
                 others[0] if others else _ATTENTION if any("attention" in kind for kind in kinds) else "something else"
             )
             turned = sets if mixes == _ATTENTION else {}
-            found.append(Layer(mixes, False, latent, next(iter(turned.values()), None)))
+            found.append(_Layer(mixes, False, latent, next(iter(turned.values()), None)))
             continue
         mixes = f"attention and {others[0]}" if others else _ATTENTION
         theta, layout, share = _turned(call["query"], list(sets.values()), tolerance)
         window = call["window"] or _window(network, number)
-        found.append(Layer(mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]))
+        found.append(_Layer(mixes, True, latent, theta, layout, share, window, call["sinks"], call["softcap"]))
     return tuple(found)
 
 

@@ -68,7 +68,7 @@ def explore(
     labels: Mapping[str, str] | None = None,
     start: Mapping[str, Any] | None = None,
     **controls: Iterable,
-) -> "Explorer":
+) -> "_Explorer":
     """A control panel around `draw`, with one to three controls.
 
     With a kernel it draws on demand; in a built page every frame is drawn once and a few lines of
@@ -105,10 +105,10 @@ def explore(
     count = math.prod(len(c.values) for c in made.values())
     if count > _MOST_FRAMES:
         raise ValueError(f"the controls have {count} states together; at most {_MOST_FRAMES} are allowed")
-    return Explorer(draw, made, caption)
+    return _Explorer(draw, made, caption)
 
 
-class Explorer:
+class _Explorer:
     """What `explore` returns: displays as an ipywidgets panel, or as a still player while a page is built."""
 
     def __init__(self, draw: Callable[..., Any], controls: dict[str, _controls.Control], caption: str):

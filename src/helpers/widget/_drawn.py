@@ -14,14 +14,14 @@ from matplotlib.ticker import FixedFormatter
 
 from helpers import style
 
-NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {
+_NAMES = {to_hex(value): name for name, value in style.COLOURS.items()} | {
     to_hex(style.ENCODINGS["ALiBi"]): "ochre",
     "#ffffff": "white",
     "#000000": "ink",
 }
-WHOLE, SHOWN = 40, 12  # so many points are given one by one; so many of more
-SIDES = ("left", "right", "bottom", "top")
-ROUNDING = 2e-12  # what is smaller is taken for rounding
+_WHOLE, _SHOWN = 40, 12  # so many points are given one by one; so many of more
+_SIDES = ("left", "right", "bottom", "top")
+_ROUNDING = 2e-12  # what is smaller is taken for rounding
 
 
 def lines(figure: Figure) -> list[str]:
@@ -50,7 +50,7 @@ def _axes(ax: Axes) -> Iterable[str]:
         drawn.setdefault(name, []).append(np.stack([np.asarray(each, dtype=float) for each in line.get_data()]))
     for name, points in drawn.items():  # points that look alike stand in one line of text
         x, y = np.concatenate(points, axis=1)
-        yield f"{name}: x {numbers(x)}; y {numbers(y)}"
+        yield f"{name}: x {_numbers(x)}; y {_numbers(y)}"
     boxes: dict[str, list[tuple[float, ...]]] = {}
     for patch in ax.patches:
         box = patch.get_path().get_extents(patch.get_patch_transform())
@@ -59,16 +59,16 @@ def _axes(ax: Axes) -> Iterable[str]:
         )
     for name, places in boxes.items():
         yield f"{name}: " + "; ".join(
-            f"{side} {numbers(each)}" for side, each in zip(SIDES, zip(*places, strict=True), strict=True)
+            f"{side} {_numbers(each)}" for side, each in zip(_SIDES, zip(*places, strict=True), strict=True)
         )
     for collection in ax.collections:
         yield _collection(collection)
     for image in ax.get_images():
         values = np.asarray(image.get_array())
-        yield f"image {image.get_cmap().name} {values.shape}: {numbers(values.ravel())}"
+        yield f"image {image.get_cmap().name} {values.shape}: {_numbers(values.ravel())}"
     noise = [line.get_label() for line in ax.get_lines() if line.get_gid() == style.ROUNDING]
     for text in ax.texts:
-        at = "rounding" if text.get_text() in noise else numbers(getattr(text, "xy", text.get_position()))
+        at = "rounding" if text.get_text() in noise else _numbers(getattr(text, "xy", text.get_position()))
         yield f"text {_colour(text.get_color())} {text.get_text()!r} at {at}"
     if legend := ax.get_legend():
         yield _legend(legend)
@@ -82,7 +82,7 @@ def _collection(found: Collection) -> str:
     colours = list(dict.fromkeys(_colour(c) for c in (*found.get_facecolor(), *found.get_edgecolor())))[:4]
     offsets, paths = np.asarray(found.get_offsets(), dtype=float), found.get_paths()
     places = offsets if offsets.any() else np.concatenate([path.vertices for path in paths] or [np.zeros((0, 2))])
-    return f"{type(found).__name__} {' '.join(colours)}: {numbers(places[:, 0])}; {numbers(places[:, 1])}"
+    return f"{type(found).__name__} {' '.join(colours)}: {_numbers(places[:, 0])}; {_numbers(places[:, 1])}"
 
 
 def _label(artist: object) -> str:
@@ -94,14 +94,14 @@ def _colour(colour: object) -> str:
     if isinstance(colour, str) and colour == "none":
         return "none"
     name = to_hex(colour, keep_alpha=False)
-    return NAMES.get(name, name)
+    return _NAMES.get(name, name)
 
 
-def numbers(values: object) -> str:
+def _numbers(values: object) -> str:
     """Three digits of each number; of many, their count, mean, ends and some between."""
     found = np.asarray(values.detach().cpu() if isinstance(values, torch.Tensor) else values, dtype=float).ravel()
-    text = [_three(x) for x in found[:: 1 if len(found) <= WHOLE else math.ceil(len(found) / SHOWN)]]
-    if len(found) <= WHOLE:
+    text = [_three(x) for x in found[:: 1 if len(found) <= _WHOLE else math.ceil(len(found) / _SHOWN)]]
+    if len(found) <= _WHOLE:
         return " ".join(text)
     finite = found[np.isfinite(found)]
     summary = " ".join(_three(x) for x in (finite.mean(), finite.min(), finite.max())) if len(finite) else "none finite"
@@ -112,4 +112,4 @@ def _three(x: float) -> str:
     """Three digits, of a whole number all; what is nothing but rounding is 0."""
     if not math.isfinite(x):
         return str(x)
-    return f"{round(x)}" if abs(x - round(x)) < ROUNDING and abs(x) < 1000 else f"{x:#.3g}"
+    return f"{round(x)}" if abs(x - round(x)) < _ROUNDING and abs(x) < 1000 else f"{x:#.3g}"

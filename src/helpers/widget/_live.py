@@ -17,13 +17,13 @@ import ipywidgets as widgets
 from helpers.widget import _picture, _still
 from helpers.widget._controls import Control
 
-DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
-PACE = 0.9  # seconds that Play shows a frame
-SCRIPT = (Path(__file__).parent / "live.js").read_text()
+_DEBOUNCE = 0.15  # seconds without a new value before a frame is drawn
+_PACE = 0.9  # seconds that Play shows a frame
+_SCRIPT = (Path(__file__).parent / "live.js").read_text()
 # ipywidgets lets no script in, but tells a style when it has arrived
-STYLE = f'<style onload="{html.escape(SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
-COMPUTING = "<em>computing…</em>"
-PLAY, STOP = "▶ Play", "■ Stop"
+_STYLE = f'<style onload="{html.escape(_SCRIPT, quote=True)}">{_still.STYLE}{_picture.STYLE}</style>'
+_COMPUTING = "<em>computing…</em>"
+_PLAY, _STOP = "▶ Play", "■ Stop"
 
 
 class Panel:
@@ -54,7 +54,7 @@ class Panel:
                 self.status,
                 self.body,
                 self.printed,
-                widgets.HTML(f"{STYLE}<small>{html.escape(caption)}</small>"),
+                widgets.HTML(f"{_STYLE}<small>{html.escape(caption)}</small>"),
             ]
         )
         self.box.add_class("explore")
@@ -62,7 +62,7 @@ class Panel:
     def _row(self, box: widgets.Widget, control: Control) -> widgets.Widget:
         if control.kind != "range" or len(control.values) == 1:
             return box
-        button = widgets.Button(description=PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"})
+        button = widgets.Button(description=_PLAY, tooltip=f"Play: {control.label}", layout={"width": "auto"})
         button.add_class("explore-play")
         button.on_click(lambda _: self._toggle(button, box))
         return widgets.HBox([box, button], layout={"flex_flow": "row wrap"})
@@ -79,17 +79,17 @@ class Panel:
     def _changed(self, _: object) -> None:
         if not self._stepping:
             self._stop()
-        self._say(COMPUTING)
+        self._say(_COMPUTING)
         if self._loop:
             self._loop.call_soon_threadsafe(self._schedule)
         else:
             self._update()
 
     def _schedule(self) -> None:
-        self._say(COMPUTING)  # again: a frame may have been finished meanwhile
+        self._say(_COMPUTING)  # again: a frame may have been finished meanwhile
         if self._waiting:
             self._waiting.cancel()
-        self._waiting = self._loop.call_later(DEBOUNCE, self._update)
+        self._waiting = self._loop.call_later(_DEBOUNCE, self._update)
 
     def _update(self) -> None:
         """Draw the present state. Whatever draw does, the state says how it ended, and the last picture stays."""
@@ -112,7 +112,7 @@ class Panel:
         if self._playing and _at_end(self._playing[1]):
             self._stop()
         elif self._playing:
-            self._pause = self._loop.call_later(PACE, self._step) if self._loop else self._step()
+            self._pause = self._loop.call_later(_PACE, self._step) if self._loop else self._step()
 
     def _fail(self, text: str) -> None:
         self._stop()
@@ -125,7 +125,7 @@ class Panel:
         if playing and playing[0] is button:
             return
         self._playing = button, slider
-        button.description, button.tooltip = STOP, button.tooltip.replace("Play", "Stop", 1)
+        button.description, button.tooltip = _STOP, button.tooltip.replace("Play", "Stop", 1)
         self._step()
 
     def _step(self) -> None:
@@ -141,7 +141,7 @@ class Panel:
             self._pause.cancel()
         if self._playing:
             button = self._playing[0]
-            button.description, button.tooltip = PLAY, button.tooltip.replace("Stop", "Play", 1)
+            button.description, button.tooltip = _PLAY, button.tooltip.replace("Stop", "Play", 1)
         self._playing = None
 
 

@@ -28,12 +28,12 @@ from helpers import compute, words
 from helpers.style import _LINE_END
 from helpers.widget import _vector
 
-MOST_ROWS = 15
-DPI = 120
+_MOST_ROWS = 15
+_DPI = 120
 STYLE = (Path(__file__).parent / "picture.css").read_text().split("*/\n")[1]
 
 
-def dark_is_little(map: AxesImage) -> bool:
+def _dark_is_little(map: AxesImage) -> bool:
     """Whether the least value has another colour than the page: turned light for dark, it would become the most."""
     return min(map.cmap(0.0)[:3]) < 0.5
 
@@ -41,8 +41,8 @@ def dark_is_little(map: AxesImage) -> bool:
 def body(result: Any, alt: str) -> str:
     """A figure (or a part of one) as an image, a DataFrame as a table."""
     if isinstance(result, pd.DataFrame):
-        if len(result) > MOST_ROWS:
-            raise ValueError(f"draw returned a table of {len(result)} rows; at most {MOST_ROWS} are allowed")
+        if len(result) > _MOST_ROWS:
+            raise ValueError(f"draw returned a table of {len(result)} rows; at most {_MOST_ROWS} are allowed")
         return result.to_html(border=0)
     return image(result, alt)
 
@@ -56,7 +56,7 @@ def whole(figure: Any) -> Figure:
     return figure
 
 
-def level(figure: Figure) -> None:
+def _level(figure: Figure) -> None:
     """Each y axis' name goes above its axis, where it can be read; upright, a long one was cut off. The figure is laid out."""
     for ax in figure.axes:
         label, box = ax.yaxis.label, ax.get_window_extent()
@@ -74,7 +74,7 @@ def level(figure: Figure) -> None:
                 ax._set_title_offset_trans(8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n")))
 
 
-def spread(figure: Figure) -> None:
+def _spread(figure: Figure) -> None:
     """The names at the ends of lines, as `style.label` wrote them, go apart where they would touch. The figure is laid out."""
     for ax in figure.axes:
         box, places, ends = ax.get_window_extent(), [], []
@@ -115,7 +115,7 @@ def _ink(text: Text) -> Bbox:
     return box.padded(-air, -2) if text.get_rotation() % 180 else box.padded(-2, -air)
 
 
-def faults(figure: Figure) -> list[str]:
+def _faults(figure: Figure) -> list[str]:
     """What could not be read of a figure that is laid out: text beyond its edge, over text or lines, points beyond the axes."""
     texts = [*figure.texts]  # a title above all panels is among them
     found = []
@@ -151,13 +151,13 @@ def faults(figure: Figure) -> list[str]:
     return found
 
 
-def laid_out(figure: Figure) -> list[str]:
+def _laid_out(figure: Figure) -> list[str]:
     """Puts the names of a figure where they can be read; what could not, see `faults`."""
     figure.draw_without_rendering()
-    level(figure)
+    _level(figure)
     figure.draw_without_rendering()
-    spread(figure)
-    return faults(figure)
+    _spread(figure)
+    return _faults(figure)
 
 
 def _reword(figure: Figure) -> None:
@@ -188,16 +188,16 @@ def image(figure: Any, alt: str) -> str:
     """
     figure = whole(figure)
     _reword(figure)
-    figure.set_dpi(DPI)
+    figure.set_dpi(_DPI)
     drawing = compute.building() and words._faces == [*words._FACE]  # an edition's face on the page is cut to its page
     held = b""
     with contextlib.suppress(AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
         held = pickle.dumps(figure) if drawing else b""
-    wrong = laid_out(figure)
+    wrong = _laid_out(figure)
     said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
-    kind = "keep" if any(dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
+    kind = "keep" if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
     drawn, packed = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="rgba", dpi=DPI)
+    figure.savefig(drawn, format="rgba", dpi=_DPI)
     width, height = FigureCanvasAgg(figure).get_width_height()  # as savefig counts: 16.2999… inches are 1956 pixels
     plt.close(figure)
     picture = Image.frombytes("RGBA", (width, height), drawn.getvalue()).convert("RGB")
@@ -208,7 +208,7 @@ def image(figure: Any, alt: str) -> str:
     if drawing:
         why = ' data-image="a matrix"'
         if not figure.findobj(AxesImage):
-            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(held, laid_out, alt) if held else ""
+            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(held, _laid_out, alt) if held else ""
             if len(both[0]) <= len(source):
                 kept = both[0] + both[1] * (len(both[0]) + len(both[1]) <= 1.25 * len(source))
                 return f"<svg{said}{kept.removeprefix('<svg')}"

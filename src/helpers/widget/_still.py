@@ -7,7 +7,7 @@ from pathlib import Path
 from helpers.widget import _picture
 from helpers.widget._controls import Control
 
-STYLE, SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
+STYLE, _SCRIPT = ((Path(__file__).parent / name).read_text() for name in ("player.css", "player.js"))
 
 
 def page(controls: list[Control], frames: list, first: int, caption: str) -> str:
@@ -26,7 +26,7 @@ def page(controls: list[Control], frames: list, first: int, caption: str) -> str
         f'<p class="explore-finding" aria-live="polite">{html.escape(finding)}</p>'
         f"<figcaption>{html.escape(caption)}</figcaption>"
         f'<script type="application/json">{payload}</script>'
-        f"<script>{SCRIPT}</script></figure>"
+        f"<script>{_SCRIPT}</script></figure>"
     )
 
 

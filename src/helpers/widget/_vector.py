@@ -24,15 +24,15 @@ from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from helpers.style import _LINE_END
 
-PHONE, LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
-INK, GROUND, GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
-UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+_PHONE, _LEAST = 330, 12.1  # px: the column of a phone, and the smallest type there
+_INK, _GROUND, _GROUNDS = {"000000", "1a1a1a"}, "ffffff", "var(--pst-color-background,#fff)"
+_UNSAID = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
-def turned(colour: str) -> str:
+def _turned(colour: str) -> str:
     """A colour on a dark page: its hue, and as far from the ground as on white.
 
-    >>> turned("#0072b2"), turned("#e3e3e3")
+    >>> _turned("#0072b2"), _turned("#e3e3e3")
     ('#64c7ff', '#3a3a3a')
     """
     hue, light, strong = colorsys.rgb_to_hls(*to_rgb(colour))
@@ -46,7 +46,7 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
         ground.set_visible(False)
     salt, held = hashlib.sha256(f"{alt} {kind}".encode()).hexdigest(), io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure.savefig(held, format="svg", metadata=UNSAID)
+        figure.savefig(held, format="svg", metadata=_UNSAID)
     for ground in grounds:
         ground.set_visible(True)
     text = held.getvalue()
@@ -59,8 +59,8 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
     text = re.sub(r' d="([^"]*)"', lambda path: f' d="{_path(path[1])}"', text)
     text = re.sub(r' [xy]="[^"]*"', lambda place: re.sub(r"-?\d+\.\d+", _short, place[0]), text)
     text = re.sub(r"font-family: [^;\"]*;? ?|xlink:| transform=\"rotate\(-0 [^)]*\)\"", "", text)
-    colours = sorted({*re.findall(r"#([0-9a-f]{6})\b(?!\))", text)} - INK - {GROUND})
-    text = re.sub(f"#({'|'.join(INK)})", "currentColor", text).replace(f"#{GROUND}", GROUNDS)
+    colours = sorted({*re.findall(r"#([0-9a-f]{6})\b(?!\))", text)} - _INK - {_GROUND})
+    text = re.sub(f"#({'|'.join(_INK)})", "currentColor", text).replace(f"#{_GROUND}", _GROUNDS)
     text = re.sub(r"#([0-9a-f]{6})\b(?!\))", r"var(--c\1,#\1)", re.sub(r"\s+", " ", text))
     text = re.sub(r"(?<=>) (?=<)|(?<=[MLCQ]) (?=[-\d])|(?<=\d) (?=[MLCQz\"])", "", text)
     while text != (text := re.sub(r"<g>((?:(?!</?g\b).)*)</g>", r"\1", text)):
@@ -68,7 +68,7 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
     styles = collections.Counter(re.findall(r' style="([^"]*)"', text))
     classes = {each: f"s{salt[:5]}{k}" for k, (each, count) in enumerate(styles.items()) if count > 2}
     text = re.sub(r' style="([^"]*)"', lambda x: f' class="{classes[x[1]]}"' if x[1] in classes else x[0], text)
-    dark = "".join(f"--c{colour}:{turned('#' + colour)};" for colour in colours)
+    dark = "".join(f"--c{colour}:{_turned('#' + colour)};" for colour in colours)
     return (
         f'<svg class="chart {kind}" {box} role="img" aria-label="{html.escape(alt, quote=True)}">'
         f"<style>{''.join(f'.{name}{{{each}}}' for each, name in classes.items())}"
@@ -100,7 +100,7 @@ def _short(number: re.Match) -> str:
     return f"{float(number[0]):.1f}".removesuffix(".0")
 
 
-def stacked(figure: Figure) -> None:
+def _stacked(figure: Figure) -> None:
     """Panels that stood side by side, one below another, each with its own numbers and names."""
     panels = [ax for ax in figure.axes if ax.get_subplotspec()]
     grid = panels[0].get_subplotspec().get_gridspec() if panels else None
@@ -114,7 +114,7 @@ def stacked(figure: Figure) -> None:
             ax.set(xlabel=ax.get_xlabel() or panels[-1].get_xlabel(), ylabel=ax.get_ylabel() or panels[0].get_ylabel())
 
 
-def below(figure: Figure) -> None:
+def _below(figure: Figure) -> None:
     """What legends name goes under the figure, which becomes as much higher."""
     legends = [*figure.legends, *(ax.get_legend() for ax in figure.axes if ax.get_legend())]
     named = {
@@ -128,7 +128,7 @@ def below(figure: Figure) -> None:
         legend.remove()
 
 
-def slim(figure: Figure, letters: float) -> None:
+def _slim(figure: Figure, letters: float) -> None:
     """Fewer numbers at the axes, and names in lines of such a share of the figure's width."""
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
@@ -161,10 +161,10 @@ def narrow(held: bytes, lay_out: Callable[[Figure], list[str]], alt: str) -> str
     for letters in (0.8, 0.65, 0.5):
         figure = pickle.loads(held)
         sizes = [text.get_size() for text in figure.findobj(Text) if text.get_visible() and text.get_text().strip()]
-        figure.set_figwidth(min(figure.get_figwidth(), PHONE * min(sizes, default=12) / LEAST / 72))
-        stacked(figure)
-        below(figure)
-        slim(figure, letters)
+        figure.set_figwidth(min(figure.get_figwidth(), _PHONE * min(sizes, default=12) / _LEAST / 72))
+        _stacked(figure)
+        _below(figure)
+        _slim(figure, letters)
         with warnings.catch_warnings():  # that there is no room is what is asked
             warnings.simplefilter("ignore", UserWarning)
             wrong = lay_out(figure)
