@@ -211,5 +211,5 @@ def closing_answer(rows: pd.DataFrame) -> str:
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
     if (count := _kept(won, "counting")) == "none":
-        return said + translated(f" **No remedy** keeps the count at {LONG}.")
+        return said + translated(f" **No remedy** keeps the count at {LONG} in the mean of its runs.")
     return said + translated(f" The count at {LONG} is kept by:") + f" **{count}**."
