@@ -358,6 +358,17 @@ def test_a_line_through_a_legend_is_a_fault_and_dots_beside_it_are_none(form, fa
     assert re.findall(r"(\w+) through the legend", shown) == faults
 
 
+def test_the_table_of_colours_is_what_is_drawn():
+    said = {"orange": "vermillion"}
+    table = (ROOT / "chapters/symbols.md").read_text().split("## Colours")[1]
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", table, re.M)[2:]]
+    told = {name.lower(): colour for colour, *names in rows for name in names if name}
+    kept = style.NETWORKS | style.ENCODINGS | style.TYPES
+    assert {name: style.COLOURS.get(said.get(colour, colour), "#8F6B00") for name, colour in told.items()} == {
+        name.lower(): colour for name, colour in kept.items()
+    }
+
+
 def test_a_single_dot_keeps_its_colour():
     """A frame has few colours to be small; the rare ones, such as a marker's, must survive."""
     ax = style.axes("t", "x", "y")
