@@ -82,7 +82,7 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 44_590,
-    "src/course": 326_460,
+    "src/course": 326_530,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_830,
     "src/course/report": 25_610,

@@ -371,6 +371,11 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
+def _second(found: dict[str, pd.DataFrame]) -> Numbers:
+    """In how many texts token 2 has the largest state where the first is hidden from the start."""
+    return {"second": int((found["early"]["heir"] == 2).sum())}
+
+
 HALF, NINE = Mark(0.5), Mark(0.9)
 
 
@@ -418,7 +423,9 @@ def sinks_slow_mixing(model: LanguageModel | None = None) -> Numbers:
     "heads": off at random until the loss is that of the hidden sink; NaN in a text in which half of them cost less.
     """
     found, kept = hiding(model), measures.mean_share()
-    spread = {name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()}
+    spread = {name: (each["spread"] / found["plain"]["spread"]).tolist() for name, each in found.items()} | _second(
+        found
+    )
     toy = [float(influence([constructions.sink(32, p)] * measures.LAYERS_READ, kept)[-1, 4]) for p in (0, 0.8)]
     if model is not None and model.name != models.DEFAULT:
         return spread | {"mass": [], "value": [], "heads": []} | {"toy": toy}
@@ -453,4 +460,4 @@ def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numb
     found = hiding(model)
     loss = {name: each["loss"] - found["plain"]["loss"] for name, each in found.items()}
     what = f"perplexity ratio, Llama-2-13B against {called(model)}"
-    return loss | {"numbers": {what: (5158.07 / 5.40, round(math.exp(loss["late"].mean()), 1))}}
+    return loss | _second(found) | {"numbers": {what: (5158.07 / 5.40, round(math.exp(loss["late"].mean()), 1))}}
