@@ -9,10 +9,12 @@ import json
 import math
 import re
 import shutil
+import time
 
 import browser
 import live
 import pandas as pd
+import psutil
 import pytest
 import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
@@ -212,7 +214,7 @@ def test_weights_begin_as_pytorch_draws_them():
 def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
     design = {"positions": "RoPE", "window": 0, "map": "softmax"}
     found, other = (javascript("run", {"design": design, "task": "retrieval", "seed": seed}) for seed in (0, 2))
-    stored = STORED[(STORED.entry == "RoPE") & (STORED.seed == 0)].iloc[0]
+    stored = of_seed("RoPE")
     assert (found["entry"], found["refused"], found["learned"]) == ("RoPE", "", True)
     assert found["steps"] == stored.steps == len(found["losses"])
     for n, share in zip(protocol.LENGTHS, found["shares"], strict=True):
@@ -366,6 +368,8 @@ def address(tmp_path_factory):
     """The page by itself: it needs no built book."""
     site = tmp_path_factory.mktemp("site")
     shutil.copytree(ROOT / "frontend/live", site / "live")
+    for path in site.glob("live/*.js"):
+        path.write_text(live.bare(path.read_text()))
     (site / "live/seeds.json").write_text(json.dumps(live.seeds()))
     with browser.served(site) as found:
         yield found
@@ -387,6 +391,10 @@ def opened(chromium, address):
         yield visit
 
 
+def of_seed(entry: str, seed: int = 0):
+    return STORED[(STORED.entry == entry) & (STORED.seed == seed)].iloc[0]
+
+
 def ended(page) -> str:
     page.wait_for_selector("#train[data-done]")
     said = page.inner_text(".live-status")
@@ -403,7 +411,7 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert page.is_disabled("[data-set=positions]")
     early = page.get_attribute(".train-maps", "data-shares")
     said = ended(page)
-    stored = STORED[(STORED.entry == "RoPE") & (STORED.seed == 0)].iloc[0]
+    stored = of_seed("RoPE")
     assert f"Learned in {stored.steps} steps" in said
     assert f"at 16 pairs, in {stored.score_64:.2f} at 64 (your guess: 0.90)" in said
     assert page.locator(".train-lengths path").count() == 17, "15 seeds, the guess, one's own"
@@ -436,7 +444,7 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert page.input_value("[data-guess]") == "", "another decoder, another guess"
     page.evaluate("train.removeAttribute('data-done')")
     page.click("[data-do=train]")
-    stored = STORED[(STORED.entry == "NoPE") & (STORED.seed == 0)].iloc[0]
+    stored = of_seed("NoPE")
     assert f"in {stored.score_64:.2f} at 64" in ended(page)
     assert page.locator(".train-runs tbody tr").count() == 2
     assert "before: RoPE" in page.inner_text(".train-lengths")
@@ -509,10 +517,27 @@ def test_a_link_that_makes_no_sense_and_a_part_that_does_not_fit(opened):
     assert page.errors == []
 
 
+def test_suspended_with_its_tab_it_goes_on_to_the_same_end(opened):
+    """As a phone does with a tab that is not looked at: its process stops for a while."""
+    page = opened("#seed=1")
+    page.click("[data-do=train]")
+    page.wait_for_function("document.querySelector('progress').value >= 20")
+    for call in (psutil.Process.suspend, psutil.Process.resume):
+        for each in psutil.Process().children(recursive=True):
+            if "--type=renderer" in each.cmdline():
+                call(each)
+        time.sleep(1)
+    row = of_seed("RoPE", 1)
+    assert f"Learned in {row.steps} steps" in ended(page)
+    assert f"in {row.score_64:.2f} at 64" in page.inner_text(".live-status")
+
+
 def test_what_the_page_that_trains_loads_is_small():
-    """Without any library: the scripts that it loads, in bytes as a server sends them, packed."""
+    """Without any library: the scripts without which it cannot train, in bytes, and all that it loads, packed as servers do."""
     names = ("train.js", "trainer.js", "race.js", "learn.js", "engine.js", "stops.js")
-    written = {name: (ROOT / "frontend/live" / name).read_text() for name in names}
-    assert sum(len(gzip.compress(each.encode())) for each in written.values()) < 28_000
-    loaded = "".join(written.values())
-    assert {*re.findall(r'(?:from|engine\(told,) "(?:\./)?([a-z]+\.js)"', loaded)} <= {*names}
+    bare = [live.bare((ROOT / "frontend/live" / name).read_text()).encode() for name in names]
+    assert sum(map(len, bare[:-1])) < 57_000
+    assert len(gzip.compress(b"".join(bare))) < 24_000
+    assert {*re.findall(rb'(?:from|import\(|told,) ?"(?:./)?([a-z.]+)"', b"".join(bare))} == {
+        *map(str.encode, names[1:])
+    }

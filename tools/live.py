@@ -24,6 +24,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -172,22 +173,24 @@ def _written(part: str, ending: str, content: bytes) -> dict:
     return {"name": name, "part": part, "bytes": len(content), "sha256": digest}
 
 
+def bare(script: str) -> str:
+    """A script line for line as it is written, without comments that have a line of their own, and without indents."""
+    return re.sub(r"(?m)^ *((//|/?\*).*)?", "", script)
+
+
 def laid() -> None:
-    """Link or copy everything into the site; what is no longer wanted there goes."""
-    SITE.mkdir(parents=True, exist_ok=True)
-    sources = [path for folder in (OUT, DIST, ROOT / "frontend/live") for path in folder.iterdir() if path.is_file()]
-    sources = [path for path in sources if path.name not in (".key", "ort.wasm.gz")]
-    for old in {path.name for path in SITE.iterdir()} - {path.name for path in sources}:
-        (SITE / old).unlink()
-    for path in sources:
+    """Link everything into the site, scripts bare; what is no longer wanted there goes."""
+    shutil.rmtree(SITE, ignore_errors=True)
+    SITE.mkdir(parents=True)
+    for path in (path for folder in (OUT, DIST, ROOT / "frontend/live") for path in folder.iterdir()):
         target = SITE / path.name
-        if path.parent == OUT and target.exists() and os.path.samefile(path, target):
+        if path.name in (".key", "ort.wasm.gz") or not path.is_file():
             continue
-        target.unlink(missing_ok=True)
-        try:
-            if path.parent != OUT:
-                raise OSError("scripts are copied, so that a copy of the site can be changed")
-            os.link(path, target)
+        if path.suffix == ".js":
+            target.write_text(bare(path.read_text()))
+            continue
+        try:  # what is no part of the model is copied, so that a copy of the site can be changed
+            (os.link if path.parent == OUT else shutil.copyfile)(path, target)
         except OSError:
             shutil.copyfile(path, target)
 

@@ -1,7 +1,6 @@
 // "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
 import { entryOf, LEARNED, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
-import { mounted } from "./stops.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
@@ -193,7 +192,7 @@ function finished(mine, done) {
   status(ending(now));
   $(".train-pace").textContent = "";
   draw();
-  act();
+  act?.();
   root.dataset.done = done.steps;
 }
 
@@ -209,7 +208,7 @@ async function measure(n) {
     $(".train-says").textContent = `At ${n} ${TASKS[now.run.task].unit} it is right in ${shareOf(found.share)} of ${found.of}.`;
     root.dataset.at = n;
     draw();
-    act();
+    act?.();
   } catch (error) {
     $(".train-says").textContent = error.message;
   }
@@ -294,10 +293,6 @@ function fill() {
 
 async function start() {
   root.classList.add("live-app");
-  const style = document.createElement("link");
-  style.rel = "stylesheet";
-  style.href = new URL("live.css", import.meta.url).href;
-  document.head.append(style);
   const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
   root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
@@ -319,7 +314,6 @@ async function start() {
   state = fromLink(location.hash);
   fill();
   ask = engine(told, "trainer.js");
-  act = mounted($(".train-act"), { ask, length: () => now.at ?? TRAINED });
   ask("stop").catch(() => {}); // starts it while there is a network
   ground();
   controls();
@@ -345,6 +339,7 @@ async function start() {
   });
   seeds = await fetch(new URL("seeds.json", import.meta.url)).then((answer) => answer.json()).catch(() => ({}));
   draw();
+  act = (await import("./stops.js")).mounted($(".train-act"), { ask, length: () => now.at ?? TRAINED }); // nobody waits for what is seen after training
   root.dataset.ready = "";
 }
 
