@@ -29,7 +29,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import browser  # noqa: E402
 
 SHARES, SEEDS = {"one quarter": 1 / 4, "one sixth": 1 / 6}, (0, 1, 2)
-COLUMNS = ("share of a core", "seed", "steps", "page ready (s)", "learned (s)", "got (share)", "memory of the tab (MB)")
+COLUMNS = ("share of a core", "seed", "steps", "learned (s)", "got (share)", "memory of the tab (MB)")
 PERIOD, BURST, TICK = 0.02, 0.1, 1 / os.sysconf("SC_CLK_TCK")
 WATCH = """() => { window.steps = []; const bar = document.querySelector("progress");
   new MutationObserver(() => steps.push([bar.value, performance.now()])).observe(bar, { attributes: true });
@@ -93,10 +93,8 @@ def trained(playwright, site: str, name: str, seed: int) -> dict:
     page = started.new_context(service_workers="block", **phone).new_page()
     page.set_default_timeout(600_000)
     with Quota(top.pid, SHARES[name]) as quota:
-        begun = time.perf_counter()
         page.goto(f"{site}/live/train.html#seed={seed}")
         page.wait_for_selector("#train[data-ready]")
-        ready = time.perf_counter() - begun
         begun, used = time.perf_counter(), quota.used
         page.evaluate(WATCH)
         page.wait_for_selector("#train[data-done]")
@@ -111,7 +109,6 @@ def trained(playwright, site: str, name: str, seed: int) -> dict:
         name,
         seed,
         steps[-1][0],
-        f"{ready:.1f}",
         f"{(last - clicked) / 1000:.1f}",
         f"{got:.2f}",
         round(memory / 1e6),

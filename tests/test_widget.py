@@ -358,7 +358,7 @@ def test_a_line_through_a_legend_is_a_fault_and_dots_beside_it_are_none(form, fa
     assert re.findall(r"(\w+) through the legend", shown) == faults
 
 
-def test_the_table_of_colours_is_what_is_drawn():
+def test_the_table_of_colours_is_that_of_style():
     said = {"orange": "vermillion"}
     table = (ROOT / "chapters/symbols.md").read_text().split("## Colours")[1]
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", table, re.M)[2:]]

@@ -339,7 +339,8 @@ async function start() {
   });
   seeds = await fetch(new URL("seeds.json", import.meta.url)).then((answer) => answer.json()).catch(() => ({}));
   draw();
-  act = (await import("./stops.js")).mounted($(".train-act"), { ask, length: () => now.at ?? TRAINED }); // nobody waits for what is seen after training
+  act = (await import("./stops.js")).mounted($(".train-act"), { ask, length: () => now.at ?? TRAINED });
+  if (now?.done) act(); // a run may end, and a file may be opened, before it has come
   root.dataset.ready = "";
 }
 

@@ -152,7 +152,7 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure) -> list[str]:
-    """Puts the names of a figure where they can be read; what could not, see `faults`."""
+    """Puts the names of a figure where they can be read; what could not, see `_faults`."""
     figure.draw_without_rendering()
     _level(figure)
     figure.draw_without_rendering()
