@@ -19,6 +19,7 @@ LONGEST, OPTION = 660, 260  # bytes of a note and of an option: 110 words, or as
 FOLD = re.compile(r"\s*<details><summary>(.*?)</summary>\s*$", re.S)
 NUMBER = re.compile(r"<td(?=[^>]*>\s*[≥<+−]?\s*(?:\d[\d,.]*(?: × 10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)?%?|∞|–)\s*</td>)([^>]*>)")
 TABLE, ROW, CELL = (re.compile(form, re.S) for form in (r"<table.*?</table>", r"<tr.*?</tr>", r"<t[hd](?=[ >])"))
+BESIDE = re.compile("<figcaption(?=>)")  # where one is seen the theme folds the contents, by this class
 HIDDEN = '<details class="admonition hide above-input">'
 MACHINE = re.compile(r'<figure class="drawing" data-drawing="machine".*?</figure>', re.S)
 SAID = {
@@ -42,7 +43,7 @@ def numbered(table: re.Match) -> str:
     numbers = Counter(k for row in body for k, cell in enumerate(row) if cell.startswith(" data-number"))
 
     def head(row: re.Match) -> str:
-        if "<td" in row[0]:
+        if "<td" in row[0] or "colspan" in row[0]:
             return row[0]
         place = itertools.count()
         return CELL.sub(lambda cell: cell[0] + " data-number" * (2 * numbers[next(place)] >= len(body)), row[0])
@@ -67,8 +68,12 @@ class Margins(SphinxPostTransform):
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)
         for node in list(self.document.findall(nodes.raw)):
-            if "<td" in (text := told(node)):
-                node.replace_self(raw(TABLE.sub(numbered, text)))
+            text = TABLE.sub(numbered, told(node))
+            text = BESIDE.sub(r'\g<0> class="margin_caption"', text).replace(
+                '"explore-controls"', '"explore-controls margin_caption"'
+            )
+            if text != told(node):
+                node.replace_self(raw(text))
         cells(self.document)
         self.code()
 

@@ -133,6 +133,27 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
     assert page.evaluate(SCRIPTS["serious"], ["color-contrast"]) == []
 
 
+UNDER = """() => {
+  const contents = document.querySelector('.bd-sidebar-secondary');
+  if (contents.classList.contains('hide')) return [];
+  const box = contents.querySelector('nav.page-toc').getBoundingClientRect();
+  return [...document.querySelectorAll('figcaption, .side-note, .explore-controls')].filter((note) => {
+    const own = note.getBoundingClientRect();
+    return own.height && own.right > box.left + 20 && own.bottom > 60 && own.top < box.bottom;
+  }).map((note) => note.textContent.trim().slice(0, 40));
+}"""
+
+
+@pytest.mark.parametrize("name", ["2-causal-attention/lesson", "6-differential-transformer/lab", "talk"])
+def test_what_stands_in_the_margin_is_never_under_the_contents(visit, name):
+    page = visit(f"chapters/{name}.html")
+    settle(page)
+    for height in range(0, page.evaluate("document.documentElement.scrollHeight"), 400):
+        page.evaluate("y => scrollTo({ top: y, behavior: 'instant' })", height)
+        page.wait_for_timeout(200)
+        assert page.evaluate(UNDER) == [], height
+
+
 def test_pages_are_light_and_carry_no_widget_machinery():
     for path in (ROOT / "_build/html/chapters").rglob("*.html"):
         text = path.read_text()

@@ -238,7 +238,7 @@ def note(chapter: str, sentence: str, **numbers: float) -> None:
     for name, each in notes().get(chapter, {}).items() if numbers else ():
         if name in numbers:
             own = translated(f"the course's own {each:.2f}")
-            print(f"{numbers[name]:6.2f}   {own}   {translated(name)}")
+            print(f"{numbers[name]:.2f}   {own}   {translated(name)}")
     said = translated("Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all.")
     print(f"{said} ({_named(path)})")
 
