@@ -179,7 +179,7 @@ def usage(what: str, found: measures.Heads) -> tuple[Axes, str]:
         f"{what.capitalize()}: fastest at {fast.mean():.2f} of the mean",
         "pair (fast to slow)",
         "layer",
-        height=3.2,
+        height=2.9,
     )
     image = ax.imshow(
         share,
