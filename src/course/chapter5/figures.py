@@ -253,7 +253,7 @@ def dissociation(rows: pd.DataFrame, threshold: float, blank: Sequence[float] = 
     rows = rows[rows.threshold == threshold]
     heads = rows.groupby("where").heads.first()
     quarters = list(measures.BAND_NAMES)
-    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.3)
+    ax = style.axes("", "quarter of the pairs that is silenced", "added loss (nats)", height=3.0)
     shown = (
         ("inside", f"{heads.inside} positional heads", RED, "o"),
         ("outside", f"the other {heads.outside}", BLUE, "s"),
