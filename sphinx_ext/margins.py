@@ -67,11 +67,13 @@ class Margins(SphinxPostTransform):
             notes(section)
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)
+        contents = len(list(self.document.findall(nodes.section))) > 1  # else the theme's script finds none to fold
         for node in list(self.document.findall(nodes.raw)):
             text = TABLE.sub(numbered, told(node))
-            text = BESIDE.sub(r'\g<0> class="margin_caption"', text).replace(
-                '"explore-controls"', '"explore-controls margin_caption"'
-            )
+            if contents:
+                text = BESIDE.sub(r'\g<0> class="margin_caption"', text).replace(
+                    '"explore-controls"', '"explore-controls margin_caption"'
+                )
             if text != told(node):
                 node.replace_self(raw(text))
         cells(self.document)
