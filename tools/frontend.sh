@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Install MathJax, reveal.js, axe-core, TypeScript (which reads our scripts), what runs a model in the page and Chinese fonts from the lock file and lay out what the pages load in frontend/dist.
+# Install MathJax, reveal.js, axe-core, TypeScript (which reads our scripts), terser (which shortens some), what runs a model in the page and Chinese fonts from the lock file and lay out what the pages load in frontend/dist.
 set -euo pipefail
 cd "$(dirname "$0")/../frontend"
 npm ci --no-audit --no-fund --silent --ignore-scripts

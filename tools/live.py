@@ -1,7 +1,7 @@
 """Lay the model that runs in the page beside the book: parts of 8 MB with their hashes, its tokenizer and its runtime.
 
 They are made anew when what they are made of changes, kept in `_build/live`, and linked into `_build/html/live` with the
-page's own scripts (`frontend/live`). A page whose reader does not ask loads none of it.
+page's own scripts (`frontend/live`), which `terser` makes short. A page whose reader does not ask loads none of it.
 
 The page is hand-written modules in `frontend/live`: `change.js` (settings to inputs, measures; no page in it),
 `worker.js` (fetches, checks, keeps, runs), `app.js` and `pictures.js`, `decoder.js` and `small.js` for the course's
@@ -24,8 +24,8 @@ import gzip
 import hashlib
 import json
 import os
-import re
 import shutil
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -36,7 +36,8 @@ sys.path.insert(0, str(ROOT / "src"))
 from course import closure  # noqa: E402  what takes seconds to import waits until something has changed
 
 PART = 8_000_000  # bytes: what an interrupted load loses at most
-OUT, SITE, DIST = ROOT / "_build/live", ROOT / "_build/html/live", ROOT / "frontend/dist/live"
+OUT, SITE = ROOT / "_build/live", ROOT / "_build/html/live"
+DIST, WRITTEN = ROOT / "frontend/dist/live", ROOT / "frontend/live"
 
 
 def key() -> str:
@@ -173,26 +174,34 @@ def _written(part: str, ending: str, content: bytes) -> dict:
     return {"name": name, "part": part, "bytes": len(content), "sha256": digest}
 
 
-def bare(script: str) -> str:
-    """A script line for line as it is written, without comments that have a line of their own, and without indents."""
-    return re.sub(r"(?m)^ *((//|/?\*).*)?", "", script)
+SHRINK = """import { minify } from "terser";
+const given = JSON.parse(await new Response(process.stdin).text());
+for (const name in given) given[name] = (await minify(given[name], { module: true, compress: false })).code;
+console.log(JSON.stringify(given));"""
+
+
+def scripts() -> dict[str, str]:
+    """The page's scripts by file name, with short names inside and no comments: what is computed stays, step for step."""
+    given = {path.name: path.read_text() for path in WRITTEN.glob("*.js")}
+    del given["offline.js"]  # it gets its list yet
+    command = [Path(sys.executable).with_name("node"), "--input-type=module", "-e", SHRINK]
+    return json.loads(subprocess.check_output(command, input=json.dumps(given), cwd=WRITTEN.parent, text=True))
 
 
 def laid() -> None:
-    """Link everything into the site, scripts bare; what is no longer wanted there goes."""
+    """Link everything into the site; what is no longer wanted there goes."""
     shutil.rmtree(SITE, ignore_errors=True)
     SITE.mkdir(parents=True)
-    for path in (path for folder in (OUT, DIST, ROOT / "frontend/live") for path in folder.iterdir()):
+    for path in (path for folder in (OUT, DIST, WRITTEN) for path in folder.iterdir()):
         target = SITE / path.name
         if path.name in (".key", "ort.wasm.gz") or not path.is_file():
-            continue
-        if path.suffix == ".js":
-            target.write_text(bare(path.read_text()))
             continue
         try:  # what is no part of the model is copied, so that a copy of the site can be changed
             (os.link if path.parent == OUT else shutil.copyfile)(path, target)
         except OSError:
             shutil.copyfile(path, target)
+    for name, script in scripts().items():
+        (SITE / name).write_text(script)
 
 
 def kept_offline() -> None:
