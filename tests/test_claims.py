@@ -484,9 +484,12 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
     counts = next(each for each in answer.FINDINGS if each.claim == "first_token_reach")
     for each, item in zip(answer.FINDINGS, answer.findings().data.split("<li>")[1:], strict=True):
         judged = html.escape(CLAIMS[each.claim].statement)
-        assert f"✓</strong> {judged}</a>: holds." in item, "the mark stands beside the sentence that it judges"
+        link = f'<a href="scorecard.ipynb#{each.claim}">holds</a>'
+        assert f"✓</strong> {judged}: {link}" in item, "the mark stands beside the sentence that it judges"
+    links = re.findall(r"<a [^>]*>(.*?)</a>", answer.findings().data + answer.table().data)
+    assert max(map(len, links)) <= len("does not hold here"), "a link is a word or two, no sentence"
     assert answer.table().data.count("<strong") == sum(
-        answer.table().data.count(f"✓</strong> {html.escape(CLAIMS[name].statement)}</a>")
+        answer.table().data.count(f"✓</strong> {html.escape(CLAIMS[name].statement)}: ")
         for name in {name for each in answer.BOTTLENECKS for name in each.evidence}
     )
     monkeypatch.setattr(answer, "FINDINGS", (counts,))

@@ -51,7 +51,7 @@ def table() -> HTML:
     rows = "".join(
         f'<tr><th scope="row">{each.chapter}. {html.escape(words.translated(each.place))}</th>'
         + "".join(f"<td>{html.escape(words.translated(text))}</td>" for text in each[2:7])
-        + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(_link(name) for name in each.evidence)}</td></tr>'
+        + f'</tr><tr class="answer-evidence"><td colspan="6">{" · ".join(map(_judged, each.evidence))}</td></tr>'
         for each in BOTTLENECKS
     )
     return HTML(f'<table class="answer-table"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>')
@@ -71,18 +71,17 @@ def _item(finding: Finding) -> str:
     if verdict == finding.verdict:
         headline = finding.headline
         sentence = finding.sentence.format(*(found for _, found in measured.numbers.values()))
-    chapter = words.translated(f"Chapter {claim.chapter}")
     where = f"{claim.shown.partition('#')[0]}.{'html' if compute.building() else 'ipynb'}"
     return (
-        f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))} "
-        f'(<a href="{where}">{chapter}</a>. {_link(finding.claim)}: {words.translated(verdict)}.)</p>'
+        f"<li><p><b>{html.escape(words.translated(f'{headline}.'))}</b> {html.escape(words.translated(sentence))}<br>"
+        f'<small>{_judged(finding.claim)} · <a href="{where}">{words.translated(f"Chapter {claim.chapter}")}</a></small></p>'
         f"<details><summary>{words.translated('What was measured')}</summary>"
         f"<p>{html.escape(words.translated(scorecard.printed(measured.measured)))}</p></details></li>"
     )
 
 
-def _link(name: str) -> str:
-    """A claim's sentence behind its mark: no mark stands beside another sentence than the one it judges."""
-    _, sign, colour, address = scorecard.badge(name)
+def _judged(name: str) -> str:
+    """A claim's sentence behind its mark, which stands beside no other sentence; its verdict leads to the claim's row."""
+    verdict, sign, colour, address = scorecard.badge(name)
     says = html.escape(words.translated(CLAIMS[name].statement))
-    return f'<a href="{address}"><strong style="color:{colour}">{sign}</strong> {says}</a>'
+    return f'<strong style="color:{colour}">{sign}</strong> {says}: <a href="{address}">{words.translated(verdict)}</a>'
