@@ -82,11 +82,11 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 44_590,
-    "src/course": 326_590,
+    "src/course": 326_800,
     "src/course/chapter": 18_840,
     "src/course/experiments": 34_830,
     "src/course/report": 25_610,
-    "src/course/scorecard": 18_590,
+    "src/course/scorecard": 18_700,
     "src/course/checks": 22_970,
     "tests": 236_360,
     "tools": 47_590,

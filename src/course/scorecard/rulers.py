@@ -26,6 +26,8 @@ from course.chapter4 import measures as counts
 from course.chapter5 import measures as places
 from course.chapter6 import measures as maps
 from course.experiments import trained
+from course.experiments.entries import decoder, entry_of
+from course.experiments.evaluation import best_heads, tests_of
 from helpers import attention, collapse, graphs, models, probe, rope
 
 KNOWN: dict[
@@ -301,6 +303,13 @@ def _() -> float:
 def _() -> float:
     task = tasks.Counting((4, trained.LONGEST))
     return trained.share_right(trained.decoder("counting", task, "NoPE", 1e4, 0, 0), task, trained.LONGEST)
+
+
+@known("attention on the answer", "the last of 128 digits, stick-breaking, untrained", 1 / 128)
+def _() -> float:
+    entry = entry_of("NoPE, stick-breaking")
+    rows = tests_of(entry, "last", 0)[128]
+    return best_heads(decoder(entry, "last", 0).eval(), "last", *rows)[0]
 
 
 def _paired(shift: float) -> float:
