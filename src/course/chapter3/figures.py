@@ -256,22 +256,19 @@ def copying(name: str, margins: Mapping[str, dict], digits: Sequence[int], setti
         if short
         else f"{setting}: right at {int(able['first'].sum())} (first) and {int(able['last'].sum())} (last) of {len(digits)} lengths"
     )
-    many = len(digits) > 3
-    under = ": digits of the string, and the effect" if many else ""
-    ax = style.axes(title, f"where the 0 is{under}", "asked for", height=4.8 if many else 3.4)
+    ax = style.axes(title, "where the 0 is (digits of the string: effect)", "asked for", height=1.8 + 0.8 * len(digits))
     ax.title.set_size(15)
     ax.grid(False)
     largest = max(float((zero - one).abs().max()) for pairs in margins.values() for zero, one in pairs.values()) or 1.0
     for (place, asked), effect in effects.items():
         row, column = -collapse.PLACES.index(asked), collapse.PLACES.index(place)
         for k, (n, value) in enumerate(zip(digits, effect.tolist(), strict=True), 1):
-            at = column - 0.5 + k / (len(digits) + 1), row
+            at = column - 0.2, row + 0.5 - k / (len(digits) + 1)
             colour = style.COLOURS["blue" if place == asked else "grey"]
-            ax.scatter(*at, s=2_000 * abs(value) / largest, color=colour)
-            text = f"{n}\n{value:.2f}".replace("-", "−") if many else f"{n} digits\n{style.number(value)}"
-            beside, side = ((0, -40), "center") if many else ((28, 0), "left")
-            ax.annotate(text, at, beside, textcoords="offset points", ha=side, va="center", size=14)
-    ax.set(xlim=(-0.5, 1.5), ylim=(-1.6, 0.4), xticks=(0, 1), yticks=(0, -1))
+            ax.scatter(*at, s=400 * abs(value) / largest, color=colour)
+            text = f"{n}: {value:.2f}".replace("-", "−")
+            ax.annotate(text, at, (16, 0), textcoords="offset points", va="center", size=14)
+    ax.set(xlim=(-0.5, 1.5), ylim=(-1.5, 0.5), xticks=(0, 1), yticks=(0, -1))
     ax.set_xticklabels(collapse.PLACES)
     ax.set_yticklabels(collapse.PLACES)
     at = {places: float(effect[-1]) for places, effect in effects.items()}

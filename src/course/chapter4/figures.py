@@ -145,7 +145,7 @@ def always_one_number(guess: int) -> tuple[Axes, str]:
         ax.plot(lengths, errors, "o-", color=colour, label=name)
     row = data.table("reported/counting_figures").query("quantity == 'largest absolute error'").iloc[0]
     ax.axhline(row.value, color=BLACK, lw=1.5, ls="--")
-    ax.text(12, row.value + 2, f"largest error in the paper's Figure 3, task 2: about {row.value:.0f}", size=13)
+    ax.text(12, row.value + 2, f"paper's Figure 3, task 2: up to about {row.value:.0f}", size=13)
     ax.set_ylim(0, max(112, 1.12 * max(lines["ones"])))
     style.label(ax)
     return ax, (
@@ -330,7 +330,7 @@ def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
 
 def _turns(points: Mapping[str, Sequence[int]], height: float = 4.2) -> Axes:
     """A row of points for each name: the first length with a wrong answer, or "never"."""
-    end = trained.TURNS[-1] * 1.6
+    end = trained.TURNS[-1] * 2.1
     ax = style.axes("", "first length with a wrong answer", "", log="x", height=height)
     for row, (name, turns) in enumerate(points.items()):
         shift = [row + 0.7 * ((k + 0.5) / len(turns) - 0.5) for k in range(len(turns))]
