@@ -225,6 +225,8 @@ def test_what_silencing_costs_has_the_same_columns_in_the_table_and_of_a_model()
     found = measures.silenced_in(model, measures.heads(model, IDS), 255, 0.0, "inside")
     assert [*setting] == ["start", "threshold", "where", *found]
     assert set(measures.BAND_NAMES) < set(claims.silenced_quarters()["outside"])
+    between = claims.fast_pairs_are_noise_between_the_ends(model)["quarters"]
+    assert [*between.index] == ["all other layers", "all but three at each end"]
 
 
 def test_the_least_bases_pass_the_ones_just_below_do_not_and_a_later_recomputation_agrees():

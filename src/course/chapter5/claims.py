@@ -239,10 +239,9 @@ COSTS = Mark(0.1)  # nats
     nothing=("four quarters that cost alike", lambda quarters: {"quarters": quarters * 0 + quarters.mean().mean()}),
     null="the least of four equal costs is each of them: the part compares without a margin",
 )
-def fast_pairs_are_noise_between_the_ends() -> Numbers:
+def fast_pairs_are_noise_between_the_ends(model: LanguageModel | None = None) -> Numbers:
     """Loss added between the ends without each quarter of the pairs, and the least and most without random ones."""
-    rows = data.table("silenced_layers").groupby("heads").mean(numeric_only=True)
-    rows = rows.loc[[name for name, (_, inside) in measures.LAYERS.items() if not inside]]
+    rows = measures.between_the_ends(model).groupby("heads", sort=False).mean(numeric_only=True)
     random = rows.filter(like="random")
     return {"quarters": rows[QUARTERS], "least": random.min(axis=1), "most": random.max(axis=1)}
 

@@ -398,15 +398,16 @@ def silenced_loss(
             hook.remove()
 
 
-def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
+def silenced_layers(start: int, heads: str, sink: str, model: LanguageModel | None = None) -> dict[str, float]:
     """What silencing each quarter adds to the loss in the heads of some `LAYERS`, or in those "outside" of `OUTSIDE`.
 
     Args:
         start: the text's first token.
         heads: a name of `LAYERS`, or "outside".
         sink: "silenced", or "kept": the logits on the first token stay as they were.
+        model: the embedded one when None.
     """
-    model = models.default()
+    model = model or models.default()
     where = silenced_heads(heads_on_text(model), OUTSIDE, "outside")
     if heads != "outside":
         ends, inside = LAYERS[heads]
@@ -415,3 +416,11 @@ def silenced_layers(start: int, heads: str, sink: str) -> dict[str, float]:
         where = (at_an_end == inside)[:, None].expand(where.shape)
     costs = _added(model, prose(model, TEXT_TOKENS, start), where, 3, sink == "kept")
     return {"count": int(where.sum())} | costs
+
+
+def between_the_ends(model: LanguageModel | None = None) -> pd.DataFrame:
+    """The rows of `silenced_layers` between the ends: the committed ones, or another model's, on the first of the texts."""
+    inner = [name for name, (_, inside) in LAYERS.items() if not inside]
+    if model is None or model.name == models.DEFAULT:
+        return data.table("silenced_layers").query("heads in @inner")
+    return pd.DataFrame([{"heads": each} | silenced_layers(TEXTS[0], each, "silenced", model) for each in inner])
