@@ -185,7 +185,10 @@ def test_rulers_are_read_again():
     assert set(table.index) == set(rulers.KNOWN)
     for (ruler, case), (truth, _) in rulers.KNOWN.items():
         assert table.truth[ruler, case] == pytest.approx(truth)
-        if ruler in ("share kept, by an average", "sink score", "slash score", "read-out") and "weights" not in case:
+        if (
+            ruler in ("share kept, by an average", "sink score", "slash score", "read-out", "attention on the answer")
+            and "weights" not in case
+        ):
             assert rulers.read(ruler, case)["reads"] == pytest.approx(table.reads[ruler, case], abs=0.02)
     with pytest.raises(ValueError, match="must be new"):
         rulers.known("codes", next(case for ruler, case in rulers.KNOWN if ruler == "codes"), 0.0)(float)
