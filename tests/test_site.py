@@ -736,6 +736,19 @@ def test_on_a_phone_a_link_to_a_stop_leaves_its_heading_in_sight(visit):
         assert heading["y"] >= machine["y"] + machine["height"] - 1
 
 
+def test_a_formula_wider_than_a_phone_has_a_shadow_where_it_goes_on(visit):
+    page = visit("chapters/5-rope-frequencies/lesson.html", viewport={"width": 390, "height": 844})
+    settle(page)
+    page.evaluate("[...document.querySelectorAll('mjx-container')].find(x => x.scrollWidth > 400).id = 'wide'")
+    seen = []
+    for way in (0, 999):
+        page.evaluate("way => wide.scrollTo(way, 0)", way)
+        drawn = Image.open(io.BytesIO(page.locator("#wide").screenshot())).convert("L")
+        seen.append([drawn.getpixel((x, 1)) for x in (1, drawn.width - 2)])
+    ground = max(seen[0])
+    assert [[shade < ground - 20 for shade in ends] for ends in seen] == [[False, True], [True, False]]
+
+
 def test_pages_decks_and_figures_have_one_face():
     assert fontManager.findfont("Source Sans 3", fallback_to_default=False)
     assert style.plt.rcParams["font.family"][0] == "Source Sans 3"
