@@ -213,7 +213,7 @@ def test_a_row_says_which_model_was_not_asked_and_why(monkeypatch):
     found = {model: {"ones_collapse": each} for model, each in said.items()} | {"c": {}}
     monkeypatch.setattr(scorecard, "_reported", lambda: found)
     told = scorecard._facts(CLAIMS["ones_collapse"], claims.Found("1", HOLDS))["Models"]
-    missing = "not asked of b: too long; not asked of c: its report has not this section"
+    missing = "no verdict of b: too long; no verdict of c: its report has not this section"
     assert told == f"of 1 model: holds in 1: a, holds; {missing}"
     assert scorecard.unasked(CLAIMS["width_bound"]) == {}
 

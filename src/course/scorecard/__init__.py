@@ -275,7 +275,7 @@ def models_of(name: str) -> dict[str, str]:
 
 
 def unasked(claim: Claim) -> dict[str, str]:
-    """The models of `data/reports` that a claim about language models was not asked of, and why.
+    """The models of `data/reports` that gave no verdict on a claim about language models, and why.
 
     >>> unasked(CLAIMS["first_token_is_a_sink"])
     {}
@@ -327,7 +327,7 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
         facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
         seen, left = models_of(claim.name), unasked(claim)
         said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
-        said += [f"not asked of {model}: {why}" for model, why in left.items()]
+        said += [f"no verdict of {model}: {why}" for model, why in left.items()]
         facts["Models"] = printed("; ".join(said))
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
