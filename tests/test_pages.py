@@ -20,6 +20,7 @@ from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
 from course.experiments import comparison, entries, evaluation, protocol
 from helpers import attention, collapse, data, differential, graphs, probe, rope, style
+from helpers.transformer import Decoder
 
 
 @pytest.fixture(autouse=True)
@@ -199,7 +200,7 @@ def test_lab_6_measures_two_maps_as_the_race_does():
     torch.set_default_dtype(torch.float32)
     given = {"protocol": protocol, "tasks": tasks, "comparison": comparison, "stats": stats, "entries": entries}
     two, one = (entries.decoder(entries.ENTRIES[name], "retrieval", 0) for name in ("differential", entries.HALF))
-    page = defined(6, "c6pairs0", "c6noises0", page="lab", **given)
+    page = defined(6, "c6pairs0", "c6noises0", page="lab", Decoder=Decoder, **given)
     rows = page["pairs"](64, 64, rows=32, seed=1)
     wanted = evaluation.two_noises(two, "retrieval", *rows)
     page |= {"train": lambda *_: (two, 0), "two": two, "both": {"one map": one}, "names": list(entries.ENTRIES)}
