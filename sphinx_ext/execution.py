@@ -11,6 +11,7 @@ part of the key.
 """
 
 import asyncio
+import contextlib
 import csv
 import os
 import re
@@ -22,10 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import joblib
+import kernels
 import nbformat
 import psutil
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from jupyter_client import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from sphinx.errors import ExtensionError
@@ -142,13 +145,13 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
     errors: list[str] = []
     places = asyncio.Semaphore(at_once())
 
-    async def one(path: Path) -> None:
+    async def one(path: Path, manager: type[AsyncKernelManager]) -> None:
         async with places:
             if errors:
                 return
             start, name, done = time.time(), path.relative_to(root).with_suffix(""), "failed"
             try:
-                await run(path, root)
+                await run(path, root, manager)
                 done = "executed"
             except CellExecutionError as error:
                 plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
@@ -157,15 +160,18 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
             print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 
-    await asyncio.gather(*(one(path) for path in paths))
+    copied = len(paths) > at_once() and sys.platform == "linux"  # elsewhere a copy of a process may not use the screen
+    with kernels.copies(environment(root)) if copied else contextlib.nullcontext(AsyncKernelManager) as manager:
+        await asyncio.gather(*(one(path, manager) for path in paths))
     return errors
 
 
-async def run(path: Path, root: Path) -> None:
+async def run(path: Path, root: Path, manager: type[AsyncKernelManager]) -> None:
     notebook = nbformat.read(path, as_version=4)
     target, start = kept(path, root), time.time()
+    place = {"metadata": {"path": str(path.parent)}}
     client = NotebookClient(
-        notebook, timeout=CELL_SECONDS, record_timing=False, resources={"metadata": {"path": str(path.parent)}}
+        notebook, timeout=CELL_SECONDS, record_timing=False, resources=place, kernel_manager_class=manager
     )
     client.extra_arguments = ["--IPKernelApp.log_level=ERROR"]  # else each says that TCP is not encrypted
     await client.async_execute(env=environment(root))

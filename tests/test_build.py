@@ -12,7 +12,7 @@ import nbformat
 import pytest
 import yaml
 from conftest import ROOT
-from execution import at_once, environment, execute, executed, key, longest_first, times
+from execution import at_once, environment, execute, executed, kept, key, longest_first, times
 from nbformat import v4
 from pages import notebooks as book
 from pages import pages
@@ -229,6 +229,27 @@ def test_a_kernel_that_dies_fails_the_build(clone):
     write(clone, "beta", "import os; os._exit(1)")
     with pytest.raises(Exception, match=r"chapters/beta failed after .* DeadKernelError"):
         execute(notebooks(clone), clone)
+
+
+def test_kernels_of_many_notebooks_are_copies_that_have_imported_and_are_else_as_one_that_was_started(
+    clone, monkeypatch
+):
+    monkeypatch.setattr("execution.at_once", lambda: 1)
+    asks = "import os, subprocess, sys\n" + "print({}, os.getcwd(), sys.path, os.environ['PYTHONPATH'], {})"
+    asks = asks.format("'torch' in sys.modules", "subprocess.run(['false']).returncode, os.environ['MPLBACKEND']")
+    write(clone, "alpha", asks)
+    write(clone, "beta", asks + "  # a copy")
+    alpha, beta = notebooks(clone)
+    execute([alpha], clone)
+    write(clone, "alpha", asks.replace("import os,", "import  os,") + "\n0")
+    execute([alpha, beta], clone)
+    (started,) = [p for p in (clone / "_build/executed/chapters/alpha").iterdir() if p != kept(alpha, clone)]
+    said = [nbformat.read(path, as_version=4).cells[1].outputs[0].text for path in (started, kept(beta, clone))]
+    assert said[1] == said[0].replace("False", "True", 1)
+    write(clone, "alpha", "import os; os._exit(1)")
+    write(clone, "beta", "import os; os._exit(2)")
+    with pytest.raises(Exception, match=r"chapters/beta failed after .* DeadKernelError"):
+        execute([alpha, beta], clone)
 
 
 def test_a_warning_fails_the_build(clone):

@@ -1,0 +1,101 @@
+"""Kernels that begin as copies of one process, which has imported what most pages import.
+
+Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some sixty kernels. Run as
+a script this is the process that is copied: it gets a line for each kernel, and answers with the number of its process.
+"""
+
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from jupyter_client import AsyncKernelManager
+from jupyter_client.provisioning import LocalProvisioner
+
+IMPORTED = (
+    "torch", "transformers.models.llama.modeling_llama", "pandas.io.formats.style", "scipy.stats", "networkx",
+    "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg", "IPython", "ipykernel.kernelapp",
+)  # fmt: skip
+INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would set it before it imports Matplotlib
+
+
+def serve() -> None:
+    """Import, then become a kernel for each line of the standard input."""
+    del sys.path[0]  # where this script lies
+    for name in IMPORTED:
+        importlib.import_module(name)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # a kernel that has ended leaves nothing behind
+    for line in sys.stdin:
+        kernel = os.fork()
+        if not kernel:
+            become(**json.loads(line))
+        print(kernel, flush=True)
+
+
+def become(arguments: list[str], cwd: str, env: dict[str, str]) -> None:
+    """What `python -m ipykernel_launcher` does with these arguments, there, in this environment."""
+    os.setsid()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.argv[1:] = [*arguments, f"--IPKernelApp.parent_handle={os.getppid()}"]  # it ends where that does
+    try:
+        runpy.run_module("ipykernel_launcher", run_name="__main__", alter_sys=True)
+    finally:
+        os._exit(0)
+
+
+class Copy:
+    """A process that is no child of this one, as far as a kernel's manager asks it."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(ProcessLookupError):
+            return os.kill(self.pid, 0)  # None: it is there
+        return 0
+
+    wait = poll  # it is asked once the process has ended
+
+    def send_signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+
+@contextlib.contextmanager
+def copies(env: dict[str, str]) -> Iterator[type[AsyncKernelManager]]:
+    """The manager of kernels that are copies of a process in this environment, which ends with the block."""
+    command = [sys.executable, __file__]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env=env | {"MPLBACKEND": INLINE}, **pipes) as server:
+
+        class Provisioner(LocalProvisioner):
+            async def launch_kernel(self, cmd, **given):
+                asked = {"arguments": cmd[3:], "cwd": str(given["cwd"]), "env": given["env"]}
+                print(json.dumps(asked), file=server.stdin, flush=True)
+                self.process = Copy(int(server.stdout.readline()))
+                self.pid = self.pgid = self.process.pid
+                self.cwd = given["cwd"]
+                return self.connection_info
+
+        class Manager(AsyncKernelManager):
+            async def _async_pre_start_kernel(self, **given):
+                self.provisioner = Provisioner(kernel_spec=self.kernel_spec, parent=self)
+                return await super()._async_pre_start_kernel(**given)
+
+        yield Manager
+        server.stdin.close()
+
+
+if __name__ == "__main__":
+    serve()
