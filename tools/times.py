@@ -1,6 +1,6 @@
 """Time the two commands in a fresh clone, and let the README say what they took.
 
-    python tools/times.py [--runs 3] [book again sentence function check test]
+    python tools/times.py [--runs 3] [book again check test sentence function]
 
 The steps come in this order, each after the one before; `benchmarks/times.csv` keeps a row for each, the median of the
 runs, and `make sync` writes the README's table from it. Times of the processor count all processes that a step starts.
@@ -41,10 +41,10 @@ def added(name: str, text: str) -> Callable[[Path], None]:
 STEPS: dict[str, tuple[str, str, Callable[[Path], None]]] = {
     "book": ("`make book` from nothing, its environment included", "book", lambda clone: None),
     "again": ("`make book` again", "book", lambda clone: None),
-    "sentence": ("`make book` after a changed sentence", "book", added(PAGE, "\nOne sentence more.\n")),
-    "function": ("`make book` after a changed function of chapter 3", "book", added(FIGURES, "\n\ndef _more():\n    return 1\n")),
     "check": ("`make check`", "check", lambda clone: None),
     "test": ("`make test` after a book", "test", lambda clone: None),
+    "sentence": ("`make book` after a changed sentence", "book", added(PAGE, "\nOne sentence more.\n")),
+    "function": ("`make book` after a changed function of chapter 3", "book", added(FIGURES, "\n\ndef _more():\n    return 1\n")),
 }  # fmt: skip
 
 
@@ -70,9 +70,8 @@ def timed(clone: Path, target: str) -> tuple[float, float]:
     return time.perf_counter() - began, sum(getattr(after, x) - getattr(before, x) for x in ("ru_utime", "ru_stime"))
 
 
-def measured(steps: list[str], runs: int) -> dict[str, list[tuple[float, float, float]]]:
-    """Of each step that is asked for: by the clock, of the processor, and the load before, a run each."""
-    found: dict[str, list[tuple[float, float, float]]] = {}
+def measure(steps: list[str], runs: int, found: dict[str, list[tuple[float, float, float]]]) -> None:
+    """Add to each step that is asked for: by the clock, of the processor, and the load before, a run each."""
     for _ in range(runs):
         with tempfile.TemporaryDirectory() as folder:
             clone = Path(folder) / "course"
@@ -86,7 +85,6 @@ def measured(steps: list[str], runs: int) -> dict[str, list[tuple[float, float, 
                 found.setdefault(step, []).append((*timed(clone, target), load))
             if "book" in steps:
                 shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
-    return found
 
 
 def main() -> None:
@@ -95,8 +93,17 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1)
     asked = parser.parse_args()
     rows = {row["step"]: row for row in csv.DictReader(TABLE.open())} if TABLE.is_file() else {}
+    found: dict[str, list[tuple[float, float, float]]] = {}
+    try:
+        measure(asked.steps or [*STEPS], asked.runs, found)
+    finally:  # a step that fails takes none of the others with it
+        write(rows, found)
+
+
+def write(rows: dict[str, dict], found: dict[str, list[tuple[float, float, float]]]) -> None:
+    """Keep the medians in the table, and let the README say them."""
     where = {"cores": joblib.cpu_count(), "machine": processor(), "on": time.strftime("%Y-%m-%d")}
-    for step, taken in measured(asked.steps or [*STEPS], asked.runs).items():
+    for step, taken in found.items():
         clock, cpu, load = (round(statistics.median(column), 1) for column in zip(*taken, strict=True))
         rows[step] = {
             "step": step,
