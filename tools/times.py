@@ -32,6 +32,7 @@ def added(name: str, text: str) -> Callable[[Path], None]:
     """A change of a file of the clone: a line more."""
 
     def change(clone: Path) -> None:
+        time.sleep(0.1)  # files of one tick are of one time, and `make` sees no change
         with (clone / name).open("a") as file:
             file.write(text)
 
