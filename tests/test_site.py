@@ -575,7 +575,7 @@ def test_speaker_view_shows_the_notes(deck):
 
 def test_the_speaker_view_of_an_edition_has_its_type_and_its_words(chromium, site):
     """On a machine without Chinese fonts two characters would be two equal boxes."""
-    page = chromium.new_context().new_page()  # no hosts blocked: a page that is written by another asks past the block
+    page = chromium.new_context().new_page()
     page.goto(f"{site}/slides/talk.zh.html")
     page.wait_for_function("window.deckReady && Reveal.isReady()")
     with page.context.expect_page() as opened:
