@@ -95,6 +95,9 @@ VERDICTS = (
 # together. "Stays right": the mean is at least KEPT, and so is the low end of its 95 % interval; with the mean alone,
 # "at the bound". Five seeds, eight where a sentence names the cell, 0, 1, ...; a cell with fewer is shown as such.
 # `race_price`: steps to the criterion at the trained length itself, three seeds, PLATEAU steps at most.
+# `race_twice`, before its first row: twice the width, four layers, retrieval, three seeds, state at the end. Of all
+# pairs of entries whose mean right at 128 differs by .1 or more in the small size (`race_plateau` at the end; else
+# `race`, where it stopped), the order stands if the larger size has the same sign; "not told" within .05 of zero there.
 # What time did not allow is "not run", which opens nothing.
 PLATEAU, PARTS, STILL = 3000, 6, 0.05
 
