@@ -152,11 +152,11 @@ def _faults(figure: Figure) -> list[str]:
 
 
 def _laid_out(figure: Figure) -> list[str]:
-    """Puts the names of a figure where they can be read; what could not, see `_faults`."""
-    figure.draw_without_rendering()
-    _level(figure)
-    figure.draw_without_rendering()
-    _spread(figure)
+    """Puts the names of a figure where they can be read, once and for all; what could not, see `_faults`."""
+    for move in (_level, _spread):
+        figure.draw_without_rendering()
+        move(figure)
+    figure.set_layout_engine("none")
     return _faults(figure)
 
 
@@ -196,11 +196,11 @@ def image(figure: Any, alt: str) -> str:
     wrong = _laid_out(figure)
     said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
     kind = "keep" if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
-    drawn, packed = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="rgba", dpi=_DPI)
-    width, height = FigureCanvasAgg(figure).get_width_height()  # as savefig counts: 16.2999… inches are 1956 pixels
+    canvas, packed = FigureCanvasAgg(figure), io.BytesIO()
+    canvas.draw()
+    width, height = canvas.get_width_height()
     plt.close(figure)
-    picture = Image.frombytes("RGBA", (width, height), drawn.getvalue()).convert("RGB")
+    picture = Image.frombuffer("RGBA", (width, height), canvas.buffer_rgba(), "raw", "RGBA", 0, 1).convert("RGB")
     few = picture.quantize(128, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     few.convert("RGB").save(packed, format="webp", lossless=True, method=4)
     source = base64.b64encode(packed.getvalue()).decode()

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable
 
 import matplotlib.pyplot as plt
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
@@ -46,7 +47,7 @@ def drawn(figure: Figure, alt: str, kind: str) -> str:
         ground.set_visible(False)
     salt, held = hashlib.sha256(f"{alt} {kind}".encode()).hexdigest(), io.StringIO()
     with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt}):
-        figure.savefig(held, format="svg", metadata=_UNSAID)
+        FigureCanvasSVG(figure).print_svg(held, metadata=_UNSAID)  # `savefig` would draw it twice
     for ground in grounds:
         ground.set_visible(True)
     text = held.getvalue()
