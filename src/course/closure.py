@@ -22,7 +22,8 @@ from pathlib import Path
 SOURCE = Path(__file__).resolve().parents[1]  # the folder that holds both packages
 PACKAGES = ("helpers", "course")
 # code that imports by a name it computes may import anything
-DYNAMIC = {"import_module", "__import__", "iter_modules", "walk_packages", "exec"}
+DYNAMIC = frozenset({"import_module", "__import__", "iter_modules", "walk_packages", "exec"})
+REPAIR = "course.checks.repair"  # runs the page's own code with an edit; what that imports is read on the page
 
 
 def tables(source: Path = SOURCE) -> Path:
@@ -73,7 +74,7 @@ def files(code: str, source: Path = SOURCE) -> list[Path]:
             found |= set(_beside(path.parent))
         else:
             here = name.rpartition(".")[0]
-        names, read = _reads(path.read_text(), here, source, there)
+        names, read = _reads(path.read_text(), here, source, there, DYNAMIC - {"exec"} if name == REPAIR else DYNAMIC)
         waiting += names
         named |= {(path.parent, name) for name in _toml(path.read_text())}
         if name != "helpers.data":  # that one reads tables for others, which name them
@@ -175,14 +176,16 @@ def _every_table(source: Path) -> set[Path]:
 
 
 @lru_cache(maxsize=1024)
-def _reads(code: str, base: str, source: Path, there: tuple) -> tuple[set[str], set[Path]]:
+def _reads(
+    code: str, base: str, source: Path, there: tuple, dynamic: frozenset[str] = DYNAMIC
+) -> tuple[set[str], set[Path]]:
     """The modules that `code` imports by name, with the packages around them, and the tables it reads, of those there."""
     plain = "\n".join("" if re.match(r"\s*[%!?]", line) else line for line in code.splitlines())
     try:
         parents = _parents(plain)
     except SyntaxError:
         return _every_module(source), _every_table(source)
-    names, aliases = _imports(parents, base, source)
+    names, aliases = _imports(parents, base, source, dynamic)
     return names, _tables_read(parents, aliases, source)
 
 
@@ -192,7 +195,9 @@ def _parents(code: str) -> dict[ast.AST, ast.AST]:
     return {child: node for node in ast.walk(ast.parse(code)) for child in ast.iter_child_nodes(node)}
 
 
-def _imports(nodes: Iterable[ast.AST], base: str, source: Path) -> tuple[set[str], dict[str, str]]:
+def _imports(
+    nodes: Iterable[ast.AST], base: str, source: Path, dynamic: frozenset[str]
+) -> tuple[set[str], dict[str, str]]:
     """Names of modules that are imported, and what each local name stands for."""
     named: set[str] = set()
     aliases: dict[str, str] = {}
@@ -213,7 +218,7 @@ def _imports(nodes: Iterable[ast.AST], base: str, source: Path) -> tuple[set[str
         elif isinstance(node, ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):  # `import helpers`, then `helpers.data.table`
                 named.add(ast.unparse(node))
-        if getattr(node, "id", "") in DYNAMIC or getattr(node, "attr", "") in DYNAMIC - {"exec", "eval"}:
+        if getattr(node, "id", "") in dynamic or getattr(node, "attr", "") in dynamic - {"exec"}:
             named |= _every_module(source)  # but not after `model.eval()`
     parts = (name.split(".") for name in named if name.split(".")[0] in PACKAGES)
     return {".".join(part[: n + 1]) for part in parts for n in range(len(part))}, aliases
