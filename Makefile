@@ -1,7 +1,8 @@
 # Each target sets up what it needs. The README says what they are for.
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' -not -path '*/.ipynb_checkpoints/*' -not -path 'chapters/handouts/*') \
+LEFT_OUT := $(shell sed -n '/^exclude_patterns/s/.*\[\(.*\)\]/\1/p' _config.yml | tr -d '",')
+SOURCES := $(shell find chapters src sphinx_ext data -type f -not -name '*.pyc' $(LEFT_OUT:%=-not -path '%/*')) \
   _config.yml _toc.yml references.bib $(wildcard _static/*)
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time

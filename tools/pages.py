@@ -1,18 +1,19 @@
 """The one list of the book's notebooks and pages."""
 
+from fnmatch import fnmatch
 from pathlib import Path
 
+import yaml
+
 ROOT = Path(__file__).resolve().parents[1]
-LEFT_OUT = {
-    ".ipynb_checkpoints",
-    "handouts",
-}  # pages of whoever works here; Makefile and _config.yml leave them out, too
+# what `_config.yml` leaves out of the book; the Makefile reads it there, too
+LEFT_OUT = yaml.safe_load((ROOT / "_config.yml").read_text())["exclude_patterns"]
 
 
-def pages() -> list[Path]:
-    """Every page of the book, notebook or Markdown, in the order of their names."""
-    found = (ROOT / "chapters").rglob("*")
-    return sorted(p for p in found if p.suffix in (".ipynb", ".md") and not LEFT_OUT & {*p.parts})
+def pages(*more: str) -> list[Path]:
+    """Every page of the book, notebook or Markdown, in the order of their names; `more` are other endings to take."""
+    found = (p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", *more))
+    return sorted(p for p in found if not any(fnmatch(p.relative_to(ROOT).as_posix(), f"{out}/*") for out in LEFT_OUT))
 
 
 def notebooks() -> list[Path]:

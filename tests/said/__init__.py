@@ -19,7 +19,7 @@ import bs4
 import nbformat
 import units
 import yaml
-from pages import LEFT_OUT
+from pages import pages
 
 ROOT = Path(__file__).resolve().parents[2]
 NUMBERS = """zero one two three four five six seven eight nine ten eleven twelve twenty thirty fifty hundred thousand million half
@@ -114,7 +114,7 @@ def strings(code: str) -> Iterator[tuple[str, str]]:
 
 
 SOURCES = (
-    *sorted(p for p in (ROOT / "chapters").rglob("*") if p.suffix in (".ipynb", ".md", ".po", ".yml") and not LEFT_OUT & {*p.parts}),
+    *pages(".po", ".yml"),
     *sorted(p for p in (ROOT / "src/course").rglob("*.toml") if p.name != "tables.toml"),
     *sorted((ROOT / "src/course/drawing/words").glob("*.json")),
     *sorted(p for n in ("checks", "telling", "line", "page", "sections", "answer", "talk") for p in (ROOT / "src/course").rglob(f"{n}.py")),
