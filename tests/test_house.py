@@ -82,15 +82,15 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 44_590,
-    "src/course": 326_800,
+    "src/helpers": 44_650,
+    "src/course": 327_410,
     "src/course/chapter": 18_840,
     "src/course/experiments": 34_830,
     "src/course/report": 25_610,
     "src/course/scorecard": 18_700,
     "src/course/checks": 22_970,
-    "tests": 237_300,
-    "tools": 47_640,
+    "tests": 237_500,
+    "tools": 47_830,
     "sphinx_ext": 22_780,
     "frontend": 54_670,
     "_static": 960,

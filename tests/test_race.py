@@ -695,6 +695,7 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
     assert picture.data.count('class="thread') == len(drawn)
     assert all(f"<title>{html.escape(name)}: " in picture.data for name in drawn)
     assert "mine <1>" in finding
+    assert picture.data.count("<span style") == picture.data.count('class="end"'), "a phone names below what ends name"
     assert "<1>" not in picture.data, "a name is text"
     assert figures.board(rows, own).data.count("<tr>") == 1 + len(figures.standing(rows, own))
     assert "No entry has learned" in figures.slopes(rows.assign(learned=0), "retrieval")[0].data

@@ -358,12 +358,21 @@ def test_a_line_through_a_legend_is_a_fault_and_dots_beside_it_are_none(form, fa
     assert re.findall(r"(\w+) through the legend", shown) == faults
 
 
+def test_a_number_type_in_the_line_of_another_is_a_fault():
+    drawn = style.lines(pd.DataFrame({kind: [k, k] for k, kind in enumerate(style.TYPES)}), "y").get_lines()
+    assert [line.get_linestyle() for line in drawn] == list(dict.fromkeys(style.TYPES.values()))
+    drawn[0].set_linestyle("--")
+    assert re.findall(r"(\w+) in another", show(drawn[0].axes, alt="types").data) == ["fp32"]
+
+
 def test_the_table_of_colours_is_that_of_style():
     said = {"orange": "vermillion"}
     table = (ROOT / "chapters/symbols.md").read_text().split("## Colours")[1]
+    ways = zip(style.TYPES, ("solid", "dashed", "dotted", "dash-dot"), strict=True)
+    assert ", ".join(map(" ".join, ways)) in table
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", table, re.M)[2:]]
     told = {name.lower(): colour for colour, *names in rows for name in names if name}
-    kept = style.NETWORKS | style.ENCODINGS | style.TYPES
+    kept = style.NETWORKS | style.ENCODINGS
     assert {name: style.COLOURS.get(said.get(colour, colour), "#8F6B00") for name, colour in told.items()} == {
         name.lower(): colour for name, colour in kept.items()
     }

@@ -9,6 +9,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
+from barcodes import SHADES  # noqa: E402
+
 from course import drawing  # noqa: E402
 from course.chapter2 import measures  # noqa: E402
 from course.experiments import comparison  # noqa: E402
@@ -48,8 +50,15 @@ def measured() -> dict:
     direct = trees.kind == "attention"
     sections = json.loads((data.folder() / REPORT).read_text())["sections"]
     head = {name: section["headline"] for name, section in sections.items()}
+    held, codes = drawing.numbers("barcodes"), {}
+    for n in held["lengths"][::2]:  # every third number, in eight shades, or a point: the same bits after one more 1
+        pair = held["pairs"][f"ones bf16 0 {n}"]
+        equal = f"{int(pair['equal'], 16):0{len(pair['n'])}b}"
+        shades = [(same == "1" and ".") or f"{SHADES.index(c) // 8}" for c, same in zip(pair["n"], equal, strict=True)]
+        codes[f"{n}"] = ["".join(shades[::3]), equal.count("1"), len(equal)]
     return {
         "model": "SmolLM2-135M",
+        "codes": codes,
         "layers": measures.LAYERS_READ,
         "kept": measures.mean_share(),
         "sink": round(head["sinks"]["heads with a sink, text (%)"]),

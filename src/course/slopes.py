@@ -55,8 +55,8 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     threads = []
     for name in sorted(means.index, key=lambda name: name in named):
         line = "M" + "L".join(f"{x[n]} {y(v):.1f}" for n, v in zip(LENGTHS, means.loc[name], strict=True))
-        said = f"{translated(name)}: {', '.join(f'{v:.2f}' for v in means.loc[name])}"
-        threads.append((line, said, named.get(name), name == BASELINE))
+        shares = ", ".join(f"{v:.2f}" for v in means.loc[name])
+        threads.append((line, translated(name), shares, named.get(name), name == BASELINE))
     missing = every[every.task == task].entry.nunique() - len(means)
     lengths = ", ".join(map(str, LENGTHS))
     told = [f"{NAMES[task].capitalize()}, share right at {lengths}, mean of the runs that learned:"]
@@ -69,7 +69,7 @@ def slopes(rows: pd.DataFrame, task: str, own: pd.DataFrame | None = None) -> tu
     said = f"Share right by length. Each thread is one entry, named under the finger; dashed: guessing. Entries not learned, or controls: {missing}."
     picture = PICTURE.render(
         finding=finding,
-        shares=[(share, round(y(share))) for share in (0, 0.5, 1)],
+        levels=[(share, round(y(share))) for share in (0, 0.5, 1)],
         lengths=x,
         chance=round(y(CHANCE[task])),
         ends=labels,

@@ -44,12 +44,8 @@ ENCODINGS = {
     "ALiBi": "#8F6B00",  # ochre: vermillion is for the token that is followed, and for what fails
     "APE": COLOURS["green"],
 }
-TYPES = {
-    "fp64": COLOURS["black"],
-    "fp32": COLOURS["blue"],
-    "bf16": COLOURS["vermillion"],
-    "fp16": COLOURS["green"],
-}
+# What keeps its line: of a number type, whatever its colour says; the fewer bits of a fraction, the more is left out.
+TYPES = {"fp32": "-", "bf16": "--", "fp16": ":", "fewer bits": "-."}
 _LINE_END = "line's end"  # the id of a name at the end of a line
 ROUNDING = "rounding"  # the id of what is drawn of rounding noise: its digits are another processor's tomorrow
 
@@ -234,6 +230,8 @@ def lines(
 ) -> Axes:
     """A line for each column of a frame over its index: the columns' names stand at the lines' ends, the index's at the x axis.
 
+    A column that is called as a number type in `TYPES` has that type's line.
+
     Args:
         y: the y axis' name.
         log, height: as in `axes`.
@@ -251,7 +249,9 @@ def lines(
     require.choice("form", form, ("o-", "o", "-"))
     for k, (name, column) in enumerate(frame.items()):
         said = f"{name} {number(float(column.dropna().iloc[-1]))}" if numbers else f"{name}"
-        ax.plot(frame.index, column, form, label=said, color=colours[k % len(colours)])
+        ax.plot(
+            frame.index, column, form.replace("-", TYPES.get(name, "-")), label=said, color=colours[k % len(colours)]
+        )
     label(ax)
     return ax
 

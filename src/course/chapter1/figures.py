@@ -65,8 +65,8 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
     title = f"Figure 4 is within × {off['1 bit']:.1f} of Eq. 5 at 1 bit; at 32 bits, × {off['32 bits']:.0f}"
     ax = style.axes(title, "r (depth of the tree)", "width", log="y")
     ax.plot(paper, "o", mfc="none", ms=12, color=style.COLOURS["grey"], label="Figure 4")
-    for (name, line), colour in zip(mine.items(), ("blue", "vermillion"), strict=True):
-        ax.plot(paper.index, line, "o-", color=style.COLOURS[colour], label=name)
+    for (name, line), colour, kind in zip(mine.items(), ("blue", "vermillion"), ("fp32", "fewer bits"), strict=True):
+        ax.plot(paper.index, line, f"o{style.TYPES[kind]}", color=style.COLOURS[colour], label=name)
     style.whole_ticks(ax)
     style.label(ax)
     listed = [f"{name} per number {', '.join(map(str, line))}" for name, line in mine.items()]

@@ -98,8 +98,10 @@ def falling(
         log="xy",
         height=4.2,
     )
-    ax.plot(n, floor, color=style.TYPES[kind], lw=1.5, label=f"{kind} error\nof one prompt")
-    ax.plot(n, signal, color=style.TYPES["fp32"], label="n to n + 1")
+    ax.plot(
+        n, floor, style.TYPES[kind], color=style.COLOURS["vermillion"], lw=1.5, label=f"{kind} error\nof one prompt"
+    )
+    ax.plot(n, signal, style.TYPES["fp32"], color=style.COLOURS["blue"], label="n to n + 1")
     if twin is not None:
         ax.plot(n[: len(twin)], twin, color=style.COLOURS["grey"], label="random weights")
     style.label(ax)
@@ -147,7 +149,7 @@ def told_apart(
         x, y, colour = (both.low * both.high) ** 0.5, both[column], style.COLOURS[ERROR_COLOURS[errors]]
         own = errors == measures.ERRORS[0]
         label = kind if own else SHORT[errors]
-        ax.plot(x, y, color=colour, ls="-" if own else "--", label=label)
+        ax.plot(x, y, style.TYPES[kind], color=colour, label=label)
         ax.plot(x[: len(here)], y[: len(here)], "o", color=colour)
         ax.plot(x[len(here) :], y[len(here) :], "o", color=colour, mfc="white", mew=2)
         last[errors] = both.iloc[-1]
@@ -156,9 +158,9 @@ def told_apart(
     if column in ("nearest", "pair"):
         ax.set(ylim=(-0.05, 1.45), yticks=[0, 0.25, 0.5, 0.75, 1])
         chance = 0.5 if column == "pair" else 1 / (own.high + 1)
-        ax.axhline(chance, color=style.COLOURS["grey"], lw=1, ls=":")
+        ax.axhline(chance, color=style.COLOURS["grey"], lw=1)
     if column == "along":
-        ax.axhline(0.5, color=style.COLOURS["black"], lw=1, ls=":")
+        ax.axhline(0.5, color=style.COLOURS["black"], lw=1)
         ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
     ax.set_title(f"{kind}, {span}: {words.format(own[column])}")
     ax.title.set_size(15)
@@ -199,13 +201,12 @@ def nearest_by_error(
         (1.0, "black", "all of it along"),
     ):
         ax.plot(lengths, [float(right(x, share)) for x in lengths], color=style.COLOURS[colour], label=name)
-    for rows, colour, marker in ((bf16, "vermillion", "o"), (fp16, "green", "s")):
-        ax.plot(rows.length, rows[column], marker, color=style.COLOURS[colour], mec="white", ms=10)
+    for rows, marker in ((bf16, "o"), (fp16, "s")):
+        ax.plot(rows.length, rows[column], marker, color=style.COLOURS["vermillion"], mec="white", ms=10)
     ax.plot(last.length, last[column], "o", color=style.COLOURS["blue"], mfc="white", mew=2, ms=9)
-    low = least + 0.6 * (1 - least)
     for x, y, text, colour in (
-        (0.12, 0.84 + 0.16 * least, "fp16", "green"),
-        (0.6, low, "bf16", "vermillion"),
+        (0.02, 0.84 + 0.16 * least, "fp16", "vermillion"),
+        (2.4, 0.85, "bf16", "vermillion"),
         (0.75, 1.08 - 0.08 * least, "bf16, coordinates shuffled", "blue"),
     ):
         ax.annotate(text, (x, y), color=style.COLOURS[colour], size=14)

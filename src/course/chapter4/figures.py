@@ -38,7 +38,7 @@ def copies() -> tuple[Axes, str]:
     )
     change, error = (frame[name] for name in frame)
     assert (error < change / 2).all()  # else fp32 does not see it
-    ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(style.TYPES["fp64"], GREY))
+    ax = style.lines(frame, "relative to the state", log="xy", height=4.0, colours=(BLACK, GREY))
     ax.get_lines()[1].set_gid(style.ROUNDING)
     ax.set_ylim(1e-8, 0.1)  # else the axis begins where rounding happens to be least
     assert frame.stack().between(*ax.get_ylim()).all()
@@ -65,10 +65,8 @@ def readout() -> tuple[Figure, str]:
     near.set(ylim=(-0.3, 1.3), yticks=[0, 1], yticklabels=["bf16", "n"], xticks=[180, limits["bf16"], 196])
     far.axvspan(10, 200, color="#EEF4FA", zorder=0)
     for row, (name, limit) in enumerate(limits.items()):
-        far.plot([1, limit], [row, row], color=style.TYPES[name], lw=6, solid_capstyle="butt")
-        far.annotate(
-            f"{limit:,}", (limit, row), (0, 8), textcoords="offset points", ha="right", size=15, color=style.TYPES[name]
-        )
+        far.plot([1, limit], [row, row], style.TYPES[name], color=BLACK, lw=4, label=name)
+        far.annotate(f"{limit:,}", (limit, row), (0, 8), textcoords="offset points", ha="right", size=15)
     far.set(xscale="log", xlim=(1, 1e8), ylim=(-0.6, 2.7), yticks=range(3), yticklabels=list(limits))
     far.set_xlabel("ones after the first token")
     for ax in (near, far):
@@ -90,7 +88,7 @@ def by_bits(reach: Callable[[int], float]) -> tuple[Axes, str]:
     ax = style.lines(frame, "largest count", log="y", height=5.0, colours=(BLUE, GREY))
     ax.set_title(f"One bit more counts {factor:.2f} times as far")
     for name, b in (("bf16", 8), ("fp16", 11)):
-        look = {"textcoords": "offset points", "color": style.TYPES[name], "weight": "bold"}
+        look = {"textcoords": "offset points", "weight": "bold"}
         ax.annotate(f"{name}: {frame['read right'][b]:,.0f}", (b, frame["read right"][b]), (8, -22), **look)
     return ax, (
         f"From {bits[0]} to {bits[-1]} bits the largest count goes from {limits[0]:,.0f} to {limits[-1]:,.0f}, "
@@ -358,17 +356,18 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     means = rows.groupby("penalty").mean(numeric_only=True)
     range_, places = rows.groupby("penalty"), range(len(means))
     ax = style.axes("", "penalty of the reader", "counts of 20 letters read", height=3.0)
-    for name, column, colour, look in (
-        ("before training", "untrained", PURPLE, "v-"),
-        ("before, in bf16", "untrained_bf16", PURPLE, "v--"),
-        ("trained", "trained", BLUE, "s-"),
-        ("trained, in bf16", "trained_bf16", BLUE, "s--"),
-        ("share of y alone", "ratio", BLACK, "x:"),
-        ("wrong counts", "trained_shuffled", GREY, ":"),
+    for name, column, colour, mark, kind in (
+        ("before training", "untrained", PURPLE, "v", "fp32"),
+        ("before, in bf16", "untrained_bf16", PURPLE, "v", "bf16"),
+        ("trained", "trained", BLUE, "s", "fp32"),
+        ("trained, in bf16", "trained_bf16", BLUE, "s", "bf16"),
+        ("share of y alone", "ratio", BLACK, "x", "fp32"),
+        ("wrong counts", "trained_shuffled", GREY, "", "fp32"),
     ):
-        if look.endswith("-") and not look.endswith("--"):
+        if column in ("untrained", "trained"):
             ax.fill_between(places, range_[column].min(), range_[column].max(), color=colour, alpha=0.12, lw=0)
-        ax.plot(places, means[column], look, color=colour, label=name, mfc="none" if "--" in look else None)
+        look = mark + style.TYPES[kind]
+        ax.plot(places, means[column], look, color=colour, label=name, mfc="none" if kind == "bf16" else None)
     ax.axhline(own, color=RED, label="the decoder")
     style.ticks(
         ax, [*places], ["none" if x == 0 else style.number(x, 1).removeprefix("1 × ") for x in means.index[:-1]] + ["1"]

@@ -249,6 +249,15 @@ const barcode = (state, x, y, w, h, same) =>
     const each = w / WIDTH;
     return box(x + k * each, y, each - 1, h, same?.[k] ? "fink" : value > 0 ? "fblue" : "forange", same?.[k] ? "same" : "vector", same?.[k] ? "" : `style="opacity:${Math.round(20 + 80 * Math.min(1, Math.abs(value))) / 100}"`);
   }).join("");
+/** What the model was measured to have after as many ones, n at most: the length, and every third number, 0 to 7 from below 0 to above it or "." where one more 1 leaves its bits; of all numbers how many it leaves. */
+const code = (data, n) => Object.entries(data.codes ?? {}).filter(([length]) => Number(length) <= n).at(-1);
+const stripes = (digits, x, y, w, h) =>
+  [...".01234567"].map((c) => {
+    const each = w / digits.length;
+    const d = [...digits].map((digit, k) => (digit === c ? `M${place(x + (k + 0.5) * each)} ${y}v${h}` : "")).join("");
+    const far = c === "." ? 1 : Math.abs(Number(c) - 3.5) / 3.5;
+    return d && path(d, c === "." ? "ink" : c > "3" ? "blue" : "orange", "vector", `style="stroke-width:${place(each)};opacity:${place(far)}"`);
+  }).join("");
 const DIGITS = { bf16: 4, fp16: 5, fp32: 9 };
 /** Numbers below their stripes, as many as there is room for, with the digits that tell two numbers of the type apart. */
 const numbers = (state, x, y, w, type) => {
@@ -297,10 +306,10 @@ const SCENES = [
     return crown(s, m, w) + [true, false].map((its) => bars(m.v.columns.flatMap((c, k) => (its === (c === m.v.of(m.p)) ? [[c.x - each / 2, top, each, Math.max(0.8, y(sums[k]))]] : [])), its ? "forange" : "fblue", "bars")).join("")
       + line(m.v.x, top - y(1), m.v.x + m.v.w, top - y(1), "grey thin dash") + text(m.v.x + m.v.w, top + 18, `dashed: an equal share; tallest bar: ${say(most, 2)} ×`, "small end quiet");
   },
-  (s, m, w) => {
+  (s, m, w, h, data) => {
     const { states, same } = pair(s);
     const [x, across, roomy] = [ROOM + 8, w - 2 * ROOM - 16, m.v.y > 250];
-    const high = roomy ? 30 : 18;
+    const high = roomy ? 16 : 14;
     const one = same.every(Boolean);
     const chances = states.map(next);
     const gap = Math.max(...chances[0].map((p, k) => Math.abs(p - chances[1][k])));
@@ -308,14 +317,17 @@ const SCENES = [
     let y = 24;
     const lines = [];
     states.forEach((state, k) => {
-      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy || k === 0 ? numbers(state, x, y + high + 24, across, s.type) : "");
-      y += high + (roomy || k === 0 ? 47 : 30);
+      lines.push(text(x, y, k ? `after ${n + 1}` : `last vector after ${many(n, "one")}, in ${s.type}`, "small"), barcode(state, x, y + 7, across, high, same), roomy ? numbers(state, x, y + high + 24, across, s.type) : "");
+      y += high + (roomy ? 47 : 22);
     });
+    const [length, [digits]] = code(data, n) ?? [0, [""]];
+    if (digits) lines.push(text(x, y, `measured: ${data.model} after ${many(Number(length), "one")}, in bf16`, "small"), stripes(digits, x, y + 7, across, high));
+    y += high + 26;
     const readers = [
       ["who reads them in full precision", "lit", "two"], [`who reads all 16 numbers in ${s.type}`, one ? "lost" : "lit", one ? "one" : "two"],
       ["who hears the next token", gap < 0.005 ? "lost" : "lit", gap === 0 ? "one" : `${say(100 * gap, 2)}% apart`],
     ];
-    readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * (roomy ? 22 : 20), mark, name, note, w)));
+    readers.forEach(([name, mark, note], k) => lines.push(row(x, y + 4 + k * 19, mark, name, note, w)));
     return lens(m, w, m.last.x) + lines.join("");
   },
   (s, m, w) => {
@@ -488,7 +500,9 @@ export const render = mount({
     if (stop === 3) {
       const { same } = pair(s);
       const count = same.filter(Boolean).length;
-      return count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.` : count === 0 ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`;
+      const [length, [, left, of]] = code(data, n) ?? [0, ["", 0, 0]];
+      const beside = of ? ` Measured: in bf16 the two states of ${data.model} after ${length} and ${Number(length) + 1} ones share ${left} of ${of} numbers.` : "";
+      return (count === WIDTH ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers are the same in ${s.type}: who reads only these has one vector for two inputs.` : count === 0 ? `After ${n} and after ${n + 1} ones all ${WIDTH} numbers differ in ${s.type}.` : `After ${n} and after ${n + 1} ones ${count} of ${WIDTH} numbers are the same in ${s.type} (black): the others still tell them apart.`) + beside;
     }
     if (stop === 4) {
       if (!s.first) return `Ones alone: their weights always add up to 1, and the last vector is the same for 1, ${n} or any number.${guessed()}`;

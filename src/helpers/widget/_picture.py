@@ -25,7 +25,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from helpers import compute, words
-from helpers.style import _LINE_END
+from helpers.style import _LINE_END, TYPES
 from helpers.widget import _vector
 
 _MOST_ROWS = 15
@@ -116,7 +116,8 @@ def _ink(text: Text) -> Bbox:
 
 
 def _faults(figure: Figure) -> list[str]:
-    """What could not be read of a figure that is laid out: text beyond its edge, over text or lines, points beyond the axes."""
+    """What could not be read of a figure that is laid out: text beyond its edge, over text or lines, points beyond the axes;
+    and number types that are drawn in another's line."""
     texts = [*figure.texts]  # a title above all panels is among them
     found = []
     for ax in figure.axes:
@@ -130,7 +131,10 @@ def _faults(figure: Figure) -> list[str]:
             if line.get_transform() == ax.transData and hidden.any():
                 found.append(f"{line.get_label()}: {y[hidden][0]:g} beyond the axis")
             way = line.get_transform().transform_path(line.get_path()).cleaned(remove_nans=True)
-            dots = line.get_linestyle() == "None"
+            look = line.get_linestyle()
+            dots = look == "None"
+            kinds = TYPES.keys() & line.get_label().split()
+            found += [f"{kind} in another's line" for kind in kinds if look not in (TYPES[kind], "None")]
             for box in map(_ink, legend):
                 if box.count_contains(way.vertices) if dots else way.intersects_bbox(box, filled=False):
                     found.append(f"{line.get_label()} through the legend")
