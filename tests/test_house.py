@@ -82,7 +82,7 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 44_650,
-    "src/course": 327_410,
+    "src/course": 327_420,
     "src/course/chapter": 18_840,
     "src/course/experiments": 34_830,
     "src/course/report": 25_610,
