@@ -83,5 +83,5 @@ def _item(finding: Finding) -> str:
 def _judged(name: str) -> str:
     """A claim's sentence behind its mark, which stands beside no other sentence; its verdict leads to the claim's row."""
     verdict, sign, colour, address = scorecard.badge(name)
-    says = html.escape(words.translated(CLAIMS[name].statement))
-    return f'<strong style="color:{colour}">{sign}</strong> {says}: <a href="{address}">{words.translated(verdict)}</a>'
+    says = html.escape(words.translated(f"{CLAIMS[name].statement}: "))
+    return f'<strong style="color:{colour}">{sign}</strong> {says}<a href="{address}">{words.translated(verdict)}</a>'
