@@ -92,9 +92,10 @@ def everywhere(app):
     """The characters that any page may show: names of the Chinese pages, and what leads to them; a search shows all of theirs."""
     home = Path(app.srcdir) / "chapters"
     if app.builder.format == "html" and (home / "zh").exists():
-        used = "中文（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
+        used = "中文首页（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
         tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
-        for stem, text in (("everywhere", used), ("search", tables)):
+        quoted = (Path(app.srcdir) / "data/reported/talk_quotations.csv").read_text()
+        for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted)):
             editions.cut(set(text), stem, editions.folder(), editions.digest(text))
             laid(app, stem)
 
@@ -161,8 +162,10 @@ def language(app, name, template, context, doctree):
     of_this = name != other and other in app.env.found_docs
     if not of_this:
         other = "chapters/welcome" if here else "chapters/zh/welcome"
-    if here or name == "search":
-        font = f"fonts/{name.removeprefix(HERE).replace('/', '-')}.zh" if here else "fonts/search"
+    quotes = re.search("[⺀-￯]", context.get("body") or "")
+    if here or name == "search" or quotes:
+        page = f"{name.removeprefix(HERE).replace('/', '-')}.zh"
+        font = f"fonts/{page if here else 'search' if name == 'search' else 'quoted'}"
         font = "../" * name.count("/") + font
         faces = "".join(
             f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'

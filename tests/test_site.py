@@ -200,6 +200,17 @@ def test_every_icon_is_a_letter_of_the_font_that_the_pages_carry():
         assert {name for name in shown if known[name] not in letters} == set(), path.name
 
 
+def test_an_english_page_has_type_for_the_chinese_that_it_shows():
+    fonts = ROOT / "_build/html/fonts"
+    led, quoted = ({*map(chr, TTFont(fonts / f"{name}-400.woff").getBestCmap())} for name in ("everywhere", "quoted"))
+    for path in (ROOT / "_build/html/chapters").rglob("*.html"):
+        if "zh" not in path.parts:
+            hidden = r'<(script|style)\b.*?</\1>|<span lang="zh-CN">.*?</span>|="[^"]*"'
+            shown = re.findall("[⺀-￯]", re.sub(hidden, "", path.read_text(), flags=re.S))
+            known = led | quoted if "fonts/quoted" in path.read_text() else led
+            assert {*shown} - known == set(), path.name
+
+
 WITHOUT_SCRIPTS = [
     "chapters/2-causal-attention/lesson.html",
     "chapters/2-causal-attention/lab.html",
