@@ -310,19 +310,20 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
     rows = comparison.table()
     found = comparison.compare(rows)
     verdicts = found.pivot(index="entry", columns="task", values="verdict")
-    compared = found[found.gap.notna()]
-    alone, corrected = 0, 0
-    for task, names in compared.groupby("task", sort=False).entry:
+    alone, corrected, every = 0, 0, 0
+    for task, names in found[found.gap.notna()].groupby("task", sort=False).entry:
         wide = rows[(rows.task == task) & (rows.learned == 1)].pivot(index="seed", columns="entry", values="odds")
-        wide = wide[[*names, BASELINE]].dropna()  # the seeds that have learned with all of them
-        scores, baseline = torch.tensor(wide[[*names]].to_numpy().T), torch.tensor(wide[BASELINE].to_numpy())
+        wide = wide.loc[: FEW - 1, [*names, BASELINE]].dropna(axis=1)  # seeds that all have; who has learned in each
+        baseline = torch.tensor(wide.pop(BASELINE).to_numpy())
+        scores = torch.tensor(wide.to_numpy().T)
         call = f"p_values(the race's scores at {slopes.NAMES[task]}, RoPE's)"
         p = tensor(call, run(call, answer, scores, baseline))
         alone += sum(each < LEVEL for each in _single(scores, baseline))
         corrected += int((p < LEVEL).sum())
         gaps = (scores - baseline).tolist()
-        verdicts.loc[[*names], task] = list(map(comparison.verdict, gaps, p.tolist()))
-    said = f"In the race {alone} of {len(compared)} comparisons pass alone, {corrected} after your correction."
+        verdicts.loc[wide.columns, task] = list(map(comparison.verdict, gaps, p.tolist()))
+        every += len(gaps)
+    said = f"In the race {alone} of {every} comparisons pass alone, {corrected} after your correction."
     shown = (
         verdicts.rename(columns=slopes.NAMES).fillna("").map(translated).rename(index=translated, columns=translated)
     )
