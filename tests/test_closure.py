@@ -1,6 +1,8 @@
 """What a piece of code depends on: the modules it reaches, what lies beside them, the tables they read."""
 
+import nbformat
 import pytest
+from conftest import ROOT
 
 from course import closure
 
@@ -145,3 +147,13 @@ def test_the_course_own_package_is_read():
     assert "collapse.py" not in found
     reached = {path.parent.name for path in closure.files("from course.chapter1 import checks")}
     assert reached & {"chapter1", "chapter3"} == {"chapter1"}, "what runs an edited answer reaches what the page does"
+
+
+def test_three_pages_alone_depend_on_half_of_the_tables():
+    every, most = closure.tables(), set()
+    for path in (ROOT / "chapters").rglob("*.ipynb"):
+        code = [cell.source for cell in nbformat.read(path, 4).cells if cell.cell_type == "code"]
+        reached = closure.files("\n".join(cell for cell in code if "google.colab" not in cell))
+        if 2 * sum(found.is_relative_to(every) for found in reached) > len([*every.glob("*.csv")]):
+            most.add(path.stem)
+    assert most == {"answer", "scorecard", "talk"}, "a name that is computed counts as every table"

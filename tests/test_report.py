@@ -595,7 +595,7 @@ def test_a_checkpoint_of_another_kind_or_without_its_card_is_one_sentence(tmp_pa
 
 def of_ones_own(folder, name="what", change="") -> Path:
     """The course's decoder as `my-decoder.safetensors`, but for one of its weights, what its head says, or its notes."""
-    weights, said, path = load_file(data.folder() / parts.COURSE), {}, folder / parts.FILE
+    weights, said, path = load_file(parts.COURSE), {}, folder / parts.FILE
     if name == parts.NOTES:
         (folder / name).write_text(change)
     else:

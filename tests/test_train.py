@@ -23,7 +23,7 @@ from course import tasks, workshop
 from course.experiments import entries, protocol
 from course.training import UNASKED
 from course.workshop import parts
-from helpers import data, rope
+from helpers import rope
 from helpers.transformer import Block, Decoder
 
 SMALL = protocol.SIZES["small"]
@@ -266,7 +266,7 @@ def test_what_the_page_saves_is_read_here(design, tmp_path, capsys):
 
 
 def test_a_decoder_of_build_it_is_read_by_the_page_and_nonsense_is_refused(tmp_path):
-    course = data.folder() / parts.COURSE
+    course = parts.COURSE
     found = filed(file=base64.b64encode(course.read_bytes()).decode())
     with torch.no_grad():
         wanted = parts.mine(course)(found["ids"])
@@ -356,7 +356,7 @@ def test_the_stop_of_collapse_is_that_of_its_page(roped):
 
 def test_a_decoder_that_turns_nothing_says_so_at_the_stop_of_positions(tmp_path):
     with pytest.raises(AssertionError, match="turns nothing"):
-        acts(data.folder() / parts.COURSE, "turn", "swap")
+        acts(parts.COURSE, "turn", "swap")
 
 
 # In the browser ----------------------------------------------------------------------------------------------

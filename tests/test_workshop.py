@@ -240,7 +240,7 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
     assert "Mine &lt;wins&gt; … (Not finished.)" in page
     assert "Its row in the race is not there" not in page
     measured = parts.notes()
-    course = report.run(str(parts.data.folder() / parts.COURSE), tmp_path / "out")
+    course = report.run(str(parts.COURSE), tmp_path / "out")
     again = json.loads(course.numbers.read_text())
     assert again["measured"] == {chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()}
     assert again["course"] == measured
@@ -252,7 +252,7 @@ def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):
     wide = parts.Decoder(parts.Block(), tokens=7)
     with pytest.raises(ValueError, match=r"shape \(7, 32\), and these pages ask one of 45 tokens and width 32"):
         parts.mine(parts.keep(wide, tmp_path / "wide.safetensors", right="{}"))
-    course = parts.mine(parts.data.folder() / parts.COURSE)
+    course = parts.mine(parts.COURSE)
     for block in course.blocks:
         block.settings = {"window": 2}
     with pytest.raises(
@@ -274,7 +274,7 @@ def test_a_page_of_ones_own_has_what_was_measured_and_what_was_said(tmp_path, mo
     assert space["found"].startswith("3 numbers of yours stand beside the course's own. Farthest apart: right at 16")
     assert space["frame"].loc["4  other", "yours"] == 0.3
     assert parts.notes()["0"] == pytest.approx(
-        {f"right at {n}": parts.right(parts.read(parts.data.folder() / parts.COURSE), n) for n in (16, 64)}, abs=0.01
+        {f"right at {n}": parts.right(parts.read(parts.COURSE), n) for n in (16, 64)}, abs=0.01
     )
     page = (tmp_path / "my-page.html").read_text()
     assert "4. It is &lt;gone&gt;." in page

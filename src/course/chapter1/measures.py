@@ -302,7 +302,7 @@ def runs() -> pd.DataFrame:
 
     Budgets are in epochs. Where there is no such run yet, one of a minute stands in, without a curve.
     """
-    tables = [data.table(f"tree_neighbors_match_{name}") for name in ("runs", "one_leaf")]
+    tables = [data.table("tree_neighbors_match_runs"), data.table("tree_neighbors_match_one_leaf")]
     timed = data.table("tree_neighbors_match_measured")
     timed = timed[(timed["kind"] != "attention") & (timed["depth"] > 2)]
     batches = {

@@ -23,7 +23,7 @@ from helpers.words import translated
 
 FILE = "my-decoder.safetensors"
 NOTES = "my-notes.json"
-COURSE = "workshop/decoder.safetensors"  # in the course's data: what this page's lines give with seed 0
+COURSE = data.folder() / "workshop/decoder.safetensors"  # what this page's lines give with seed 0
 # What of the page "Train it here" these parts have
 DESIGN = {"positions": ("learned", "none", "RoPE", "mixed"), "window": (0, 8), "map": ("softmax", "stick")}
 
@@ -288,7 +288,7 @@ def mine(path: Path | str | None = None) -> Decoder:
         raise ValueError(f"path must be a file that is there, not {str(path)!r}")
     path = Path(path or shelf() / FILE)
     own = path.is_file() and not compute.building()
-    model = read(path if own else data.folder() / COURSE)
+    model = read(path if own else COURSE)
     missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
     print(translated("Your own decoder." if own else missing))
     return model
@@ -362,7 +362,7 @@ def make() -> None:
     began = time.time()
     torch.manual_seed(0)
     model = train(Decoder(Block(), Block(), where=Places()))
-    (data.folder() / COURSE).parent.mkdir(exist_ok=True)
+    COURSE.parent.mkdir(exist_ok=True)
     facts = {
         "command": "python -m course.workshop",
         "what": "the decoder of Build it: two blocks of four heads, width 32, learned places; 400 steps, seed 0",
@@ -370,5 +370,5 @@ def make() -> None:
         "torch": torch.__version__,
         "seconds": f"{time.time() - began:.0f}",
     }
-    keep(model, data.folder() / COURSE, **facts)
+    keep(model, COURSE, **facts)
     print(facts)
