@@ -17,6 +17,7 @@ import os
 import re
 import sys
 import time
+import zlib
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -247,4 +248,5 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", fill)
     app.connect("source-read", swap)
-    return {"version": "2", "parallel_read_safe": True, "parallel_write_safe": True}
+    here = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    return {"version": "2", "env_version": zlib.crc32(here), "parallel_read_safe": True, "parallel_write_safe": True}

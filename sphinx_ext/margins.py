@@ -64,7 +64,7 @@ class Margins(SphinxPostTransform):
         self.code_said, self.stop_said, self.listing_said, self.its = SAID[self.chinese]
         sections = list(self.document.findall(nodes.section))
         for section in sections if len(sections) > 1 else ():  # else the page has no contents, which a note folds
-            notes(section, options=not self.env.docname.endswith("exercises"))
+            notes(section, "hint" if self.env.docname.endswith("exercises") else "option")
         if stop := drawing.stop_of(Path(self.env.docname).parent.name):
             self.strip(stop)
         contents = len(list(self.document.findall(nodes.section))) > 1  # else the theme's script finds none to fold
@@ -124,8 +124,8 @@ def cells(document: nodes.document) -> None:
         page[k - 1 : last + 1] = [whole]
 
 
-def notes(section: nodes.section, options: bool) -> None:
-    """Folds of a section: short ones that stand alone go into the margin; those of a question are options, hints are not."""
+def notes(section: nodes.section, kind: str) -> None:
+    """Folds of a section: short ones that stand alone go into the margin; those in a row are of one kind, options or hints."""
     folds = []
     for k, child in enumerate(section.children):
         if opening := FOLD.match(told(child)):
@@ -135,8 +135,8 @@ def notes(section: nodes.section, options: bool) -> None:
         inside = section[start + 1 : end]
         length = len(" ".join(node.astext() for node in inside).encode())
         if start - 1 in ends or end + 1 in starts:
-            if options and length < OPTION:
-                section[start] = raw(told(section[start]).replace("<details", '<details class="option"'))
+            if length < OPTION:
+                section[start] = raw(told(section[start]).replace("<details", f'<details class="{kind}"'))
         elif length <= LONGEST and not title.rstrip().endswith(("?", "？")) and not tall(inside):
             heading = nodes.paragraph("", "", nodes.strong("", re.sub("<.*?>", "", title)))
             note = nodes.container("", heading, *inside, classes=["side-note", "margin_caption"])
