@@ -135,7 +135,7 @@ def notes(section: nodes.section, kind: str) -> None:
         inside = section[start + 1 : end]
         length = len(" ".join(node.astext() for node in inside).encode())
         if start - 1 in ends or end + 1 in starts:
-            if length < OPTION:
+            if kind == "hint" or length < OPTION:
                 section[start] = raw(told(section[start]).replace("<details", f'<details class="{kind}"'))
         elif length <= LONGEST and not title.rstrip().endswith(("?", "？")) and not tall(inside):
             heading = nodes.paragraph("", "", nodes.strong("", re.sub("<.*?>", "", title)))

@@ -337,6 +337,7 @@ def test_the_still_pictures_are_what_the_drawings_give():
     """If not: `python tools/stills.py`."""
     now = stills()
     assert now == {path.stem: path.read_text() for path in (drawing.HERE / "still").iterdir()}
+    assert now["machine-0"].count(">1</text>") == 314, "the guess shows all of them"
 
 
 def test_bad_data_is_refused_and_a_script_in_it_stays_data():

@@ -83,15 +83,15 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 44_660,
-    "src/course": 327_440,
+    "src/course": 327_480,
     "src/course/chapter": 18_750,
     "src/course/experiments": 34_820,
     "src/course/report": 25_610,
     "src/course/scorecard": 18_700,
     "src/course/checks": 22_970,
-    "tests": 237_890,
+    "tests": 237_930,
     "tools": 47_200,
-    "sphinx_ext": 22_930,
+    "sphinx_ext": 22_940,
     "frontend": 54_670,
     "_static": 960,
 }

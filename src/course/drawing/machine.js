@@ -229,10 +229,11 @@ const falling = (s, m, w, h) => {
   if (s.at >= 0.98) return "";
   const { v, n } = m;
   const share = clamp(s.at, 0, 1);
-  // as large as the stage has room for all of them
-  const high = clamp(Math.sqrt(((w - 2 * ROOM) * (h - 120)) / (0.7 * n)), 16, 34);
-  const across = Math.floor((w - 2 * ROOM) / (0.68 * high));
-  const count = Math.min(n - 1, across * Math.floor((h - 110) / high));
+  const inRow = (high) => Math.floor((w - 2 * ROOM) / (0.68 * high));
+  const room = (high) => inRow(high) * Math.floor((h - 110) / high);
+  let high = 34;
+  while (high > 16 && room(high) < n - 1) high -= 0.5; // as large as the stage has room for all of them
+  const [across, count] = [inRow(high), Math.min(n - 1, room(high))];
   const look = high > 25 ? "big mid" : "mid";
   const ones = Array.from({ length: count }, (_, k) => {
     const token = 1 + Math.floor((k * (n - 1)) / count);
