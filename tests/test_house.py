@@ -83,8 +83,8 @@ def test_imports_make_no_circle():
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
     "src/helpers": 44_660,
-    "src/course": 327_480,
-    "src/course/chapter": 18_750,
+    "src/course": 327_530,
+    "src/course/chapter": 18_800,
     "src/course/experiments": 34_820,
     "src/course/report": 25_610,
     "src/course/scorecard": 18_700,

@@ -1,5 +1,6 @@
 """What chapter 3 draws: functions that return a figure and the sentence that states its finding."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 import pandas as pd
@@ -159,6 +160,9 @@ def told_apart(
         ax.set(ylim=(-0.05, 1.45), yticks=[0, 0.25, 0.5, 0.75, 1])
         chance = 0.5 if column == "pair" else 1 / (own.high + 1)
         ax.axhline(chance, color=style.COLOURS["grey"], lw=1)
+    if column == "floor":  # whole decades: of a part of one Matplotlib writes numbers one over another
+        low, high = map(math.log10, ax.get_ylim())
+        ax.set_ylim(10 ** math.floor(low), 10 ** math.ceil(high))
     if column == "along":
         ax.axhline(0.5, color=style.COLOURS["black"], lw=1)
         ax.set_ylim(-0.02, max(0.75, 1.1 * float(ax.dataLim.ymax)))
