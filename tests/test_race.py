@@ -753,6 +753,16 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()
     assert all(price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED))
     assert price["NoPE, stick-breaking", 32] > 2 * price["NoPE, stick-breaking", 16]
+    recall = comparison.successes(comparison.table()).set_index(["task", "entry"]).loc["recall"]
+    stick = recall.loc["NoPE, stick-breaking"]
+    assert (stick.learned, stick.seeds, round(stick.right, 2)) == (8, 15, 0.95)
+    assert (late.learned["recall", "NoPE, stick-breaking"], late.runs["recall", "NoPE, stick-breaking"]) == (5, 8)
+    assert recall.right[["RoPE, random positions", "larger base", "p-RoPE"]].round(2).tolist() == [0.62, 0.40, 0.26]
+    assert late.loc["last", ["first_2048", "score_2048"]].eq(1).all(axis=None), "the corner's three, at either stop"
+    assert data.table("race_price").query("entry == @entries.MIXED and trained == 128").learned.tolist() == [0, 0, 0]
+    twice = data.table("race_twice").groupby("entry").score_2048.mean()
+    assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
+    assert twice[entries.MIXED] > 0.9 > twice[["NoPE", "NoPE, stick-breaking"]].max()
     long = data.table("race_seen").set_index("entry")
     assert long.learned[f"{entries.MIXED}, trained to 128"].sum() == 0
     assert long.steps["RoPE, trained to 128"].agg(["min", "max"]).tolist() == [300, 400]
