@@ -13,8 +13,10 @@ part of the key.
 import asyncio
 import contextlib
 import csv
+import hashlib
 import os
 import re
+import stat
 import sys
 import time
 import zlib
@@ -60,7 +62,32 @@ def at_once() -> int:
 
 
 def key(path: Path, root: Path) -> str:
-    """The hash of everything that the outputs of the notebook at `path` depend on."""
+    """The hash of everything that the outputs of the notebook at `path` depend on.
+
+    It is written down beside the outputs, and read there as long as no file was touched.
+    """
+    note, now = _folder(path, root) / ".key", _touched(path, root)
+    if note.exists() and (held := note.read_text().split())[0] == now:
+        return held[1]
+    found = _key(path, root)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    partial = note.with_name(f".key.{os.getpid()}")
+    partial.write_text(f"{now} {found}")
+    partial.replace(note)
+    return found
+
+
+def _touched(path: Path, root: Path) -> str:
+    """A hash of names, sizes and times of all files that may count, and of what else does."""
+    every = [Path(__file__), path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
+    every += [p for folder in ("src", "data") for p in (root / folder).rglob("*") if p.suffix != ".pyc"]
+    stats = ((p, p.stat()) for p in every)
+    lines = [f"{p} {s.st_ino} {s.st_size} {s.st_mtime_ns}" for p, s in stats if not stat.S_ISDIR(s.st_mode)]
+    around = closure.machine(), environment(root)["HELPERS_STILL"], closure.__file__
+    return hashlib.sha256("\n".join([*lines, *around]).encode()).hexdigest()[:16]
+
+
+def _key(path: Path, root: Path) -> str:
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     cells = [cell for cell in cells if "google.colab" not in cell.source]  # the set-up cell does nothing in a build
     code = "\n".join(cell.source for cell in cells)
@@ -110,6 +137,7 @@ def execute(paths: list[Path], root: Path) -> None:
     waiting = longest_first(waiting, root)
     print(f"executing {len(waiting)}, {at_once()} at once", flush=True)
     start = time.time()
+    kernels.counted(root)
     errors = finished(_all(waiting, root))
     if errors:
         raise ExtensionError("\n\n".join(errors))
@@ -118,10 +146,15 @@ def execute(paths: list[Path], root: Path) -> None:
         csv.writer(file).writerows([("notebook", "seconds", "executed"), *rows])
     print("\n".join(f"{seconds:7.0f} s  {name}" for name, seconds, _ in rows))
     print(f"{time.time() - start:7.0f} s  by the clock, for the {len(waiting)} that were executed now", flush=True)
+    taken, anew = kernels.counted(root)
+    print(f"{taken} of {taken + anew} measurements were taken as they were kept", flush=True)
 
 
 def longest_first(paths: list[Path], root: Path) -> list[Path]:
-    """By what they took last time here, else by what they took where `make times` ran: a long one ends last, and alone."""
+    """By what they took last time here, else by what they took where `make times` ran: a long one ends last, and alone.
+
+    Editions come after all, and take what the English pages measured.
+    """
     table = root / "benchmarks/notebooks.csv"
     rows = csv.DictReader(table.read_text().splitlines()) if table.is_file() else ()
     known = {row["notebook"]: float(row["seconds"]) for row in rows}
@@ -129,7 +162,7 @@ def longest_first(paths: list[Path], root: Path) -> list[Path]:
         path: max((e["seconds"] for e in earlier(path, root)), default=known.get(_name(path, root), 1e9))
         for path in paths
     }
-    return sorted(paths, key=lambda path: -last[path])
+    return sorted(paths, key=lambda path: (path.is_relative_to(root / "_build/editions"), -last[path]))
 
 
 def finished(work: Coroutine[None, None, Any]) -> Any:
@@ -161,8 +194,8 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
             print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 
-    copied = len(paths) > at_once() and sys.platform == "linux"  # elsewhere a copy of a process may not use the screen
-    with kernels.copies(environment(root)) if copied else contextlib.nullcontext(AsyncKernelManager) as manager:
+    copied = len(paths) > 1 and sys.platform == "linux"  # elsewhere a copy of a process may not use the screen
+    with kernels.copies(environment(root), root) if copied else contextlib.nullcontext(AsyncKernelManager) as manager:
         await asyncio.gather(*(one(path, manager) for path in paths))
     return errors
 
@@ -218,6 +251,8 @@ def outdated(app, env, added, changed, removed):
 def fill(app, env, names):
     more = [path for paths in app.emit("executing", names) for path in paths]
     execute(_notebooks(env, env.found_docs) + more, Path(app.srcdir))
+    for name in app.extensions.keys() & {"sphinx_multitoc_numbering", "sphinx_jupyterbook_latex"}:
+        app.extensions[name].parallel_read_safe = True  # they act once all is read, and do not say so
 
 
 def swap(app, name, source):
@@ -248,5 +283,6 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-before-read-docs", fill)
     app.connect("source-read", swap)
+    app.parallel = at_once()  # pages are read and written in as many processes; Jupyter Book has no option for it
     here = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
     return {"version": "2", "env_version": zlib.crc32(here), "parallel_read_safe": True, "parallel_write_safe": True}

@@ -96,7 +96,7 @@ def everywhere(app):
         tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
         quoted = (Path(app.srcdir) / "data/reported/talk_quotations.csv").read_text()
         for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted)):
-            editions.cut(set(text), stem, editions.folder(), editions.digest(text))
+            editions.cut(text, stem, editions.folder())
             laid(app, stem)
 
 
@@ -202,13 +202,15 @@ def download(app, name, template, context, doctree):
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
-    here = [name for name in env.found_docs if name.startswith(HERE)]
-    frame = editions.drawn() if here else ""
-    for name in here:
-        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+    here = sorted(name for name in env.found_docs if name.startswith(HERE))
+    tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in here]
+    texts = {table: table.read_text() + editions.english(table).read_text() for table in tables}
+    frame = "".join([*here, (editions.HOME / "zh/frame.po").read_text(), editions.drawn()]) if here else ""
+    for name, table in zip(here, tables, strict=True):
         page = editions.english(table)
-        code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else editions.page(table)
-        env.edition_keys[name] = editions.digest(table.read_text() + page.read_text() + code + frame)
+        code = execution.key(page, editions.ROOT) if page.suffix == ".ipynb" else ""
+        every = "".join(texts.values()) if page.stem == "welcome" else ""  # it lists how much of each there is
+        env.edition_keys[name] = editions.digest(texts[table] + code + frame + every)
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
 
 

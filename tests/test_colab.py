@@ -27,7 +27,7 @@ CHOSEN = (
     "2-causal-attention/lesson",
     "2-causal-attention/lab",
     "6-differential-transformer/exercises",
-    "7-the-race/build",
+    "0-build-it/build",
 )
 WHOLE = os.environ.get("COLAB_PAGES") == "all"
 NOTEBOOKS = [path for path in notebooks() if WHOLE or f"{path.parent.name}/{path.stem}" in CHOSEN]

@@ -508,13 +508,18 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}
 
 
-def test_a_deck_is_made_again_where_a_cell_or_what_stands_around_it_changed_and_not_otherwise():
-    def made(text="# One", title="One"):
-        cell = nbformat.v4.new_markdown_cell(text, id="a")
-        return slides.made_of(nbformat.v4.new_notebook(cells=[cell]), {"title": title})
+def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around_it_changed_and_not_otherwise(tmp_path):
+    page, table = tmp_path / "chapters/page.ipynb", tmp_path / "chapters/page.zh.po"
+    item = {"title": "One", "path": page, "words": table, "asks": []}
 
-    assert made() == made() != made("# Two")
-    assert made() != made(title="Two")
+    def made(text="# One", said="一", **more):
+        page.parent.mkdir(exist_ok=True)
+        page.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[nbformat.v4.new_markdown_cell(text, id="a")])))
+        table.write_text(said)
+        return slides.made_of(item | more, [ROOT / "chapters/talk.ipynb"])
+
+    assert made() == made()
+    assert len({made(), made("# Two"), made(said="二"), made(title="Two"), made(asks=[ROOT / "README.md"])}) == 5
 
 
 def test_an_edition_is_executed_again_in_other_words():

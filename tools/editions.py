@@ -290,7 +290,7 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         elif cell.id in sources:
             cell.source = SHOWN.sub(partial(speaking, table), units.in_code(cell.source, entries, stays))
     used = json.dumps(said, ensure_ascii=False)
-    cut(set(used), f"{stem(table)}.said", folder(), digest(used))
+    cut(used, f"{stem(table)}.said", folder())
     fonts = {}
     for weight in WEIGHTS:
         font = (folder() / f"{stem(table)}.said-{weight}.ttf").read_bytes()
@@ -315,11 +315,12 @@ def written(table: Path) -> Path:
             (ROOT / "data/reported/talk_quotations.csv").read_text(),
         ]  # quoted in Chinese
     )
-    cut(set(used), name, home, digest("".join(sorted(set(used)))))
+    cut(used, name, home)
     next(cell for cell in book.cells if cell.id == "words").source += WATCHED
     book.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
-    path = home / f"{name}.ipynb"
-    nbformat.write(book, path)
+    path, text = home / f"{name}.ipynb", nbformat.writes(book)
+    if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
+        path.write_text(text)
     return path
 
 
@@ -330,9 +331,10 @@ def speaking(table: Path, shown: re.Match) -> str:
     return f'{shown[0]}, "{language}"' if has else shown[0]
 
 
-def cut(characters: set[str], stem: str, home: Path, key: str) -> None:
-    """The fonts with these characters alone: for figures as TrueType, for the site as WOFF."""
-    note = home / f"{stem}.fonts"
+def cut(text: str, stem: str, home: Path) -> None:
+    """The fonts with the characters of a text alone: for figures as TrueType, for the site as WOFF."""
+    characters, note = set(text), home / f"{stem}.fonts"
+    key = digest("".join(sorted(characters)))
     if note.exists() and note.read_text() == key:
         return
     for weight in WEIGHTS:
@@ -440,7 +442,7 @@ def page(table: Path) -> str:
     if source.suffix == ".md":
         parts = [*texts(table).values(), *([listed()] if source.stem == "welcome" else [])]
         used = "".join([*parts, *words(table).values(), drawn(), note(table)])
-        cut(set(used), stem(table), folder(), digest(used))
+        cut(used, stem(table), folder())
     else:
         translated = cells(source, slides=False)
         parts = [

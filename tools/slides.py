@@ -29,14 +29,12 @@ from editions import CUE, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from editions import frame as chinese_frame  # noqa: E402
 from editions import place as zh  # noqa: E402
-from execution import execute, executed  # noqa: E402
+from execution import execute, executed, key  # noqa: E402
 from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
 
-from course import closure, drawing  # noqa: E402
-from course.claims import CLAIMS  # noqa: E402
-from course.scorecard import slug  # noqa: E402
+from course import closure, drawing  # noqa: E402  the scorecard takes seconds to import: it waits until a deck has changed
 
 LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {
@@ -107,7 +105,7 @@ def last_slide(notebook: nbformat.NotebookNode, item: dict, following: dict | No
         text = frame["end"]
     else:
         link = f'<a href="{following["deck"]}">{following["title"]}</a>'
-        asks = question(zh(following["path"]) if following["words"] else following["path"])
+        asks = question(item["next"])
         text = frame["following"].format(link=link, question=asks)
     new = nbformat.v4.new_markdown_cell(
         f'<p class="next-lecture">{text}</p>', metadata={"slideshow": {"slide_type": "-"}}, id="next-lecture"
@@ -122,6 +120,8 @@ def code(address: str, page: str) -> str:
 
 def claim_links(notebook: nbformat.NotebookNode, frame: dict, address: str) -> None:
     """On a slide with claims, a QR code of the page that shows the first one, where the site has an address."""
+    from course.scorecard import CLAIMS, slug
+
     for cell in notebook.cells:
         for output in cell.get("outputs", []):
             shown = output.get("data", {}).get("text/html", "")
@@ -202,6 +202,8 @@ def page_links(page: str, source: Path, chinese: bool = False) -> str:
 
 def live_links(notebook: nbformat.NotebookNode, item: dict, address: str, frame: dict = FRAME) -> None:
     """On the printed deck, a link to each widget on its page, with its QR code where the site has an address."""
+    from course.scorecard import slug
+
     heading, page = "", zh(item["path"]) if item.get("words") else item["path"]
     page = page.relative_to(ROOT).with_suffix(".html").as_posix()
     sources = {cell.id: cell.source for cell in nbformat.read(item["path"], as_version=4).cells}  # anchors are English
@@ -258,11 +260,24 @@ def chinese() -> dict:
     return plain | {"speaker": chinese_frame("speaker"), "kinds": kinds}
 
 
-def made_of(notebook: nbformat.NotebookNode, *more: object) -> str:
-    """A hash of all that a deck is made of: its cells as they now are, what stands around them, templates, this script."""
-    files = [Path(__file__), *sorted(path for path in (ROOT / "slides").rglob("*") if path.is_file())]
-    texts = [nbformat.writes(notebook), json.dumps(more, sort_keys=True, default=str), closure.pins(ROOT)]
-    return hashlib.sha256("\0".join([*texts, *(path.read_text() for path in files)]).encode()).hexdigest()
+def made_of(item: dict, sources: list[Path], *more: object) -> str:
+    """A hash of all that a deck is made of: its notebooks with what they gave, the words of its edition, what stands around them.
+
+    Args:
+        sources: the notebooks whose cells it shows.
+        more: settings and words that are no file.
+    """
+    files = [*sources, item["path"], item["words"], *item["asks"], ROOT / "chapters/zh/frame.po"]
+    files = [path for path in files if path]
+    around = ("slides", "tools", "sphinx_ext", "chapters/plans", "src/course/scorecard")
+    files += [path for name in around for path in (ROOT / name).rglob("*")]
+    read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
+    ran = map(partial(key, root=ROOT), sources)
+    texts = [
+        closure.key("from course import drawing", closure.pins(ROOT), *ran),
+        json.dumps([item, *more], sort_keys=True, default=str),
+    ]
+    return hashlib.sha256(b"\0".join([*read, *(text.encode() for text in texts)])).hexdigest()
 
 
 def main() -> None:
@@ -292,10 +307,19 @@ def main() -> None:
     execute(list(dict.fromkeys(paths)), ROOT)
     keys = ROOT / "_build/decks.json"
     known = json.loads(keys.read_text()) if keys.exists() else {}
+    every = [item["title"] for item in found], [page.name for page in (ROOT / "chapters/zh").rglob("*")]
     for item in chosen:
         frame = chinese() if item["words"] else FRAME
+        sources = parts_of if item["path"] == hour else [item["path"]]
+        after = following.get(item["deck"])
+        item["next"] = after and (zh(after["path"]) if after["words"] else after["path"])
+        item["asks"] = [after["path"], after["words"]] if after else []
+        made = made_of(item, sources, frame, after, every, address, style, script, speaker)
+        if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
+            print(f"slides/{item['deck']} is as it was made")
+            continue
         if item["path"] == hour:
-            frame |= {"length": "One hour · {minutes} minutes", "place": "One hour"}
+            frame = frame | {"length": "One hour · {minutes} minutes", "place": "One hour"}
             notebook = sitting("hour", address)
         else:
             notebook = edition(item["words"]) if item["words"] else executed(item["path"], ROOT)
@@ -309,7 +333,7 @@ def main() -> None:
         if item["path"] != hour:  # its widgets have theirs
             live_links(notebook, item, address, frame)
         claim_links(notebook, frame, address)
-        last_slide(notebook, item, following.get(item["deck"]), frame)
+        last_slide(notebook, item, after, frame)
         if item["chapter"]:
             dots = (f"<b>● {k + 1}</b> " if name == item["chapter"] else "○ " for k, name in enumerate(chapters))
             place = "".join(dots) + f" {item['title']}"
@@ -318,10 +342,6 @@ def main() -> None:
         settings = {"style": style, "script": script, "title": item["title"], "place": place}
         settings["speaker"] = json.dumps({"words": frame["speaker"], "style": speaker})
         faces = fonts(stem(item["words"]), out) if item["words"] else ""
-        made = made_of(notebook, item, frame, settings, faces)
-        if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
-            print(f"slides/{item['deck']} is as it was made")
-            continue
         page, _ = exporter.from_notebook_node(notebook, settings | {"language": item["language"]})
         if faces:
             page = played(page.replace("</style>", f"{faces}</style>", 1))

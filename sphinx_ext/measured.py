@@ -1,0 +1,168 @@
+"""What was measured once is not measured again: by another page, in another language, after a change that does not reach it.
+
+A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A key holds all that a
+function's module reaches, tables among it, what is installed and the processor's kernels (`course.closure`), and the
+content of the arguments; a network counts with its weights. What a function did to torch's random numbers happens again.
+Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, or where an argument is a
+function. A reader's own run measures everything.
+"""
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import inspect
+import io
+import os
+import pickle
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+ASKED = {
+    "helpers.probe": ("_after", "attention_rows", "head_scores", "last_representations", "loss", "sensitivity"),
+    "helpers.intervention": ("read",),
+    "course.hearing": ("contributions", "with_hidden"),
+    "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
+}
+LEAST, MOST = 0.1, 8_000_000  # seconds that are worth a file, and its bytes
+DAYS = 14  # for so long a file is kept that nobody asks for
+ATTENTION = ("sdpa", "eager")
+
+
+class Unkept(Exception):
+    """An argument whose content cannot be told."""
+
+
+class Content(pickle.Pickler):
+    """Arguments as bytes: tensors and networks by what they hold, not by where; functions of `module` by their names."""
+
+    def __init__(self, into: io.BytesIO, module: str) -> None:
+        super().__init__(into, protocol=5)
+        self.module = module
+
+    def reducer_override(self, given: Any) -> Any:
+        if isinstance(given, torch.nn.Module):
+            return str, (weights(given),)
+        if isinstance(given, torch.Tensor):
+            flat = given.detach().cpu().contiguous().reshape(-1)
+            kind = repr((given.dtype, given.device.type, *given.shape))
+            return str, (kind, flat.view(torch.uint8).numpy().tobytes())
+        if isinstance(given, torch.Generator) or (inspect.isroutine(given) and given.__module__ != self.module):
+            raise Unkept
+        if type(given).__module__.startswith(("transformers", "tokenizers")):  # a tokenizer: it comes with its network
+            return str, (getattr(given, "name_or_path", type(given).__name__),)
+        return NotImplemented
+
+
+_weighed: dict[int, tuple[tuple, str]] = {}
+
+
+def weights(network: torch.nn.Module) -> str:
+    """A hash of a network: its kind, its configuration, all that it holds. It is asked anew once a tensor was written to."""
+    parts = [*network.named_parameters(), *network.named_buffers()]
+    config = getattr(network, "config", None)
+    attention = getattr(config, "_attn_implementation", ATTENTION[0])
+    hooks = (h for m in network.modules() for h in (*m._forward_hooks.values(), *m._forward_pre_hooks.values()))
+    if any(not (hook.__module__ or "").startswith("transformers") for hook in hooks):  # it sets some to read its states
+        raise Unkept
+    if attention not in ATTENTION:
+        raise Unkept
+    state = tuple((part.data_ptr(), part._version) for _, part in parts), f"{network.training} {attention} {config}"
+    if _weighed.get(id(network), ("",))[0] != state:
+        digest = hashlib.sha256(f"{type(network)} {state[1]}".encode())
+        for name, part in parts:
+            flat = part.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+            digest.update(f"{name} {part.dtype} {part.device.type} {tuple(part.shape)}".encode())
+            digest.update(flat.numpy())
+        _weighed[id(network)] = state, digest.hexdigest()
+    return _weighed[id(network)][1]
+
+
+def content(function: Callable, given: tuple, named: dict) -> str:
+    """A hash of the arguments, however they were given.
+
+    Raises:
+        Unkept: one of them cannot be told.
+    """
+    bound = inspect.signature(function).bind(*given, **named)
+    bound.apply_defaults()
+    into = io.BytesIO()
+    try:
+        Content(into, function.__module__).dump((torch.get_default_dtype(), [*bound.arguments.items()]))
+    except (Unkept, pickle.PicklingError, AttributeError, TypeError):
+        raise Unkept from None
+    return hashlib.sha256(into.getvalue()).hexdigest()[:24]
+
+
+def kept(function: Callable, place: Path, code: str) -> Callable:
+    """The function, which looks first whether it was asked this before; `place` is its folder, `code` the key of its module."""
+
+    @functools.wraps(function)
+    def asked(*given: Any, **named: Any) -> Any:
+        try:
+            file = place / f"{code}-{content(function, given, named)}"
+        except Unkept:
+            return function(*given, **named)
+        before = torch.get_rng_state()
+        if file.exists():
+            drawn_from, drawn, found = torch.load(file, weights_only=False)
+            if drawn_from is None or torch.equal(drawn_from, before):
+                os.utime(file)
+                note(place.parent, "taken")
+                if drawn is not None:
+                    torch.set_rng_state(drawn)
+                return found
+        start, found = time.perf_counter(), function(*given, **named)
+        seconds, after = time.perf_counter() - start, torch.get_rng_state()
+        still = torch.equal(before, after)
+        if seconds >= LEAST:
+            store(file, (None, None, found) if still else (before, after, found))
+            note(place.parent, "measured")
+        return found
+
+    return asked
+
+
+def store(file: Path, found: tuple) -> None:
+    """Write what was found whole or not at all; nothing where it is too large, or no file can hold it."""
+    into = io.BytesIO()
+    with contextlib.suppress(pickle.PicklingError, AttributeError, TypeError):
+        torch.save(found, into)
+        if into.tell() <= MOST:
+            partial = file.with_suffix(f".{os.getpid()}")
+            partial.write_bytes(into.getvalue())
+            partial.replace(file)
+
+
+def code(module: str, root: Path) -> str:
+    """The key of all that a module's functions hang on."""
+    from course import closure
+
+    return closure.key(f"import {module}", closure.pins(root), closure.machine(), source=root / "src")
+
+
+def keep(root: Path) -> None:
+    """In this process, let the functions look first; what nobody has asked for in `DAYS` goes."""
+    place = root / "_build/measured"
+    place.mkdir(parents=True, exist_ok=True)
+    for old in place.glob("*/*"):
+        if time.time() - old.stat().st_mtime > DAYS * 86400:
+            old.unlink()
+    for name, functions in ASKED.items():
+        with contextlib.suppress(ModuleNotFoundError):
+            module = importlib.import_module(name)
+            key = code(name, root)
+            for each in functions:
+                folder = place / f"{name}.{each}"
+                folder.mkdir(exist_ok=True)
+                setattr(module, each, kept(getattr(module, each), folder, key))
+
+
+def note(place: Path, what: str) -> None:
+    """One more that was taken, or measured: a byte."""
+    with (place / what).open("a") as file:
+        file.write("x")

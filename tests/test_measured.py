@@ -1,0 +1,133 @@
+"""What a build measured once: it is taken again where everything that it hangs on is the same, and nowhere else."""
+
+import shutil
+
+import measured
+import pytest
+import torch
+from conftest import ROOT
+from test_closure import source  # noqa: F401  two packages, of two chapters over three tools
+from tiny_models import tiny
+
+from course import closure
+from helpers import probe
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """A function of a model that is kept, and how often it measured."""
+    monkeypatch.setattr(measured, "LEAST", 0)
+    calls = []
+
+    def loss(model, ids, scale=1.0):
+        calls.append(scale)
+        return probe.loss(model, ids) * scale
+
+    place = tmp_path / "loss"
+    place.mkdir()
+    function = measured.kept(loss, place, "code")
+    return lambda *given, **named: (function(*given, **named), len(calls))
+
+
+IDS = torch.tensor([5, 6, 7, 8])
+
+
+def test_what_was_asked_is_taken_however_it_was_asked(asked):
+    found, count = asked(tiny("llama"), IDS)
+    assert count == 1
+    assert asked(tiny("llama"), ids=IDS.clone(), scale=1.0) == (found, 1), "another copy of the same weights"
+
+
+def test_another_argument_another_weight_a_hook_or_another_attention_is_measured(asked):
+    model = tiny("llama")
+    found, _ = asked(model, IDS)
+    assert asked(model, IDS.flip(0))[1] == 2
+    assert asked(model, IDS, 2.0) == (2 * found, 3)
+    assert asked(tiny("llama", seed=1), IDS)[1] == 4
+    with probe.altered(model, lambda layer, name, x: 2 * x):
+        changed, count = asked(model, IDS)
+    assert (changed != found, count) == (True, 5)
+    with probe.hidden(model, 0):
+        hidden, count = asked(model, IDS)
+    assert (hidden != found, count) == (True, 6)
+    assert asked(model, IDS) == (found, 6), "and without them it is the same model"
+    with torch.no_grad():
+        next(model.model.parameters())[7, 0] += 1  # in place: the tensors are where they were
+    assert asked(model, IDS)[1] == 7
+    assert asked(tiny("llama", attention="eager"), IDS)[1] == 8
+
+
+def test_numbers_drawn_at_random_are_drawn_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "LEAST", 0)
+    calls = []
+
+    def drawn(n):
+        calls.append(n)
+        return torch.rand(n)
+
+    function = measured.kept(drawn, tmp_path, "code")
+
+    def both(seed):
+        torch.manual_seed(seed)
+        return [*function(2).tolist(), torch.rand(1).item()]
+
+    first = both(0)
+    assert both(0) == first, "what comes after it, too"
+    assert calls == [2]
+    assert both(1) != first
+    assert len(calls) == 2
+
+
+def test_what_cannot_be_told_or_is_too_large_is_measured_each_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(measured, "LEAST", 0)
+    calls = []
+
+    def measure(given):
+        calls.append(given)
+        return torch.zeros(measured.MOST) if given == "large" else given
+
+    function = measured.kept(measure, tmp_path, "code")
+    assert list(function(x for x in (1, 2))) == [1, 2], "an iterator is not used up"
+    for given in (lambda: 1, torch.Generator(), "large"):
+        for _ in range(2):
+            function(given)
+    assert len(calls) == 7
+    assert [*tmp_path.iterdir()] == []
+
+
+CHANGES = {
+    "a comment": ("src/helpers/tool.py", "import math  # of Python\n", False),
+    "a function": ("src/helpers/tool.py", "import math\ndef more(): ...\n", True),
+    "a table": ("data/measured.csv", "x\n1\n", True),
+    "a table that nobody reads": ("data/reported/old.csv", "x\n1\n", False),
+    "what is installed": ("constraints.txt", "torch==9.9\n", True),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_a_changed_comment_measures_nothing_and_what_a_function_hangs_on_measures_anew(source, monkeypatch, what):  # noqa: F811
+    root = source.parent
+    for name in ("requirements.txt", "constraints.txt"):
+        shutil.copy(ROOT / name, root)
+    (source / "helpers/maths.py").write_text("from helpers import runs, tool\n")
+    before = measured.code("helpers.maths", root)
+    name, text, anew = CHANGES[what]
+    (root / name).write_text(text)
+    assert (measured.code("helpers.maths", root) != before) == anew
+
+
+def test_other_kernels_of_the_processor_measure_anew(source, monkeypatch):  # noqa: F811
+    root = source.parent
+    for name in ("requirements.txt", "constraints.txt"):
+        shutil.copy(ROOT / name, root)
+    before = measured.code("helpers.maths", root)
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    assert measured.code("helpers.maths", root) != before
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY")
+    monkeypatch.setattr(closure.importlib.metadata, "version", lambda name: "9.9")
+    assert measured.code("helpers.maths", root) != before
+
+
+def test_each_function_that_is_kept_is_there():
+    for name, functions in measured.ASKED.items():
+        assert set(functions) <= set(vars(pytest.importorskip(name)))
