@@ -100,8 +100,8 @@ def pytest_collection_modifyitems(items) -> None:
 
 
 def pytest_xdist_auto_num_workers(config) -> int:
-    """What `-n auto` means: a process a core and one for the waits of browsers, where each has the memory of a language model."""
-    return max(1, min(joblib.cpu_count() + 1, int(psutil.virtual_memory().total // 2.5e9)))
+    """What `-n auto` means: a process a core, as long as each has the memory that a language model takes."""
+    return max(1, min(joblib.cpu_count(), int(psutil.virtual_memory().total // 2.5e9)))
 
 
 @pytest.fixture(scope="session")

@@ -32,17 +32,24 @@ pytestmark = pytest.mark.site
 
 
 @pytest.fixture(scope="module")
-def opened(chromium, site):
-    """Open a page as somebody who reads on: what it shares with the others lies in the browser."""
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
-
-    def open_page(path):
-        page = watched(context, site)
-        page.goto(f"{site}/{path}", wait_until="load")
-        return page
-
-    yield open_page
+def reader(chromium, site):
+    """The page of somebody who reads on: to open another in its place costs a third of a new one."""
+    context = chromium.new_context()
+    yield watched(context, site)
     context.close()
+
+
+@pytest.fixture
+def opened(reader, site):
+    def open_page(path, height=800):
+        reader.errors.clear()
+        reader.foreign.clear()
+        reader.emulate_media(color_scheme="light")
+        reader.set_viewport_size({"width": 1280, "height": height})
+        reader.goto(f"{site}/{path}", wait_until="load")
+        return reader
+
+    return open_page
 
 
 def settle(page):
@@ -61,6 +68,11 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     assert wide == [], "code that scrolls sideways at 1280 px"
     text = page.evaluate(SCRIPTS["words"])
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
+    assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), "it has a widget"
+    for figure in page.locator("figure.explore").all():
+        widget_moves(page, figure)
+    assert page.foreign == [], "a page loads nothing from another host"
+    assert page.errors == [], "on a page nothing ends in an error on the console"
     page.add_script_tag(path=AXE)
     assert page.evaluate(SCRIPTS["serious"]) == [], "axe finds nothing serious"
     page.emulate_media(color_scheme="dark")
@@ -68,13 +80,6 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     assert page.evaluate(SCRIPTS["serious"], True) == [], "contrast holds on a dark page too"
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(SCRIPTS["too_wide"]) <= 0, "a page is no wider than a phone"
-    page.set_viewport_size({"width": 1280, "height": 800})
-    assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), "it has a widget"
-    for figure in page.locator("figure.explore").all():
-        widget_moves(page, figure)
-    assert page.foreign == [], "a page loads nothing from another host"
-    assert page.errors == [], "on a page nothing ends in an error on the console"
-    page.close()
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -403,9 +408,9 @@ def test_lectures_page_lists_every_deck_with_its_length(visit):
 
 
 @pytest.fixture
-def deck(visit):
+def deck(opened):
     def open_deck(name, query=""):
-        page = visit(f"slides/{name}{query}", viewport={"width": 1280, "height": 720})
+        page = opened(f"slides/{name}{query}", height=720)
         page.wait_for_function("window.deckReady && Reveal.isReady()")
         page.evaluate(SCRIPTS["grown"])
         return page
@@ -615,12 +620,14 @@ def test_deck_prints_one_page_a_slide(deck, name):
     assert all(height > 200 for height in heights), f"{name}: a printed figure is too small: {heights}"
 
 
-def test_type_is_of_one_size_however_one_got_to_the_slide(deck):
+def test_type_is_of_one_size_however_one_got_to_the_slide(deck, visit):
     size = "parseFloat(getComputedStyle(Reveal.getCurrentSlide().querySelector('p')).fontSize)"
     walked = deck(DECKS[0])
     walked.evaluate("while (Reveal.getSlidePastCount() < 4) Reveal.next()")
     walked.evaluate(SCRIPTS["grown"])
-    linked = deck(DECKS[0], walked.evaluate("(({h, v}) => `#/${h}/${v}`)(Reveal.getIndices())"))
+    there = walked.evaluate("(({h, v}) => `#/${h}/${v}`)(Reveal.getIndices())")
+    linked = visit(f"slides/{DECKS[0]}{there}", viewport={"width": 1280, "height": 720})
+    linked.wait_for_function("window.deckReady && Reveal.isReady()")
     linked.wait_for_timeout(300)
     assert linked.evaluate(size) == walked.evaluate(size)
 
