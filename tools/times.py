@@ -83,7 +83,8 @@ def measure(steps: list[str], runs: int, found: dict[str, list[tuple[float, floa
                 _, target, change = STEPS[step]
                 change(clone)
                 load = os.getloadavg()[0]
-                found.setdefault(step, []).append((*timed(clone, target), load))
+                taken = *timed(clone, target), load
+                found.setdefault(step, []).append(taken)  # a step that fails has no row
             if "book" in steps:
                 shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
 
