@@ -13,10 +13,22 @@ from course import closure
 from helpers import probe
 
 
-@pytest.fixture
-def asked(tmp_path, monkeypatch):
-    """A function of a model that is kept, and how often it measured."""
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """What takes no time is kept, too."""
     monkeypatch.setattr(measured, "LEAST", 0)
+
+
+@pytest.fixture
+def root(source):  # noqa: F811
+    for name in ("requirements.txt", "constraints.txt"):
+        shutil.copy(ROOT / name, source.parent)
+    return source.parent
+
+
+@pytest.fixture
+def asked(tmp_path):
+    """A function of a model that is kept, and how often it measured."""
     calls = []
 
     def loss(model, ids, scale=1.0):
@@ -68,8 +80,7 @@ def test_a_network_in_the_place_of_one_that_is_gone_is_another():
     assert len(found) == 6
 
 
-def test_numbers_drawn_at_random_are_drawn_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(measured, "LEAST", 0)
+def test_numbers_drawn_at_random_are_drawn_again(tmp_path):
     calls = []
 
     def drawn(n):
@@ -89,8 +100,7 @@ def test_numbers_drawn_at_random_are_drawn_again(tmp_path, monkeypatch):
     assert len(calls) == 2
 
 
-def test_what_cannot_be_told_or_is_too_large_is_measured_each_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(measured, "LEAST", 0)
+def test_what_cannot_be_told_or_is_too_large_is_measured_each_time(tmp_path):
     calls = []
 
     def measure(given):
@@ -116,21 +126,15 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("what", CHANGES)
-def test_a_changed_comment_measures_nothing_and_what_a_function_hangs_on_measures_anew(source, monkeypatch, what):  # noqa: F811
-    root = source.parent
-    for name in ("requirements.txt", "constraints.txt"):
-        shutil.copy(ROOT / name, root)
-    (source / "helpers/maths.py").write_text("from helpers import runs, tool\n")
+def test_a_changed_comment_measures_nothing_and_what_a_function_hangs_on_measures_anew(root, what):
+    (root / "src/helpers/maths.py").write_text("from helpers import runs, tool\n")
     before = measured.code("helpers.maths", root)
     name, text, anew = CHANGES[what]
     (root / name).write_text(text)
     assert (measured.code("helpers.maths", root) != before) == anew
 
 
-def test_other_kernels_of_the_processor_measure_anew(source, monkeypatch):  # noqa: F811
-    root = source.parent
-    for name in ("requirements.txt", "constraints.txt"):
-        shutil.copy(ROOT / name, root)
+def test_other_kernels_of_the_processor_measure_anew(root, monkeypatch):
     before = measured.code("helpers.maths", root)
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     assert measured.code("helpers.maths", root) != before
