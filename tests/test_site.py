@@ -62,7 +62,7 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     opened, name
 ):
     page = opened(f"chapters/{name}.html")
-    page.evaluate("() => window.MathJax?.startup?.promise")
+    settle(page)
     assert page.locator("img:not([alt])").count() == 0, "every image has alt text"
     wide = page.evaluate(SCRIPTS["wide"])
     assert wide == [], "code that scrolls sideways at 1280 px"
@@ -176,7 +176,7 @@ def test_what_stands_in_the_margin_is_never_under_the_contents(visit, name):
     settle(page)
     for height in range(0, page.evaluate("document.documentElement.scrollHeight"), 400):
         page.evaluate("y => scrollTo({ top: y, behavior: 'instant' })", height)
-        page.wait_for_timeout(60)
+        page.wait_for_timeout(200)
         assert page.evaluate(UNDER) == [], height
 
 
