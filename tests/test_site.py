@@ -16,7 +16,6 @@ from lectures import lectures
 from matplotlib.font_manager import fontManager
 from pages import pages
 from PIL import Image, ImageSequence
-from playwright.sync_api import expect
 
 from course import drawing
 from course.chapter4 import measures
@@ -53,8 +52,8 @@ def opened(reader, site):
 
 
 def settle(page):
-    page.wait_for_load_state("networkidle")
-    page.evaluate("() => window.MathJax?.startup?.promise")
+    """Formulas are set, type is there, and what follows from both was drawn."""
+    page.evaluate(SCRIPTS["settled"])
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -71,8 +70,6 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), "it has a widget"
     for figure in page.locator("figure.explore").all():
         widget_moves(page, figure)
-    assert page.foreign == [], "a page loads nothing from another host"
-    assert page.errors == [], "on a page nothing ends in an error on the console"
     page.add_script_tag(path=AXE)
     assert page.evaluate(SCRIPTS["serious"]) == [], "axe finds nothing serious"
     page.emulate_media(color_scheme="dark")
@@ -80,6 +77,8 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     assert page.evaluate(SCRIPTS["serious"], True) == [], "contrast holds on a dark page too"
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(SCRIPTS["too_wide"]) <= 0, "a page is no wider than a phone"
+    assert page.foreign == [], "a page loads nothing from another host"
+    assert page.errors == [], "on a page nothing ends in an error on the console"
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -159,25 +158,11 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
     assert page.evaluate(SCRIPTS["serious"], True) == []
 
 
-UNDER = """() => {
-  const contents = document.querySelector('.bd-sidebar-secondary');
-  if (contents.classList.contains('hide')) return [];
-  const box = contents.querySelector('nav.page-toc').getBoundingClientRect();
-  return [...document.querySelectorAll('figcaption, .side-note, .explore-controls')].filter((note) => {
-    const own = note.getBoundingClientRect();
-    return own.height && own.right > box.left + 20 && own.bottom > 60 && own.top < box.bottom;
-  }).map((note) => note.textContent.trim().slice(0, 40));
-}"""
-
-
 @pytest.mark.parametrize("name", ["2-causal-attention/lesson", "6-differential-transformer/lab", "talk"])
 def test_what_stands_in_the_margin_is_never_under_the_contents(visit, name):
     page = visit(f"chapters/{name}.html")
     settle(page)
-    for height in range(0, page.evaluate("document.documentElement.scrollHeight"), 400):
-        page.evaluate("y => scrollTo({ top: y, behavior: 'instant' })", height)
-        page.wait_for_timeout(200)
-        assert page.evaluate(UNDER) == [], height
+    assert page.evaluate(SCRIPTS["under"]) == []
 
 
 def test_pages_are_light_and_carry_no_widget_machinery():
@@ -261,6 +246,9 @@ def test_a_search_in_a_file_lists_titles_and_says_why_no_more(chromium):
     page.context.close()
 
 
+FRAME = "([e, before]) => e.querySelector('.explore-frame').innerHTML !== before"
+
+
 def move(page, figure, control):
     """Move one control by keyboard, from where it stands to another value."""
     box = figure.locator("input, select").nth(control)
@@ -279,12 +267,9 @@ def widget_moves(page, figure):
     for control in range(figure.locator("input, select").count()):
         state = figure.locator(".explore-frame").inner_html()
         move(page, figure, control)
-        expect(figure.locator(".explore-frame")).not_to_have_js_property("innerHTML", state, timeout=60_000)
+        page.wait_for_function(FRAME, arg=[figure.element_handle(), state])
     for image in figure.locator("img, svg.chart").all():
         assert image.get_attribute("alt") or image.get_attribute("aria-label")
-
-
-FRAME = "([e, before]) => e.querySelector('.explore-frame').innerHTML !== before"
 
 
 def test_a_widget_plays_and_stops_and_is_still_for_who_wants_it(visit):

@@ -1,6 +1,7 @@
-// What axe finds serious on the page, or of its contrast alone: each with three places. Contrast takes four fifths of the
-// time: it is asked of one text of each colour, size and ground, the grounds of its ancestors among them.
+// What axe finds serious on the page, or of its contrast alone: each with three places. Contrast takes most of the time: it
+// is asked of one text of each colour, size and ground, the grounds of its ancestors among them, until one was right.
 async (contrastAlone) => {
+  const right = new Set(JSON.parse(sessionStorage.right ?? '[]'));
   const grounds = new Map(), looks = new Map();
   const ground = (e) => {
     if (!e) return '';
@@ -16,11 +17,21 @@ async (contrastAlone) => {
     if (![...e.childNodes].some(n => n.nodeType === 3 && n.data.trim()) || !e.checkVisibility()) continue;
     const {color, fontSize, fontWeight} = getComputedStyle(e);
     const look = [color, fontSize, fontWeight, ground(e)].join();
-    if (!looks.has(look)) looks.set(look, e);
+    if (!right.has(look) && !looks.has(look)) looks.set(look, e);
   }
-  const resultTypes = ['violations'];
-  const pale = await axe.run([...looks.values()], {resultTypes, runOnly: ['color-contrast']});
-  const rest = contrastAlone ? [] : (await axe.run({resultTypes, rules: {'color-contrast': {enabled: false}}})).violations;
-  return [...pale.violations, ...rest].filter(v => ['serious', 'critical'].includes(v.impact))
+  if (contrastAlone && !looks.size) return [];
+  for (const e of looks.values()) e.dataset.look = '';
+  axe.configure({rules: [{id: 'color-contrast', selector: '[data-look]'}]});
+  const {violations, incomplete} = await axe.run({
+    resultTypes: ['violations', 'incomplete'], elementRef: true, preload: false,
+    ...contrastAlone && {runOnly: ['color-contrast']},
+  });
+  const doubtful = new Set([...violations, ...incomplete].flatMap(v => v.nodes.map(n => n.element)));
+  for (const [look, e] of looks) {
+    delete e.dataset.look;
+    if (!doubtful.has(e)) right.add(look);
+  }
+  sessionStorage.right = JSON.stringify([...right]);
+  return violations.filter(v => ['serious', 'critical'].includes(v.impact))
     .map(v => v.id + ': ' + v.nodes.map(n => n.target.join(' ')).slice(0, 3).join(', '));
 }
