@@ -78,10 +78,15 @@ def defined(chapter: int, *cells: str, page: str = "lesson", **given) -> dict:
     return names
 
 
+@functools.cache
+def expects_an_error(function) -> bool:
+    return "pytest.raises(" in inspect.getsource(function)
+
+
 @pytest.fixture(autouse=True)
 def promises(request):
     """A test that expects an error gives wrong types and shapes on purpose: there the helpers' own sentences count."""
-    wrong = "pytest.raises(" in inspect.getsource(request.function) or request.path.stem == "test_bad_input"
+    wrong = expects_an_error(request.function) or request.path.stem == "test_bad_input"
     jaxtyping.config.update("jaxtyping_disable", wrong)
     yield
     jaxtyping.config.update("jaxtyping_disable", False)
