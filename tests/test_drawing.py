@@ -418,8 +418,8 @@ def test_a_hand_drags_by_mouse_and_a_frame_is_short(stand, name):
     (x, y), before = middle(item), seen(page)
     drag(page, (x, y), (x - 25, y + 20))
     assert seen(page) != before
-    quickest = min(page.evaluate(SCRIPTS["frame"]) for _ in range(3))  # whatever else the processor does
-    assert quickest < 50, "milliseconds, the middle one of twenty frames"
+    quick = any(page.evaluate(SCRIPTS["frame"]) < 50 for _ in range(3))  # whatever else the processor does
+    assert quick, "milliseconds, the middle one of twenty frames"
     assert page.errors == []
 
 

@@ -787,8 +787,8 @@ def test_the_front_page_is_short_and_asks_before_it_answers(visit):
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name.endswith("/lesson")])
-def test_a_lesson_keeps_a_guess_and_shows_it_at_its_foot(visit, name):
-    page = visit(f"chapters/{name}.html")
+def test_a_lesson_keeps_a_guess_and_shows_it_at_its_foot(opened, name):
+    page = opened(f"chapters/{name}.html")
     asks, found = page.locator(".prediction[data-asks]"), page.locator(".prediction[data-answers]")
     assert (asks.count(), found.count()) == (1, 1), "a lesson asks for one guess at its head, and shows it again"
     assert asks.get_attribute("data-asks") == found.get_attribute("data-answers")
@@ -809,6 +809,7 @@ def test_a_lesson_keeps_a_guess_and_shows_it_at_its_foot(visit, name):
     assert asks.locator(".prediction-kept").is_visible()
     page.reload()
     assert guess.inner_text().startswith(given), "and after the page was left and opened again"
+    page.evaluate("localStorage.clear()")
 
 
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):
