@@ -57,17 +57,13 @@ def processor() -> str:
     return next(names, platform.processor() or platform.machine())
 
 
-def timed(clone: Path, target: str) -> tuple[float, float]:
-    """Seconds by the clock and of the processor that a target takes.
-
-    Raises:
-        SystemExit: it fails.
-    """
+def timed(clone: Path, target: str) -> tuple[float, float] | None:
+    """Seconds by the clock and of the processor that a target takes; None where it fails."""
     began, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(["make", f"PYTHON={sys.executable}", target], cwd=clone, check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        raise SystemExit(f"make {target} failed: no time is written for it")
+        return print(f"make {target} failed: no time is kept for it", flush=True)
     return time.perf_counter() - began, sum(getattr(after, x) - getattr(before, x) for x in ("ru_utime", "ru_stime"))
 
 
@@ -83,10 +79,11 @@ def measure(steps: list[str], runs: int, found: dict[str, list[tuple[float, floa
                 _, target, change = STEPS[step]
                 change(clone)
                 load = os.getloadavg()[0]
-                taken = *timed(clone, target), load
-                found.setdefault(step, []).append(taken)  # a step that fails has no row
-            if "book" in steps:
-                shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
+                if taken := timed(clone, target):
+                    found.setdefault(step, []).append((*taken, load))
+                    print(step, *map(round, taken), f"load {load:.1f}", flush=True)
+                if step == "book" and taken:
+                    shutil.copy(clone / "_build/times.csv", ROOT / "benchmarks/notebooks.csv")
 
 
 def main() -> None:
@@ -98,8 +95,10 @@ def main() -> None:
     found: dict[str, list[tuple[float, float, float]]] = {}
     try:
         measure(asked.steps or [*STEPS], asked.runs, found)
-    finally:  # a step that fails takes none of the others with it
+    finally:  # whoever stops it keeps the runs that ended
         write(rows, found)
+    short = [step for step in asked.steps or STEPS if len(found.get(step, ())) < asked.runs]
+    sys.exit(f"failed at least once: {', '.join(short)}" if short else 0)
 
 
 def write(rows: dict[str, dict], found: dict[str, list[tuple[float, float, float]]]) -> None:
