@@ -599,7 +599,7 @@ def test_a_deck_keeps_pace_by_the_minutes_of_its_cues():
 def test_deck_prints_one_page_a_slide(deck, name):
     page = deck(name, "?print-pdf")
     page.wait_for_selector(".pdf-page")
-    page.wait_for_timeout(500)
+    settle(page)
     pdf = page.pdf(prefer_css_page_size=True, print_background=True)
     pages = len(re.findall(rb"/Type\s*/Page\b", pdf))
     assert pages == page.locator(".pdf-page").count()
