@@ -5,7 +5,6 @@ import functools
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -526,7 +525,7 @@ def test_a_killed_run_leaves_whole_files_and_goes_on(folders, tmp_path, unpictur
     end = time.monotonic() + 300
     while not [*tmp_path.glob(".llama-*.parts/base.json")] and time.monotonic() < end and run.poll() is None:
         time.sleep(0.02)
-    run.send_signal(signal.SIGKILL)
+    run.kill()
     run.wait()
     for path in tmp_path.rglob("*.json"):
         json.loads(path.read_text())
