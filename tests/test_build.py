@@ -212,7 +212,7 @@ def test_notebooks_are_executed_where_a_loop_runs_already(clone):
     assert runs(clone) == "AB"
 
 
-def test_a_failing_cell_fails_the_build_with_its_traceback(clone):
+def test_a_failing_cell_fails_the_build_with_its_traceback_and_so_does_a_warning(clone):
     write(clone, "beta", "def inner():\n    return 1 / 0\ninner()")
     code, log = build(clone)
     assert code != 0
@@ -223,6 +223,8 @@ def test_a_failing_cell_fails_the_build_with_its_traceback(clone):
     write(clone, "beta", BETA)
     code, log = build(clone)
     assert code == 0, log
+    write(clone, "beta", BETA, "# Page\n\n[gone](nowhere.md)")
+    assert build(clone)[0] != 0
 
 
 def test_a_kernel_that_dies_fails_the_build(clone):
@@ -250,11 +252,6 @@ def test_kernels_of_many_notebooks_are_copies_that_have_imported_and_are_else_as
     write(clone, "beta", "import os; os._exit(2)")
     with pytest.raises(Exception, match=r"chapters/beta failed after .* DeadKernelError"):
         execute([alpha, beta], clone)
-
-
-def test_a_warning_fails_the_build(clone):
-    write(clone, "beta", "1", "# Page\n\n[gone](nowhere.md)")
-    assert build(clone)[0] != 0
 
 
 def test_every_page_of_the_toc_exists_and_every_page_is_in_it():
