@@ -8,14 +8,17 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book slides live pdf look lint check test lab handouts sync chapter exercise bench times clean
+.PHONY: book pages slides live pdf look lint check test lab handouts sync chapter exercise bench times clean
 
 book: _build/html/.ready
 
 _build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slides/lecture/* frontend/live/*) tools/slides.py tools/live.py
-	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
-	$(MAKE) -j 2 slides live
+	$(MAKE) -j 2 pages live
 	touch $@
+
+# all pages, and then all decks (`sphinx_ext/lectures.py`)
+pages: .venv/.ready frontend/dist/.ready
+	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
 
 live: .venv/.ready frontend/dist/.ready
 	$(BIN)/python tools/live.py

@@ -214,6 +214,15 @@ def outdated(app, env, added, changed, removed):
     return [name for name, now in env.edition_keys.items() if before.get(name) != now]
 
 
+def decks(app, exception):
+    """Make the decks, too, in this process: it has imported and read most of what they need."""
+    if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
+        import slides  # which imports this
+
+        words.use(None)
+        slides.main()
+
+
 def setup(app):
     app.add_directive("lectures", Lectures)
     app.connect("env-get-outdated", outdated)
@@ -225,4 +234,5 @@ def setup(app):
     app.connect("doctree-read", all_said)
     app.connect("html-page-context", language)
     app.connect("html-page-context", download, priority=900)  # after the theme has made its buttons
+    app.connect("build-finished", decks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -2,9 +2,10 @@
 
 A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A key holds all that a
 function's module reaches, tables among it, what is installed and the processor's kernels (`course.closure`), and the
-content of the arguments; a network counts with its weights. What a function did to torch's random numbers happens again.
+content of the arguments; a network counts with its weights, a figure with Matplotlib's settings. What a function did to
+torch's random numbers happens again.
 Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, or where an argument is a
-function. A reader's own run measures everything.
+function of the course's. A reader's own run measures everything.
 """
 
 import contextlib
@@ -22,10 +23,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+from matplotlib.transforms import TransformNode
 
 ASKED = {
     "helpers.probe": ("_after", "attention_rows", "head_scores", "last_representations", "loss", "sensitivity"),
     "helpers.intervention": ("read",),
+    "helpers.widget._picture": ("_made",),
     "course.hearing": ("contributions", "with_hidden"),
     "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
 }
@@ -33,6 +38,7 @@ LEAST, MOST = 0.1, 8_000_000  # seconds that are worth a file, and its bytes
 DAYS = 14  # for so long a file is kept that nobody asks for
 ATTENTION = ("sdpa", "eager")
 STRIDE = 997
+OWN = ("__main__", "course", "helpers")  # all else is installed, and in each key
 
 
 class Unkept(Exception):
@@ -44,7 +50,7 @@ class Content(pickle.Pickler):
 
     def __init__(self, into: io.BytesIO, module: str) -> None:
         super().__init__(into, protocol=5)
-        self.module = module
+        self.module, self.drawn = module, False
 
     def reducer_override(self, given: Any) -> Any:
         if isinstance(given, torch.nn.Module):
@@ -53,7 +59,17 @@ class Content(pickle.Pickler):
             flat = given.detach().cpu().contiguous().reshape(-1)
             kind = repr((given.dtype, given.device.type, *given.shape))
             return str, (kind, flat.view(torch.uint8).numpy().tobytes())
-        if isinstance(given, torch.Generator) or (inspect.isroutine(given) and given.__module__ != self.module):
+        own = (getattr(given, "__module__", None) or "").split(".")[0] in OWN
+        if isinstance(given, torch.Generator) or (inspect.isroutine(given) and own and given.__module__ != self.module):
+            raise Unkept
+        if isinstance(given, Figure | TransformNode):
+            made, how, state, *_ = given.__reduce_ex__(5)
+            if isinstance(given, Figure):
+                self.drawn, state = True, (state, [*dict.items(rcParams)])
+            else:
+                state = {**state, "_parents": None}  # what hangs on it, by where it lies
+            return made, how, state
+        if self.drawn and isinstance(given, type) and own:  # it may draw itself by code that no key holds
             raise Unkept
         if type(given).__module__.startswith(("transformers", "tokenizers")):  # a tokenizer: it comes with its network
             return str, (getattr(given, "name_or_path", type(given).__name__),)

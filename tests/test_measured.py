@@ -6,10 +6,12 @@ import measured
 import pytest
 import torch
 from conftest import ROOT
+from matplotlib import rc_context
+from matplotlib.figure import Figure
 from test_closure import source  # noqa: F401  two packages, of two chapters over three tools
 from tiny_models import tiny
 
-from course import closure
+from course import checkpoints, closure
 from helpers import probe
 
 
@@ -78,6 +80,27 @@ def test_a_network_in_the_place_of_one_that_is_gone_is_another():
         torch.manual_seed(seed)
         found.add(measured.weights(torch.nn.Linear(8, 8)))
     assert len(found) == 6
+
+
+def test_a_figure_is_known_by_what_it_draws_and_what_code_of_the_course_draws_is_drawn_each_time(tmp_path):
+    calls = []
+    function = measured.kept(lambda figure, alt: calls.append(alt), tmp_path, "code")
+
+    def asked(alt="A line.", formatter=None, **said):
+        figure = Figure(layout="constrained")
+        ax = figure.subplots()
+        ax.plot([1, 2], label="1")
+        ax.set(**said)
+        if formatter:
+            ax.xaxis.set_major_formatter(formatter)
+        function(figure, alt)
+        return len(calls)
+
+    assert [asked(), asked(), asked("Another."), asked(title="One"), asked(xlim=(0, 3)), asked()] == [1, 1, 2, 3, 4, 4]
+    with rc_context({"svg.fonttype": "none"}):
+        assert [asked(), asked()] == [5, 5], "a setting that counts once it is drawn"
+    assert [asked(formatter=closure.meaning), asked(formatter=closure.meaning)] == [6, 7]
+    assert [asked(gid=checkpoints.Trained), asked(gid=checkpoints.Trained)] == [8, 9]
 
 
 def test_numbers_drawn_at_random_are_drawn_again(tmp_path):

@@ -13,6 +13,7 @@ import chapters
 import editions
 import guess
 import IPython
+import lectures
 import machine
 import margins
 import nbformat
@@ -508,7 +509,9 @@ def test_a_figure_is_drawn_in_the_words_of_the_table():
     assert set(there.values()) <= {text.get_text() for text in ax.figure.findobj(Text)}
 
 
-def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around_it_changed_and_not_otherwise(tmp_path):
+def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around_it_changed_and_not_otherwise(
+    tmp_path, monkeypatch
+):
     page, table = tmp_path / "chapters/page.ipynb", tmp_path / "chapters/page.zh.po"
     item = {"title": "One", "path": page, "words": table, "asks": []}
 
@@ -520,6 +523,22 @@ def test_a_deck_is_made_again_where_its_notebook_its_words_or_what_stands_around
 
     assert made() == made()
     assert len({made(), made("# Two"), made(said="二"), made(title="Two"), made(asks=[ROOT / "README.md"])}) == 5
+    before = made()
+    monkeypatch.setattr(slides, "around", lambda: "another frame")
+    assert made() != before
+
+
+def test_a_build_makes_the_decks_at_its_end_unless_it_failed(monkeypatch):
+    made, at_end = [], {}
+    app = SimpleNamespace(
+        builder=SimpleNamespace(format="html"), srcdir=ROOT, connect=lambda *on, **_: at_end.update([on])
+    )
+    app.add_directive = app.add_event = print
+    monkeypatch.setattr(slides, "main", lambda: made.append(1))
+    lectures.setup(app)
+    for error in (None, ValueError()):
+        at_end["build-finished"](app, error)
+    assert made == [1]
 
 
 def test_an_edition_is_executed_again_in_other_words():

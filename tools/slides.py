@@ -1,6 +1,6 @@
 """Make a reveal.js deck of every lecture, from the outputs that the build of the book already holds.
 
-python tools/slides.py [PART OF A NAME]
+A build makes them at its end (`lectures`); this makes them alone: python tools/slides.py [PART OF A NAME]
 """
 
 import hashlib
@@ -9,7 +9,7 @@ import posixpath
 import re
 import shutil
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import nbformat
@@ -267,21 +267,23 @@ def made_of(item: dict, sources: list[Path], *more: object) -> str:
         sources: the notebooks whose cells it shows.
         more: settings and words that are no file.
     """
-    files = [*sources, item["path"], item["words"], *item["asks"], ROOT / "chapters/zh/frame.po"]
-    files = [path for path in files if path]
-    around = ("slides", "tools", "sphinx_ext", "chapters/plans", "src/course/scorecard")
-    files += [path for name in around for path in (ROOT / name).rglob("*")]
-    read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
-    ran = map(partial(key, root=ROOT), sources)
-    texts = [
-        closure.key("from course import drawing", closure.pins(ROOT), *ran),
-        json.dumps([item, *more], sort_keys=True, default=str),
-    ]
+    files = [*sources, item["path"], item["words"], *item["asks"]]
+    read = [path.read_bytes() for path in files if path]
+    texts = [around(), *map(partial(key, root=ROOT), sources), json.dumps([item, *more], sort_keys=True, default=str)]
     return hashlib.sha256(b"\0".join([*read, *(text.encode() for text in texts)])).hexdigest()
 
 
-def main() -> None:
-    only = sys.argv[1] if len(sys.argv) > 1 else ""
+@cache
+def around() -> str:
+    """A hash of what stands around each deck, read once."""
+    folders = ("slides", "tools", "sphinx_ext", "chapters/plans", "src/course/scorecard")
+    files = [ROOT / "chapters/zh/frame.po", *(path for name in folders for path in (ROOT / name).rglob("*"))]
+    read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
+    drawn = closure.key("from course import drawing", closure.pins(ROOT))
+    return hashlib.sha256(b"\0".join([*read, drawn.encode()])).hexdigest()
+
+
+def main(only: str = "") -> None:
     out = ROOT / "_build/html/slides"
     out.mkdir(parents=True, exist_ok=True)
     style = (ROOT / "slides/lecture/lecture.css").read_text() + HtmlFormatter().get_style_defs(".highlight")
@@ -372,4 +374,4 @@ def fonts(stem: str, out: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -192,11 +192,19 @@ def image(figure: Any, alt: str) -> str:
     """
     figure = whole(figure)
     _reword(figure)
-    figure.set_dpi(_DPI)
-    drawing = compute.building() and words._faces == [*words._FACE]  # an edition's face on the page is cut to its page
+    face = words._faces == [*words._FACE]  # an edition's face on the page is cut to its page
+    made = _made(figure, alt, compute.building() and face)
+    plt.close(figure)
+    return made
+
+
+def _made(figure: Figure, alt: str, drawing: bool) -> str:
+    """What `image` makes of it, as text if it is a `drawing`. A build keeps it: the figure itself stays as it is then."""
     held = b""
     with contextlib.suppress(AttributeError, TypeError, pickle.PicklingError):  # a function on an axis
-        held = pickle.dumps(figure) if drawing else b""
+        held = pickle.dumps(figure) if compute.building() else b""
+        figure = pickle.loads(held) if held else figure
+    figure.set_dpi(_DPI)
     wrong = _laid_out(figure)
     said = f' data-faults="{html.escape("; ".join(wrong), quote=True)}"' if wrong else ""
     kind = "keep" if any(_dark_is_little(drawn) for ax in figure.axes for drawn in ax.images) else "dark-light"
