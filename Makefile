@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # each notebook is a process of its own: compiling what it imports takes ten seconds, once and not each time
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: book pages slides live pdf look lint check test lab handouts sync chapter exercise bench times clean
+.PHONY: book pages scripts slides live pdf look lint check test lab handouts sync chapter exercise bench times clean
 
 book: _build/html/.ready
 
@@ -17,15 +17,17 @@ _build/html/.ready: .venv/.ready frontend/dist/.ready $(SOURCES) $(wildcard slid
 	touch $@
 
 # all pages, and then all decks (`sphinx_ext/lectures.py`)
-pages: .venv/.ready frontend/dist/.ready
+pages: .venv/.ready scripts
 	$(BIN)/jupyter-book build . -W -n --keep-going --path-output .
 
 live: .venv/.ready frontend/dist/.ready
 	$(BIN)/python tools/live.py
 
-slides: .venv/.ready frontend/dist/.ready
+scripts: frontend/dist/.ready
 	mkdir -p _build/html
 	cp -r frontend/dist/mathjax frontend/dist/reveal _build/html/
+
+slides: .venv/.ready scripts
 	$(BIN)/python tools/slides.py
 
 # the whole book as one PDF, which the welcome page then links
