@@ -44,7 +44,7 @@ lint: .venv/.ready frontend/dist/.ready
 	$(BIN)/ruff format --check .
 	frontend/node_modules/.bin/tsc -p frontend
 
-# three minutes while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
+# a minute and a half while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
 # `make test` runs every file of tests
 CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
   environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \

@@ -74,6 +74,7 @@ def came(key, answer):
     return [child.within(60, lambda c=case: child.told(answer(*checks._copied(c.arguments)))) for case in key.given]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("assignment", "number"), [(n, e["exercise"]) for n, asked in assignments.plan().items() for e in asked]
 )

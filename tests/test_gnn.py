@@ -159,6 +159,7 @@ def test_arguments_that_do_not_go_together_are_named(call, message):
         call()
 
 
+@pytest.mark.slow
 def test_training_ends_after_twenty_periods_that_are_no_better(monkeypatch):
     """As released: of 100 passes each at depth 3. A network without a gradient, which names no leaf, gets no better."""
     task, network = gnn.TreeNeighborsMatch(3), gnn.build("gcn", 3, 4)
