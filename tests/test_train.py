@@ -126,13 +126,13 @@ def compared(positions: str, window: int, weights: str, task: str, numbers: str,
 
 
 @pytest.mark.parametrize(("positions", "window", "weights"), DESIGNS)
-def test_loss_gradients_and_twenty_steps_are_those_of_pytorch(positions, window, weights):
-    gaps = compared(positions, window, weights, "retrieval", "Float64Array")
+def test_loss_gradients_and_three_steps_are_those_of_pytorch(positions, window, weights):
+    gaps = compared(positions, window, weights, "retrieval", "Float64Array", steps=3)
     assert max(gaps.values()) < 1e-10, gaps
 
 
 @pytest.mark.parametrize(("task", "design"), [("last", ("mixed", 8, "scaled")), ("counting", ("RoPE", 8, "stick"))])
-def test_the_other_tasks_too_whose_rows_are_padded_or_asked_everywhere(task, design):
+def test_twenty_steps_too_of_other_tasks_whose_rows_are_padded_or_asked_everywhere(task, design):
     gaps = compared(*design, task, "Float64Array")
     assert max(gaps.values()) < 1e-10, gaps
 
@@ -210,15 +210,15 @@ def test_weights_begin_as_pytorch_draws_them():
         assert abs(ours.mean() - theirs.mean()) <= 6 * theirs.std() / len(ours) ** 0.5, name
 
 
-def test_a_seed_gives_the_run_that_is_stored_and_no_other_seed_does():
+def test_a_seed_gives_the_run_that_is_stored():
+    """That another gives another one is seen where a tab is suspended: there it is seed 1."""
     design = {"positions": "RoPE", "window": 0, "map": "softmax"}
-    found, other = (javascript("run", {"design": design, "task": "retrieval", "seed": seed}) for seed in (0, 2))
+    found = javascript("run", {"design": design, "task": "retrieval", "seed": 0})
     stored = of_seed("RoPE")
     assert (found["entry"], found["refused"], found["learned"]) == ("RoPE", "", True)
     assert found["steps"] == stored.steps == len(found["losses"])
     for n, share in zip(protocol.LENGTHS, found["shares"], strict=True):
         assert abs(share - stored[f"score_{n}"]) < 0.02, "another engine may round otherwise"
-    assert found["losses"][0] != other["losses"][0]
     assert found["losses"][0] > 3
     assert found["losses"][-1] < 0.2
 
