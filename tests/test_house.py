@@ -266,12 +266,12 @@ def test_the_page_functions_shows_every_one():
 
 @pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("course")])
 def test_the_course_uses_what_helpers_make_public(name):
-    modules, private = set(), set()
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    modules, private, nodes = set(), set(), [*ast.walk(ast.parse(MODULES[name].read_text()))]
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("helpers."):
             modules |= {alias.asname or alias.name for alias in node.names}
             private |= {alias.name for alias in node.names if alias.name.startswith("_")}
-    for node in ast.walk(ast.parse(MODULES[name].read_text())):
+    for node in nodes:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
             private |= {ast.unparse(node)} if node.attr.startswith("_") else set()
     assert not private, f"{name} reaches for {private}"
