@@ -70,6 +70,7 @@ def _level(figure: Figure) -> None:
             ax._left_title.set(text=" ", size=1)  # the layout keeps room for a title, and none for a level name
         for title in (ax.title, ax._left_title):
             if title.get_text():  # lines broken anew above the page would hold a word each
+                title.get_window_extent()
                 title.set(text=title._get_wrapped_text(), wrap=False)
                 ax._set_title_offset_trans(8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n")))
 
@@ -157,9 +158,15 @@ def _faults(figure: Figure) -> list[str]:
 
 def _laid_out(figure: Figure) -> list[str]:
     """Puts the names of a figure where they can be read, once and for all; what could not, see `_faults`."""
-    for move in (_level, _spread):
+    if figure.get_layout_engine() and figure.axes:  # names are put in their places before anything is drawn
+        figure.get_layout_engine().execute(figure)
+        for ax in figure.axes:
+            ax.apply_aspect()
+    else:
         figure.draw_without_rendering()
-        move(figure)
+    _level(figure)
+    figure.draw_without_rendering()
+    _spread(figure)
     figure.set_layout_engine("none")
     return _faults(figure)
 
@@ -220,10 +227,11 @@ def _made(figure: Figure, alt: str, drawing: bool) -> str:
     if drawing:
         why = ' data-image="a matrix"'
         if not figure.findobj(AxesImage):
-            both = _vector.drawn(figure, alt, "wide"), _vector.narrow(held, _laid_out, alt) if held else ""
-            if len(both[0]) <= len(source):
-                kept = both[0] + both[1] * (len(both[0]) + len(both[1]) <= 1.25 * len(source))
-                return f"<svg{said}{kept.removeprefix('<svg')}"
+            made = _vector.drawn(figure, alt, "wide")
+            if len(made) <= len(source):
+                slim = _vector.narrow(held, _laid_out, alt) if held else ""
+                made += slim * (len(made) + len(slim) <= 1.25 * len(source))
+                return f"<svg{said}{made.removeprefix('<svg')}"
             why = ' data-image="lighter so"'
     return (
         f'<img class="{kind}" width="{width}" height="{height}"'
