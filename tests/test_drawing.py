@@ -627,7 +627,7 @@ def test_what_the_hand_does_the_sentence_says(stand, name, steps, told):
     before = page.locator(".drawing-says").inner_text()
     for step in steps:
         step(page)
-    seen(page)
+        seen(page)
     says = page.locator(".drawing-says").inner_text()
     assert says != before
     assert told in says
