@@ -11,12 +11,10 @@ part of the key.
 """
 
 import asyncio
-import contextlib
 import csv
 import hashlib
 import os
 import re
-import stat
 import sys
 import time
 import zlib
@@ -79,10 +77,11 @@ def key(path: Path, root: Path) -> str:
 
 def _touched(path: Path, root: Path) -> str:
     """A hash of names, sizes and times of all files that may count, and of what else does."""
-    every = [Path(__file__), path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
-    every += [p for folder in ("src", "data") for p in (root / folder).rglob("*") if p.suffix != ".pyc"]
-    stats = ((p, p.stat()) for p in every)
-    lines = [f"{p} {s.st_ino} {s.st_size} {s.st_mtime_ns}" for p, s in stats if not stat.S_ISDIR(s.st_mode)]
+    walked = (found for folder in ("src", "data") for found in os.walk(root / folder))
+    every = [os.path.join(folder, name) for folder, _, names in walked for name in names if not name.endswith(".pyc")]
+    every += [__file__, path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
+    stats = ((p, os.stat(p)) for p in every)
+    lines = sorted(f"{p} {s.st_ino} {s.st_size} {s.st_mtime_ns}" for p, s in stats)
     around = closure.machine(), environment(root)["HELPERS_STILL"], closure.__file__
     return hashlib.sha256("\n".join([*lines, *around]).encode()).hexdigest()[:16]
 
@@ -194,8 +193,9 @@ async def _all(paths: list[Path], root: Path) -> list[str]:
                 errors.append(f"{name} failed after {time.time() - start:.0f} s: {type(error).__name__}: {error}")
             print(f"{done} {name} in {time.time() - start:.0f} s", flush=True)
 
-    copied = len(paths) > 1 and sys.platform == "linux"  # elsewhere a copy of a process may not use the screen
-    with kernels.copies(environment(root), root) if copied else contextlib.nullcontext(AsyncKernelManager) as manager:
+    if len(paths) > 1:
+        kernels.begin(environment(root), root)
+    with kernels.copies() as manager:
         await asyncio.gather(*(one(path, manager) for path in paths))
     return errors
 
@@ -243,7 +243,11 @@ def _notebooks(env, names) -> list[Path]:
 def outdated(app, env, added, changed, removed):
     """Pages whose notebook gave other outputs than when the page was made."""
     root, before = Path(app.srcdir), getattr(env, "execution_keys", {})
-    env.execution_keys = {path: key(path, root) for path in _notebooks(env, env.found_docs)}
+    env.execution_keys = {}
+    for path in _notebooks(env, env.found_docs):
+        env.execution_keys[path] = key(path, root)
+        if not kept(path, root).exists():
+            kernels.begin(environment(root), root)
     new = {path for path, now in env.execution_keys.items() if before.get(path) != now}
     return [name for name in env.found_docs if Path(env.doc2path(name)) in new]
 

@@ -2,10 +2,14 @@
 
 Torch, transformers and Matplotlib take five seconds of processor to import, and a build starts some sixty kernels. Run as
 a script this is the process that is copied: it gets a line for each kernel, and answers with the number of its process.
+The language model is in it, too, for whoever loads it first in a kernel.
 """
 
 import contextlib
+import functools
+import gc
 import importlib
+import inspect
 import json
 import os
 import runpy
@@ -14,6 +18,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 from jupyter_client import AsyncKernelManager
 from jupyter_client.provisioning import LocalProvisioner
@@ -21,6 +27,7 @@ from jupyter_client.provisioning import LocalProvisioner
 IMPORTED = (
     "torch", "transformers.models.llama.modeling_llama", "pandas.io.formats.style", "scipy.stats", "networkx",
     "matplotlib.figure", "matplotlib.font_manager", "matplotlib.backends.backend_agg", "IPython", "ipykernel.kernelapp",
+    "ipykernel.debugger",
 )  # fmt: skip
 INLINE = "module://matplotlib_inline.backend_inline"  # as a kernel would set it before it imports Matplotlib
 
@@ -32,12 +39,51 @@ def serve(root: Path) -> None:
     for name in IMPORTED:
         importlib.import_module(name)
     measured.keep(root)
+    parse_once()
+    with contextlib.suppress(ImportError):  # a book without models
+        if os.environ["OMP_NUM_THREADS"] == "1":  # threads that have worked are not copied, and would be waited for
+            load_once(measured)
+    gc.collect()
+    gc.freeze()  # none of this is looked through again in each kernel
     signal.signal(signal.SIGCHLD, gone)
     for line in sys.stdin:
         kernel = os.fork()
         if not kernel:
             become(**json.loads(line))
         print(kernel, flush=True)
+
+
+def parse_once() -> None:
+    """A text in TeX is parsed once: Matplotlib remembers fifty, and forgets them with each figure."""
+    from matplotlib.mathtext import MathTextParser
+
+    parsers = {parser._output_type: parser for parser in map(MathTextParser, ("path", "agg"))}
+    parse = MathTextParser._parse_cached.__wrapped__
+    parsed = functools.lru_cache(4096)(lambda kind, *given: parse(parsers[kind], *given))
+    MathTextParser._parse_cached = lambda self, *given: parsed(self._output_type, *given)
+
+
+def load_once(measured: ModuleType) -> None:
+    """Load the language model; who first asks for it in a kernel, with these settings and on the CPU, has this one."""
+    import torch
+
+    from helpers import compute, models
+
+    load, state, ready = models.load, torch.get_rng_state(), []
+    with contextlib.suppress(OSError, ValueError):  # without it, whoever needs it is told so
+        ready.append(load(device="cpu"))
+        measured.weights(ready[0].model)
+    torch.set_rng_state(state)
+
+    @functools.wraps(load)
+    def loaded(*given: Any, **named: Any) -> models.LanguageModel:
+        bound = inspect.signature(load).bind(*given, **named)
+        bound.apply_defaults()
+        name, dtype, device, attention = bound.arguments.values()
+        usual = (name, dtype, attention) == (models.DEFAULT, "fp32", "sdpa")
+        return ready.pop() if ready and usual and compute.device(device).type == "cpu" else load(*given, **named)
+
+    models.load = loaded
 
 
 def gone(*_: object) -> None:
@@ -82,12 +128,24 @@ class Copy:
         os.kill(self.pid, number)
 
 
+_begun: list[subprocess.Popen] = []
+
+
+def begin(env: dict[str, str], root: Path) -> None:
+    """Start the process that `copies` will use: it takes its seconds while this one goes on."""
+    if not _begun and sys.platform == "linux":  # elsewhere a copy of a process may not use the screen
+        more = {"MPLBACKEND": INLINE, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        _begun.append(subprocess.Popen([sys.executable, __file__, str(root)], env=env | more, **pipes))
+
+
 @contextlib.contextmanager
-def copies(env: dict[str, str], root: Path) -> Iterator[type[AsyncKernelManager]]:
-    """The manager of kernels that are copies of a process in this environment, which ends with the block."""
-    command = [sys.executable, __file__, str(root)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, env=env | {"MPLBACKEND": INLINE}, **pipes) as server:
+def copies() -> Iterator[type[AsyncKernelManager]]:
+    """The manager of kernels that are copies of the process that was begun, which ends with the block; else of any."""
+    if not _begun:
+        yield AsyncKernelManager
+        return
+    with _begun.pop() as server:
 
         class Provisioner(LocalProvisioner):
             async def launch_kernel(self, cmd, **given):
