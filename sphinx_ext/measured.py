@@ -4,8 +4,8 @@ A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `
 function's module reaches, tables among it, what is installed and the processor's kernels (`course.closure`), and the
 content of the arguments; a network counts with its weights, a figure with Matplotlib's settings. What a function did to
 torch's random numbers happens again.
-Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, or where an argument is a
-function of the course's. A reader's own run measures everything.
+Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, where an argument is a
+function of the course's, or of a class that the key does not hold. A reader's own run measures everything.
 """
 
 import contextlib
@@ -16,9 +16,10 @@ import inspect
 import io
 import os
 import pickle
+import sys
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ ASKED = {
     "helpers.widget._picture": ("_made",),
     "course.hearing": ("contributions", "with_hidden"),
     "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
+    "course.chapter2.measures": ("hiding", "proxies", "sink_table"),
+    "course.chapter3.measures": ("controlled", "merging"),
+    "course.chapter4.measures": ("misread",),
+    "course.chapter5.measures": ("heads",),
+    "course.experiments.asked": ("ask",),
+    "course.experiments.trained": ("seen",),
 }
 LEAST, MOST = 0.1, 8_000_000  # seconds that are worth a file, and its bytes
 DAYS = 14  # for so long a file is kept that nobody asks for
@@ -48,12 +55,20 @@ class Unkept(Exception):
 class Content(pickle.Pickler):
     """Arguments as bytes: tensors and networks by what they hold, not by where; functions of `module` by their names."""
 
-    def __init__(self, into: io.BytesIO, module: str) -> None:
+    def __init__(self, into: io.BytesIO, module: str, reached: Collection[Path] | None) -> None:
         super().__init__(into, protocol=5)
-        self.module, self.drawn = module, False
+        self.module, self.reached, self.drawn = module, reached, False
+
+    def _told(self, kind: type) -> None:
+        """Whether the key holds what a class does."""
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None) or ""
+        if self.reached is not None and kind.__module__.split(".")[0] in OWN and Path(file) not in self.reached:
+            raise Unkept
 
     def reducer_override(self, given: Any) -> Any:
         if isinstance(given, torch.nn.Module):
+            for kind in set(map(type, given.modules())):
+                self._told(kind)
             return str, (weights(given),)
         if isinstance(given, torch.Tensor):
             flat = given.detach().cpu().contiguous().reshape(-1)
@@ -69,8 +84,10 @@ class Content(pickle.Pickler):
             else:
                 state = {**state, "_parents": None}  # what hangs on it, by where it lies
             return made, how, state
-        if self.drawn and isinstance(given, type) and own:  # it may draw itself by code that no key holds
-            raise Unkept
+        if isinstance(given, type):
+            self._told(given)
+            if self.drawn and own:  # it may draw itself by code that no key holds
+                raise Unkept
         if type(given).__module__.startswith(("transformers", "tokenizers")):  # a tokenizer: it comes with its network
             return str, (getattr(given, "name_or_path", type(given).__name__),)
         return NotImplemented
@@ -106,8 +123,8 @@ def weights(network: torch.nn.Module) -> str:
     return _weighed[network][1]
 
 
-def content(function: Callable, given: tuple, named: dict) -> str:
-    """A hash of the arguments, however they were given.
+def content(function: Callable, given: tuple, named: dict, reached: Collection[Path] | None = None) -> str:
+    """A hash of the arguments, however they were given; `reached` are the files that the function's key holds.
 
     Raises:
         Unkept: one of them cannot be told.
@@ -116,19 +133,19 @@ def content(function: Callable, given: tuple, named: dict) -> str:
     bound.apply_defaults()
     into = io.BytesIO()
     try:
-        Content(into, function.__module__).dump((torch.get_default_dtype(), [*bound.arguments.items()]))
+        Content(into, function.__module__, reached).dump((torch.get_default_dtype(), [*bound.arguments.items()]))
     except (Unkept, pickle.PicklingError, AttributeError, TypeError):
         raise Unkept from None
     return hashlib.sha256(into.getvalue()).hexdigest()[:24]
 
 
-def kept(function: Callable, place: Path, code: str) -> Callable:
+def kept(function: Callable, place: Path, code: str, reached: Collection[Path] | None = None) -> Callable:
     """The function, which looks first whether it was asked this before; `place` is its folder, `code` the key of its module."""
 
     @functools.wraps(function)
     def asked(*given: Any, **named: Any) -> Any:
         try:
-            file = place / f"{code}-{content(function, given, named)}"
+            file = place / f"{code}-{content(function, given, named, reached)}"
         except Unkept:
             return function(*given, **named)
         before = torch.get_rng_state()
@@ -171,6 +188,8 @@ def code(module: str, root: Path) -> str:
 
 def keep(root: Path) -> None:
     """In this process, let the functions look first; what nobody has asked for in `DAYS` goes."""
+    from course import closure
+
     place = root / "_build/measured"
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("*/*"):
@@ -179,11 +198,11 @@ def keep(root: Path) -> None:
     for name, functions in ASKED.items():
         with contextlib.suppress(ModuleNotFoundError):
             module = importlib.import_module(name)
-            key = code(name, root)
+            key, reached = code(name, root), {*closure.files(f"import {name}", root / "src")}
             for each in functions:
                 folder = place / f"{name}.{each}"
                 folder.mkdir(exist_ok=True)
-                setattr(module, each, kept(getattr(module, each), folder, key))
+                setattr(module, each, kept(getattr(module, each), folder, key, reached))
 
 
 def note(place: Path, what: str) -> None:

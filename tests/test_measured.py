@@ -2,6 +2,8 @@
 
 import shutil
 
+import kernels
+import matplotlib.mathtext
 import measured
 import pytest
 import torch
@@ -12,7 +14,7 @@ from test_closure import source  # noqa: F401  two packages, of two chapters ove
 from tiny_models import tiny
 
 from course import checkpoints, closure
-from helpers import probe
+from helpers import models, probe, transformer
 
 
 @pytest.fixture(autouse=True)
@@ -169,3 +171,47 @@ def test_other_kernels_of_the_processor_measure_anew(root, monkeypatch):
 def test_each_function_that_is_kept_is_there():
     for name, functions in measured.ASKED.items():
         assert set(functions) <= set(vars(pytest.importorskip(name)))
+
+
+def test_what_hangs_on_a_class_that_the_key_does_not_hold_is_measured_each_time(tmp_path):
+    """The code of a network's own class, or of a page's, may change while the numbers in it stay."""
+    calls, reached = [], closure.files("import helpers.probe")
+    function = measured.kept(calls.append, tmp_path, "code", reached)
+    page = type("Page", (torch.nn.Linear,), {"__module__": "__main__"})
+    for given, count in (
+        (tiny("llama"), 1),
+        (page(2, 2), 2),
+        (transformer.Decoder(5, 4, 1), 2),
+        (checkpoints.Trained, 2),
+    ):
+        calls.clear()
+        function(given)
+        function(given)
+        assert len(calls) == count, given
+
+
+def test_who_first_loads_the_language_model_in_a_kernel_has_the_one_that_is_there(monkeypatch):
+    loaded = []
+
+    def load(name=models.DEFAULT, dtype="fp32", device=None, attention="sdpa"):
+        loaded.append((name, dtype, torch.rand(1)))
+        return tiny("llama")
+
+    monkeypatch.setattr(models, "load", load)
+    before = torch.get_rng_state()
+    kernels.load_once(measured)
+    assert torch.equal(torch.get_rng_state(), before)
+    models.load(dtype="bf16")
+    models.load("another", device="cpu")
+    assert len(loaded) == 3
+    first, second = models.load(models.DEFAULT, device="cpu"), models.load(device="cpu")
+    assert (len(loaded), first is second) == (4, False), "and the next loads its own"
+
+
+def test_a_text_in_tex_is_parsed_once_for_all_canvases():
+    kernels.parse_once()
+    parsers = [matplotlib.mathtext.MathTextParser(kind) for kind in ("agg", "agg", "path")]
+    drawn, again, lines = (parser.parse("$x^2$", 100) for parser in parsers)
+    assert drawn is again
+    assert (type(drawn).__name__, type(lines).__name__) == ("RasterParse", "VectorParse")
+    assert parsers[0].parse("$x^2$", 200).width > 1.5 * drawn.width
