@@ -121,7 +121,8 @@ def in_two_languages(app, name, source):
 def editions_of(app, names):
     """The notebooks of the editions that are read now, which are executed with the others, several at once."""
     tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in names if name.startswith(HERE)]
-    return [editions.written(table) for table in tables if editions.english(table).suffix == ".ipynb"]
+    around = editions.drawn() if tables else ""
+    return [editions.written(table, around) for table in tables if editions.english(table).suffix == ".ipynb"]
 
 
 def with_editions(app, config):

@@ -12,13 +12,14 @@ page's button gives it. A unit without words, or whose English has moved, stands
 import argparse
 import base64
 import hashlib
+import io
 import json
 import posixpath
 import re
 import subprocess
 import sys
 import zlib
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import nbformat
@@ -84,17 +85,6 @@ def speak(said, fonts):  # what functions of the course say and draw, in Chinese
 
 
 speak(TABLE, FONTS)"""
-WATCHED = """
-
-
-def watch():
-    from helpers import words
-
-    words.asked, known = [], words.translated
-    words.translated = lambda text: words.asked.append(text) or known(text)
-
-
-watch()"""
 END = """\
 import json
 import re
@@ -102,8 +92,7 @@ import re
 from helpers import words
 
 unknown = [text for text in dict.fromkeys(words._missing) if not re.search("[一-鿿]", text)]
-first = lambda text: next((k for k, (form, _) in enumerate(words._entries) if form.fullmatch(text)), None)
-print(json.dumps([unknown, sorted({first(text) for text in words.asked} - {None})], ensure_ascii=False))"""
+print(json.dumps(unknown, ensure_ascii=False))"""
 
 
 CHECKED = ("exercises.zh.po", "build.zh.po", "yours.zh.po", "own.zh.po")  # pages whose answers are checked
@@ -304,19 +293,18 @@ def notebook(table: Path) -> nbformat.NotebookNode:
     return found
 
 
-def written(table: Path) -> Path:
-    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is."""
+def written(table: Path, around: str = "") -> Path:
+    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is. `around`: see `drawn`."""
     book, home, name = notebook(table), folder(), stem(table)
     used = "".join(
         [c for cell in book.cells for c in cell.source]
         + [
             *words(table).values(),
-            drawn(),
+            around or drawn(),
             (ROOT / "data/reported/talk_quotations.csv").read_text(),
         ]  # quoted in Chinese
     )
     cut(used, name, home)
-    next(cell for cell in book.cells if cell.id == "words").source += WATCHED
     book.cells.append(nbformat.v4.new_code_cell(END, id="missing", metadata={"slideshow": {"slide_type": "skip"}}))
     path, text = home / f"{name}.ipynb", nbformat.writes(book)
     if not path.exists() or path.read_text() != text:  # else it is as old as what was executed
@@ -338,15 +326,27 @@ def cut(text: str, stem: str, home: Path) -> None:
     if note.exists() and note.read_text() == key:
         return
     for weight in WEIGHTS:
-        font = TTFont(ROOT / SOURCE.format(weight))
+        plain = home / f"{stem}-{weight}.ttf"
+        font = TTFont(io.BytesIO(whole(weight)), recalcBBoxes=False, recalcTimestamp=False)  # outlines stay as they are
         cutter = subset.Subsetter(subset.Options(layout_features=[], hinting=False, notdef_outline=True))
         cutter.populate(text="".join(characters | ASCII))
         cutter.subset(font)
-        font.flavor = None
-        font.save(home / f"{stem}-{weight}.ttf")
-        font.flavor = "woff"
-        font.save(home / f"{stem}-{weight}.woff")
+        font.save(plain)
+        packed = TTFont(plain, recalcTimestamp=False)
+        packed.flavor = "woff"
+        packed.save(plain.with_suffix(".woff"))
     note.write_text(key)
+
+
+@cache
+def whole(weight: int) -> bytes:
+    """The font of all characters, unpacked, without what sets a line upright or joins letters."""
+    font, held = TTFont(ROOT / SOURCE.format(weight), recalcTimestamp=False), io.BytesIO()
+    font.flavor = None
+    for name in {"GSUB", "GPOS", "BASE", "vhea", "vmtx"} & {*font.keys()}:
+        del font[name]
+    font.save(held)
+    return held.getvalue()
 
 
 def drawn() -> str:
@@ -361,21 +361,13 @@ def executed(table: Path) -> nbformat.NotebookNode:
     """The edition with its outputs, executed where something it depends on has changed."""
     path = written(table)
     if not execution.kept(path, ROOT).exists():
-        print(f"executing {path.relative_to(ROOT / '_build')}", flush=True)
-        execution.finished(execution.run(path, ROOT))
+        execution.execute([path], ROOT)
     return execution.executed(path, ROOT)
 
 
 def missing(notebook: nbformat.NotebookNode) -> list[str]:
     """What an executed edition had no words for."""
-    return json.loads(notebook.cells[-1].outputs[0]["text"])[0]
-
-
-def unused(table: Path, notebook: nbformat.NotebookNode) -> list[str]:
-    """The entries that an executed edition neither said nor has in its code; directives of a page say some, too."""
-    said, own = [*words(table)], {e.text for e in units.read(table) if e.place}
-    heard = {said[k] for k in json.loads(notebook.cells[-1].outputs[0]["text"])[1]}
-    return [text for text in said if text not in heard | own]
+    return json.loads(notebook.cells[-1].outputs[0]["text"])
 
 
 def spoken(source: str) -> str:
