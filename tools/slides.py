@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from nbconvert import SlidesExporter
 from pygments.formatters import HtmlFormatter
+from sphinx.util.parallel import ParallelTasks
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "sphinx_ext"))
@@ -29,7 +30,7 @@ from editions import CUE, WEIGHTS, stem  # noqa: E402
 from editions import executed as edition  # noqa: E402
 from editions import frame as chinese_frame  # noqa: E402
 from editions import place as zh  # noqa: E402
-from execution import execute, executed, key  # noqa: E402
+from execution import at_once, execute, executed, key  # noqa: E402
 from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
@@ -310,7 +311,8 @@ def main(only: str = "") -> None:
     keys = ROOT / "_build/decks.json"
     known = json.loads(keys.read_text()) if keys.exists() else {}
     every = [item["title"] for item in found], [page.name for page in (ROOT / "chapters/zh").rglob("*")]
-    for item in chosen:
+
+    def make(item: dict) -> str:
         frame = chinese() if item["words"] else FRAME
         sources = parts_of if item["path"] == hour else [item["path"]]
         after = following.get(item["deck"])
@@ -319,7 +321,7 @@ def main(only: str = "") -> None:
         made = made_of(item, sources, frame, after, every, address, style, script, speaker)
         if (out / item["deck"]).exists() and known.get(item["deck"]) == made:
             print(f"slides/{item['deck']} is as it was made")
-            continue
+            return made
         if item["path"] == hour:
             frame = frame | {"length": "One hour · {minutes} minutes", "place": "One hour"}
             notebook = sitting("hour", address)
@@ -355,8 +357,17 @@ def main(only: str = "") -> None:
         print(
             f"slides/{item['deck']}: {sum(kind(c) in ('slide', 'subslide') for c in notebook.cells)} slides, {len(page) / 1e6:.2f} MB"
         )
-        known[item["deck"]] = made
-        keys.write_text(json.dumps(known))
+        return made
+
+    side = at_once()
+    tasks = ParallelTasks(side)
+    for k in range(side):
+        share = chosen[k::side]
+        tasks.add_task(
+            lambda share: {item["deck"]: make(item) for item in share}, share, lambda _, made: known.update(made)
+        )
+    tasks.join()
+    keys.write_text(json.dumps(known))
 
 
 def fonts(stem: str, out: Path) -> str:
