@@ -82,16 +82,16 @@ def test_imports_make_no_circle():
 
 # tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
 BUDGETS = {
-    "src/helpers": 44_720,
+    "src/helpers": 44_740,
     "src/course": 327_530,
     "src/course/chapter": 18_800,
     "src/course/experiments": 34_820,
     "src/course/report": 25_610,
     "src/course/scorecard": 18_700,
     "src/course/checks": 22_970,
-    "tests": 240_720,
-    "tools": 47_660,
-    "sphinx_ext": 25_310,
+    "tests": 241_140,
+    "tools": 47_590,
+    "sphinx_ext": 26_060,
     "frontend": 54_670,
     "_static": 960,
 }
