@@ -160,6 +160,7 @@ def test_a_changed_comment_measures_nothing_and_what_a_function_hangs_on_measure
 
 
 def test_other_kernels_of_the_processor_measure_anew(root, monkeypatch):
+    monkeypatch.delenv("ATEN_CPU_CAPABILITY", False)
     before = measured.code("helpers.maths", root)
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     assert measured.code("helpers.maths", root) != before
