@@ -18,7 +18,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from jupyter_client import AsyncKernelManager
@@ -42,7 +41,7 @@ def serve(root: Path) -> None:
     parse_once()
     with contextlib.suppress(ImportError):  # a book without models
         if os.environ["OMP_NUM_THREADS"] == "1":  # threads that have worked are not copied, and would be waited for
-            load_once(measured)
+            load_once()
     gc.collect()
     gc.freeze()  # none of this is looked through again in each kernel
     signal.signal(signal.SIGCHLD, gone)
@@ -63,8 +62,9 @@ def parse_once() -> None:
     MathTextParser._parse_cached = lambda self, *given: parsed(self._output_type, *given)
 
 
-def load_once(measured: ModuleType) -> None:
+def load_once() -> None:
     """Load the language model; who first asks for it in a kernel, with these settings and on the CPU, has this one."""
+    import measured
     import torch
 
     from helpers import compute, models

@@ -121,8 +121,7 @@ def in_two_languages(app, name, source):
 def editions_of(app, names):
     """The notebooks of the editions that are read now, which are executed with the others, several at once."""
     tables = [editions.HOME / f"{name.removeprefix(HERE)}.zh.po" for name in names if name.startswith(HERE)]
-    around = editions.drawn() if tables else ""
-    return [editions.written(table, around) for table in tables if editions.english(table).suffix == ".ipynb"]
+    return [editions.written(table) for table in tables if editions.english(table).suffix == ".ipynb"]
 
 
 def with_editions(app, config):
@@ -216,7 +215,7 @@ def outdated(app, env, added, changed, removed):
 
 
 def decks(app, exception):
-    """Make the decks, too, in this process: it has imported and read most of what they need."""
+    """Make the decks, too, in copies of this process: it has imported and read most of what they need."""
     if exception is None and app.builder.format == "html" and lectures(Path(app.srcdir)):
         import slides  # which imports this
 

@@ -28,6 +28,8 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.transforms import TransformNode
 
+from course import closure
+
 ASKED = {
     "helpers.probe": ("_after", "attention_rows", "head_scores", "last_representations", "loss", "sensitivity"),
     "helpers.intervention": ("read",),
@@ -181,15 +183,11 @@ def store(file: Path, found: tuple) -> None:
 
 def code(module: str, root: Path) -> str:
     """The key of all that a module's functions hang on."""
-    from course import closure
-
     return closure.key(f"import {module}", closure.pins(root), closure.machine(), source=root / "src")
 
 
 def keep(root: Path) -> None:
     """In this process, let the functions look first; what nobody has asked for in `DAYS` goes."""
-    from course import closure
-
     place = root / "_build/measured"
     place.mkdir(parents=True, exist_ok=True)
     for old in place.glob("*/*"):

@@ -200,7 +200,7 @@ def test_who_first_loads_the_language_model_in_a_kernel_has_the_one_that_is_ther
 
     monkeypatch.setattr(models, "load", load)
     before = torch.get_rng_state()
-    kernels.load_once(measured)
+    kernels.load_once()
     assert torch.equal(torch.get_rng_state(), before)
     models.load(dtype="bf16")
     models.load("another", device="cpu")
@@ -209,10 +209,12 @@ def test_who_first_loads_the_language_model_in_a_kernel_has_the_one_that_is_ther
     assert (len(loaded), first is second) == (4, False), "and the next loads its own"
 
 
-def test_a_text_in_tex_is_parsed_once_for_all_canvases():
+def test_a_text_in_tex_is_parsed_once_for_all_canvases(monkeypatch):
+    parser = matplotlib.mathtext.MathTextParser
+    monkeypatch.setattr(parser, "_parse_cached", parser._parse_cached)  # is what it was after this test
     kernels.parse_once()
-    parsers = [matplotlib.mathtext.MathTextParser(kind) for kind in ("agg", "agg", "path")]
-    drawn, again, lines = (parser.parse("$x^2$", 100) for parser in parsers)
+    parsers = [parser(kind) for kind in ("agg", "agg", "path")]
+    drawn, again, lines = (each.parse("$x^2$", 100) for each in parsers)
     assert drawn is again
     assert (type(drawn).__name__, type(lines).__name__) == ("RasterParse", "VectorParse")
     assert parsers[0].parse("$x^2$", 200).width > 1.5 * drawn.width

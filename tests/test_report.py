@@ -28,11 +28,12 @@ from course.workshop import parts
 from helpers import collapse, data, models, probe, rope
 from helpers.transformer import Decoder
 
-MAKES = ("llama", "gemma3_text", "phi", "gpt2", "olmo")  # test_families has the sections of more
+MAKES = ("llama", "qwen2", "qwen3", "gemma3_text", "mistral", "phi", "gpt_neox", "gpt2", "olmo")
 # sections that cannot be read in which make, and a word of the sentence that says so
 LEFT_OUT = {
     "gemma3_text": dict.fromkeys(("frequencies", "silenced"), "sets of rotary frequencies"),
     "phi": dict.fromkeys(("frequencies", "silenced"), "16 dimensions of a head"),
+    "gpt_neox": dict.fromkeys(("frequencies", "silenced"), "16 dimensions of a head"),
     "gpt2": dict.fromkeys(("frequencies", "silenced", "base"), "no rotary positions"),
 }
 
@@ -318,7 +319,7 @@ def test_another_file_in_the_way_is_left_as_it_is(folders, tmp_path, cheap, said
     assert [each.name for each in tmp_path.iterdir()] == ["llama.html"]
 
 
-def test_checkpoints_of_one_training_are_drawn_as_its_course(unpictured):
+def test_checkpoints_of_one_training_are_drawn_as_its_course(root):
     (found,) = (each for each in report.committed() if each["model"]["name"] == models.DEFAULT)
     part, reports = found["sections"]["base"], []
     for step in "123":

@@ -293,14 +293,14 @@ def notebook(table: Path) -> nbformat.NotebookNode:
     return found
 
 
-def written(table: Path, around: str = "") -> Path:
-    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is. `around`: see `drawn`."""
+def written(table: Path) -> Path:
+    """Write the notebook of an edition, as it is executed, and the fonts of its page; where it is."""
     book, home, name = notebook(table), folder(), stem(table)
     used = "".join(
         [c for cell in book.cells for c in cell.source]
         + [
             *words(table).values(),
-            around or drawn(),
+            drawn(),
             (ROOT / "data/reported/talk_quotations.csv").read_text(),
         ]  # quoted in Chinese
     )
@@ -349,6 +349,7 @@ def whole(weight: int) -> bytes:
     return held.getvalue()
 
 
+@cache
 def drawn() -> str:
     """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
     files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")]

@@ -70,7 +70,7 @@ def _level(figure: Figure) -> None:
             ax._left_title.set(text=" ", size=1)  # the layout keeps room for a title, and none for a level name
         for title in (ax.title, ax._left_title):
             if title.get_text():  # lines broken anew above the page would hold a word each
-                title.get_window_extent()
+                title.get_window_extent()  # where nothing was drawn, it learns by what
                 title.set(text=title._get_wrapped_text(), wrap=False)
                 ax._set_title_offset_trans(8 + 1.5 * label.get_size() * (1 + label.get_text().count("\n")))
 
