@@ -1,5 +1,6 @@
 // What axe finds serious on the page, or of its contrast alone: each with three places. Contrast takes most of the time: it
-// is asked of one text of each colour, size and ground, the grounds of its ancestors among them, until one was right.
+// is asked of one text of each colour, size and ground, the grounds of its ancestors among them, until one was right. What
+// no rule looks into is left out meanwhile: code without such a text, what a picture draws, what stands beside MathML.
 async (contrastAlone) => {
   const right = new Set(JSON.parse(sessionStorage.right ?? '[]'));
   const grounds = new Map(), looks = new Map();
@@ -21,11 +22,16 @@ async (contrastAlone) => {
   }
   if (contrastAlone && !looks.size) return [];
   for (const e of looks.values()) e.dataset.look = '';
+  const plain = [...document.querySelectorAll('pre, svg[role=img], mjx-math')]
+    .filter(e => e.firstElementChild && !e.querySelector('[data-look], a, button, [tabindex]'))
+    .map(e => [e, ...e.childNodes]);
+  for (const [e] of plain) e.replaceChildren(e.matches('pre') ? e.textContent : '');
   axe.configure({rules: [{id: 'color-contrast', selector: '[data-look]'}]});
   const {violations, incomplete} = await axe.run({
     resultTypes: ['violations', 'incomplete'], elementRef: true, preload: false,
     ...contrastAlone && {runOnly: ['color-contrast']},
   });
+  for (const [e, ...inside] of plain) e.replaceChildren(...inside);
   const doubtful = new Set([...violations, ...incomplete].flatMap(v => v.nodes.map(n => n.element)));
   for (const [look, e] of looks) {
     delete e.dataset.look;
