@@ -353,19 +353,39 @@ def test_bad_data_is_refused_and_a_script_in_it_stays_data():
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture
-def stand(chromium, tmp_path):
-    """Open a drawing alone on its page, with everything else blocked; errors and requests are noted."""
-    with browser.served(tmp_path) as address, contextlib.ExitStack() as stack:
+@pytest.fixture(scope="module")
+def stands(chromium, tmp_path_factory):
+    """A folder, its address, and the page in which drawings are opened one after the other: a new one takes as long again."""
+    folder = tmp_path_factory.mktemp("stands")
+    with browser.served(folder) as address:
+        context = chromium.new_context()
+        page = watched(context, address)
+        page.asked = []
+        page.on("request", lambda request: page.asked.append(request.url))
+        yield folder, address, page
+        context.close()
 
-        def open_drawing(name, link="", **options):
-            (tmp_path / "drawings").mkdir(exist_ok=True)
-            (tmp_path / f"drawings/{name}.html").write_text(drawing.page(name))
-            context = chromium.new_context(**{"viewport": {"width": 900, "height": 900}, **options})
-            stack.callback(context.close)
-            page = watched(context, address)
-            page.asked = []
-            page.on("request", lambda request: page.asked.append(request.url))
+
+@pytest.fixture
+def stand(chromium, stands):
+    """Open a drawing alone on its page, with everything else blocked; errors and requests are noted."""
+    folder, address, usual = stands
+    with contextlib.ExitStack() as stack:
+
+        def open_drawing(name, link="", viewport=None, color_scheme="light", reduced_motion="no-preference", **touch):
+            (folder / "drawings").mkdir(exist_ok=True)
+            (folder / f"drawings/{name}.html").write_text(drawing.page(name))
+            page = usual
+            if touch:
+                context = chromium.new_context(**touch)
+                stack.callback(context.close)
+                page = watched(context, address)
+            else:
+                page.goto("about:blank")
+                page.errors.clear()
+                page.asked.clear()
+            page.emulate_media(color_scheme=color_scheme, reduced_motion=reduced_motion)
+            page.set_viewport_size(viewport or {"width": 900, "height": 900})
             page.goto(f"{address}/drawings/{name}.html{link}")
             page.wait_for_selector(".drawing-stage .item")
             return page

@@ -102,25 +102,18 @@ def assert_the_panel_works(page, handle):
     page.wait_for_timeout(1000)
 
 
-def classic(serve, name):
-    """The classic Notebook with what Colab has: Colab's own page cannot be had here; this too speaks to ipywidgets 7.7.1."""
-    options = [f"--NotebookApp.{secret}=''" for secret in ("token", "password")]
-    return serve(CLASSIC, "-m", "notebook", *options, path=f"notebooks/{name}.ipynb", environment={})
-
-
-def lab(serve, name):
-    """JupyterLab, with all cells of the notebook run."""
-    command, source = ("-m", "jupyterlab", "--IdentityProvider.token="), {"PYTHONPATH": str(ROOT / "src")}
-    page = serve(LAB, *command, path=f"lab/tree/{name}.ipynb", environment=source)
+def runs_all(page):
+    """A notebook in JupyterLab, once its kernel is there."""
     page.wait_for_selector("text=Python 3 (ipykernel) | Idle", timeout=180_000)
     page.get_by_role("menuitem", name="Run", exact=True).click()
     page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
-    return page
 
 
 @pytest.mark.colab
-def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
-    page = classic(serve, "widget")
+def test_the_panel_works_and_a_drawing_moves_in_the_classic_notebook_with_what_colab_has(serve):
+    """Colab's own page cannot be had here; this too speaks to ipywidgets 7.7.1."""
+    options = [f"--NotebookApp.{secret}=''" for secret in ("token", "password")]
+    page = serve(CLASSIC, "-m", "notebook", *options, path="notebooks/widget.ipynb", environment={})
     page.wait_for_function("window.Jupyter?.notebook?.kernel?.widget_manager", timeout=180_000)
     # for 4 s it asks the kernel for old widgets, and drops new ones that come meanwhile
     for _ in range(60):
@@ -132,13 +125,22 @@ def test_the_panel_works_in_the_classic_notebook_with_what_colab_has(serve):
     assert_the_panel_works(page, ".ui-slider-handle")
     page.evaluate("Jupyter.notebook.kernel.interrupt()")
     page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
+    page.goto(page.url.replace("widget", "drawing"))
+    page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=180_000)
+    page.evaluate("Jupyter.notebook.execute_all_cells()")
+    assert_the_drawing_moves(page)
 
 
-def test_the_panel_works_in_jupyterlab(serve):
-    page = lab(serve, "widget")
+def test_the_panel_works_and_a_drawing_moves_in_jupyterlab(serve):
+    command, source = ("-m", "jupyterlab", "--IdentityProvider.token="), {"PYTHONPATH": str(ROOT / "src")}
+    page = serve(LAB, *command, path="lab/tree/widget.ipynb", environment=source)
+    runs_all(page)
     assert_the_panel_works(page, ".noUi-handle")
     page.locator('[data-command="notebook:interrupt-kernel"]').click()
     page.wait_for_selector('.explore-finding:has-text("Stopped. The picture still shows")')
+    page.goto(page.url.replace("tree/widget", "workspaces/second/tree/drawing"))
+    runs_all(page)
+    assert_the_drawing_moves(page)
 
 
 def assert_the_drawing_moves(page):
@@ -161,15 +163,3 @@ def assert_the_drawing_moves(page):
     page.mouse.up()
     page.wait_for_function("old => document.querySelector('.drawing-stage > g').innerHTML !== old", arg=before)
     assert says.count() == 1
-
-
-def test_a_drawing_moves_in_jupyterlab(serve):
-    assert_the_drawing_moves(lab(serve, "drawing"))
-
-
-@pytest.mark.colab
-def test_a_drawing_moves_in_the_classic_notebook_with_what_colab_has(serve):
-    page = classic(serve, "drawing")
-    page.wait_for_function("window.Jupyter?.notebook?.kernel?.is_connected()", timeout=180_000)
-    page.evaluate("Jupyter.notebook.execute_all_cells()")
-    assert_the_drawing_moves(page)

@@ -323,6 +323,7 @@ def test_a_worker_killed_in_mid_run_costs_no_row(tmp_path, cluster):
 )
 def test_a_bad_argument_is_named_with_what_is_allowed(tmp_path, monkeypatch, change, message):
     pytest.importorskip("distributed")
+    monkeypatch.setattr(sweep, "ANSWERS", 1)
     monkeypatch.chdir(tmp_path)
     good = {"function": lambda n, square=0: {"square": n}, "settings": [{"n": 1}], "out": "squares.csv"}
     with pytest.raises(ValueError, match=message) as caught:

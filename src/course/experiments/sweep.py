@@ -168,6 +168,7 @@ def read(out: str | Path) -> Table:
 
 
 MOST = 1_024  # processes, or threads of one
+ANSWERS = 10  # seconds within which a scheduler answers
 
 
 def _check(function: Callable, settings: list[Setting]) -> None:
@@ -301,7 +302,7 @@ def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Excep
     except ImportError as error:
         raise ValueError("jobs must be 1, and dask None: for more, pip install joblib dask distributed") from error
     try:
-        client = distributed.Client(dask, timeout=10, set_as_default=False)
+        client = distributed.Client(dask, timeout=ANSWERS, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ValueError(f"dask must be the address of a running scheduler, not {dask!r}") from error
     with client:
