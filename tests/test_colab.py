@@ -24,9 +24,9 @@ from test_house import EXAMPLES
 
 PYTHON = ROOT / ".venv-colab/bin/python"
 CHOSEN = (
-    "2-causal-attention/lesson",
-    "2-causal-attention/lab",
-    "6-differential-transformer/exercises",
+    "1-over-squashing/lesson",
+    "6-differential-transformer/lab",
+    "2-causal-attention/exercises",
     "0-build-it/build",
 )
 WHOLE = os.environ.get("COLAB_PAGES") == "all"

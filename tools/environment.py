@@ -97,11 +97,6 @@ def install(python: str, backend: str, *wanted: str) -> None:
         raise SystemExit("The environment cannot be installed: pip says why above.")
 
 
-def lighten(python: str) -> None:
-    """Without it `jsonschema` is imported in a tenth of the time: it compiles grammars for a format that no schema here has."""
-    says(python, "-m", "pip", "uninstall", "-qq", "--yes", "rfc3987-syntax")
-
-
 def book(backend: str) -> None:
     pins = (ROOT / "requirements.txt").read_text()
     python = prepared(ROOT / ".venv", sys.executable)
@@ -110,7 +105,8 @@ def book(backend: str) -> None:
     install(python, backend, *locked, *re.findall(r"^torch==\S+", pins, re.M))  # first: else pip meets a CUDA build
     install(python, backend, *locked, "-r", "requirements.txt")
     install(python, "", "--no-deps", "--editable", ".")
-    lighten(python)
+    # `jsonschema` is imported in a tenth of the time: this compiles grammars, for a format that no schema here has
+    says(python, "-m", "pip", "uninstall", "-qq", "--yes", "rfc3987-syntax")
 
 
 HEAD = """\
@@ -151,7 +147,6 @@ def colab(backend: str) -> None:
     install(python, "cpu" if backend else "", *pins, "torch")
     install(python, "", *pins, "nbclient", "ipykernel", "notebook", ".")
     install(python, "", "--no-deps", "--reinstall-package=connection-bottlenecks", ".")
-    lighten(python)
 
 
 if __name__ == "__main__":
