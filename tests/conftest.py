@@ -99,12 +99,10 @@ def pytest_addoption(parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items) -> None:
-    """A test that asks for a browser or for the built book is of the site. Files with slow ones first: no worker ends late."""
+    """A test that asks for a browser or for the built book is of the site."""
     for item in items:
         if {"chromium", "site"} & {*item.fixturenames}:
             item.add_marker("site")
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
 
 
 def pytest_collection_finish() -> None:
