@@ -99,9 +99,8 @@ def falling(
         log="xy",
         height=4.2,
     )
-    ax.plot(
-        n, floor, style.TYPES[kind], color=style.COLOURS["vermillion"], lw=1.5, label=f"{kind} error\nof one prompt"
-    )
+    look = {"color": style.COLOURS["vermillion"], "lw": 1.5, "gid": style.ROUNDING}
+    ax.plot(n, floor, style.TYPES[kind], label=f"{kind} error\nof one prompt", **look)
     ax.plot(n, signal, style.TYPES["fp32"], color=style.COLOURS["blue"], label="n to n + 1")
     if twin is not None:
         ax.plot(n[: len(twin)], twin, color=style.COLOURS["grey"], label="random weights")
