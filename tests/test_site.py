@@ -72,6 +72,8 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
     text = page.evaluate(SCRIPTS["words"])
     assert not re.search(r"\$[^$\n]*\\|\\(frac|sum|le|mathcal|boldsymbol|times)\b", text), "raw TeX"
     assert page.locator("figure.explore, figure.drawing").count() or not name.endswith("lesson"), "it has a widget"
+    if name in ("2-causal-attention/lesson", "6-differential-transformer/lab", "talk"):
+        assert page.evaluate(SCRIPTS["under"]) == [], "what stands in the margin is never under the contents"
     for figure in page.locator("figure.explore").all():
         widget_moves(page, figure)
     if name in JUDGED:
@@ -80,10 +82,36 @@ def test_page_is_whole_accessible_asks_nobody_else_moves_by_keyboard_is_legible_
         page.emulate_media(color_scheme="dark")
         page.evaluate(SCRIPTS["darken"])
         assert page.evaluate(SCRIPTS["serious"], True) == [], "contrast holds on a dark page too"
+    if name.endswith("/lesson"):
+        keeps_a_guess_and_shows_it_at_its_foot(page)
     page.set_viewport_size({"width": 390, "height": 844})
     assert page.evaluate(SCRIPTS["too_wide"]) <= 0, "a page is no wider than a phone"
     assert page.foreign == [], "a page loads nothing from another host"
     assert page.errors == [], "on a page nothing ends in an error on the console"
+
+
+def keeps_a_guess_and_shows_it_at_its_foot(page):
+    asks, found = page.locator(".prediction[data-asks]"), page.locator(".prediction[data-answers]")
+    assert (asks.count(), found.count()) == (1, 1), "a lesson asks for one guess at its head, and shows it again"
+    assert asks.get_attribute("data-asks") == found.get_attribute("data-answers")
+    guess = found.locator(".prediction-guess")
+    said = json.loads(found.get_attribute("data-says") or "{}")  # in another language
+    mine = found.locator(".prediction-mine")
+    assert mine.count() == 2
+    assert not any(each.is_visible() for each in mine.all()), "without a guess the question stands alone"
+    field = asks.locator("input").first
+    if field.get_attribute("type") == "radio":
+        field.focus()
+        page.keyboard.press("Space")
+    else:
+        field.fill("17")
+    given = said.get(field.input_value(), field.input_value())
+    assert guess.inner_text().startswith(given), "the guess stands at the foot at once"
+    assert all(each.is_visible() for each in mine.all())
+    assert asks.locator(".prediction-kept").is_visible()
+    page.reload()
+    assert guess.inner_text().startswith(given), "and after the page was left and opened again"
+    page.evaluate("localStorage.clear()")
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -161,13 +189,6 @@ def test_a_page_opened_on_a_phone_and_in_the_dark_is_so_from_the_beginning(visit
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     page.add_script_tag(path=AXE)
     assert page.evaluate(SCRIPTS["serious"], True) == []
-
-
-@pytest.mark.parametrize("name", ["2-causal-attention/lesson", "6-differential-transformer/lab", "talk"])
-def test_what_stands_in_the_margin_is_never_under_the_contents(opened, name):
-    page = opened(f"chapters/{name}.html")
-    settle(page)
-    assert page.evaluate(SCRIPTS["under"]) == []
 
 
 def test_pages_are_light_and_carry_no_widget_machinery():
@@ -474,7 +495,7 @@ FIGURES = "figure:is(.explore, .atlas, .drawing:not(.emblem))"
 
 
 @pytest.mark.parametrize("name", HANDLED)
-def test_a_hand_moves_what_lives_on_slides_and_the_clicker_turns_them_after_it(deck, name):
+def test_a_hand_moves_what_lives_on_slides_the_clicker_turns_them_after_it_and_a_link_opens_a_whole_slide(deck, name):
     page = deck(name)
     for figure in page.locator(FIGURES).all():
         figure.evaluate(SCRIPTS["show"])
@@ -484,7 +505,17 @@ def test_a_hand_moves_what_lives_on_slides_and_the_clicker_turns_them_after_it(d
         {"explore": widget_moves, "drawing": drawing_moves}.get(kind, lambda *_: None)(page, figure)
         assert page.evaluate("Reveal.getIndices()") == at, "arrow keys stay with a control"
         clicker_turns(page, figure, at)
+    opened_by_its_link_a_slide_shows_all_of_itself(page)
     assert page.errors == []
+
+
+def opened_by_its_link_a_slide_shows_all_of_itself(page):
+    assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
+    for h, v in page.evaluate(SCRIPTS["later"])[:1]:
+        page.evaluate(f"Reveal.slide({h}, {v}, -1)")
+        assert page.evaluate("Reveal.availableFragments().next"), "who gives the lecture asks first"
+        page.goto(f"{page.url.split('#')[0]}?by=link#/{h}/{v}")
+        page.wait_for_function("window.deckReady && Reveal.isReady() && !Reveal.availableFragments().next")
 
 
 def drawing_moves(page, figure):
@@ -519,18 +550,6 @@ def clicker_turns(page, figure, at):
         page.keyboard.press("PageDown")
         assert page.evaluate("Reveal.getIndices()") != at, element.evaluate("e => e.outerHTML")[:300]
         figure.evaluate(SCRIPTS["show"])
-
-
-@pytest.mark.parametrize("name", HANDLED)
-def test_a_slide_opened_by_its_link_shows_all_of_itself(deck, name):
-    page = deck(name)
-    hidden = page.evaluate(SCRIPTS["later"])
-    assert not page.locator(".slides div.fragment aside").count(), "the notes are the slide's, from the beginning"
-    for h, v in hidden[:1]:
-        page.evaluate(f"Reveal.slide({h}, {v})")
-        assert page.evaluate("Reveal.availableFragments().next"), "who gives the lecture asks first"
-        page.goto(f"{page.url.split('#')[0]}?by=link#/{h}/{v}")
-        page.wait_for_function("window.deckReady && Reveal.isReady() && !Reveal.availableFragments().next")
 
 
 def test_drawings_stand_alone_too():
@@ -686,20 +705,20 @@ def test_the_front_page_is_one_machine_that_stays_while_its_text_scrolls(visit):
     assert page.locator(".machine-still svg[role=img]").count() == drawing.STOPS
 
 
-@pytest.mark.parametrize("number", [1, 3, 7])
-def test_the_readme_s_film_shows_the_machine_as_it_is(chromium, site, number):
+def test_the_readme_s_film_shows_the_machine_as_it_is(chromium, site):
     """If not: `make look ONLY=README` takes it anew."""
-    page = chromium.new_page()
-    now = look.stop(page, site, number)
-    page.close()
     stops = []
     for frame in ImageSequence.Iterator(Image.open(look.FILM)):
         picture = frame.convert("L").resize((64, 40))  # read first: the time stands in what is read
         if frame.info["duration"] >= 3_000:  # a stop before anything is moved
             stops.append(picture)
     assert len(stops) == len(look.MOVED)
-    grey = [np.asarray(picture).astype(float) for picture in (now.convert("L").resize((64, 40)), stops[number])]
-    assert abs(grey[0] - grey[1]).mean() < 4, "grey levels of 256, over blocks of 16 pixels"
+    page = chromium.new_page()
+    for number in (1, 3, 7):
+        now = look.stop(page, site, number).convert("L").resize((64, 40))
+        grey = [np.asarray(picture).astype(float) for picture in (now, stops[number])]
+        assert abs(grey[0] - grey[1]).mean() < 4, f"stop {number}: grey levels of 256, over blocks of 16 pixels"
+    page.close()
 
 
 def test_names_at_the_threads_of_the_race_stand_within_their_picture(visit):
@@ -789,32 +808,6 @@ def test_the_front_page_is_short_and_asks_before_it_answers(visit):
     for card in page.locator(".chapter-card").all():
         assert card.locator(".emblem svg[role=img]").count() == 1
         assert re.search(r"reading \d+ min · (lab \d+ min · exercises|workshop) \d+ min", card.inner_text())
-
-
-@pytest.mark.parametrize("name", [name for name in PAGES if name.endswith("/lesson")])
-def test_a_lesson_keeps_a_guess_and_shows_it_at_its_foot(opened, name):
-    page = opened(f"chapters/{name}.html")
-    asks, found = page.locator(".prediction[data-asks]"), page.locator(".prediction[data-answers]")
-    assert (asks.count(), found.count()) == (1, 1), "a lesson asks for one guess at its head, and shows it again"
-    assert asks.get_attribute("data-asks") == found.get_attribute("data-answers")
-    guess = found.locator(".prediction-guess")
-    said = json.loads(found.get_attribute("data-says") or "{}")  # in another language
-    mine = found.locator(".prediction-mine")
-    assert mine.count() == 2
-    assert not any(each.is_visible() for each in mine.all()), "without a guess the question stands alone"
-    field = asks.locator("input").first
-    if field.get_attribute("type") == "radio":
-        field.focus()
-        page.keyboard.press("Space")
-    else:
-        field.fill("17")
-    given = said.get(field.input_value(), field.input_value())
-    assert guess.inner_text().startswith(given), "the guess stands at the foot at once"
-    assert all(each.is_visible() for each in mine.all())
-    assert asks.locator(".prediction-kept").is_visible()
-    page.reload()
-    assert guess.inner_text().startswith(given), "and after the page was left and opened again"
-    page.evaluate("localStorage.clear()")
 
 
 def test_welcome_lets_the_reader_guess_before_it_tells(visit):

@@ -320,7 +320,9 @@ def test_typed_as_a_person_does_the_first_press_counts(loaded):
         loaded.wait_for_function("words => live.querySelector('.live-written')?.textContent.includes(words)", arg=words)
 
     sent(loaded, prompt="one two", view="next")  # whatever the test before left open: not each view has the button
-    typed("The capital of Italy is", 3000)
+    typed("The capital of Italy is", 600)
+    loaded.wait_for_function("!live.querySelector('.live-status').textContent.includes('Computing')")
+    assert "capital·of" in loaded.inner_text(".live-tokens").replace("\n", "")
     written("Rome")
     loaded.set_viewport_size({"width": 600, "height": 900})  # a phone's keyboard goes away, or it is turned
     loaded.wait_for_timeout(300)
@@ -372,12 +374,12 @@ def test_a_reader_who_comes_back_finds_what_was_typed(visit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("text", "letters"), [("The capital of France is", "capital"), ("中国的首都是", "中")])
-def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded, smollm2, text, letters):
+def test_it_writes_what_the_model_writes_letters_of_several_tokens_whole(loaded, smollm2):
+    text = "中国的首都是"
     sent(loaded, prompt=text, view="next")
     strip = loaded.inner_text(".live-tokens")
-    assert letters in strip
-    assert bool(re.search(r"⟨[0-9A-F]{2}⟩", strip)) == (letters == "中")
+    assert "中" in strip
+    assert re.search(r"⟨[0-9A-F]{2}⟩", strip)
     loaded.click("[data-do=generate]")
     loaded.wait_for_function("!document.querySelector('[data-do=generate]').disabled")
     assert "\ufffd" not in loaded.inner_text("main")
@@ -471,13 +473,6 @@ def test_a_broken_load_goes_on_where_it_was_and_a_wrong_part_is_refused(chromium
     page.wait_for_selector("[data-computed]")
     assert not {*files[:3]} & {*asked}, "what had arrived is kept"
     assert {*files[3:]} <= {*asked}
-    context.unroute("**/live/*")
-    asked.clear()
-    for name in files:
-        context.route(f"**/live/{name}", lambda handler: handler.abort())
-    page.reload()
-    page.click("[data-do=load]")
-    page.wait_for_selector("[data-computed]")
     context.close()
 
 

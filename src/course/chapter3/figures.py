@@ -91,7 +91,6 @@ def falling(
     n = range(1, len(signal) + 1)
     first = min(400, len(signal) * 4 // 5)
     late = signal[first - 1 :].median()
-    factor = float(signal.max() / late)
     ax = style.axes(
         f"One more token: from {signal.max():.3g} down to {late:.2g}",
         "n (ones after the first token)",
@@ -99,15 +98,22 @@ def falling(
         log="xy",
         height=4.2,
     )
-    look = {"color": style.COLOURS["vermillion"], "lw": 1.5, "gid": style.ROUNDING}
-    ax.plot(n, floor, style.TYPES[kind], label=f"{kind} error\nof one prompt", **look)
+    ax.plot(
+        n,
+        floor,
+        style.TYPES[kind],
+        color=style.COLOURS["vermillion"],
+        lw=1.5,
+        label=f"{kind} error\nof one prompt",
+        gid=style.ROUNDING,
+    )
     ax.plot(n, signal, style.TYPES["fp32"], color=style.COLOURS["blue"], label="n to n + 1")
     if twin is not None:
         ax.plot(n[: len(twin)], twin, color=style.COLOURS["grey"], label="random weights")
     style.label(ax)
     return ax, (
-        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {int(signal.argmax()) + 1}, and its median "
-        f"from n = {first} on is {late:.2g}, {factor:.3g} times less. There {kind} misplaces one prompt by "
+        f"{name}, fp32: the distance is largest, {signal.max():.3g}, at n = {signal.argmax() + 1}, and its median "
+        f"from n = {first} on is {late:.2g}, {signal.max() / late:.3g} times less. There {kind} misplaces one prompt by "
         f"{floor[first - 1 :].median():.2g} (median)."
     )
 
