@@ -52,7 +52,8 @@ CHECKED := assignments attention bad_input checkpoints claims closure collapse c
 check: lint
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow and not site and not colab" $(CHECKED:%=tests/test_%.py)
 
-test: lint book .venv-colab/.ready
+test: book
+	$(MAKE) -j 2 lint .venv-colab/.ready
 	$(BIN)/python tools/browser.py
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
