@@ -160,11 +160,12 @@ def off_by_one(logits):
 SUBMISSIONS = {
     "right": (HEAD + "# checks stay\n    import math as checks\n    " + RIGHT, 3.0, ""),
     "half": (HEAD + "return logits.exp() / (1 + logits.exp().sum(-1, keepdim=True))", 1.8, "subtract the largest logit first"),
-    "loop": (HEAD + "while True: pass", 0.0, "longer than 1 s"),
+    "loop": (HEAD + "while True: pass", 0.0, "longer than 2 s"),
     "reads": (HEAD + "return open('{root}/chapters/6-differential-transformer/exercises.ipynb').read()", 0.0, "is not for a submission"),
     "asks": ("from course.chapter6 import checks\noff_by_one = checks.off_by_one", 0.0, "is not defined"),
     "prints": (HEAD + "print('points: 10')", 0.0, "returned nothing"),
     "leaves": ("import os\nos._exit(0)\n" + HEAD + RIGHT, 0.0, "nothing came back"),
+    "huge": (HEAD + "return 10**400", 0.0, "must return"),
     "text": (HEAD + "raise ValueError('\\ud800')", 0.0, "ValueError"),
     "starts": ("import subprocess\n" + HEAD + "return subprocess.run(['ls'])", 0.0, "not allowed"),
     "cheats": (CHEATS, 0.0, "nothing found"),
@@ -173,8 +174,8 @@ SUBMISSIONS = {
 
 @pytest.fixture
 def handed(root, tmp_path, monkeypatch):
-    """A folder of submissions to one exercise, and a limit of a second."""
-    monkeypatch.setattr(assignments, "CASE", 1)
+    """A folder of submissions to one exercise, and a limit of two seconds."""
+    monkeypatch.setattr(assignments, "CASE", 2)
     whole = assignments.plan
     monkeypatch.setattr(assignments, "plan", lambda root: {6: whole(root)[6][:1]})
     book = root / "chapters/6-differential-transformer/exercises.ipynb"
