@@ -1,17 +1,19 @@
 """The checks of the decoder that a reader builds: the page's own lines are right, and each slip into them is told by name."""
 
+import base64
 import contextlib
 import io
 import json
 import re
 import runpy
 import tomllib
+import types
 
 import pytest
 import torch
-from conftest import ROOT
+from conftest import ROOT, javascript
 
-from course import checks, report, workshop
+from course import checks, report, tasks, workshop
 from course.workshop import parts
 
 YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
@@ -245,6 +247,47 @@ def test_the_report_of_a_decoder_of_ones_own_has_what_the_pages_measure_on_it(tm
     assert again["measured"] == {chapter: pytest.approx(each, abs=0.02) for chapter, each in measured.items()}
     assert again["course"] == measured
     assert "Its row in the race is not there" in course.page.read_text()
+
+
+def shares_on_page(model, ids):
+    """Run the lines of "Now yours 2" on these rows, and return its shares by name."""
+    answers = parts.batch(16, torch.Generator(), 1)[1].expand(len(ids), -1)
+    space = {"mine": model, "needle": tasks.Retrieval(), "torch": torch}
+    space["parts"] = types.SimpleNamespace(batch=lambda *_, **__: (ids, answers))
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(CODE["step-heard"], space)
+        exec(CODE["c2y-07"], space)
+    return space["found"]
+
+
+def test_attention_is_one_number_on_three_pages():
+    """The page of chapter 2, the workshop's `sharp` and the page "Train it here" look at one decoder and one row."""
+    model = parts.read(parts.COURSE)
+    file = base64.b64encode(parts.COURSE.read_bytes()).decode()
+    row = workshop.rows(16, 0, 2)[0]
+    given = {"file": file, "stop": "subtract", "value": "0.5", "ids": row.flatten().tolist(), "n": 20, "at": 16}
+    found = javascript("acted", given)
+    ids = torch.tensor([found["row"]])
+    trained = found["shown"]["was"][found["shown"]["source"]]
+
+    blocks = [share for name, share in shares_on_page(model, ids).items() if name.startswith("attention")]
+    assert len(blocks) == len(model.blocks), "it leaves no block out"
+    last_question = CODE["step-spread"].replace("share[:, :, -4:, 0]", "share[:, :, -1:, 0]")
+    space = {"torch": torch, "needle": tasks.Retrieval(), "batch": lambda *_: (ids, None)}
+    exec(last_question, space)
+    assert max(float(share.mean()) for share in blocks) == pytest.approx(trained, abs=1e-5)
+    assert space["sharp"](model, 16) == pytest.approx(trained, abs=1e-5)
+    assert blocks.index(max(blocks)) == found["shown"]["layer"]
+
+
+def test_attention_on_answer_is_what_sharp_averages():
+    model = parts.read(parts.COURSE)
+    ids, _ = workshop.rows(16, 7)
+    space = {"torch": torch, "needle": tasks.Retrieval(), "batch": lambda *_: (ids, None)}
+    exec(CODE["step-spread"], space)
+    attention = workshop.attention_on_answer(model, ids)
+    assert attention.shape == (2, 32, 4)
+    assert float(attention.mean((1, 2)).max()) == pytest.approx(space["sharp"](model, 16), abs=1e-6)
 
 
 def test_a_decoder_that_these_pages_cannot_read_is_one_sentence(tmp_path):

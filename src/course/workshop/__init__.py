@@ -452,6 +452,21 @@ def scattered(answer: Any) -> Right:
 
 
 @torch.no_grad()
+def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
+    """Return what each question attends to its answer, in the head that gives most: (blocks, rows, questions).
+
+    "The head that gives most" is one of its own block, so whoever wants one number takes the largest over blocks.
+    """
+    place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
+    for block in model.blocks:
+        weights = block.weights(x)[0][:, :, -QUESTIONS:]
+        on_answer = weights.gather(-1, place.expand(-1, weights.shape[1], -1, -1))[..., 0]
+        blocks.append(on_answer.amax(1))
+        x = block(x)
+    return torch.stack(blocks)
+
+
+@torch.no_grad()
 def _sharp(model: nn.Module, ids: Tensor, slip: str = "") -> float:
     place, x, best = NEEDLE.answers(ids)[:, None, :, None], model.embed(ids), []
     for each in model.blocks:

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from course.workshop import NEEDLE, _agree, _heard, _held_out, _spare, _steps
+from course.workshop import NEEDLE, _agree, _heard, _held_out, _spare, _steps, attention_on_answer
 from course.workshop.parts import Decoder, batch, exchanged, right, train, untrained
 from helpers import rope
 
@@ -56,9 +56,12 @@ def _hearing(model: Decoder) -> dict[str, float]:
     with torch.enable_grad():
         loud = torch.stack([_heard(model, row[None]) for row in rows])
     loud = loud / loud.sum(1, keepdim=True)
-    A = model.blocks[-1].weights(_below(model, rows, len(model.blocks) - 1))[0][:, :, -1]
-    found = {"heard": loud[of, place], "attended to": A[of, :, place].amax(1), "heard of itself": loud[:, -1]}
-    return {name: _mean(share) for name, share in found.items()}
+    blocks = attention_on_answer(model, rows)[:, :, -1]
+    return {
+        "influence": _mean(loud[of, place]),
+        "influence of itself": _mean(loud[:, -1]),
+        "attention": float(blocks.double().mean(1).max()),
+    }
 
 
 def _parted(model: Decoder) -> dict[str, float]:
