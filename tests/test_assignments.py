@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 import tables
+import teaching
 import yaml
 from answers import read
 
@@ -47,6 +48,13 @@ def test_an_assignment_has_ten_points_and_no_solution(root):
             assert not any(case in found["stub"] for case in each["cases"]), "a case that the page shows"
         assert "@title" not in given
         assert "Hint" not in given
+
+
+def test_longer_exercises_of_an_assignment_have_no_fewer_points(root):
+    for number, entries in assignments.plan(root).items():
+        minutes = teaching.exercises(teaching.part(root, f"{number} exercises"))
+        rows = sorted((minutes[each["exercise"]][1], each["points"]) for each in entries)
+        assert [points for _, points in rows] == sorted(points for _, points in rows), f"assignment {number}"
 
 
 @pytest.mark.parametrize("name", assignments.WORKSHOP)

@@ -136,7 +136,7 @@ def handout(root: Path, number: int | str, solved: bool = False, seed: int = 0) 
         title = re.sub(
             r"^## \S+ ", f"## {each['points']} point{'s' * (each['points'] > 1)}: ", asked_for(found["statement"])
         )
-        cells += [("markdown", " ".join([title, *filter(None, [each.get("more")])]))]
+        cells += [("markdown", title)]
         cells += [("code", found["solution" if solved else "stub"])]
     return notebook(cells)
 

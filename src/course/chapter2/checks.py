@@ -117,9 +117,9 @@ def peak(answer: Any) -> Right:
     return compare("peak", answer, _peak)
 
 
-def _peak(layers: int, rate: float) -> int:
+def _peak(t: int, rate: float) -> int:
     """By looking: ties and rounding aside, the floor of the formula."""
-    return next(x for x in itertools.count() if (layers + x + 1) / (x + 1) * math.exp(-rate) <= 1)
+    return next(x for x in itertools.count() if (t + x + 1) / (x + 1) * math.exp(-rate) <= 1)
 
 
 @exercise
