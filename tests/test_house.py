@@ -1,4 +1,4 @@
-"""The house: two packages, imports run down, chapters do not know each other, and a room keeps its budget of tokens."""
+"""The package: two distributions, imports that run down, chapters that do not know each other."""
 
 import ast
 import contextlib
@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import types
 from pathlib import Path
 
 import functions
@@ -80,83 +79,6 @@ def test_imports_make_no_circle():
         left = {name: others for name, others in left.items() if name not in ground}
 
 
-# tokens a room may have; CONTRIBUTING says how it goes on. A number here is lowered, and raised only for a reason
-BUDGETS = {
-    "src/helpers": 44_740,
-    "src/course": 327_530,
-    "src/course/chapter": 18_800,
-    "src/course/experiments": 34_820,
-    "src/course/report": 25_610,
-    "src/course/scorecard": 18_700,
-    "src/course/checks": 22_970,
-    "tests": 241_840,
-    "tools": 47_610,
-    "sphinx_ext": 26_030,
-    "frontend": 54_670,
-    "_static": 960,
-}
-TOKEN = re.compile(r"\w+|[^\w\s]")
-COMPUTED = ast.Call | ast.Compare | ast.BinOp | ast.BoolOp | ast.Attribute | ast.Subscript | ast.Lambda
-
-
-def of_python(text: str) -> int:
-    """Words and signs but for comments and docstrings, those in strings too: no string hides code, no line packs it."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:] or [ast.Pass()]
-    return len(TOKEN.findall(ast.unparse(tree)))
-
-
-def of_script(text: str) -> int:
-    return len(TOKEN.findall(re.sub(r"(?m)^\s*//.*$", "", re.sub(r"(?s)/\*.*?\*/", "", text))))
-
-
-def of_table(value: object) -> int:
-    """What a table computes: strings that are Python, and what stands in the braces of the others; words cost nothing."""
-    if isinstance(value, dict | list):
-        return sum(map(of_table, value.values() if isinstance(value, dict) else value))
-    if not isinstance(value, str):
-        return 0
-    with contextlib.suppress(SyntaxError):
-        if any(isinstance(node, COMPUTED) for node in ast.walk(ast.parse(value.strip()))):
-            return of_python(value.strip())
-    return sum(len(TOKEN.findall(part)) for part in re.findall(r"\{([^{}]+)\}", value))
-
-
-READ = {
-    ".py": of_python,
-    ".js": of_script,
-    ".toml": lambda text: of_table(tomllib.loads(text)),
-    ".jinja": lambda text: len(TOKEN.findall(text)),
-    ".html": lambda text: len(TOKEN.findall(text)),
-}
-
-
-def tokens(folder: Path) -> int:
-    files = (p for p in folder.rglob("*") if p.suffix in READ and not {"node_modules", "dist"} & set(p.parts))
-    return sum(READ[path.suffix](path.read_text()) for path in files)
-
-
-@pytest.mark.parametrize("name", BUDGETS)
-def test_a_room_keeps_its_budget_of_tokens(name):
-    rooms = SOURCE.glob("course/chapter*") if name == "src/course/chapter" else [ROOT / name]
-    taken = max(map(tokens, rooms))
-    assert taken <= BUDGETS[name], f"{name} has {taken} tokens for {BUDGETS[name]}: what can go, or move to the page?"
-
-
-def test_code_costs_the_same_in_a_string_and_on_one_line():
-    plain = "a = f(x)\nb = g(a)\n"
-    assert of_python(plain) == of_python(f"'''A docstring.'''\n{plain}  # and a comment")
-    assert of_python(plain) == of_python("a = f(x); b = g(a)")
-    assert of_python(f"exec({plain!r})") >= of_python(plain)
-    assert of_table({"case": "f(x) + 1", "words": "so it is, f of x", "measured": "{g(a):.2f} of it"}) == 6 + 7
-    assert of_script("// no\nlet a = f(x); /* nor this */") == of_script("let a=f(x);") == 8
-
-
 def test_every_chapter_has_the_same_rooms_and_is_gathered():
     from course import scorecard
 
@@ -222,33 +144,6 @@ def names(package: str) -> dict[str, object]:
         there = vars(importlib.import_module(module))
         found |= {f"{module}.{name}": there[name] for name in sorted(made) if not name.startswith("_")}
     return found
-
-
-def reached() -> set[str]:
-    """What helpers have under a name without an underscore, in a module without one: each once, where it is made."""
-    public = (path.replace("/", ".") for path in MODULES if path.startswith("helpers") and "/_" not in path)
-    found = {
-        f"{getattr(value, '__module__', module)}.{getattr(value, '__qualname__', name)}"
-        for module in public
-        for name, value in vars(importlib.import_module(module)).items()
-        if name[0] != "_" and not isinstance(value, types.ModuleType)
-    }
-    return {name for name in found if name.startswith("helpers.")}
-
-
-def test_helpers_are_few_names_and_few_lines():
-    """A room small in kind: machinery of the book belongs to the course. Every line counts, docstrings too.
-
-    A count from outside, of what is reached, can be no higher: it leaves out private modules, and takes once what is
-    given again (`models.blocks`). Methods and fields are no names of their own; modules of other packages are not ours.
-    """
-    called = names("helpers")
-    assert {"helpers.attention.STRONG", "helpers.require.number", "helpers.widget._picture.image"} <= set(called)
-    assert len(called) <= 120, sorted(called)
-    assert 100 < len(reached()) <= 105, sorted(reached())
-    assert (
-        sum(len(path.read_text().splitlines()) for name, path in MODULES.items() if name.startswith("helpers")) <= 5000
-    )
 
 
 def test_the_page_functions_shows_every_one():

@@ -1,26 +1,10 @@
-"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them.
-
-With `--moved` it writes into data/claims_moved.csv what each claim says now, beside what it said before.
-"""
+"""`python -m course.scorecard NAME …` measures claims anew and prints what they found; without a name, it lists them."""
 
 import sys
 
 from course import scorecard
 from course.claims import CLAIMS
-from helpers import data
 
-
-def moved() -> None:
-    path = data.folder() / "claims_moved.csv"
-    head = [line for line in path.read_text().splitlines() if line.startswith("#")]
-    table = data.table("claims_moved").fillna("").set_index("claim")
-    for each in scorecard.claims():
-        table.loc[each.name, ["now", "rule"]] = scorecard.measure(each).verdict, each.rule.text
-    path.write_text("\n".join(head) + "\n" + table.reset_index().fillna("").to_csv(index=False))
-
-
-if sys.argv[1:] == ["--moved"]:
-    sys.exit(moved())
 for name in sys.argv[1:] or sorted(CLAIMS):
     if name not in CLAIMS:
         sys.exit(f"no claim {name!r}; without a name all are listed")
