@@ -9,12 +9,9 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
-import chapters
 import editions
-import guess
 import IPython
 import lectures
-import machine
 import margins
 import nbformat
 import pandas as pd
@@ -158,6 +155,26 @@ def spoken_in_chinese(text):
     return found
 
 
+def fresh(table):
+    """The units of a page whose translation follows the English of today, by their cells."""
+    kept = {}
+    for unit in editions.current(table):
+        if unit.other and not unit.fuzzy:
+            kept.setdefault(unit.place, []).append(unit)
+    return kept
+
+
+def lagging(table):
+    """The cells of which a part follows an earlier English version, or is not translated yet."""
+    known = {(e.text, e.context) for e in editions.current(table) if e.other and not e.fuzzy}
+    return {
+        name
+        for name, text in editions.cells(editions.english(table), cues=True).items()
+        for piece in units.pieces(text)
+        if piece.text and not {(piece.text, None), (piece.text, name)} & known
+    }
+
+
 LECTURES = [t for t in sorted((ROOT / "chapters").rglob("*.zh.po")) if editions.spoken_too(t)]
 
 
@@ -165,8 +182,9 @@ LECTURES = [t for t in sorted((ROOT / "chapters").rglob("*.zh.po")) if editions.
 def test_the_same_numbers_are_said_in_both_languages(table):
     """All that are said in English; Chinese has more, since it counts what English lists."""
     english, chinese = editions.cells(editions.english(table), cues=True), editions.texts(table, cues=True)
+    behind = lagging(table)
     for name, cue in english.items():
-        if found := CUE.fullmatch(cue):
+        if name not in behind and (found := CUE.fullmatch(cue)):
             here = spoken(found[2].replace("ten-thousandths", "of a myriad"))
             there = spoken_in_chinese(CUE.fullmatch(chinese[name])[2])
             more = {number for number in there - here if number >= 20 and number not in STEPS.values()}
@@ -178,8 +196,9 @@ def test_the_same_numbers_are_said_in_both_languages(table):
 def test_a_chinese_cue_has_the_parts_of_the_english_one(table):
     """What is to be asked, said and warned of, in this order, so that the speaker's window marks them."""
     english, chinese = editions.cells(editions.english(table), cues=True), editions.texts(table, cues=True)
+    behind = lagging(table)
     for name, cue in english.items():
-        if found := CUE.fullmatch(cue):
+        if name not in behind and (found := CUE.fullmatch(cue)):
             parts = [
                 [[part[0] for part in slides.parts(line) if part[0] != "do"] for line in text.strip().split("\n")]
                 for text in (found[2], CUE.fullmatch(chinese[name])[2])
@@ -206,7 +225,8 @@ def test_a_cue_says_what_its_row_of_the_scorecard_says(table, cue):
         found = scorecard.measure(CLAIMS[name])
         assert found.verdict == row["verdict"], f"{cue} was written when {name} read {row['verdict']!r}: read it again"
         measured = spoken(found.measured)
-        for text in (spoken(english[cue]), spoken_in_chinese(chinese[cue])):
+        told = [spoken(english[cue]), *([] if cue in lagging(table) else [spoken_in_chinese(chinese[cue])])]
+        for text in told:
             assert set(row["numbers"]) <= text & measured, f"{cue}: {name} measured {found.measured}"
 
 
@@ -273,9 +293,8 @@ TABLES = sorted((ROOT / "chapters").rglob("*.zh.po"))
 
 
 @pytest.mark.parametrize("table", TABLES, ids=editions.stem)
-def test_a_table_is_up_to_date_and_has_its_page(table):
+def test_a_table_has_its_page_in_the_book(table):
     page = editions.english(table)
-    assert editions.stale(page, table) == [], f"python tools/editions.py update {page.relative_to(ROOT)}, and translate"
     assert editions.place(page).exists()
     assert f"file: {editions.place(page).relative_to(ROOT).with_suffix('')}\n" in (ROOT / "_toc.yml").read_text()
 
@@ -347,45 +366,101 @@ def test_a_lesson_has_its_edition_with_its_code_and_links_of_its_own():
     assert not any(name.startswith("c3cue") for name in source), "cues are for decks"
 
 
-def test_what_changes_in_english_is_noticed_and_the_old_text_named(tmp_path):
-    """A word of the text, a number of a cue, a caption; the nearest old unit stays, fuzzy, until it is translated."""
-    was = "Uniform causal attention on 12 tokens."
-    changed = {
-        "what helps?": "what is of help?",
-        "eight of twelve": "nine of twelve",
-        was: "Causal attention on 12 tokens.",
-    }
-    text = PATH.read_text()
-    assert [old for old in changed if text.count(old) == 0] == []
-    for old, new in changed.items():
-        text = text.replace(old, new, 1)
-    page, table = tmp_path / "talk.ipynb", tmp_path / "talk.zh.po"
+def small_page(tmp_path, text, *entries):
+    """A page in English with its table."""
+    page, table = tmp_path / "page.md", tmp_path / "page.zh.po"
     page.write_text(text)
-    table.write_text(TABLE.read_text())
-    assert len(editions.stale(page, table)) == 6, "each without words, and its old unit without a place"
-    new = units.merged(units.read(table), editions.wanted(page, units.read(table)))
-    moved = [entry for entry in new if entry.fuzzy]
-    assert all(entry.previous and entry.other for entry in moved)
-    assert len(moved) == 3
-    units.write(table, new)
-    assert units.read(table) == new, "as PO, too"
-    assert [text.partition(" [was: ")[2][:5] != "" for text in editions.stale(page, table)] == [True] * 3
+    if entries:
+        units.write(table, entries)
+    return page, table
+
+
+FIRST_TEXT = "The first token receives most of the attention in nearly every head of this model."
+MOVED_TEXT = "The first token receives most attention in almost every head of the small model."
+OTHER_TEXT = "Rounding loses the last digits of a number, so two states that were close become the same."
+
+
+def test_a_moved_paragraph_shows_its_old_translation_with_a_mark(tmp_path):
+    """No command has to be run for it: whoever changes English need not know the other edition."""
+    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。")]
+    _, table = small_page(
+        tmp_path, f"# Title\n\n{MOVED_TEXT}\n\n{OTHER_TEXT}\n\n## A part\n\n| a new row | 1 |", *entries
+    )
+    shown = "\n\n".join(editions.texts(table, marks=True).values())
+    assert f"首个 token 得到的注意力最多。{editions.BEHIND}" in shown
+    assert f"{OTHER_TEXT}{editions.OPEN}" in shown
+    assert f"## A part\n\n{editions.OPEN}" in shown
+    assert f"| a new row | 1{editions.OPEN} |" in shown
+    assert "# 标题\n" in shown, "what is up to date has no mark"
+    assert editions.state(table)[:3] == (1, 5, 1)
+    assert "1 个依据较早的英文版" in editions.note(table)
+    assert "3 个尚未译出" in editions.note(table)
+    assert "small" not in "".join(editions.texts(table).values()), "titles elsewhere have no marks"
+
+
+def test_an_update_after_a_large_edit_loses_no_translation(tmp_path):
+    """All is written anew, then the first text comes back: its words are still there."""
+    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个"), units.Entry(OTHER_TEXT, "舍入")]
+    page, table = small_page(tmp_path, "# Another page\n\nNothing of it is left.", *entries)
+    editions.update(page)
+    assert {e.other for e in units.read_all(table)} >= {"标题", "首个", "舍入"}
+    assert {e.other for e in units.read(table)} == {""}, "what the page does not say is obsolete"
+    assert table.read_text().count("#~ msgid") == 3
+    editions.update(page)
+    page.write_text(f"# Title\n\n{OTHER_TEXT}\n\n{FIRST_TEXT}")
+    editions.update(page)
+    assert [(e.other, e.fuzzy) for e in units.read(table)] == [("标题", False), ("舍入", False), ("首个", False)]
+
+
+def test_a_long_paragraph_that_changed_much_finds_its_translation(tmp_path):
+    """By words: letters, of which each is in every text, say little of what two long texts share."""
+    long = " ".join([FIRST_TEXT, "We measure both with the same ruler on six prompts.", OTHER_TEXT])
+    changed = " ".join(["Six prompts are enough for it.", MOVED_TEXT, "We say so.", OTHER_TEXT.partition(",")[0] + "."])
+    _, table = small_page(tmp_path, f"# Title\n\n{changed}", units.Entry(long, "一段", None, ""))
+    assert [e.other for e in editions.current(table) if e.fuzzy] == ["一段"]
+
+
+def test_a_reworded_sentence_keeps_its_translation_by_command(tmp_path):
+    entries = [units.Entry("Title", "标题"), units.Entry(FIRST_TEXT, "首个 token 得到的注意力最多。")]
+    page, table = small_page(tmp_path, f"# Title\n\n{MOVED_TEXT}", *entries)
+    with pytest.raises(ValueError, match="phrase"):
+        editions.reword(page, ["the second token"])
+    assert editions.reword(page, ["almost every head"]) == [MOVED_TEXT]
+    assert editions.state(table)[:3] == (2, 2, 0)
+    assert editions.BEHIND not in "".join(editions.texts(table, marks=True).values())
+    page.write_text(f"# Title\n\n{MOVED_TEXT.replace('the small', 'each of 12')}")
+    with pytest.raises(ValueError, match="12"):
+        editions.reword(page)
+
+
+def test_a_deck_stays_where_a_few_of_its_cues_moved(tmp_path, monkeypatch):
+    assert editions.spoken_too(TABLE)
+    behind = [e._replace(fuzzy=k % 4 == 0, other=e.other * (k % 5 > 0)) for k, e in enumerate(editions.current(TABLE))]
+    monkeypatch.setattr(editions, "current", lambda table: behind)
+    assert editions.spoken_too(TABLE)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=editions.stem)
 def test_formulas_and_numbers_are_the_same_in_both_languages(table):
-    other = editions.texts(table)
-    for name, here in editions.cells(editions.english(table)).items():
-        there = other[name]
-        assert Counter(MATH.findall(here)) == Counter(MATH.findall(there)), f"{name}: the formulas differ"
-        plain = [re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (here.split("<span")[0], there)]
-        if name.endswith("-cue"):
-            assert CUE.fullmatch(here)[1] == CUE.fullmatch(there)[1], f"{name}: the minutes differ"
-        elif name != "talk-page":
-            assert set(numbers(plain[0], here)) <= set(numbers(plain[1], here)), f"{name}: a number is missing"
-    for english, other in editions.words(table).items():
-        plain = [re.sub(r"\{\w*\}", "", text) for text in (english, other)]
-        assert numbers(plain[0], english) == numbers(plain[1], english), f"{english!r}: the numbers differ"
+    """Of each unit that follows the English of today."""
+    page = editions.cells(editions.english(table), cues=True)
+    for name, entries in fresh(table).items():
+        if name == "talk-page":
+            continue
+        for unit in entries:
+            if unit.context == units.SAID:
+                plain = [re.sub(r"\{\w*\}", "", text) for text in (unit.text, unit.other)]
+                assert numbers(plain[0], unit.text) == numbers(plain[1], unit.text), (
+                    f"{unit.text!r}: the numbers differ"
+                )
+            elif unit.context != units.CODE:
+                assert Counter(MATH.findall(unit.text)) == Counter(MATH.findall(unit.other)), f"{name}: {unit.text}"
+                if not page.get(name, "").startswith("<!-- cue"):
+                    here, there = (re.sub(r"`[^`]*`", "", MATH.sub("", text)) for text in (unit.text, unit.other))
+                    here = here.split("<span")[0]
+                    assert set(numbers(here, here)) <= set(numbers(there, here)), (
+                        f"{name}: a number is missing: {there}"
+                    )
     with in_words(editions.words(table)):
         assert words._missing == []
 
@@ -431,11 +506,14 @@ LISTS = {"glossary.zh", "symbols.zh"}  # which are not read from top to bottom
 def test_the_glossary_is_the_law_in_both_languages(table):
     """A term of the glossary is said in its Chinese, with the English in brackets on the slide or page that says it first."""
     here, there, wrong = editions.cells(editions.english(table)), editions.texts(table), []
+    behind = lagging(table)
     slides = {name: [name, f"{name}-cue", f"{name}-page"] for name in SLIDES} if table == TABLE else {"page": [*here]}
     for term, chinese in terms().items():
         first = True
         for name, parts in slides.items():
-            parts = [part for part in parts if part in here]
+            parts = [part for part in parts if part in here and part not in behind]
+            if not parts:
+                continue
             english, other = ("\n".join(words) for words in zip(*((here[p], there[p]) for p in parts), strict=True))
             english = re.sub(r"(?ms)^```.*?^```", "", english)
             english = re.sub(r"\]\([^)]*\)|\*[^*]+\*|\[[^]]*\]", "", english)  # titles of papers stay as they are
@@ -449,13 +527,6 @@ def test_the_glossary_is_the_law_in_both_languages(table):
             if says(english, term) and chinese.lower() not in other.lower():
                 wrong.append(f"{english!r}: {term} is {chinese} in the glossary")
     assert wrong == []
-
-
-def test_the_front_page_says_all_of_itself_in_chinese():
-    with in_words(editions.words(ROOT / "chapters/welcome.zh.po")):
-        _ = guess.Guess.run(None), machine.Places.run(None)
-        _ = [chapters.Chapters.card(None, path, "../") for path in chapters.listed(ROOT)]
-        assert words._missing == []
 
 
 def test_words_keep_numbers_and_look_up_names():
@@ -570,12 +641,14 @@ def test_the_built_decks_say_the_same_in_two_languages():
     alts = {language: [found[1] or found[2] for found in label.finditer(text)] for language, text in decks.items()}
     for here, there in zip(alts["English"], alts["Chinese"], strict=True):
         assert numbers(here, here) == numbers(there, here), (here, there)
-        assert re.search("[一-鿿]", there), f"a figure is described in English: {there}"
+        assert re.search("[一-鿿]", there) or editions.stale(PATH, TABLE), f"a figure is described in English: {there}"
 
 
+may_lag = pytest.mark.xfail(reason="an edition may lag behind its English: pytest -rx lists where", strict=False)
 ASKING = [t for t in TABLES if t.name == "exercises.zh.po" or t.parent.name.startswith("0-")]
 
 
+@may_lag
 @pytest.mark.parametrize("table", ASKING, ids=editions.stem)
 def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(table):
     """No build says them: an entry for each stands in the file, with no line of its place."""
@@ -607,6 +680,7 @@ def _literals(path):
     return [each.value for each in own if isinstance(each, ast.Constant)]
 
 
+@may_lag
 def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_language_of_the_page():
     """What any check may say of any answer stands in `chapters/zh/checks.po`, once for all pages with checks."""
     rows = checks._read(ROOT / "src/course/checks/relations.toml")
@@ -644,11 +718,15 @@ def test_an_edition_has_the_headings_of_its_page(table):
     assert here == there
 
 
+@may_lag
 @pytest.mark.site
-def test_nothing_of_the_other_edition_is_left_in_english_and_no_character_is_missing():
-    for table in TABLES:
-        if editions.english(table).suffix == ".ipynb":
-            assert editions.missing(editions.executed(table)) == [], f"add these to `words` of {table.name}"
+@pytest.mark.parametrize("table", [t for t in TABLES if editions.english(t).suffix == ".ipynb"], ids=editions.stem)
+def test_all_that_an_edition_says_has_words(table):
+    assert editions.missing(editions.executed(table)) == [], f"add these to {table.name}"
+
+
+@pytest.mark.site
+def test_every_character_of_the_chinese_deck_has_a_font():
     text = re.sub(r'src="data:[^"]*"', "", DECKS["Chinese"].read_text())
     used = {character for character in text if "⺀" <= character <= "￯"}
     for weight in editions.WEIGHTS:

@@ -3,10 +3,15 @@
 `chapters/talk.zh.po` belongs to `chapters/talk.ipynb`; `tools/units.py` says what its units are. An edition is a notebook of
 its own: the text, and the strings and comments of the code, in the other language, after a cell that holds the words and
 the type for what functions of the course say and draw. It is executed, the book shows it as `chapters/zh/talk`, and the
-page's button gives it. A unit without words, or whose English has moved, stands in English until it is translated.
+page's button gives it.
 
-    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page
+English may change first. A paragraph whose English moved keeps its old translation, and a paragraph without words stands in
+English; both are marked on the page, and its foot counts them. Strings of code that moved stand in English.
+
     python tools/editions.py                       list what is to be done, and how much of each page is there
+    python tools/editions.py update PAGE [--run]   write or bring up to date the PO file of a page; loses no translation
+    python tools/editions.py reword PAGE [PHRASE]  keep the translation where only the wording changed: of the unit that has
+                                                   the phrase in its new English, else of all that moved
 """
 
 import argparse
@@ -19,7 +24,7 @@ import re
 import subprocess
 import sys
 import zlib
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 import nbformat
@@ -102,6 +107,8 @@ WAIT = re.compile(r"[(（][^()（）]*[.。][)）]")  # a sentence in brackets i
 LISTING = "````{code-block}"
 NAMED = "".join(f'<p class="{state} admonition-title">代码</p>' for state in ("collapsed", "expanded"))
 FOLD = f'<details class="admonition hide above-input"><summary aria-label="显示或隐藏代码">{NAMED}</summary>'
+BEHIND = '<small class="behind">（本段依据较早的英文版，尚未更新）</small>'
+OPEN = '<small class="behind">（本段尚未译出，暂用英文）</small>'
 LINK = re.compile(r'(\]\(|(?:href|src)=")(?!https?:|#|/|data:)([^)"#]+)')
 
 
@@ -171,26 +178,63 @@ def wanted(page: Path, entries: list[Entry]) -> list[Entry]:
     return list(found.values())
 
 
+def current(table: Path) -> list[Entry]:
+    """Return the units of a page as they are now, each with what was translated, whether or not the table knows them yet."""
+    page = english(table)
+    return list(_current(page, table, page.stat().st_mtime_ns, table.stat().st_mtime_ns if table.exists() else 0))
+
+
+@lru_cache(maxsize=256)
+def _current(page: Path, table: Path, *_: int) -> tuple[Entry, ...]:
+    return tuple(units.merged(units.read_all(table), wanted(page, units.read(table))))
+
+
 def update(page: Path, more: list[str] = ()) -> Path:
-    """Write the PO file of a page as its units now are, with what was translated; `more` is what it was heard to say."""
+    """Write the PO file of a page as its units now are, with what was translated; `more` is what it was heard to say.
+
+    What the page no longer says is kept at the end of the file.
+    """
     table = page.with_suffix(".zh.po")
-    entries = units.read(table)
-    entries += [Entry(units.holes(text), "", SAID) for text in more]
-    new = units.merged(entries, wanted(page, entries))
-    gone = (
-        {(e.text, e.context) for e in entries}
-        - {(e.text, e.context) for e in new}
-        - {(e.previous, e.context) for e in new}
-    )
-    for text, _ in sorted(gone, key=str):
-        print(f"{table.name}: {text!r} is no longer there")
+    entries = units.read_all(table)
+    heard = [Entry(units.holes(text), "", SAID) for text in more]
+    new = units.merged(heard + entries, wanted(page, [e for e in entries if not e.obsolete] + heard))
+    kept = units.left(entries, new)
+    for entry in kept:
+        if entry not in entries:
+            print(f"{table.name}: {entry.text!r} is no longer there; its translation is kept behind #~")
     done = all(e.other and not e.fuzzy for e in new if e.place not in optional(page))
     git = ["git", "-C", str(ROOT), "log", "-1", "--format=%h", "--", str(page)]
     said = (
         subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() if done else units.commit(table)
     )
-    units.write(table, new, said)
+    units.write(table, new + kept, said)
     return table
+
+
+def reword(page: Path, phrases: list[str] = ()) -> list[str]:
+    """Keep the translation of units whose English changed its wording and not its meaning; their English.
+
+    Args:
+        page: the English page.
+        phrases: a part of the new English of each such unit; none for all units that moved.
+
+    Raises:
+        ValueError: a phrase that no moved unit has, or a unit whose numbers or formulas are no longer the translation's.
+    """
+    table = update(page)
+    entries = units.read_all(table)
+    moved = [e for e in entries if e.fuzzy and not e.obsolete]
+    for phrase in phrases:
+        if not any(phrase in e.text for e in moved):
+            raise ValueError(f"phrase = {phrase!r} stands in no unit of {page.name} that moved")
+    chosen = [e for e in moved if not phrases or any(phrase in e.text for phrase in phrases)]
+    for entry in chosen:
+        if differing := units.differing(entry.text, entry.other):
+            raise ValueError(f"phrase = {entry.text!r} has {differing}, its translation has not: translate it again")
+    units.write(
+        table, [e._replace(fuzzy=False, previous="") if e in chosen else e for e in entries], units.commit(table)
+    )
+    return [e.text for e in chosen]
 
 
 def optional(page: Path) -> set[str]:
@@ -204,26 +248,20 @@ def digest(text: str) -> str:
 
 
 def stale(page: Path, table: Path) -> list[str]:
-    """What is to be done, by its English: units without words, those that moved (with the old English), entries without a unit."""
-    entries, free = units.read(table), optional(page)
-    given = {(e.text, e.context): e for e in entries}
-    there = {(e.text, e.context): e for e in wanted(page, entries)}
-    found = []
-    for key, unit in there.items():
-        entry = given.get(key)
-        if entry is None or not (entry.other or unit.place in free):
+    """Return what is to be done, by its English: units without words, and those that moved, with the old English."""
+    free, found = optional(page), []
+    for unit in current(table):
+        if unit.fuzzy:
+            found.append(f"{unit.text} [was: {unit.previous}]")
+        elif not unit.other and unit.place not in free:
             found.append(f"{unit.text} [not translated]")
-        elif entry.fuzzy:
-            found.append(f"{unit.text} [was: {entry.previous}]")
-    return found + [f"{text} [stands nowhere on the page]" for text, context in given if (text, context) not in there]
+    return found
 
 
 def state(table: Path) -> tuple[int, int, int, str]:
     """Of the units of a page how many are translated, how many there are, how many have moved since; and as of which commit."""
-    page = english(table)
-    entries, free = units.read(table), optional(page)
-    given = {(e.text, e.context): e for e in entries}
-    every = [given.get((e.text, e.context), e) for e in wanted(page, entries) if e.place not in free]
+    free = optional(english(table))
+    every = [e for e in current(table) if e.place not in free]
     done, moved = sum(bool(e.other) and not e.fuzzy for e in every), sum(e.fuzzy for e in every)
     return done, len(every), moved, units.commit(table)
 
@@ -231,21 +269,43 @@ def state(table: Path) -> tuple[int, int, int, str]:
 def words(table: Path) -> dict[str, str]:
     """English to the other language, for all that code cells draw and say; where answers are checked, what any check says, too."""
     shared = units.read(HOME / "zh/checks.po") if table.name in CHECKED else []
-    return units.patterns([*shared, *units.read(table)])
+    return units.patterns([*shared, *current(table)])
 
 
-def texts(table: Path, cues: bool = False) -> dict[str, str]:
-    """The cells of a page in the other language; in English where there are no words."""
-    given = {(e.text, e.context): e.other for e in units.read(table) if e.other and not e.fuzzy}
+def texts(table: Path, cues: bool = False, marks: bool = False) -> dict[str, str]:
+    """Return the cells of a page in the other language.
 
-    def other(piece: units.Piece, name: str) -> str:
-        text = given.get((piece.text, name)) or given.get((piece.text, None)) or piece.text
-        return f"{piece.before}{text}{piece.after}"
+    A paragraph whose English moved has its old translation, a paragraph without words its English; `marks` says so there.
+    """
+    known = {(e.text, e.context): e for e in current(table) if e.other}
+
+    def other(piece: units.Piece, name: str, speech: bool) -> str:
+        entry = known.get((piece.text, name)) or known.get((piece.text, None))
+        if not piece.text or (entry and not entry.fuzzy) or speech or not marks:
+            return f"{piece.before}{entry.other if entry else piece.text}{piece.after}"
+        return marked(piece, entry.other, BEHIND) if entry else marked(piece, piece.text, OPEN)
 
     return {
-        name: "".join(other(piece, name) for piece in units.pieces(text))
+        name: "".join(other(piece, name, text.startswith("<!-- cue")) for piece in units.pieces(text))
         for name, text in cells(english(table), cues).items()
     }
+
+
+def marked(piece: units.Piece, text: str, mark: str) -> str:
+    """Return a piece in the other language with a mark: after its words, in the last cell of a row, below a heading.
+
+    >>> marked(units.Piece("- ", "English", "\\n"), "中文", "（旧）")
+    '- 中文（旧）\\n'
+    >>> marked(units.Piece("", "| English |", "\\n"), "| 中文 |", "（旧）")
+    '| 中文（旧） |\\n'
+    """
+    if re.match(r"(?:`{3}|:{3})", piece.before):  # the title of a directive
+        return f"{piece.before}{text}{piece.after}"
+    if piece.before.startswith("#"):
+        return f"{piece.before}{text}\n\n{mark}\n" + piece.after.removeprefix("\n")
+    if text.startswith("|"):
+        return f"{piece.before}{text.rstrip().removesuffix('|').rstrip()}{mark} |{piece.after}"
+    return f"{piece.before}{text}{mark}{piece.after}"
 
 
 def frame(kind: str) -> dict[str, str]:
@@ -254,12 +314,13 @@ def frame(kind: str) -> dict[str, str]:
 
 
 def spoken_too(table: Path) -> bool:
-    """Whether a table has the words of all cues of a lecture: then there is a deck of the edition."""
+    """Whether a table has words for at least half of the cues of a lecture: then there is a deck of the edition."""
     page = english(table)
     if page.suffix == ".md" or "lecture" not in json.loads(page.read_text())["metadata"]:
         return False
     spoken = set(cells(page, cues=True)) if optional(page) == set() else optional(page)
-    return all(e.other and not e.fuzzy for e in units.read(table) if e.place in spoken)
+    lines = [e for e in current(table) if e.place in spoken]
+    return 2 * sum(bool(e.other) for e in lines) >= len(lines) > 0
 
 
 def folder() -> Path:
@@ -271,7 +332,7 @@ def folder() -> Path:
 def notebook(table: Path) -> nbformat.NotebookNode:
     """An edition as a notebook that runs wherever the English one does."""
     found = nbformat.read(english(table), as_version=4)
-    text, entries, sources = texts(table, cues=True), units.read(table), code(english(table))
+    text, entries, sources = texts(table, cues=True, marks=True), current(table), code(english(table))
     stays, said = units.keeps(sources.values()), words(table)
     for cell in found.cells:
         if cell.cell_type == "markdown":
@@ -301,6 +362,7 @@ def written(table: Path) -> Path:
         + [
             *words(table).values(),
             drawn(),
+            note(table),
             (ROOT / "data/reported/talk_quotations.csv").read_text(),
         ]  # quoted in Chinese
     )
@@ -410,10 +472,13 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
 def note(table: Path) -> str:
     """What a page says of itself: how much of it is translated, how far behind it is."""
     done, every, moved, commit = state(table)
-    behind = f"{moved} 个单元的英文已有改动，暂以英文显示" if moved else "与英文版一致"
-    rest = f"；{every - done - moved} 个尚未译出" if every > done + moved else ""
-    of = f"（提交 {commit}）" if commit else ""
-    return f"中文版：共 {every} 个单元，译出 {done} 个{rest}；{behind}{of}。"
+    of = f"（英文版提交 {commit}）" if commit else ""
+    if done == every:
+        return f"中文版：共 {every} 个单元，全部译出，与英文版一致{of}。"
+    old = [f"{moved} 个依据较早的英文版"] * bool(moved) + [f"{every - done - moved} 个尚未译出"] * (
+        every > done + moved
+    )
+    return f"中文版：共 {every} 个单元，其中{'，'.join(old)}；正文中都已标明，代码和图里的暂用英文{of}。"
 
 
 def listed() -> str:
@@ -433,7 +498,7 @@ def page(table: Path) -> str:
     """An edition as a page of the book, in Markdown: its text, what its cells show, and what is said over it."""
     source = english(table)
     if source.suffix == ".md":
-        parts = [*texts(table).values(), *([listed()] if source.stem == "welcome" else [])]
+        parts = [*texts(table, marks=True).values(), *([listed()] if source.stem == "welcome" else [])]
         used = "".join([*parts, *words(table).values(), drawn(), note(table)])
         cut(used, stem(table), folder())
     else:
@@ -457,14 +522,19 @@ def page(table: Path) -> str:
     return "\n\n".join(part if part.startswith(LISTING) else LINK.sub(there, part) for part in parts) + "\n"
 
 
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", nargs="?", choices=("update",), help="else what is to be done is listed")
-    parser.add_argument("pages", nargs="*", type=Path, help="pages, as chapters/talk.ipynb")
+    parser.add_argument("command", nargs="?", choices=("update", "reword"), help="else what is to be done is listed")
+    parser.add_argument(
+        "pages", nargs="*", help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it"
+    )
     parser.add_argument("--run", action="store_true", help="execute the edition, and add what its functions say")
     given = parser.parse_intermixed_args()
-    chosen = [path.resolve() for path in given.pages] or [page for page in pages() if tables(page)]
-    found = 0
+    if given.command == "reword":
+        for text in reword(Path(given.pages[0]).resolve(), given.pages[1:]):
+            print(f"kept: {text}")
+        return
+    chosen = [Path(name).resolve() for name in given.pages] or [page for page in pages() if tables(page)]
     for source in chosen:
         if given.command == "update":
             update(source)
@@ -474,11 +544,9 @@ def main() -> int:
             todo = stale(source, table)
             if given.run and source.suffix == ".ipynb":
                 todo += [f"{text} [said, and not translated]" for text in missing(executed(table))]
-            done, every, *_ = state(table)
-            print("\n".join([*todo, f"{table.relative_to(ROOT)}: {done} of {every} units"]))
-            found += len(todo)
-    return int(found > 0)
+            done, every, moved, _ = state(table)
+            print("\n".join([*todo, f"{table.relative_to(ROOT)}: {done} of {every} units, {moved} moved"]))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,7 +3,8 @@
 A unit is a paragraph, a heading, a list item, a row of a table, a line of a cue, with its English as the `msgid`. What code
 says has the context "said", with `{}` for a number and `{a}` for words (`helpers.words`): strings and comments of the cells
 that a page shows, and what functions draw and say. A string that stays in the code as it is has the context "code" besides.
-What moved since it was translated is `fuzzy`, with the English that was translated after `#|`.
+What moved since it was translated is `fuzzy`, with the English that was translated after `#|`. What the page no longer says
+stays at the end of the file behind `#~`, so that no translation is lost and a sentence that comes back has its words.
 """
 
 import ast
@@ -12,6 +13,7 @@ import difflib
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -58,6 +60,7 @@ class Entry(NamedTuple):
     place: str = ""  # the cell
     fuzzy: bool = False
     previous: str = ""
+    obsolete: bool = False  # the page does not say it any more
 
 
 def prose(text: str) -> bool:
@@ -132,25 +135,41 @@ def pieces(source: str) -> list[Piece]:
 
 
 def read(path: Path) -> list[Entry]:
-    """The entries of a PO file, in their order."""
+    """Return the entries of a PO file that its page has, in their order."""
+    return [entry for entry in read_all(path) if not entry.obsolete]
+
+
+def read_all(path: Path) -> list[Entry]:
+    """Return all entries of a PO file, those behind `#~` included."""
     return list(_read(path, path.stat().st_mtime_ns)) if path.exists() else []
 
 
 @lru_cache(maxsize=64)
 def _read(path: Path, _: int) -> tuple[Entry, ...]:
-    found = []
+    entries = []
     for block in re.split(r"\n\s*\n", path.read_text()):
         parts, last = {"place": "", "flags": ""}, ""
+        obsolete = "#~ msgid" in block
         for line in block.splitlines():
+            line = line.removeprefix("#~ ")
             if part := re.fullmatch(r'(#\| )?(?:(msg\w+) )?(".*")', line):
                 last = (part[1] or "") + part[2] if part[2] else last  # a string goes on where no name stands before it
                 parts[last] = parts.get(last, "") + ast.literal_eval(part[3])
             elif line[:2] in ("#:", "#,"):
                 parts["place" if line[1] == ":" else "flags"] += line[2:].strip()
         if parts.get("msgid"):
-            fuzzy, previous = "fuzzy" in parts["flags"], parts.get("#| msgid", "")
-            found.append(Entry(parts["msgid"], parts["msgstr"], parts.get("msgctxt"), parts["place"], fuzzy, previous))
-    return tuple(found)
+            entries.append(
+                Entry(
+                    text=parts["msgid"],
+                    other=parts["msgstr"],
+                    context=parts.get("msgctxt"),
+                    place=parts["place"],
+                    fuzzy="fuzzy" in parts["flags"],
+                    previous=parts.get("#| msgid", ""),
+                    obsolete=obsolete,
+                )
+            )
+    return tuple(entries)
 
 
 def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
@@ -163,11 +182,12 @@ def write(path: Path, entries: Iterable[Entry], commit: str = "") -> None:
 
     head = ["Language: zh_CN", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8", f"X-English: {commit}"]
     blocks = ["\n".join(['msgid ""', line("msgstr", "\n".join([*head, "Content-Transfer-Encoding: 8bit", ""]))])]
-    for entry in entries:
-        lines = [f"#: {entry.place}"] * bool(entry.place) + ["#, fuzzy"] * entry.fuzzy
-        lines += [line("#| msgid", entry.previous)] * bool(entry.previous)
-        lines += [line("msgctxt", entry.context or "")] * (entry.context is not None)
-        blocks.append("\n".join([*lines, line("msgid", entry.text), line("msgstr", entry.other)]))
+    for entry in sorted(entries, key=lambda entry: entry.obsolete):
+        comments = [f"#: {entry.place}"] * bool(entry.place) + ["#, fuzzy"] * entry.fuzzy
+        comments += [line("#| msgid", entry.previous)] * bool(entry.previous)
+        lines = [line("msgctxt", entry.context or "")] * (entry.context is not None)
+        lines += [line("msgid", entry.text), line("msgstr", entry.other)]
+        blocks.append("\n".join([*comments, *(f"#~ {each}" if entry.obsolete else each for each in lines)]))
     path.write_text("\n\n".join(blocks) + "\n")
 
 
@@ -176,28 +196,63 @@ def commit(path: Path) -> str:
     return re.search(r"X-English: (\w*)", path.read_text())[1] if path.exists() else ""
 
 
+def likeness(one: str, other: str) -> float:
+    """Return how much two texts share, from 0 to 1: by characters where they are short, by words where they are long.
+
+    >>> round(likeness("The head attends to the first token.", "The head attends to the last token."), 1)
+    0.9
+    """
+    if max(len(one), len(other)) > 80:
+        one, other = (re.findall(r"\w+|[^\w\s]", text) for text in (one, other))
+    return difflib.SequenceMatcher(None, one, other, autojunk=False).ratio()
+
+
+SAME_ENOUGH, SAME_CELL = 0.5, 0.2  # a text that stayed in its cell may differ by as much more
+
+
 def merged(entries: list[Entry], wanted: list[Entry]) -> list[Entry]:
-    """The wanted units with what was translated: where English moved the nearest old unit, fuzzy, with its old English."""
-    known = {(e.text, e.context): e for e in entries}
-    taken = {(e.text, e.context) for e in wanted}
-    loose = [e for e in entries if (e.text, e.context) not in taken and e.other]
-    found = []
-    for unit in wanted:
-        if old := known.get((unit.text, unit.context)):
-            found.append(old._replace(place=unit.place))
-            continue
-        near = [
-            (difflib.SequenceMatcher(None, old.text, unit.text).ratio() + 0.1 * (old.place == unit.place), old)
-            for old in loose
-            if old.context == unit.context
-        ]
-        ratio, old = max(near, default=(0, None), key=lambda pair: pair[0])
-        if ratio > 0.55:
-            loose.remove(old)
-            found.append(unit._replace(other=old.other, fuzzy=True, previous=old.previous or old.text))
+    """Return the wanted units with what was translated.
+
+    A unit whose English moved has the words of the nearest old unit that no other has: fuzzy, with its old English.
+    """
+
+    def kind(entry: Entry) -> str:
+        return entry.context if entry.context in (SAID, CODE) else "text"
+
+    known = {(e.text, kind(e)): e for e in sorted(entries, key=lambda e: bool(e.other)) if not e.obsolete or e.other}
+    known |= {(e.text, e.context): e for e in entries if not e.obsolete}
+    units, open_units, used = [], [], set()
+    for k, unit in enumerate(wanted):
+        old = known.get((unit.text, unit.context)) or known.get((unit.text, kind(unit)))
+        units.append(old._replace(place=unit.place, context=unit.context, obsolete=False) if old else unit)
+        if old:
+            used.add((old.text, old.context))
         else:
-            found.append(unit)
-    return found
+            open_units.append(k)
+    loose = [e for e in entries if e.other and (e.text, e.context) not in used]
+    pairs = []
+    for k in open_units:
+        for i, old in enumerate(loose):
+            if kind(old) == kind(units[k]):
+                near = SAME_CELL * (old.place == units[k].place and bool(old.place)) - 0.1 * old.obsolete
+                pairs.append((likeness(old.text, units[k].text) + near, k, i))
+    free = set(range(len(loose)))
+    for score, k, i in sorted(pairs, key=lambda pair: (-pair[0], pair[1:])):
+        if score > SAME_ENOUGH and i in free and not units[k].other:
+            free.remove(i)
+            old = loose[i]
+            units[k] = units[k]._replace(other=old.other, fuzzy=True, previous=old.previous or old.text)
+    return units
+
+
+def left(entries: list[Entry], units: list[Entry]) -> list[Entry]:
+    """Return the translations that none of the units has, as obsolete: nothing that was translated is thrown away."""
+    held = {(e.text, e.other) for e in units} | {(e.previous, e.other) for e in units}
+    return [
+        e._replace(obsolete=True)
+        for e in entries
+        if e.other and not held & {(e.text, e.other), (e.previous or e.text, e.other)}
+    ]
 
 
 def patterns(entries: Iterable[Entry]) -> dict[str, str]:
@@ -408,3 +463,15 @@ def shape(source: str) -> str:
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             node.value = "".join(sorted(FORMATTED.findall(node.value)))
     return ast.dump(tree)
+
+
+def differing(english: str, other: str) -> list[str]:
+    """Return the formulas and numbers of an English text that its translation lacks; ones and zeros may be digits there.
+
+    >>> differing("At $n$ = 12, 3 of 4 fail.", "$n$ = 12 时，4 个里有 3 个失败。"), differing("12 fail", "13 个失败")
+    ([], ['12'])
+    """
+    lacking = Counter(MATH.findall(english)) - Counter(MATH.findall(other))
+    plain, there = (re.sub(r"`[^`]*`|\]\([^)]*\)|\{\w*\}", "", MATH.sub("", text)) for text in (english, other))
+    figures = re.compile(r"\d+(?:[.,]\d+)*")
+    return [*lacking, *sorted(set(figures.findall(plain)) - set(figures.findall(there)))]
