@@ -3,9 +3,7 @@
 import ast
 import contextlib
 import importlib
-import os
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -196,36 +194,3 @@ def test_helpers_are_installed_with_what_they_import_and_nothing_else():
 
 
 # one call of each module's own, after the course has been made unimportable
-EXAMPLES = r"""
-import sys
-sys.modules["course"] = None
-import doctest, importlib, pkgutil, re
-import helpers
-done = 0
-for module in pkgutil.walk_packages(helpers.__path__, "helpers."):
-    there = importlib.import_module(module.name)
-    for test in doctest.DocTestFinder().find(there):
-        if test.examples and not re.search(r"(default|load|embedded|blocks)\(\)", test.docstring):
-            result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-            assert not result.failed, test.name
-            done += 1
-print(helpers.__file__, done)
-"""
-
-
-def test_helpers_stand_alone(tmp_path):
-    """In a folder of their own, in another process, without the course: each module is imported and its examples run."""
-    shutil.copytree(SOURCE / "helpers", tmp_path / "helpers", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(ROOT / "data", tmp_path / "helpers/_data")
-    done = subprocess.run(
-        [sys.executable, "-c", EXAMPLES],
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr + done.stdout
-    place, count = done.stdout.rsplit(maxsplit=1)
-    assert place.startswith(str(tmp_path))
-    assert int(count) > 60
