@@ -27,7 +27,15 @@ LABS = {path.parent.name[0]: path for path in sorted((ROOT / "chapters").glob("*
 WITH_NAME = {number: path for number, path in LABS.items() if "NAME = models.DEFAULT" in path.read_text()}
 # gpt2 holds queries, keys and values in one matrix, and merges digits; lab 4 asks for none of these. It turns no pairs,
 # so that in lab 5 a sentence says so and the embedded model is read
-RUNS, INSTEAD = {"llama": WITH_NAME, "gpt2": "235"}, ("gpt25",)
+# "llama, no float64": its weights lie on a device that has no float64, as a Mac's (tests/devices.py)
+RUNS, INSTEAD = {"llama": WITH_NAME, "llama, no float64": WITH_NAME, "gpt2": "235"}, ("gpt25",)
+NO_FLOAT64 = f"""
+import sys
+sys.path.append({str(ROOT / "tests")!r})
+import devices
+devices.load_without_float64().__enter__()
+sys.path.pop()
+"""
 # how a figure is written as a picture is seen on the book's own pages; here, that it can be drawn, and what it says
 DRAWN = """
 import html
@@ -55,9 +63,10 @@ def course(tmp_path):
 
 def page(course, kind, number):
     """A lab with the name of a tiny decoder of a kind, and the folder of that decoder."""
-    folder = course / "models" / f"tiny-{kind}"
+    family = kind.partition(",")[0]
+    folder = course / "models" / f"tiny-{family}"
     if not folder.exists():
-        save(folder, tiny(kind, tokenizer=prose_tokenizer(kind == "gpt2"), max_position_embeddings=1024))
+        save(folder, tiny(family, tokenizer=prose_tokenizer(kind == "gpt2"), max_position_embeddings=1024))
     path = course / "chapters" / kind / WITH_NAME[number].parent.name / "lab.ipynb"
     book = json.loads(WITH_NAME[number].read_text())
     for cell in book["cells"]:
@@ -65,7 +74,7 @@ def page(course, kind, number):
     if kind + number in INSTEAD:  # from that sentence on it is the page of the book
         said = next(k for k, cell in enumerate(book["cells"]) if "{note}" in "".join(cell["source"]))
         del book["cells"][said + 1 :]
-    book["cells"].insert(0, v4.new_code_cell(DRAWN))
+    book["cells"].insert(0, v4.new_code_cell(DRAWN + NO_FLOAT64 * ("no float64" in kind)))
     path.parent.mkdir(parents=True)
     path.write_text(json.dumps(book))
     return path, folder

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from helpers import require
+from helpers import compute, require
 
 _TOLERANCE = 4e-3  # of a row's sum: half a bf16 step
 
@@ -49,7 +49,7 @@ def uniform(mask: Bool[Tensor, "n n"]) -> Float[Tensor, "n n"]:
     _check_square("mask", mask)
     if mask.dtype != torch.bool and not ((mask == 0) | (mask == 1)).all():
         raise ValueError("mask must hold true and false (or 1 and 0) alone")
-    allowed = mask.double()
+    allowed = compute.exact(mask)
     count = allowed.sum(1, keepdim=True)
     if (count == 0).any():
         raise ValueError(f"mask must let every token see one at least, but row {int(count[:, 0].argmin())} is empty")
@@ -137,7 +137,7 @@ def _layers(attentions: Sequence[Tensor] | Tensor, causal: bool = False) -> Tens
 def _stochastic(name: str, matrices: Tensor, causal: bool) -> Tensor:
     """The matrices in float64, after a look at every row."""
     _check_square(name, matrices)
-    matrices = matrices.double()
+    matrices = compute.exact(matrices)
     if not torch.isfinite(matrices).all():
         raise ValueError(f"{name} must hold finite numbers")
     if (matrices < 0).any():

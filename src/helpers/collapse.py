@@ -71,7 +71,7 @@ def last_token_distance(
     ids, ending = torch.cat([before, body]), probe.encode(model, tail)
     stops = [len(before) + n for n in lengths]
     continuations = [(n, ending) for n in stops] + [(n, torch.cat([ids[n - period : n], ending])) for n in stops]
-    once, twice = probe._after(model, ids, continuations).states.double().cpu().chunk(2)
+    once, twice = probe._after(model, ids, continuations).states.cpu().double().chunk(2)
     return (once - twice).abs().sum(-1)
 
 

@@ -8,12 +8,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
+from torch import Tensor
 from tqdm.auto import tqdm
 
 from helpers import require
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # what an operating system says of a disk that is full
 _Result = TypeVar("Result")
+# what torch says without its own class of error: cuBLAS, MPS, the CPU
+_FULL_MEMORY = ("CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED", "out of memory", "can't allocate memory")
+_WITHOUT_FLOAT64 = {"mps"}  # types of devices
 _DTYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16, "fp64": torch.float64}
 
 
@@ -50,6 +54,15 @@ def dtype(name: str | torch.dtype) -> torch.dtype:
     return _DTYPES[require.choice("the name of the dtype", name, _DTYPES)]
 
 
+def exact(x: Tensor) -> Tensor:
+    """Return a tensor in float64: where it is, or on the CPU if its device has no float64 (Apple's MPS).
+
+    >>> exact(torch.ones(2)).dtype
+    torch.float64
+    """
+    return (x.cpu() if x.device.type in _WITHOUT_FLOAT64 else x).double()
+
+
 def seed(value: int) -> torch.Generator:
     """Seed Python, NumPy and torch, and return a CPU generator with the same seed.
 
@@ -78,12 +91,25 @@ def progress(items: Iterable | None = None, label: str = "", **options: Any) -> 
     return tqdm(items, desc=label, leave=False, disable=building() or bool(os.environ.get("TQDM_DISABLE")), **options)
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory ran out: that of an accelerator, of Python, or of torch on the CPU.
+
+    >>> is_out_of_memory(MemoryError()), is_out_of_memory(RuntimeError("CUBLAS_STATUS_ALLOC_FAILED when calling …"))
+    (True, True)
+    >>> is_out_of_memory(RuntimeError("shapes differ"))
+    False
+    """
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    return isinstance(error, RuntimeError) and any(words in str(error) for words in _FULL_MEMORY)
+
+
 def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
-    """`call(chunk)`, and as often as memory runs out again from the start with half the chunk.
+    """Return `call(chunk)`; as often as memory runs out, start again with half the chunk.
 
     Raises:
         ValueError: `chunk` is below 1.
-        torch.OutOfMemoryError: even a chunk of one does not fit.
+        torch.OutOfMemoryError, MemoryError, RuntimeError: even a chunk of one does not fit.
 
     >>> shrink(lambda chunk: list(torch.arange(6).split(chunk))[0].tolist(), 4)
     [0, 1, 2, 3]
@@ -93,12 +119,22 @@ def shrink(call: Callable[[int], _Result], chunk: int) -> _Result:
     while True:
         try:
             return call(chunk)
-        except torch.OutOfMemoryError:
-            if chunk == 1:
+        except (RuntimeError, MemoryError) as error:
+            if chunk == 1 or not is_out_of_memory(error):
                 raise
         chunk //= 2
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        empty_cache()
+
+
+def empty_cache() -> None:
+    """Give an accelerator's memory that no tensor holds back to it.
+
+    >>> empty_cache()
+    """
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+    elif torch.backends.mps.is_available():
+        torch.mps.empty_cache()
 
 
 def building() -> bool:

@@ -137,7 +137,7 @@ def _opened_losses(model: models.LanguageModel, front: Sequence[int]) -> Float[T
     before = torch.tensor(front, dtype=torch.long, device=ids.device).expand(len(ids), -1)
     logits = model.model(torch.cat([before, ids], 1), use_cache=False).logits[:, len(front) : -1].float()
     losses = torch.nn.functional.cross_entropy(logits.transpose(1, 2), ids[:, 1:].to(logits.device), reduction="none")
-    return losses.mean(1).double().cpu()
+    return losses.mean(1).cpu().double()
 
 
 def first_token(model: models.LanguageModel) -> Int[Tensor, " 1"]:
@@ -597,7 +597,7 @@ def sensitivity(
             found = []
             for part in directions.split(chunk):
                 (gradient,) = torch.autograd.grad(state, inputs, part, retain_graph=True, is_grads_batched=True)
-                found.append(gradient[:, 0].double().square().sum(-1).cpu())
+                found.append(gradient[:, 0].cpu().double().square().sum(-1))
             return torch.cat(found)
 
         found = compute.shrink(squares, _PROBES)

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Float, Num
 from torch import Tensor
 
-from helpers import require
+from helpers import compute, require
 
 _LAYOUTS = ("half", "interleaved")
 _BLOCK = 1024  # distances whose sums are made from one start by the angle sum formula
@@ -77,8 +77,8 @@ def turn(
     >>> turn(torch.tensor([[1.0, 0.0]]), torch.tensor([2]), torch.tensor([math.pi / 2]), "half").round().abs().tolist()
     [[1.0, 0.0]]
     """
-    angles = (positions[:, None].double() * frequencies.to(positions.device).double()).to(x.device)
-    cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    angles = compute.exact(positions)[:, None] * compute.exact(frequencies).to(compute.exact(positions).device)
+    cos, sin = (part.to(x.dtype).to(x.device) for part in (angles.cos(), angles.sin()))  # float64 stays behind
     first, second = (x[..., 0::2], x[..., 1::2]) if layout == "interleaved" else x.chunk(2, dim=-1)
     turned = first * cos - second * sin, first * sin + second * cos
     return torch.stack(turned, dim=-1).flatten(-2) if layout == "interleaved" else torch.cat(turned, dim=-1)
@@ -222,5 +222,5 @@ def _length(length: int, name: str = "length") -> None:
 
 def _distance(distance: float | Tensor) -> Tensor:
     if isinstance(distance, Tensor):
-        return require.tensor("distance", distance, "...", "real").double()
+        return compute.exact(require.tensor("distance", distance, "...", "real"))
     return torch.tensor(require.number("distance", distance), dtype=torch.float64)

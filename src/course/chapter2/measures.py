@@ -491,7 +491,7 @@ def kept_by_layer(
             after = layer(before, *others, **more)
             after = after[0] if isinstance(after, tuple) else after
             (found,) = torch.autograd.grad(after[0, -1], before, frame.to(before), is_grads_batched=True)
-        norms = found[:, 0].double().square().sum((0, -1)).sqrt()
+        norms = found[:, 0].cpu().double().square().sum((0, -1)).sqrt()
         shares.append(norms[-1] / norms.sum())
     return torch.stack(shares)
 

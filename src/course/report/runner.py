@@ -19,7 +19,7 @@ from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug
 from course.report.subject import PLANS, SEED, Plan, Subject, free_memory, seeded, sentence, versions, watched
 from course.scorecard import CLAIMS
-from helpers import models, require
+from helpers import compute, models, require
 
 BESIDE = 6  # reports on one model's page
 MEASURED, REFUSED, SHORT_OF_MEMORY, FAILED = "measured", "does not apply", "out of memory", "failed"
@@ -181,21 +181,11 @@ def _measured(section: Section, subject: Subject, plan: Plan) -> dict:
         except ValueError as error:
             return found | {"status": REFUSED, "why": refusal(error)}
         except Exception as error:  # whatever an architecture that nobody tried may raise
-            if not out_of_memory(error):
+            if not compute.is_out_of_memory(error):
                 return found | {"status": FAILED, "why": failed(error)}
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
+            compute.empty_cache()
     why = "the memory does not hold even the shortest lengths: take a smaller number type, or --device auto"
     return found | {"status": SHORT_OF_MEMORY, "why": why}
-
-
-def out_of_memory(error: Exception) -> bool:
-    """Whether an error is about memory: that of an accelerator, of Python, or of torch on the CPU.
-
-    >>> out_of_memory(MemoryError()), out_of_memory(RuntimeError("shapes differ"))
-    (True, False)
-    """
-    return isinstance(error, torch.OutOfMemoryError | MemoryError) or "can't allocate memory" in str(error)
 
 
 def failed(error: Exception) -> str:
@@ -255,7 +245,7 @@ def _verdict(name: str, need: Need, subject: Subject, plan: Plan) -> dict:
             why = refusal(error)
         except Exception as error:
             short = "the memory does not hold the lengths that this takes"
-            why = short if out_of_memory(error) else failed(error)
+            why = short if compute.is_out_of_memory(error) else failed(error)
     return found | {"verdict": None, "measured": None, "why": why}
 
 

@@ -225,7 +225,7 @@ class Subject:
             if weight.is_meta:  # on the disk, for want of memory
                 sums = (0.0, 0.0)
             else:
-                parts = [part.double() for part in weight.detach().flatten().split(1 << 24)]
+                parts = [part.cpu().double() for part in weight.detach().flatten().split(1 << 24)]
                 sums = (sum(float(p.sum()) for p in parts), sum(float(p @ p) for p in parts))
             digest.update(f"{name} {tuple(weight.shape)} {sums[0]:.9e} {sums[1]:.9e}\n".encode())
         return digest.hexdigest()

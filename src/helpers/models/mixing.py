@@ -43,7 +43,7 @@ _heard: list[dict[int, dict[str, Any]]] = []
 def _listen(module, query, key, value, attention_mask, scaling=None, softcap=None, s_aux=None, **rest):
     """Uniform attention in transformers' signature, which keeps what it is given."""
     _heard[-1][module.layer_idx] = {
-        "query": query[0].detach().double().cpu(),
+        "query": query[0].detach().cpu().double(),
         "softcap": softcap,
         "sinks": s_aux is not None,
         "window": rest.get("sliding_window"),
@@ -125,7 +125,7 @@ def frequencies(network: "transformers.PreTrainedModel") -> dict[str, Tensor]:
         for name, value in module.named_buffers(recurse=False):
             if name.endswith("inv_freq") and "original" not in name and value.numel():
                 kind = name.removesuffix("inv_freq").rstrip("_").replace("_", " ") or "all layers"
-                value = value.detach().double().cpu()
+                value = value.detach().cpu().double()
                 if kind in found and not torch.equal(found[kind], value):
                     kind = f"{kind} ({len(found) + 1})"
                 found[kind] = value
