@@ -101,6 +101,32 @@ VERDICTS = (
 # What time did not allow is "not run", which opens nothing.
 PLATEAU, PARTS, STILL = 3000, 6, 0.05
 
+# Three learning rates, written down before any row of `race_plateau` or `race_price` at another rate than .005.
+#
+# .005 was chosen for RoPE with softmax, and every table above has this rate only. So the entries that a sentence names
+# run again at RATES, with the same decoders, batches, criterion and looks, PLATEAU steps each, and the *same* runs are
+# judged at the first touch and at the end. Seeds 0 to 4; 0 to 7 where a sentence rests on the cell; a cell with fewer
+# says so. Rows at .005 that were there stay: they are the same runs.
+#
+# * Best rate of an entry at a task: chosen on the trained length only. The rate at which the largest fraction of its runs
+#   learned; between equals the one with the fewest steps to the first touch on average (a run that has not learned
+#   counts all of its steps). Scores at longer lengths have no part in the choice. An entry with fewer than two rates run
+#   at a task (three seeds or more each) has no best rate there: what is said of it is said "at a rate of .005".
+# * "Learns" and "price" (steps to the criterion) are said at the best rate. "Does not learn" is said only where all of
+#   RATES were run and at none of them half of the runs learned; else "not learned at" with the rates.
+# * "First touch" and "end" of a cell are means over one population, the runs that learned, with the fraction that
+#   learned beside them; `stays` is asked of the same runs at the end.
+# * "Goes far" (right in KEPT at 128) is said if it is true at the best rate at both stops. If the stops differ, the
+#   sentence names the stop; if another rate gives the contrary, the sentence names the rate.
+# * The order of two entries at 128 "stands at every rate" if the difference of means at the end has one sign, and at
+#   least STILL in size, at each rate that both ran; it "hangs on the rate" if the sign turns; else "not told apart".
+# * Price with length: `race_price` at .005 and .002, three seeds, at the trained lengths of its table. An entry that
+#   learns at one of the two rates has learned. A ratio of two entries' prices is of their best rates.
+# * Cells that time did not allow are "not run", and no sentence is about them. Order of running: retrieval, recall and
+#   counting of the entries whose sentences could fall (the hybrid, stick-breaking, NoPE, RoPE, the differential pairs),
+#   then the price, then the rest.
+RATES = (0.001, 0.002, 0.005)
+
 
 def vocabulary(task: str) -> tuple[str, ...]:
     """The task's tokens and the separator, which all entries have and one uses.

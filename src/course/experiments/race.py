@@ -8,6 +8,7 @@ the width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a G
 import math
 import time
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import pandas as pd
 import torch
@@ -26,9 +27,19 @@ WHAT = {"table": measure, "fixed": fixed, "far": far, "plateau": plateau}
 
 
 def run(
-    entry: str, task: str, seed: Sequence[int], budget: int, size: str = "small", what: str = "table"
+    entry: str,
+    task: str,
+    seed: Sequence[int],
+    budget: int,
+    size: str = "small",
+    what: str = "table",
+    rate: float | None = None,
 ) -> list[dict[str, float | None]]:
-    """The rows of a cell of the table, one a seed; `what`: of which table.
+    """Compute the rows of a cell of the table, one a seed.
+
+    Args:
+        what: of which table.
+        rate: learning rate, for `plateau` only; the size's own when None.
 
     Raises:
         ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
@@ -37,6 +48,8 @@ def run(
     require.choice("size", size, protocol.SIZES)
     seeds = require.integers("seed", seed, 0)
     rows = WHAT[require.choice("what", what, WHAT)]
+    if rate is not None:
+        rows = partial(rows, rate=require.number("rate", rate, above=0))
     return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
 
 

@@ -52,17 +52,22 @@ def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
 
 
 def train(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
 ) -> list[tuple[Decoder, int, bool]]:
-    """The trained models of an entry, their steps, and whether they have learned: side by side, each to the criterion."""
+    """Train an entry's models side by side, each to the criterion: models, steps, and whether they have learned.
+
+    Args:
+        rate: learning rate; the size's own (`SIZES`) when None.
+    """
     place = compute.device() if size != "small" else torch.device("cpu")
     models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
-    taken = _to_the_criterion(entry, task, models, seeds, steps, size)
+    rate = SIZES[size]["rate"] if rate is None else rate
+    taken = _to_the_criterion(entry, task, models, seeds, steps, rate)
     if entry.dropped:
         for model in models:
             for block in model.blocks:
                 block.frequencies = None
-        more = _to_the_criterion(entry, task, models, seeds, steps, size)
+        more = _to_the_criterion(entry, task, models, seeds, steps, rate)
         taken = [before + after for before, after in zip(taken, more, strict=True)]
     found = [(model.cpu(), count, has_learned(model, entry, task)) for model, count in zip(models, taken, strict=True)]
     if entry.at_test is not None:
@@ -73,7 +78,7 @@ def train(
 
 
 def _to_the_criterion(
-    entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, size: str
+    entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
 ) -> list[int]:
     """How many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
     groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
@@ -81,7 +86,7 @@ def _to_the_criterion(
     for group in groups:
         try:
             losses = training.fit_together(
-                [models[k] for k in group], partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"],
+                [models[k] for k in group], partial(batch, entry, task), steps=steps, rate=rate,
                 seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
             )  # fmt: skip
         except ValueError as error:
@@ -159,9 +164,12 @@ def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> 
 
 
 def plateau(
-    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
 ) -> list[dict[str, float | None]]:
-    """Rows at a fixed budget, each run judged twice: at its first touch of the criterion, and after all steps.
+    """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and after all steps.
+
+    Args:
+        rate: learning rate; the size's own (`SIZES`) when None.
 
     Returns:
         learned, steps: whether and when it touched the criterion; first_n: right on n tokens then; score_n: at the end;
@@ -172,7 +180,8 @@ def plateau(
     """
     if steps % (5 * PARTS) or entry.dropped:
         raise ValueError(f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}")
-    alone = partial(plateau, entry, task, steps=steps, size=size)
+    rate = SIZES[size]["rate"] if rate is None else rate
+    alone = partial(plateau, entry, task, steps=steps, size=size, rate=rate)
     if entry.model and len(seeds) > 1:  # `torch.vmap` cannot run it
         return [row for seed in seeds for row in alone([seed])]
     models = [decoder(entry, task, seed, size) for seed in seeds]
@@ -192,8 +201,8 @@ def plateau(
 
     try:
         training.fit_together(
-            models, partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"], seeds=seeds, until=watch, every=every
-        )  # fmt: skip
+            models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=every
+        )
     except ValueError as error:
         if "loss was" not in str(error):
             raise
@@ -241,8 +250,8 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
             block.weigh = None
 
 
-def price(entry: str, trained: int, seed: Sequence[int], budget: int) -> list[dict[str, float]]:
-    """Rows at retrieval trained to so many pairs: the steps to the criterion at that length, and right at 16 and there.
+def price(entry: str, trained: int, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float]]:
+    """Train on retrieval with so many pairs: the steps to the criterion at that length, and right at 16 and there.
 
     Raises:
         ValueError: unknown entry, or a number out of range.
@@ -256,7 +265,9 @@ def price(entry: str, trained: int, seed: Sequence[int], budget: int) -> list[di
             f"right_{name}": round(score(model.eval(), *criterion("retrieval", own.separators, n)), 5)
             for name, n in (("short", TRAINED), ("trained", trained))
         }
-        for model, taken, learned in train(own, "retrieval", seed, require.integer("budget", budget, 1))
+        for model, taken, learned in train(
+            own, "retrieval", seed, require.integer("budget", budget, 1), rate=require.number("rate", rate, above=0)
+        )
     ]
 
 
