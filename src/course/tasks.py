@@ -295,6 +295,49 @@ class Retrieval:
 
 
 @dataclass(frozen=True)
+class Rivals(Retrieval):
+    """Retrieval in which no key stands twice: `k7=1 k3=0 k9=1 … ?k3` has the answer 0, so n pairs are n different keys.
+
+    In `Retrieval` the distractors come from a few keys at any length. Here every pair is another rival, so the number of
+    rivals grows with the length, as in multi-query associative recall (MQAR, Arora et al., 2024). The keys of a row are
+    drawn from all keys, so each of them is seen in training.
+
+    Args:
+        keys: how many there are, at least as many as pairs.
+        lengths, values, asked, size: as of `Retrieval`.
+
+    >>> task = Rivals(lengths=(3, 3), keys=5, asked=1, size=1)
+    >>> tokens, targets = task(torch.Generator().manual_seed(0))
+    >>> task.text(tokens[0]), task.text(targets[0, -1:])
+    ('k1=3 k2=1 k3=2 ?k3', '2')
+    """
+
+    keys: int = 128
+
+    def __post_init__(self) -> None:
+        _check(self.lengths, self.size)
+        require.integer("keys", self.keys, 2, 10_000)
+        require.integer("values", self.values, 2, 10)
+        if self.lengths[1] > self.keys:
+            raise ValueError(f"lengths must be at most keys = {self.keys}, as no key stands twice, not {self.lengths}")
+        if require.integer("asked", self.asked, 1) > self.lengths[0]:
+            raise ValueError(f"asked must be at most lengths = {self.lengths}, not {self.asked}")
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The text of each token."""
+        names, values = [f"k{key}" for key in range(self.keys)], [str(value) for value in range(self.values)]
+        pairs = (f"{key}={value}" for key in names for value in values)
+        return (PAD, *values, *(f"?{key}" for key in names), *pairs)
+
+    def _drawn(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        pairs = _drawn(self.lengths, 1, generator)[0]
+        keys = torch.rand(self.size, self.keys, generator=generator).argsort(1)[:, :pairs]
+        places = torch.rand(self.size, pairs, generator=generator).argsort(1)[:, : self.asked]
+        return keys, torch.randint(self.values, (self.size, pairs), generator=generator), keys.gather(1, places), places
+
+
+@dataclass(frozen=True)
 class Recall(Retrieval):
     """Retrieval with two tokens a pair, its key and then its value: `a 1 c 0 b 1 … ?b` has the answer 1.
 

@@ -252,7 +252,7 @@ def forgetting_bias(gates: Float[Tensor, "... n"]) -> Float[Tensor, "... n n"]:
     [[1.0, 0.0], [0.5, 1.0]]
     """
     require.tensor("gates", gates, "... n")
-    if float(gates.min()) <= 0 or float(gates.max()) > 1:
+    if require.readable(gates) and (float(gates.detach().min()) <= 0 or float(gates.detach().max()) > 1):
         raise ValueError(
             f"gates must be above 0 and at most 1, not {float(gates.min()):.4g} to {float(gates.max()):.4g}"
         )

@@ -13,7 +13,18 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from course import weightings
-from course.experiments.protocol import BUDGET, EVERY, LENGTHS, LOCAL, SIZES, TASKS, TESTED, TRAINED, vocabulary
+from course.experiments.protocol import (
+    BUDGET,
+    EVERY,
+    EVERY_TASK,
+    LENGTHS,
+    LOCAL,
+    SIZES,
+    TASKS,
+    TESTED,
+    TRAINED,
+    vocabulary,
+)
 from course.tasks import Batch
 from course.training import UNASKED
 from helpers import differential, require, rope
@@ -231,6 +242,28 @@ class Gated(Block):
         return super().mix(x) * gates.unflatten(-1, (self.heads, -1)).transpose(1, 2)
 
 
+class Forgetting(Block):
+    """Softmax without positions, whose logits fall by what lies between: sum of ln(gate) of the tokens after the key.
+
+    Lin et al. (2025), FoX: a gate for each token and head, sigmoid(w x + b). It starts at 0.95.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more, hidden=matched(width, heads * (width + 1)))
+        self.gates = nn.Linear(width, heads)
+        nn.init.constant_(self.gates.bias, 3.0)
+
+    def forgotten(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        """What is added to the logits: `weightings.forgetting_bias` of the gates, minus infinity at later keys."""
+        return weightings.forgetting_bias(self.gates(self.norm1(x)).sigmoid().mT.clamp(min=1e-6))
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return super().logits(x) + self.forgotten(x)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
 class Differential(Block):
     """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all of them.
 
@@ -297,6 +330,7 @@ ENTRIES = {
     "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
     "off-by-one softmax": Entry(weigh=weightings.softmax_off_by_one),
     "gated attention": Entry(block=Gated),
+    "NoPE, forgetting": Entry(PLAIN, Forgetting, reference="NoPE"),
     "NoPE, squared ReLU": Entry(PLAIN, weigh=weightings.squared_relu, reference="NoPE"),
     "NoPE, sigmoid": Entry(PLAIN, weigh=SIGMOID, reference="NoPE"),
     "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=weightings.squared_relu, reference="NoPE", two="no LayerNorm"),
@@ -385,7 +419,7 @@ def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = N
     rows = TESTED[task] if n else BUDGET["rows"]
     if entry.separators and not n:
         rows = round(rows * EVERY / (EVERY + 1))  # as many tokens a step
-    make = TASKS[task](n, rows)
+    make = EVERY_TASK[task](n, rows)
     if not n:
         make = longest(make, entry.seen)
     ids, targets = make(generator)

@@ -89,6 +89,48 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
 
 
 @torch.no_grad()
+def noise_readers(
+    model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"], layer: int = 1
+) -> dict[str, float]:
+    """By what subtracting the second map multiplies signal over noise, read in the weights and in a head's output.
+
+    The norm of the weights is what values feel that are independent of each other. A head adds up weight times value,
+    and tokens that are alike have alike values, so that their noise may cancel in the sum.
+
+    Returns:
+        "weights": as `gain` of `two_noises`. "output": signal and noise are the norms of the answer's and of the noise's
+        part of the head's output (before its norm), the mean over questions and heads. "varying": the same, with the
+        noise's part taken less its mean over questions, which is the same for every question and could be learned away.
+    """
+    answer, keys = roles(task, ids, targets)
+    noise = keys.any(-1)
+    keys, answer = (part[noise].double()[:, None, :, None] for part in (keys, answer))  # (questions, 1, n, 1)
+    x = model.embed(ids)
+    for block in model.blocks[: layer - 1]:
+        x = block(x)
+    block = model.blocks[layer - 1]
+    states = block.norm1(x)
+    first, second = (each.transpose(1, 2)[noise].double() for each in block.inner.maps(states))  # (questions, h, n)
+    lam = block.inner.lam(states).double().expand(len(ids), block.inner.heads, ids.shape[1])
+    rest = first - lam.transpose(1, 2)[noise][..., None] * second
+    rows = torch.arange(len(ids))[:, None].expand(noise.shape)[noise]
+    values = block.inner.project(states)[-1][rows].double()  # (questions, h, n, w)
+    ratios = {}
+    for weights in (first, rest):
+        each = weights[..., None]
+        parts = {"weights": (each * answer, each * keys)}
+        parts["output"] = tuple((each * mask * values).sum(2) for mask in (answer, keys))
+        parts["varying"] = (parts["output"][0], parts["output"][1] - parts["output"][1].mean(0))
+        for name, (signal, other) in parts.items():
+            if name == "weights":
+                size = signal.sum((2, 3)).mean(), other[..., 0].norm(dim=-1).mean()
+            else:
+                size = signal.norm(dim=-1).mean(), other.norm(dim=-1).mean()
+            ratios.setdefault(name, []).append(float(size[0] / size[1].clamp(min=1e-12)))
+    return {name: after / max(before, 1e-12) for name, (before, after) in ratios.items()}
+
+
+@torch.no_grad()
 def quantisation_error(model: Decoder, ids: Int[Tensor, "b n"]) -> float:
     """Relative change of the logits when all that enters a linear layer is rounded to `BITS` bits."""
     exact = model(ids)

@@ -42,11 +42,14 @@ TASKS = {
         tasks.RunningCount((n or 1, n or TRAINED), most=TRAINED, size=rows), at_the_end=bool(n)
     ),
 }
+# beside the five: retrieval whose rivals grow with the length, one key a pair
+RIVALS = "rivals"
+EVERY_TASK = TASKS | {RIVALS: lambda n, rows: tasks.Rivals((n or 4, n or TRAINED), keys=LENGTHS[-1], size=rows)}
 # without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
-CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "recall": 1 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1)}
-TESTED = {"retrieval": 64, "last": 128, "recall": 64, "first": 128, "counting": 128}  # rows a length
+CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "recall": 1 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1), RIVALS: 1 / 4}
+TESTED = {"retrieval": 64, "last": 128, "recall": 64, "first": 128, "counting": 128, RIVALS: 64}  # rows a length
 # questions a length: a row of retrieval and recall asks 4 times
-ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64}
+ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64, RIVALS: 4 * 64}
 LOOKED = ("retrieval", "last", "recall")  # where attention is looked at, too
 FAR = (512, 1024, 2048)  # tokens, for what is right at the longest of `LENGTHS`: evaluation alone
 FAR_ROWS = 8
@@ -126,6 +129,10 @@ PLATEAU, PARTS, STILL = 3000, 6, 0.05
 #   counting of the entries whose sentences could fall (the hybrid, stick-breaking, NoPE, RoPE, the differential pairs),
 #   then the price, then the rest.
 RATES = (0.001, 0.002, 0.005)
+# Rivals, written down before any row of `race_rivals`: retrieval with as many keys as pairs, 128 in all, rates .005 and
+# .002, three seeds, PLATEAU steps, the rules above. "A memory of fixed size fails with more rivals" is said if such an
+# entry learned, stays right (KEPT) at 128 pairs of `retrieval` and falls at 128 pairs of `rivals`, while an entry with
+# full attention stays right at both; FAR lengths have no rows, as there are 128 keys.
 
 
 def vocabulary(task: str) -> tuple[str, ...]:
@@ -134,7 +141,7 @@ def vocabulary(task: str) -> tuple[str, ...]:
     Raises:
         ValueError: unknown task.
     """
-    return (*TASKS[require.choice("task", task, TASKS)](None, 1).vocabulary, "|")
+    return (*EVERY_TASK[require.choice("task", task, EVERY_TASK)](None, 1).vocabulary, "|")
 
 
 def roles(task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tuple[Bool[Tensor, "b n n"], ...]:
@@ -150,6 +157,10 @@ def roles(task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> tu
         pair = ids >= len(words) - 1 - tasks.Retrieval().keys * tasks.Retrieval().values
         content = pair & (ids < len(words) - 1)
         answer = torch.arange(n) == tasks.Retrieval().answers(ids.where(ids < len(words) - 1, 0))[:, :, None]
+    elif task == RIVALS:
+        own = EVERY_TASK[task](None, 1)
+        content = (ids >= 1 + own.values + own.keys) & (ids < len(words) - 1)
+        answer = torch.arange(n) == own.answers(ids.where(ids < len(words) - 1, 0))[:, :, None]
     elif task == "recall":
         content = (ids >= 1) & (ids <= tasks.Recall().values)
         answer = torch.arange(n) == tasks.Recall().answers(ids)[:, :, None]

@@ -44,7 +44,7 @@ def run(
     Raises:
         ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
     """
-    require.choice("task", task, protocol.TASKS)
+    require.choice("task", task, protocol.EVERY_TASK)
     require.choice("size", size, protocol.SIZES)
     seeds = require.integers("seed", seed, 0)
     rows = WHAT[require.choice("what", what, WHAT)]

@@ -11,8 +11,8 @@ from functools import cache, partial
 import torch
 
 from course import training
-from course.experiments.entries import Entry, batch, decoder, entry_of
-from course.experiments.evaluation import best_heads, look, score, tests_of
+from course.experiments.entries import HYPOTHESES, Differential, Entry, batch, decoder, entry_of
+from course.experiments.evaluation import best_heads, look, noise_readers, score, tests_of
 from course.experiments.protocol import (
     CHECKED,
     FAR,
@@ -23,6 +23,7 @@ from course.experiments.protocol import (
     LENGTHS,
     LOOKED,
     PARTS,
+    RIVALS,
     SIZES,
     TRAINED,
 )
@@ -229,7 +230,8 @@ def plateau(
                 if when == "score" and task in LOOKED and entry.model is None:
                     few = [part[: 8 if task == "recall" else 32] for part in tests[k][LENGTHS[-1]]]
                     rows[k]["best"] = best_heads(models[k], task, *few)[0]
-        if those and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT:
+        asked_further = task != RIVALS  # it has no more keys
+        if asked_further and those and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT:
             for k in those:
                 with _changed(models[k], entry):
                     columns[k] |= {n: further(models[k], entry, task, seeds[k], n) for n in FAR}
@@ -248,6 +250,49 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
     if entry.at_test is not None:
         for block in model.blocks:
             block.weigh = None
+
+
+def noise(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
+    """Train a differential entry on retrieval; by what its second map multiplies signal over noise, for three readers.
+
+    Returns:
+        for each seed: learned, steps to the first touch of the criterion; at the touch ("first_") and after all steps
+        ("end_"): right on the longest of `LENGTHS`, and `evaluation.noise_readers` of layer 1 there.
+
+    Raises:
+        ValueError: an entry without two maps, or a number out of range.
+    """
+    own, task = entry_of(entry), "retrieval"
+    models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
+    if not isinstance(models[0].blocks[0], Differential):
+        raise ValueError(f"entry must have two maps, as {', '.join(HYPOTHESES['H4'][1])}, not {entry!r}")
+    steps, rate = require.integer("budget", budget, 1), require.number("rate", rate, above=0)
+    number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        count[k] += CHECKED
+        if k not in first and has_learned(model, own, task):
+            first[k] = count[k], looked_at(model, seed[k])
+        return False
+
+    def looked_at(model: Decoder, k: int) -> dict[str, float]:
+        test = tests_of(own, task, k)[LENGTHS[-1]]
+        few = tuple(part[:32] for part in test)
+        return {f"score_{LENGTHS[-1]}": score(model.eval(), *test)} | noise_readers(model, task, *few)
+
+    training.fit_together(
+        models, partial(batch, own, task), steps=steps, rate=rate, seeds=seed, until=watch, every=CHECKED
+    )
+    rows = []
+    for k, model in enumerate(models):
+        end = looked_at(model, seed[k])
+        touch = first.get(k, (steps, dict.fromkeys(end)))
+        row = {"learned": int(k in first), "steps": touch[0]}
+        for when, values in (("first", touch[1]), ("end", end)):
+            row |= {f"{when}_{name}": value for name, value in values.items()}
+        rows.append(_short(row))
+    return rows
 
 
 def price(entry: str, trained: int, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float]]:

@@ -182,6 +182,28 @@ def least_squares(
 
 
 READERS = ("least squares", "multinomial")
+ASKED_BEYOND = (20, 24)  # lengths beyond the training at which the readouts are compared
+
+
+def from_training_lengths(
+    model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
+) -> list[dict[str, float]]:
+    """Fit a linear readout to counts of 1 to `LONGEST` letters only, the lengths of training, and test it beyond them.
+
+    Returns:
+        for each penalty: "within", how often it is right on other strings of these lengths, by which the penalty is
+        chosen; "from_16_n", how often it names the count of n letters.
+    """
+    lengths = range(1, LONGEST + 1)
+    old, held_out = seen(model, task, lengths, known, 3_000), seen(model, task, lengths, new, 5_000)
+    beyond = {n: seen(model, task, [n], new, 7_000) for n in ASKED_BEYOND}
+    rows = []
+    for penalty in penalties:
+        _, read = least_squares(old.states, old.counts, penalty)
+        row = {"within": share(read, held_out.states, held_out.counts)}
+        row |= {f"from_16_{n}": share(read, here.states, here.counts) for n, here in beyond.items()}
+        rows.append(row)
+    return rows
 
 
 @cache
@@ -194,12 +216,14 @@ def _counters(encoding: str, seed: int, steps: int) -> dict[str, Decoder]:
 def readers_run(
     encoding: str, seed: int, steps: int, reader: str, penalty: Sequence[float], known: int = 400, new: int = 256
 ) -> list[dict[str, float | None]]:
-    """How often a linear reader names the count at 20 letters, a length that it never saw; a row a penalty.
+    """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the decoder's own answer.
 
-    Fitted to `known` strings of each length of `BEYOND` but 20. "trained", "untrained": the last states of the decoder
-    and of the one it began as; "_bf16": those states rounded; "ratio": of the share of y alone; "shuffled": of wrong counts
-    of the trained states; "shuffled_untrained". "multinomial" runs 2,000 iterations. Of least squares on the trained
-    states also `used`.
+    Two readouts differ in the lengths of the strings whose counts they are told. One is told the counts of `known`
+    strings of each length of `BEYOND` but 20: "trained", "untrained" (the last states of the decoder and of the one it
+    began as); "_bf16": those states rounded; "ratio": of the share of y alone; "shuffled": of wrong counts of the trained
+    states; "shuffled_untrained". "multinomial" runs 2,000 iterations. Of least squares on the trained states also `used`.
+    The other is told no more than the decoder was, counts of 1 to `LONGEST` letters: see `from_training_lengths`.
+    "own_n": how often the decoder's own head names the count of n letters.
 
     Raises:
         ValueError: unknown reader.
@@ -208,6 +232,11 @@ def readers_run(
     rows: list[dict[str, float | None]] = [{} for _ in penalty]
     models, n = _counters(encoding, seed, steps), 20
     for name, model in models.items():
+        if reader == "least squares":
+            found = from_training_lengths(model, COUNTING, penalty, known, new)
+            own = {f"own_{m}": share_right(model, COUNTING, m) for m in ASKED_BEYOND} if name == "trained" else {}
+            for row, part in zip(rows, found, strict=True):
+                row |= {f"{name}_{what}": value for what, value in part.items()} | own
         old, fresh = (
             seen(model, COUNTING, [m for m in BEYOND if m != n], known, 3_000),
             seen(model, COUNTING, [n], new, 7_000),
