@@ -559,8 +559,8 @@ def test_a_bad_entry_is_named():
 
 
 def test_all_tasks_have_tests_and_a_training_set():
-    assert set(protocol.TESTED) == set(protocol.TASKS)
-    for task in protocol.TASKS:
+    assert set(protocol.TESTED) == set(protocol.EVERY_TASK)
+    for task in protocol.EVERY_TASK:
         ids, targets = draw("RoPE", task, 64)
         assert len(ids) == protocol.TESTED[task]
         assert (targets != training.UNASKED).any()
@@ -637,7 +637,7 @@ def test_a_cell_of_the_fixed_budget_is_told_by_its_last_two_thirds(monkeypatch):
     beyond = looks["flat"] | {name: x for name, x in looks["late"].items() if name.startswith("out")}
     kinds = {"plateau": [looks["flat"]] * 3, "still rising": [beyond] * 3, "not told": [looks["flat"]] * 2 + [looks["late"]]}  # fmt: skip
     rows = [
-        {"task": "last", "entry": kind, "learned": int(seed > 0), "steps": 100 * seed, "first_128": 0.5 if seed else None, "score_128": 0.7} | runs[seed]
+        {"task": "last", "entry": kind, "rate": 0.005, "learned": int(seed > 0), "steps": 100 * seed, "first_128": 0.5 if seed else None, "score_128": 0.7} | runs[seed]
         for kind, runs in kinds.items() for seed in range(3)
     ]  # fmt: skip
     monkeypatch.setattr(data, "table", lambda name: pd.DataFrame(rows))

@@ -13,6 +13,7 @@ from course import significance
 from course.experiments.entries import BASELINE, CONTROLS, ENTRIES, HYPOTHESES, NAMED, OUTSIDE, REMEDIES
 from course.experiments.protocol import (
     ASKED,
+    BUDGET,
     CELL,
     EQUAL,
     FAR,
@@ -223,32 +224,42 @@ def stays(values: Sequence[float]) -> str:
     return "falls" if mean < KEPT else "stays right" if low >= KEPT else "at the bound"
 
 
-def plateaus() -> pd.DataFrame:
-    """The cells of `data/race_plateau.csv`: what is right at the first touch of the criterion, and after all steps.
+def plateaus(rate: float = BUDGET["rate"]) -> pd.DataFrame:
+    """Summarise the cells of `data/race_plateau.csv` at a learning rate: right at the first touch, and after all steps.
+
+    Both stops are told of one population, the runs that touched the criterion. A run that never learned says nothing of
+    what a design keeps, and would make a cell that only rises look as if it fell.
 
     Returns:
-        by task and entry: runs, how many touched the criterion (learned) and after how many steps on average; state:
-        "plateau", "still rising" or "not told", at the trained length and at the longest of `LENGTHS`, by the last two
-        thirds of the steps; stays: `stays` after all steps, at the longest length that was asked; first_n of those that
-        learned, score_n of all, none where not all were asked: means.
+        by task and entry: runs, how many touched the criterion (learned) and after how many steps on average; price, the
+        mean steps with all of the budget for a run that has not; state: "plateau", "still rising" or "not told", at the
+        trained length and at the longest of `LENGTHS`, by the last two thirds of the steps; stays: `stays` after all
+        steps, at the longest length that was asked; first_n and score_n of the runs that learned, none where not all of
+        these were asked: means.
+
+    >>> plateaus().loc[("recall", "NoPE, stick-breaking"), ["runs", "learned"]].tolist()
+    [8, 5]
     """
-    found = {}
-    for cell, runs in data.table("race_plateau").groupby(["task", "entry"], sort=False):
-        moves = [
-            (runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2 for at in ("inside", "out")
-        ]
-        ends = [significance.interval(move, 1 - 2 * LEVEL) for move in moves]
-        still, up = (
-            all(-STILL < low and high < STILL for _, low, high in ends),
-            any(low > STILL for _, low, _ in ends),
-        )
-        found[cell] = {"runs": len(runs), "learned": runs.learned.sum(), "steps": runs.steps[runs.learned == 1].mean()}
-        found[cell]["state"] = "plateau" if still else "still rising" if up else "not told"
-        found[cell]["stays"] = stays(runs.filter(regex="^score_").dropna(axis=1).iloc[:, -1])
-        found[cell] |= (
-            runs.filter(regex="^score_").mean(skipna=False).to_dict() | runs.filter(regex="^first_").mean().to_dict()
-        )
+    found, table = {}, data.table("race_plateau")
+    for cell, runs in table[table.rate == rate].groupby(["task", "entry"], sort=False):
+        able = runs[runs.learned == 1]
+        found[cell] = {"runs": len(runs), "learned": len(able), "steps": able.steps.mean(), "price": runs.steps.mean()}
+        found[cell] |= {"state": _state(able if len(able) > 1 else runs), "stays": "not learned"}
+        scores = able.filter(regex="^score_")
+        if len(able):
+            found[cell]["stays"] = stays(scores.dropna(axis=1).iloc[:, -1])
+        for part in (scores, able.filter(regex="^first_")):
+            found[cell] |= part.mean(skipna=False).to_dict()
     return pd.DataFrame(found).T.infer_objects().rename_axis(["task", "entry"])
+
+
+def _state(runs: pd.DataFrame) -> str:
+    """Whether right answers still rise over the last two thirds of the steps, at the trained length or beyond."""
+    moves = [(runs[f"{at}_5"] + runs[f"{at}_6"] - runs[f"{at}_3"] - runs[f"{at}_4"]) / 2 for at in ("inside", "out")]
+    ends = [significance.interval(move, 1 - 2 * LEVEL)[1:] for move in moves]
+    if all(-STILL < low and high < STILL for low, high in ends):
+        return "plateau"
+    return "still rising" if any(low > STILL for low, _ in ends) else "not told"
 
 
 def all_kept(rows: pd.DataFrame, tasks: Sequence[str] = LOOKED) -> list[str]:

@@ -46,7 +46,14 @@ TASKS = {
 RIVALS = "rivals"
 EVERY_TASK = TASKS | {RIVALS: lambda n, rows: tasks.Rivals((n or 4, n or TRAINED), keys=LENGTHS[-1], size=rows)}
 # without the answer: for a digit the more frequent one, which is right in 3 of 4 strings
-CHANCE = {"retrieval": 1 / 4, "last": 3 / 4, "recall": 1 / 4, "first": 3 / 4, "counting": 1 / (TRAINED + 1), RIVALS: 1 / 4}
+CHANCE = {
+    "retrieval": 1 / 4,
+    "last": 3 / 4,
+    "recall": 1 / 4,
+    "first": 3 / 4,
+    "counting": 1 / (TRAINED + 1),
+    RIVALS: 1 / 4,
+}
 TESTED = {"retrieval": 64, "last": 128, "recall": 64, "first": 128, "counting": 128, RIVALS: 64}  # rows a length
 # questions a length: a row of retrieval and recall asks 4 times
 ASKED = TESTED | {"retrieval": 4 * 64, "recall": 4 * 64, RIVALS: 4 * 64}
