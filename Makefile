@@ -46,7 +46,7 @@ lint: .venv/.ready frontend/dist/.ready
 
 # a minute and a half while you work: lint, the mathematics against its oracles, claims, the form of notebooks, the house's rules;
 # `make test` runs every file of tests
-CHECKED := assignments attention bad_input checkpoints claims closure collapse compute counting data differential \
+CHECKED := assignments attention bad_input checkpoints claims collapse compute counting data dependencies differential \
   environment examples export gnn graphs heads house notebooks pages probe rope significance sync tables tasks \
   talk teaching training transformer
 check: lint

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch_geometric.nn import GATConv, GatedGraphConv, GCNConv, GINConv, TransformerConv
 
-from course import gnn
+from course.training import gnn
 
 
 class Reference(nn.Module):

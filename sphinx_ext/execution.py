@@ -1,7 +1,7 @@
 """Execute the notebooks, several at once, and keep what they gave until something they depend on changes.
 
 A notebook's outputs lie in `_build/executed/<its path>/<key>.ipynb`. The key is a hash of what its code cells mean, of the modules
-and tables that they reach (`course.closure`), of the version of everything installed, of the processor's kernels and of
+and tables that they reach (`course.build.dependencies`), of the version of everything installed, of the processor's kernels and of
 what else decides the outputs: text and comments may change freely.
 Pages, decks and the table of times read them there. An error in a cell fails the build with its traceback.
 
@@ -35,7 +35,7 @@ from nbclient.exceptions import CellExecutionError
 from sphinx.errors import ExtensionError
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
-from course import closure
+from course.build import dependencies
 
 CELL_SECONDS = 600  # the longest that one cell may take
 MEMORY = 2.5e9  # bytes that a notebook with a language model takes
@@ -82,7 +82,7 @@ def _touched(path: Path, root: Path) -> str:
     every += [__file__, path, *(root / name for name in ("requirements.txt", "constraints.txt"))]
     stats = ((p, os.stat(p)) for p in every)
     lines = sorted(f"{p} {s.st_ino} {s.st_size} {s.st_mtime_ns}" for p, s in stats)
-    around = closure.machine(), environment(root)["HELPERS_STILL"], closure.__file__
+    around = dependencies.machine(), environment(root)["HELPERS_STILL"], dependencies.__file__
     return hashlib.sha256("\n".join([*lines, *around]).encode()).hexdigest()[:16]
 
 
@@ -92,12 +92,12 @@ def _key(path: Path, root: Path) -> str:
     code = "\n".join(cell.source for cell in cells)
     may_fail = ["raises-exception" in cell.metadata.get("tags", []) for cell in cells]
     told = any(may_fail) or "checks" in code  # a traceback and a check show lines as they stand, comments included
-    return closure.key(
+    return dependencies.key(
         code,
-        *(cell.source if told else closure.meaning(cell.source) for cell in cells),
+        *(cell.source if told else dependencies.meaning(cell.source) for cell in cells),
         *map(str, may_fail),
-        closure.pins(root),
-        closure.machine(),
+        dependencies.pins(root),
+        dependencies.machine(),
         f"HELPERS_STILL={environment(root)['HELPERS_STILL']}",
         source=root / "src",
     )

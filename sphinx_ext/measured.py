@@ -1,7 +1,7 @@
 """What was measured once is not measured again: by another page, in another language, after a change that does not reach it.
 
 A kernel of the build (`kernels`) keeps what the functions in `ASKED` gave, in `_build/measured`. A key holds all that a
-function's module reaches, tables among it, what is installed and the processor's kernels (`course.closure`), and the
+function's module reaches, tables among it, what is installed and the processor's kernels (`course.build.dependencies`), and the
 content of the arguments; a network counts with its weights, a figure with Matplotlib's settings. What a function did to
 torch's random numbers happens again.
 Nothing is kept, and nothing taken, where a network has hooks or another attention than its own, where an argument is a
@@ -28,20 +28,20 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 from matplotlib.transforms import TransformNode
 
-from course import closure
+from course.build import dependencies
 
 ASKED = {
     "helpers.probe": ("_after", "attention_rows", "head_scores", "last_representations", "loss", "sensitivity"),
     "helpers.intervention": ("read",),
     "helpers.widget._picture": ("_made",),
-    "course.hearing": ("contributions", "with_hidden"),
+    "course.chapter2.interventions": ("contributions", "with_hidden"),
     "course.chapter1.measures": ("fit_few", "fit_on_a_chain", "train_tree"),
     "course.chapter2.measures": ("hiding", "proxies", "sink_table"),
     "course.chapter3.measures": ("controlled", "merging"),
     "course.chapter4.measures": ("misread",),
     "course.chapter5.measures": ("heads",),
-    "course.experiments.asked": ("ask",),
-    "course.experiments.trained": ("seen",),
+    "course.runs.asked": ("ask",),
+    "course.runs.trained": ("seen",),
 }
 LEAST, MOST = 0.1, 8_000_000  # seconds that are worth a file, and its bytes
 DAYS = 14  # for so long a file is kept that nobody asks for
@@ -183,7 +183,7 @@ def store(file: Path, found: tuple) -> None:
 
 def code(module: str, root: Path) -> str:
     """The key of all that a module's functions hang on."""
-    return closure.key(f"import {module}", closure.pins(root), closure.machine(), source=root / "src")
+    return dependencies.key(f"import {module}", dependencies.pins(root), dependencies.machine(), source=root / "src")
 
 
 def keep(root: Path) -> None:
@@ -196,7 +196,7 @@ def keep(root: Path) -> None:
     for name, functions in ASKED.items():
         with contextlib.suppress(ModuleNotFoundError):
             module = importlib.import_module(name)
-            key, reached = code(name, root), {*closure.files(f"import {name}", root / "src")}
+            key, reached = code(name, root), {*dependencies.files(f"import {name}", root / "src")}
             for each in functions:
                 folder = place / f"{name}.{each}"
                 folder.mkdir(exist_ok=True)

@@ -249,7 +249,7 @@ def mistakes(root: Path, chapter: str) -> str:
     ]
     checks = {
         number: each
-        for number, each in known((root / f"src/course/checks/chapter{chapter}.toml").read_text()).items()
+        for number, each in known((root / f"src/course/exercises/chapter{chapter}.toml").read_text()).items()
         if each[1]
     }
     rows = "".join(

@@ -36,7 +36,8 @@ sys.path += [str(ROOT / "tools"), str(ROOT / "sphinx_ext"), str(ROOT / "tests")]
 MATHEMATICS = (
     *(f"helpers.{name}" for name in ("attention", "collapse", "compute", "data", "differential", "graphs", "models", "probe")),
     *(f"helpers.{name}" for name in ("require", "rope", "transformer")),
-    *(f"course.{name}" for name in ("bounds", "checkpoints", "constructions", "counting", "gnn", "hearing", "rotations", "tasks", "training", "weightings", "widening")),
+    *(f"course.maths.{name}" for name in ("bounds", "constructions", "counting", "normalizers", "rewiring", "rope_scaling")),
+    *("course.training", "course.chapter2.interventions"),
 )  # fmt: skip
 hypothesis.settings.register_profile("course", deadline=None)  # no test waits for the clock
 hypothesis.settings.load_profile("course")

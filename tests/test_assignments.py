@@ -19,7 +19,7 @@ import teaching
 import yaml
 from answers import read
 
-from course import checks
+from course import exercises
 
 
 def test_every_exercise_is_in_a_class_an_assignment_or_left_out(root):
@@ -79,7 +79,7 @@ def test_a_page_of_steps_has_the_checks_and_not_the_lines(root, tmp_path, name):
 
 def came(key, answer):
     """What a function gives on the cases, as a submission's process hands it back."""
-    return [child.within(60, lambda c=case: child.told(answer(*checks._copied(c.arguments)))) for case in key.given]
+    return [child.within(60, lambda c=case: child.told(answer(*exercises._copied(c.arguments)))) for case in key.given]
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_a_mark_agrees_with_the_check(root, assignment, number, seed):
         assert key.mark(came(key, case.arguments[-1]))[0] < key.points, case.text
     parameters = key.row.get("call", "()").rstrip(")").partition("(")[2]
     names = {**key.names, "right": key.solution}
-    table = checks._functions(key.row.get("mistakes", ""), parameters, names)
+    table = exercises._functions(key.row.get("mistakes", ""), parameters, names)
     for mistake, sentence in table:
         points, remark = key.mark(came(key, mistake))
         assert points < key.points, sentence
@@ -263,7 +263,7 @@ def test_a_family_marks_what_is_right_and_names_each_of_its_mistakes(root, name,
     made = families.filled("family", name, seed)
     key = assignments.Key(root, {"exercise": name, "points": 3, "cases": made["cases"]}, seed)
     assert key.mark(came(key, key.solution)) == (3, "")
-    table = checks._functions(key.row["mistakes"], key.row["call"].rstrip(")").partition("(")[2], {**key.names, "right": key.solution})  # fmt: skip
+    table = exercises._functions(key.row["mistakes"], key.row["call"].rstrip(")").partition("(")[2], {**key.names, "right": key.solution})  # fmt: skip
     assert len(table) >= 3
     for mistake, sentence in table:
         points, remark = key.mark(came(key, mistake))

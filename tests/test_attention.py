@@ -9,8 +9,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from course import bounds, constructions
 from course.chapter2 import measures
+from course.maths import bounds, constructions
 from helpers import attention
 from helpers.attention import causal_mask, influence, uniform, window_mask
 

@@ -33,15 +33,17 @@ from matplotlib.figure import Figure
 from tiny_models import tiny
 
 import helpers
-from course import checkpoints, gnn
-from course.tasks import Copying
+from course.training import checkpoints, gnn
+from course.training.tasks import Copying
 from helpers import models
 from helpers.transformer import Decoder
 
 # what is no mathematics: pages, widgets, claims and exercises have tests of their own
 NO_TOOLS = re.compile(r"helpers\.(widget|words|require)")
 ALSO = (  # of the course's own
-    "bounds", "checkpoints", "constructions", "counting", "experiments.sweep", "files", "gnn", "hearing", "rotations", "significance", "tasks", "training", "weightings", "widening",
+    "maths.bounds", "maths.constructions", "maths.counting", "maths.normalizers", "maths.rewiring", "maths.rope_scaling",
+    "training", "training.checkpoints", "training.gnn", "training.tasks", "chapter2.interventions",
+    "evidence.significance", "runs.sweep", "build.files",
 )  # fmt: skip
 EXEMPT = {
     "models.load": "tests/test_models.py gives it every fault that a name, a device and a hub can have",
@@ -55,12 +57,12 @@ EXEMPT = {
 }
 # may return infinity, and why
 INFINITE = {
-    "weightings.forgetting_bias": "-inf hides the keys after the query",
+    "normalizers.forgetting_bias": "-inf hides the keys after the query",
     "collapse.round_to": "beyond the largest number of a type there is infinity, as in IEEE 754",
     "compute.shrink": "it gives back what the caller's function returned",
     "significance.interval": "one value has no ends",
     "significance.standard_error": "one value has none",
-    "rotations.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
+    "rope_scaling.slash_scale": "no scale is enough where another distance has the same logit, as its docstring says",
 }
 
 
@@ -79,7 +81,7 @@ COPIER = Decoder(len(Copying().vocabulary), width=8)
 torch.manual_seed(0)  # which bad values are taken must not hang on chance
 EXAMPLES = {
     "graphs.family": {"name": "path"},
-    "widening.rewire": {"method": "gtr", "edges": 1},
+    "rewiring.rewire": {"method": "gtr", "edges": 1},
     "graphs.propagate": {
         "features": torch.randn(5, 4, dtype=torch.float64),
         "matrix": torch.eye(5, dtype=torch.float64),
@@ -99,12 +101,12 @@ EXAMPLES = {
     "bounds.influence_bound": {"attentions": torch.stack([ATTENTION] * 2)},
     "attention.sink_score": {"attention": ATTENTION},
     "attention.slash_score": {"attention": ATTENTION},
-    "weightings.forgetting_bias": {"gates": GATES},
-    "weightings.delta_rule": {"q": EYE, "k": EYE, "rate": GATES, "gates": GATES},
+    "normalizers.forgetting_bias": {"gates": GATES},
+    "normalizers.delta_rule": {"q": EYE, "k": EYE, "rate": GATES, "gates": GATES},
     "differential.DifferentialAttention": {"width": 16, "heads": 2, "layer": 1},
     "intervention.read": {"mask": torch.ones(3, 3, dtype=torch.bool).tril()},
     "probe.head_scores": {"offsets": [0, 1]},
-    "rotations.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
+    "rope_scaling.scaled_frequencies": {"method": "yarn", "length": 64, "factor": 2},
     "rope.rotate": {"x": torch.randn(3, 4), "positions": torch.arange(3), "frequencies": torch.tensor([1.0, 0.1])},
     "rope.smallest_base": {"width": 8, "step": 1, "start": 2, "tries": 50},
     "compute.dtype": {"name": "fp32"},

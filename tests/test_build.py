@@ -40,12 +40,12 @@ def clone(tmp_path):
     kernels = tmp_path / "sphinx_ext/kernels.py"  # its notebooks need nothing of what most pages import
     kernels.write_text(re.sub(r"^IMPORTED = \(.*?\)", "IMPORTED = ()", kernels.read_text(), flags=re.M | re.S))
     (tmp_path / "src/helpers").mkdir()
-    shutil.copy(ROOT / "src/course/closure.py", tmp_path / "src/course")
+    shutil.copy(ROOT / "src/course/build/dependencies.py", tmp_path / "src/course")
     sources = {
         **dict.fromkeys(
             ("helpers/__init__.py", "helpers/unused.py", "course/__init__.py", "course/chapter1/__init__.py"), ""
         ),
-        "course/files.py": "def writable(path): pass\n",
+        "course/build/files.py": "def writable(path): pass\n",
         "course/drawing.py": "DRAWINGS = ()\ndef stop_of(room): pass\n",
         "helpers/style.py": "READERS = FATES = ()\n",
         "helpers/words.py": "_missing = []\ndef use(table): pass\n",

@@ -8,9 +8,11 @@ import pytest
 import scipy.stats
 import torch
 
-from course import gnn, scorecard, widening
+from course import scorecard
 from course.chapter1 import claims, figures, measures
-from course.rules import FAILS, HOLDS, OPEN
+from course.evidence.rules import FAILS, HOLDS, OPEN
+from course.maths import rewiring
+from course.training import gnn
 from helpers import data, graphs
 
 
@@ -60,7 +62,7 @@ def test_no_edges_gain_nothing():
 def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
     """By hand: a path of six, four edges of GTR, one target at a time."""
     path = nx.path_graph(6)
-    wired = widening.rewire(path, "gtr", 4)
+    wired = rewiring.rewire(path, "gtr", 4)
 
     def heard(graph, seed):
         rows = {v: graphs.jacobian_norms(graph, v, 5, seed=seed) for v in path}
@@ -70,7 +72,7 @@ def test_a_gain_is_the_mean_over_far_pairs_with_the_same_weights():
     gains = measures.rewiring_gains(path, seeds=2, draws=1)
     for seed in (0, 1):
         assert gains["GTR"][seed] == pytest.approx(heard(wired, seed) / heard(path, seed))
-        random = widening.rewire(path, "random", 4, seed)
+        random = rewiring.rewire(path, "random", 4, seed)
         assert gains["random"][seed] == pytest.approx(heard(random, seed) / heard(path, seed))
 
 
@@ -108,7 +110,7 @@ def test_ranks_are_scipys_after_rounding():
     pairs = ~torch.eye(9, dtype=torch.bool)
     heard = measures.all_jacobians(graph, 8)[pairs].numpy()
     heard = (heard / heard.max()).round(9)
-    rank = scipy.stats.spearmanr(-widening.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
+    rank = scipy.stats.spearmanr(-rewiring.effective_resistance(graph)[pairs].numpy().round(9), heard).statistic
     assert found["resistance"] == pytest.approx(rank)
     assert measures.resistance_can_differ(graph)
 

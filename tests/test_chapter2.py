@@ -13,9 +13,9 @@ from conftest import watched
 from PIL import Image
 from tiny_models import tiny
 
-from course import bounds, hearing
-from course.atlas import Atlas, Reading
-from course.chapter2 import claims, figures, measures
+from course.chapter2 import claims, figures, interventions, measures
+from course.drawing.atlas import Atlas, Reading
+from course.maths import bounds
 from helpers import attention, data, graphs, probe
 
 
@@ -146,7 +146,7 @@ def test_what_tokens_hand_over_adds_up_to_what_the_block_writes(kind):
     maps = probe.attention_maps(model, tokens)[1]
     for hook in hooks:
         hook.remove()
-    found = hearing.contributions(model, tokens)
+    found = interventions.contributions(model, tokens)
     v = values[-1].view(12, -1, block.head_dim).transpose(0, 1)
     v = v.repeat_interleave(len(maps) // len(v), 0)
     handed = torch.stack([v[h] @ block.o_proj.weight[:, h * 16 : (h + 1) * 16].T for h in range(len(maps))])

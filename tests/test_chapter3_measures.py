@@ -4,8 +4,10 @@ import pytest
 import torch
 from tiny_models import tiny
 
-from course import checkpoints, rules, scorecard
+from course import scorecard
 from course.chapter3 import figures, measures
+from course.evidence import rules
+from course.training import checkpoints
 from helpers import collapse, data, probe
 
 VARIED, EQUAL = measures.SEQUENCES

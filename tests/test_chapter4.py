@@ -7,8 +7,9 @@ import re
 import pytest
 from tiny_models import tiny
 
-from course import counting, significance
 from course.chapter4 import checks, measures
+from course.evidence import significance
+from course.maths import counting
 
 # Lesson --------------------------------------------------------------------------------------------------
 

@@ -8,9 +8,10 @@ import torch
 from conftest import ROOT
 from tiny_models import tiny
 
-from course import checkpoints, counters, counting
-from course.chapter4 import figures
-from course.experiments import asked, inside, trained
+from course.chapter4 import figures, run_selection
+from course.maths import counting
+from course.runs import asked, inside, trained
+from course.training import checkpoints
 from helpers import data
 
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
@@ -139,7 +140,7 @@ def test_a_least_squares_reader_is_that_of_the_normal_equations_and_its_weights_
 
 def test_the_untrained_decoder_is_read_and_training_moves_the_count():
     """What lab 4 says of the committed table: the control's reader is the best of all."""
-    best = counters.best_read(READERS)
+    best = run_selection.best_read(READERS)
     assert best.untrained.min() > 0.95
     assert best.trained["NoPE"] > 0.95 > 0.7 > best.trained[["RoPE", "APE"]].max()
     assert best.trained_bf16["NoPE"] > best.untrained_bf16["NoPE"] + 0.2
@@ -224,18 +225,18 @@ def test_right_and_margin_are_those_of_the_logits():
 def test_decoders_are_compared_with_all_else_equal():
     cells = [("NoPE", 64, 16), ("NoPE", 64, 64), ("RoPE", 16, 64), ("RoPE", 64, 64), ("APE", 64, 32)]
     table = pd.DataFrame(cells, columns=["encoding", "width", "longest"]).assign(gap=0.5)
-    assert counters.chosen(table).index.tolist() == [0, 1, 3, 4]
-    assert counters.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
-    assert counters.chosen(table, "gap").index.tolist() == [1, 2, 3]
+    assert run_selection.chosen(table).index.tolist() == [0, 1, 3, 4]
+    assert run_selection.chosen(table, "width").index.tolist() == [2, 3], "NoPE was run at one width only"
+    assert run_selection.chosen(table, "gap").index.tolist() == [1, 2, 3]
     with pytest.raises(ValueError, match="across must be one of"):
-        counters.chosen(table, "height")
+        run_selection.chosen(table, "height")
 
 
 @pytest.mark.parametrize("what", figures.INSIDE)
 def test_the_picture_within_the_training_has_a_point_a_decoder(what):
     ax, finding = figures.within_training(WITHIN, what)
     points = [line for line in ax.get_lines() if line.get_marker() == "o" and line.get_markerfacecolor() != "none"]
-    assert sum(len(line.get_xdata()) for line in points) == len(counters.chosen(WITHIN, figures.INSIDE[what][0]))
+    assert sum(len(line.get_xdata()) for line in points) == len(run_selection.chosen(WITHIN, figures.INSIDE[what][0]))
     assert any(digit.isdigit() for digit in finding)
 
 
@@ -274,7 +275,7 @@ def test_first_against_last_by_hand():
     for digit in "01":
         row |= {f"short_{place}_{digit}": True for place in trained.PLACES}
         row |= {f"turn_first_{digit}": trained.NEVER, f"turn_last_{digit}": 40}
-    found = counters.first_against_last(pd.DataFrame([row])).set_index("encoding").loc["APE"]
+    found = run_selection.first_against_last(pd.DataFrame([row])).set_index("encoding").loc["APE"]
     assert (found["first earlier"], found["last earlier"]) == (0, 2)
     assert (found["first, median"], found["last, median"]) == (float("inf"), 40)
 

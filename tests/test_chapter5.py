@@ -5,7 +5,7 @@ import torch
 from tiny_models import tiny
 
 from course.chapter5 import claims, measures
-from course.experiments import slashes
+from course.runs import slashes
 from helpers import data, probe, rope
 from helpers.transformer import Decoder
 

@@ -7,8 +7,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from course import checkpoints, training
-from course.tasks import Copying
+from course import training
+from course.training import checkpoints
+from course.training.tasks import Copying
 from helpers import data
 from helpers.transformer import Decoder
 

@@ -9,9 +9,10 @@ import sys
 import pytest
 from expected import EVIDENCE, EXPECTED
 
-from course import claims, nulls, scorecard, sources
-from course.claims import together
-from course.rules import (
+from course import scorecard
+from course.evidence import claims, null_controls, sources
+from course.evidence.claims import together
+from course.evidence.rules import (
     AGREE,
     ASKED_FIRST,
     CORRECTED,
@@ -56,7 +57,7 @@ def measured_as_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"
     allowed, why = EXPECTED[name]
     found = scorecard.measure(CLAIMS[name])
-    held = nulls.wrong(found.nulls)
+    held = null_controls.wrong(found.nulls)
     assert not held or CLAIMS[name].rule.null, f"{name} holds of nothing ({held}): mend the rule, or say in `null` why"
     assert re.search(r"\d", found.measured), f"what {name} has measured must hold a number, not {found.measured!r}"
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"
@@ -292,7 +293,7 @@ def test_a_rule_is_made_of_one_sentence_and_one_condition_a_half():
     assert [tuple(one) for one in seen] == [("holds", "above", 0.5, [0.4]), ("part", "above", 0.5, [0.6])]
     assert made.decide({"a": 0.1, "b": 0.4}).verdict == FAILS
     assert made.decide({"a": -1, "b": 1})[:2] == (UNFIT, "not so: a was measured")
-    assert nulls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
+    assert null_controls.verdicts(made, {"a": 0.6, "b": 0.7}) == {"a coin": FAILS}
     with pytest.raises(ValueError, match=r"must hold \['b'\]"):
         made.decide({"a": 0.6})
     with pytest.raises(ValueError, match="holds, and perhaps part, or each"):
@@ -306,12 +307,12 @@ def test_nothing_in_a_profile_is_flat_shuffled_and_reversed():
 
     def asked(each):
         rule("made_up", holds=("", each))(lambda: {})
-        return nulls.verdicts(claims.RULES.pop("made_up"), {"profile": [1.0, 2.0, 3.0, 4.0]})
+        return null_controls.verdicts(claims.RULES.pop("made_up"), {"profile": [1.0, 2.0, 3.0, 4.0]})
 
     falls = asked(lambda profile: profile[-1] > profile[0] + 2)
-    assert falls[nulls.FLAT] == falls[nulls.REVERSED] == FAILS
+    assert falls[null_controls.FLAT] == falls[null_controls.REVERSED] == FAILS
     careless = asked(lambda profile: profile[-1] > 2)
-    assert nulls.wrong(careless) == [nulls.FLAT, nulls.SHUFFLED]
+    assert null_controls.wrong(careless) == [null_controls.FLAT, null_controls.SHUFFLED]
 
 
 def test_a_mark_remembers_what_was_compared_with_it():
@@ -433,7 +434,7 @@ def test_a_claim_says_what_it_assumes_and_what_could_turn_it(name):
 
 def test_colab_opens_a_claim_at_its_section_where_there_is_an_address(tmp_path, monkeypatch):
     claim = CLAIMS["width_bound"]._replace(shown="1-x/lesson#A (heading)")
-    monkeypatch.setattr(scorecard.closure, "tables", lambda: tmp_path / "data")
+    monkeypatch.setattr(scorecard.dependencies, "tables", lambda: tmp_path / "data")
     assert scorecard.colab(claim) == ""
     (tmp_path / "_config.yml").write_text("repository:\n  url: https://github.com/o/n\n  branch: main\n")
     (tmp_path / "chapters/1-x").mkdir(parents=True)
@@ -507,5 +508,5 @@ def test_a_sentence_is_shown_with_the_verdict_that_it_was_written_for(monkeypatc
 def test_an_installed_course_keeps_no_measurement(tmp_path, monkeypatch):
     """Beside its data lies the `pyproject.toml` of helpers, and nothing that says which versions a number is of."""
     (tmp_path / "pyproject.toml").touch()
-    monkeypatch.setattr(scorecard.closure, "tables", lambda: tmp_path / "_data")
+    monkeypatch.setattr(scorecard.dependencies, "tables", lambda: tmp_path / "_data")
     assert scorecard._kept(claims.CLAIMS["width_bound"]) is None

@@ -12,7 +12,8 @@ from scipy.special import softmax as scipy_softmax
 from scipy.stats import entropy as scipy_entropy
 from tiny_models import tiny
 
-from course import constructions, training, weightings
+from course import training
+from course.maths import constructions, normalizers
 from helpers import collapse, probe
 
 
@@ -112,16 +113,16 @@ def test_adaptive_temperature_matches_the_published_polynomial():
         row[0] = lead
         entropy = scipy_entropy(scipy_softmax(row.numpy()))
         expected = max(1.0, np.polyval([-0.037, 0.481, -2.3, 4.917, -1.791], entropy))
-        assert float(weightings.inverse_temperature(row)) == pytest.approx(expected, rel=1e-12)
+        assert float(normalizers.inverse_temperature(row)) == pytest.approx(expected, rel=1e-12)
     row = torch.tensor([2.0, 1, 0, 0, 0, 0, 0, 0]).double()
-    assert float(weightings.adaptive_temperature(row)[0]) == pytest.approx(0.7963787, abs=1e-7)
+    assert float(normalizers.adaptive_temperature(row)[0]) == pytest.approx(0.7963787, abs=1e-7)
 
 
 def test_adaptive_temperature_is_inert_on_sharp_and_on_long_uniform_rows():
     sharp = torch.tensor([9.0, 0.0, 0.0]).double()
-    assert torch.equal(weightings.adaptive_temperature(sharp), sharp.softmax(0))
-    assert float(weightings.inverse_temperature(torch.zeros(381).double())) > 1
-    assert float(weightings.inverse_temperature(torch.zeros(382).double())) == 1
+    assert torch.equal(normalizers.adaptive_temperature(sharp), sharp.softmax(0))
+    assert float(normalizers.inverse_temperature(torch.zeros(381).double())) > 1
+    assert float(normalizers.inverse_temperature(torch.zeros(382).double())) == 1
 
 
 def test_seq_vcr_by_torch_cov():

@@ -10,7 +10,7 @@ from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import constructions, counting
+from course.maths import constructions, counting
 
 LINE = "The final answer to your maths question is: "
 CASES = tomllib.loads((ROOT / "tests/cases/counting.toml").read_text())  # prompts and answers as they are written

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from course import files
-from course.experiments import sweep
+from course.build import files
+from course.runs import sweep
 from helpers import data
 
 
@@ -46,7 +46,7 @@ def test_what_is_no_regular_file_is_refused_and_a_link_stays_a_link(tmp_path):
     for write in writers(pipe):
         with pytest.raises(ValueError, match=rf"a regular file, or (of )?none yet, .*'{pipe}'"):
             write()
-    line = [sys.executable, "-m", "course.experiments", "gains_by_depth", "--out", str(pipe)]
+    line = [sys.executable, "-m", "course.runs", "gains_by_depth", "--out", str(pipe)]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, "out must be a regular file" in done.stderr) == (2, True)
     assert stat.S_ISFIFO(pipe.stat().st_mode)

@@ -15,16 +15,16 @@ from transformers.models.diffllama.modeling_diffllama import (
     lambda_init_fn,
 )
 
-from course import weightings
+from course.maths import normalizers
 from helpers import differential
 
 MAPS = {
-    "softmax_off_by_one": weightings.softmax_off_by_one,
-    "softpick": weightings.softpick,
-    "sparsemax": weightings.sparsemax,
-    "entmax15": weightings.entmax15,
-    "scalable_softmax": weightings.scalable_softmax,
-    "sigmoid_weights": weightings.sigmoid_weights,
+    "softmax_off_by_one": normalizers.softmax_off_by_one,
+    "softpick": normalizers.softpick,
+    "sparsemax": normalizers.sparsemax,
+    "entmax15": normalizers.entmax15,
+    "scalable_softmax": normalizers.scalable_softmax,
+    "sigmoid_weights": normalizers.sigmoid_weights,
 }
 
 
@@ -225,8 +225,8 @@ def test_sizes_that_do_not_go_together_are_named():
 @given(some.integers(1, 40), some.floats(0.01, 30), some.integers(0, 999))
 def test_sparsemax_and_entmax_are_the_entmax_packages(n, scale, seed):
     x = draw(3, n, seed=seed, scale=scale)
-    torch.testing.assert_close(weightings.sparsemax(x), entmax.sparsemax(x, -1), rtol=0, atol=1e-6)
-    torch.testing.assert_close(weightings.entmax15(x), entmax.entmax15(x, -1), rtol=0, atol=1e-6)
+    torch.testing.assert_close(normalizers.sparsemax(x), entmax.sparsemax(x, -1), rtol=0, atol=1e-6)
+    torch.testing.assert_close(normalizers.entmax15(x), entmax.entmax15(x, -1), rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -269,22 +269,22 @@ def test_every_map_is_finite_in_every_type(name, dtype):
 def test_maps_by_their_formulas():
     x = draw(5, 7)
     e = x.exp()
-    torch.testing.assert_close(weightings.softmax_off_by_one(x), e / (1 + e.sum(-1, keepdim=True)))
+    torch.testing.assert_close(normalizers.softmax_off_by_one(x), e / (1 + e.sum(-1, keepdim=True)))
     less = e - 1
-    torch.testing.assert_close(weightings.softpick(x), less.clamp(min=0) / less.abs().sum(-1, keepdim=True))
-    torch.testing.assert_close(weightings.scalable_softmax(x, 0.4), (0.4 * math.log(7) * x).softmax(-1))
-    torch.testing.assert_close(weightings.sigmoid_weights(x), 1 / (1 + 7 / e))
+    torch.testing.assert_close(normalizers.softpick(x), less.clamp(min=0) / less.abs().sum(-1, keepdim=True))
+    torch.testing.assert_close(normalizers.scalable_softmax(x, 0.4), (0.4 * math.log(7) * x).softmax(-1))
+    torch.testing.assert_close(normalizers.sigmoid_weights(x), 1 / (1 + 7 / e))
 
 
 def test_forgetting_in_half_precision_is_a_number():
-    bias = weightings.forgetting_bias(torch.full((5000,), 6e-8).half())  # the logarithms add up to 83,000, beyond fp16
+    bias = normalizers.forgetting_bias(torch.full((5000,), 6e-8).half())  # the logarithms add up to 83,000, beyond fp16
     assert not bias.isnan().any()
     assert bias.dtype == torch.float16
     assert float(bias[1, 0]) == pytest.approx(-16.64, rel=1e-3)
 
 
 def test_forgetting_with_equal_gates_is_alibi():
-    bias = weightings.forgetting_bias(torch.full((5,), math.exp(-0.5), dtype=torch.float64))
+    bias = normalizers.forgetting_bias(torch.full((5,), math.exp(-0.5), dtype=torch.float64))
     gap = torch.arange(5.0, dtype=torch.float64)[:, None] - torch.arange(5.0, dtype=torch.float64)
     torch.testing.assert_close(bias.tril(), (-0.5 * gap).tril())
     assert torch.isneginf(bias.triu(1)[torch.ones(5, 5).triu(1) > 0]).all()

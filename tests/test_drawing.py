@@ -13,10 +13,11 @@ import waves
 from conftest import AXE, ROOT, SCRIPTS, in_words, javascript, watched
 from stills import drawn, measured, stills
 
-from course import constructions, counting, drawing, weightings, widening
+from course import drawing
 from course.chapter2 import measures as measures2
 from course.chapter6 import measures as measures6
-from course.experiments import comparison
+from course.maths import constructions, counting, normalizers, rewiring
+from course.runs import comparison
 from helpers import attention, collapse, graphs, rope, words
 
 NAMES = list(drawing.DRAWINGS)
@@ -57,9 +58,9 @@ def test_the_machine_attends_and_rounds_as_in_python():
         wanted = torch.cos(107 * rope.frequencies(16, 1e4)[first:end]).sum().item()
         assert_equal([("cosineSum", (107, 16, 1e4, first, end))], [wanted])
     sharp = 9 * states - 4
-    maps = {"softmaxOffByOne": weightings.softmax_off_by_one, "scalableSoftmax": weightings.scalable_softmax,
-            "topK": weightings.top_k, "entmax15": weightings.entmax15, "adaptiveEntmax": weightings.adaptive_entmax,
-            "stickBreaking": lambda row: weightings.stick_breaking(row.expand(30, 30))[-1]}  # fmt: skip
+    maps = {"softmaxOffByOne": normalizers.softmax_off_by_one, "scalableSoftmax": normalizers.scalable_softmax,
+            "topK": normalizers.top_k, "entmax15": normalizers.entmax15, "adaptiveEntmax": normalizers.adaptive_entmax,
+            "stickBreaking": lambda row: normalizers.stick_breaking(row.expand(30, 30))[-1]}  # fmt: skip
     assert_equal([(name, (sharp.tolist(),)) for name in maps], [weigh(sharp).tolist() for weigh in maps.values()])
     numbers = [0.0, 1.0, -1.0, 257.0, 1 - 1 / 511, 1 - 1 / 512, *(1 / n for n in range(1, 400)), 3.1e-4, -0.7]
     calls = [("roundTo", (x, kind)) for x in numbers for kind in ("fp32", "fp16", "bf16")]
@@ -313,8 +314,8 @@ def test_graphs_average_and_conduct_as_in_python():
         graph = graphs.family(name, 12)
         matrix = graphs.adjacency(graph).tolist()
         assert_equal([("averaging", (matrix,))], [graphs.adjacency(graph, "row", loops=True).tolist()])
-        assert_equal([("effectiveResistance", (matrix,))], [widening.effective_resistance(graph).tolist()], 1e-9)
-        added = [sorted(e[:2]) for e in widening.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
+        assert_equal([("effectiveResistance", (matrix,))], [rewiring.effective_resistance(graph).tolist()], 1e-9)
+        added = [sorted(e[:2]) for e in rewiring.rewire(graph, "gtr", 1).edges(data="added") if e[2]]
         assert javascript("mathematics", [("openingEdge", (matrix,))]) == added
 
 

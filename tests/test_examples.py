@@ -24,7 +24,11 @@ MODULES = [
 WITHOUT = {
     "trains": {"gnn.accuracy", "gnn.train", "gnn.fit"},
     "writes weights": {"checkpoints.save"},
-    "needs a model, and chapter 2's tables show it": {"hearing.with_hidden", "hearing.contributions", "hearing.scaled"},
+    "needs a model, and chapter 2's tables show it": {
+        "interventions.with_hidden",
+        "interventions.contributions",
+        "interventions.scaled",
+    },
 }
 
 

@@ -24,9 +24,9 @@ from answers import read
 from conftest import ROOT, in_words
 from exercise import begin
 
-from course import checks
-from course.checks import Case, Exercise, Right, Wrong, compare
-from course.experiments import race
+from course import exercises
+from course.exercises import Case, Exercise, Right, Wrong, compare
+from course.runs import race
 from helpers import rope, widget
 from helpers.words import translated
 
@@ -45,8 +45,8 @@ NAMES = [name for module in MODULES.values() for name, each in vars(module).item
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A busy machine is no endless loop."""
-    monkeypatch.setattr(checks, "SECONDS", 300.0)
-    monkeypatch.setattr(checks, "SEARCH", 60.0)
+    monkeypatch.setattr(exercises, "SECONDS", 300.0)
+    monkeypatch.setattr(exercises, "SEARCH", 60.0)
 
 
 def verdict(check, answer):
@@ -71,10 +71,10 @@ def test_a_wrong_answer_is_told_what_is_wrong(number, row):
 def refusals(number):
     """The sentences with which the table of an exercise refuses, as patterns: anything may stand in their braces."""
     under = ""
-    for row in checks.tables(vars(MODULES[int(number[0])])).values():
+    for row in exercises.tables(vars(MODULES[int(number[0])])).values():
         under = row.get("number", under)
         tables = [str(each) for name, each in row.items() if name != "mistakes" and under == number]
-        for _, sentence in checks._rows("\n".join(text for text in tables if " :: " in text)):
+        for _, sentence in exercises._rows("\n".join(text for text in tables if " :: " in text)):
             yield ".*".join(map(re.escape, re.split(r"{(?:[^{}]|{[^{}]*})*}", sentence)))
 
 
@@ -119,17 +119,17 @@ def test_every_exercise_is_tried_with_enough_answers():
 @functools.cache
 def compared(number):
     """What the check of an exercise compares, each with its mistakes: the book's own answer is given to it."""
-    found, original = [], checks.compare
+    found, original = [], exercises.compare
 
     def noted(*arguments, **more):
         found.append((arguments, more))
         return original(*arguments, **more)
 
-    checks.compare = noted
+    exercises.compare = noted
     try:
         assert verdict(EXERCISES[number], ANSWERS[number].right[0])
     finally:
-        checks.compare = original
+        exercises.compare = original
     return found
 
 
@@ -143,7 +143,7 @@ def test_each_mistake_of_a_table_is_told_by_its_own_sentence(number):
         more = {name: each for name, each in more.items() if name != "picture"}
         extra = {name: each for name, each in more.items() if name != "tolerance"}
         parameters = signature.rstrip(")").partition("(")[2]
-        for made, sentence in checks._functions(table, parameters, {**names, "right": solution, **extra}):
+        for made, sentence in exercises._functions(table, parameters, {**names, "right": solution, **extra}):
             with pytest.raises(Wrong) as wrong:
                 compare(names, signature, made, solution, given, table, **tolerance, **more)
             assert str(wrong.value).endswith(sentence), f"{sentence}\n{wrong.value}"
@@ -235,7 +235,7 @@ def begun(tmp_path):
     names = [
         "chapters/2-causal-attention/exercises.ipynb",
         "src/course/chapter2/checks.py",
-        "src/course/checks/chapter2.toml",
+        "src/course/exercises/chapter2.toml",
         "tests/answers/chapter2.toml",
     ]
     for name in names:
@@ -303,7 +303,7 @@ def double(x):
 
 
 def add(answer=None, **more):
-    return compare({}, "add(x)", answer, lambda x: x + 1, checks.cases({}, "1", "2", "3"), **more)
+    return compare({}, "add(x)", answer, lambda x: x + 1, exercises.cases({}, "1", "2", "3"), **more)
 
 
 def test_twice_is_said_only_where_it_is_true_on_every_case():
@@ -346,9 +346,9 @@ def test_a_clock_that_runs_out_at_a_blocks_edge_leaves_nothing_behind():
     for patience in (1, 1000):
         for k in range(40):
             try:
-                with checks._limited(k * 1e-5, patience):
+                with exercises._limited(k * 1e-5, patience):
                     sum(range(50))
-            except checks._Late:
+            except exercises._Late:
                 late += 1
             assert signal.getsignal(signal.SIGINT) is ours
     assert late
@@ -356,7 +356,7 @@ def test_a_clock_that_runs_out_at_a_blocks_edge_leaves_nothing_behind():
 
 
 def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
-    monkeypatch.setattr(checks, "SECONDS", 0.3)
+    monkeypatch.setattr(exercises, "SECONDS", 0.3)
 
     def answer(x):
         while True:
@@ -387,16 +387,16 @@ def test_a_verdict_is_an_output_that_says_so_in_words():
     assert "Not yet" in wrong._repr_html_()
     assert "<strong>✓ Right:" in right._repr_html_()
     assert check.last is wrong
-    assert "✗ not yet: 0.0 Add" in checks.progress([check]).data
+    assert "✗ not yet: 0.0 Add" in exercises.progress([check]).data
     check(lambda x: x + 1)
-    assert "1 of 1 right" in checks.progress([check]).data
+    assert "1 of 1 right" in exercises.progress([check]).data
 
 
 GUESSES = {"up": "It falls: the mean is over more.", "down": "The mean is over more."}
 
 
 def predicting(answer):
-    return Right(f"your function gives {checks.run('f(2)', answer, 2)}.") if answer(2) == 1 else add(answer=answer)
+    return Right(f"your function gives {exercises.run('f(2)', answer, 2)}.") if answer(2) == 1 else add(answer=answer)
 
 
 def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_side():
@@ -406,13 +406,13 @@ def test_any_guess_is_kept_the_function_runs_and_the_verdict_sets_both_side_by_s
     assert "mean" not in wrong.sentence, "the reason is not given away before the function is right"
     right = check("up", lambda x: 1)
     assert right.sentence == "You predicted “up”. Your function gives 1. It falls: the mean is over more."
-    assert "Predicted at once: 0 of 1." in checks.progress([check]).data
+    assert "Predicted at once: 0 of 1." in exercises.progress([check]).data
     assert "You predicted “up”" in check("down", lambda x: 1).sentence, "the first guess counts"
     other = Exercise("0.1", "Predict", predicting, guesses=GUESSES, true="down")
     assert other.solution("up", lambda x: 1)
     assert other.guess is None, "the book's answer is no guess"
     assert other("down", lambda x: 1)
-    assert "Predicted at once: 1 of 2." in checks.progress([check, other]).data
+    assert "Predicted at once: 1 of 2." in exercises.progress([check, other]).data
     assert "must be one of 'up', 'down', not 'sideways'" in check("sideways", double).sentence
     assert repr(Exercise("0.2", "", predicting, guesses=GUESSES)(..., double)).startswith("○ prediction is still empty")
 
@@ -430,7 +430,7 @@ def test_every_guess_of_an_exercise_is_confronted_with_what_the_function_gives(n
 
 
 def test_what_follows_a_right_verdict_is_guarded(monkeypatch):
-    monkeypatch.setattr(checks, "SECONDS", 0.3)
+    monkeypatch.setattr(exercises, "SECONDS", 0.3)
 
     def fails():
         return 1 / 0
@@ -478,7 +478,7 @@ def test_the_relation_between_what_is_given_and_expected_is_found(row):
 
 
 def test_an_argument_that_is_left_out_is_named():
-    given = checks.cases({}, "1, 2", "3, 7", "5, 6", "7, 1")
+    given = exercises.cases({}, "1, 2", "3, 7", "5, 6", "7, 1")
     with pytest.raises(Wrong, match="does not change with `b`, and it has to"):
         compare({}, "f(a, b)", lambda a, b: a * a + a, lambda a, b: a * a + b, given)
 
@@ -496,7 +496,7 @@ def test_a_relation_or_a_mistake_is_said_only_if_it_holds_wherever_both_run():
 
 def test_run_all_gives_no_answer_away(monkeypatch):
     """In a kernel the check of the book's own answer shows nothing where that passes; in a built page it is folded."""
-    check = Exercise("0.0", "Add", lambda a: Right("The answer is 42.", lambda: checks.HTML("<svg>42</svg>")))
+    check = Exercise("0.0", "Add", lambda a: Right("The answer is 42.", lambda: exercises.HTML("<svg>42</svg>")))
     monkeypatch.delenv("HELPERS_STILL", raising=False)
     assert repr(check.solution(1)) == check.solution(1)._repr_html_() == ""
     assert "42" in check(1)._repr_html_()
@@ -505,11 +505,11 @@ def test_run_all_gives_no_answer_away(monkeypatch):
 
 
 def test_an_untouched_notebook_is_calm(monkeypatch):
-    check = Exercise("0.0", "Add", lambda a: checks.number("a", a) and Right("Yes."))
+    check = Exercise("0.0", "Add", lambda a: exercises.number("a", a) and Right("Yes."))
     monkeypatch.delenv("HELPERS_STILL", raising=False)
     assert repr(check(...)).startswith("○ a is still empty")
     assert "#d55e00" not in check(...)._repr_html_()
-    assert "○ not tried: 0.0 Add" in checks.progress([check]).data
+    assert "○ not tried: 0.0 Add" in exercises.progress([check]).data
     monkeypatch.setenv("HELPERS_STILL", "1")
     assert "The check runs in the notebook, on your answer." in check(...)._repr_html_()
     assert "✗" in repr(check("a word")), "an answer that is wrong is marked there, too"
@@ -553,12 +553,12 @@ def test_progress_names_the_ten_in_their_order(number):
 
 @pytest.mark.parametrize("form", [list, tuple, frozenset, set])
 def test_every_container_of_an_edge_is_read(form):
-    assert set(checks.edge("edge", form([3, 5]))) == {3, 5}
+    assert set(exercises.edge("edge", form([3, 5]))) == {3, 5}
 
 
 def test_the_clock_runs_for_the_learners_calls_alone_and_cuts_no_import(monkeypatch, tmp_path):
     """The course's own work may take longer than the limit, and so may a first import, which is never cut in two."""
-    monkeypatch.setattr(checks, "SECONDS", 0.2)
+    monkeypatch.setattr(exercises, "SECONDS", 0.2)
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "slow_import.py").write_text(
         f"import time\nwhile time.thread_time() < {time.thread_time() + 0.4}: pass\nwhole = 1\n"
@@ -578,14 +578,14 @@ def test_the_clock_runs_for_the_learners_calls_alone_and_cuts_no_import(monkeypa
 
 def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatch):
     """The seconds are those of the processor; of the wall's there are more, and not without end."""
-    monkeypatch.setattr(checks, "SECONDS", 0.2)
+    monkeypatch.setattr(exercises, "SECONDS", 0.2)
 
     def answer(x):
         time.sleep(0.15)
         return x + 1
 
     assert Exercise("0.0", "", lambda a: add(answer=a))(answer)
-    monkeypatch.setattr(checks, "PATIENCE", 1.0)
+    monkeypatch.setattr(exercises, "PATIENCE", 1.0)
     assert (
         "was stopped" in Exercise("0.0", "", lambda a: add(answer=lambda x: answer(x) + 0 * answer(x)))(answer).sentence
     )
@@ -612,7 +612,7 @@ def test_whoever_waits_for_a_busy_processor_is_not_in_an_endless_loop(monkeypatc
 def test_what_is_true_of_0_and_1_is_no_reason(answer, solution, words):
     """Whatever is cut to them is "whole, next to what is expected", "rounded", and "in another order"."""
     with pytest.raises(Wrong) as wrong:
-        compare({}, "f(x)", answer, solution, checks.cases({}, "3.1", "4.6", "5.4", "6.3"))
+        compare({}, "f(x)", answer, solution, exercises.cases({}, "3.1", "4.6", "5.4", "6.3"))
     assert words in str(wrong.value) if words else "order" not in str(wrong.value), wrong.value
 
 
@@ -626,14 +626,14 @@ def test_after_a_first_difference_a_long_case_is_not_waited_for():
 
     with pytest.raises(Wrong, match="1 less than what is expected"):
         compare(
-            {}, "f(n)", answer, lambda n: n + 1, checks.cases({}, "100_000", "100_000_000_000", "200_000", "300_000")
+            {}, "f(n)", answer, lambda n: n + 1, exercises.cases({}, "100_000", "100_000_000_000", "200_000", "300_000")
         )
     assert called == [100_000, 200_000, 300_000]
 
 
 def test_a_near_answer_is_called_near():
     with pytest.raises(Wrong, match=r"It is near, 0\.0002% off at most"):
-        compare({}, "f(x)", lambda x: x**0.5 * (1 + 2e-6), lambda x: x**0.5, checks.cases({}, "2.0", "3.0", "5.0"))
+        compare({}, "f(x)", lambda x: x**0.5 * (1 + 2e-6), lambda x: x**0.5, exercises.cases({}, "2.0", "3.0", "5.0"))
 
 
 def test_the_line_in_which_nan_arises_is_told():
@@ -648,7 +648,7 @@ def test_the_line_in_which_nan_arises_is_told():
 
 
 def test_what_the_wrong_cases_have_in_common_is_told():
-    given = checks.cases({}, "0, 2", "1, 2", "-3, 4", "0, 7")
+    given = exercises.cases({}, "0, 2", "1, 2", "-3, 4", "0, 7")
     with pytest.raises(Wrong, match="Wrong only where `a` is 0, right wherever not"):
         compare({}, "f(a, b)", lambda a, b: (a or 5.5) * b, lambda a, b: a * b, given)
     with pytest.raises(Wrong, match="Right only where `a` is 0, wrong wherever not"):
@@ -671,17 +671,17 @@ def test_a_row_of_a_table_varies_with_its_cases_and_does_not_only_fail(number):
     for (names, signature, _, solution, given, *rest), more in compared(number):
         parameters = signature.rstrip(")").partition("(")[2]
         table = rest[0] if rest else more.get("mistakes", "")
-        for made, sentence in checks._functions(table, parameters, {**names, "right": solution, **more}):
-            found = [x for x in (checks._made(made, each.arguments) for each in given) if x is not None]
+        for made, sentence in exercises._functions(table, parameters, {**names, "right": solution, **more}):
+            found = [x for x in (exercises._made(made, each.arguments) for each in given) if x is not None]
             assert len(found) >= min(3, len(given)), f"it fails on most cases: {sentence}"
             constant += len(given) > 2 and len({float(x) for each in found for x in each.flatten()}) == 1
     assert constant == CONSTANT.get(number, 0)
 
 
 def slipped(answer, solution, unseen):
-    given = checks.cases({}, "1.5", "2.0", "3.0")
+    given = exercises.cases({}, "1.5", "2.0", "3.0")
     with pytest.raises(Wrong) as wrong:
-        compare({}, "f(x)", answer, solution, given, unseen=checks.cases({}, *unseen))
+        compare({}, "f(x)", answer, solution, given, unseen=exercises.cases({}, *unseen))
     return str(wrong.value)
 
 
@@ -745,7 +745,7 @@ def test_exchanged_names_and_a_loop_that_overwrites_what_it_needs_are_found():
 
 
 def test_a_second_slip_on_one_case_does_not_hide_the_first():
-    given = checks.cases({}, "1.0", "2.0", "3.0", "0.0")
+    given = exercises.cases({}, "1.0", "2.0", "3.0", "0.0")
     rows = "2 * x + 1 :: That is twice as much.\n3 * x + 1 :: That is three times as much."
     with pytest.raises(Wrong, match=r"twice as much. \(So it is on all cases but 0.0.\)"):
         compare({}, "f(x)", lambda x: 2 * x + 1 if x else -7.0, lambda x: x + 1, given, rows)
@@ -755,7 +755,7 @@ def test_a_second_slip_on_one_case_does_not_hide_the_first():
 def test_a_repair_is_tried_on_inputs_where_the_solution_gives_numbers(number):
     for (_, _, _, solution, _, *_), more in compared(number):
         for each in more.get("unseen", ()):
-            value = checks._made(solution, each.arguments)
+            value = exercises._made(solution, each.arguments)
             assert value is not None, each.text
             assert not value.isnan().any(), each.text
 

@@ -11,7 +11,7 @@ from conftest import ROOT
 from test_try import CHANGES, unseen
 from tiny_models import tiny
 
-from course import hearing
+from course.chapter2 import interventions
 from helpers import attention, intervention, models, probe
 from helpers.transformer import Block, Decoder
 
@@ -116,7 +116,7 @@ def test_reading_without_an_intervention_is_the_model(smollm2):
     assert torch.allclose(found.logits, wanted.logits[0], atol=1e-3)
     assert torch.allclose(found.states, torch.cat(wanted.hidden_states), atol=0.1)
     assert torch.allclose(found.attentions, probe.attention_maps(smollm2, ids), atol=1e-5)
-    states, _ = hearing.with_hidden(smollm2, ids, hide=0)
+    states, _ = interventions.with_hidden(smollm2, ids, hide=0)
     assert torch.allclose(intervention.read(smollm2, ids, mask=unseen(40, 0)).states, states, atol=0.1)
 
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from course import gnn
-from course.experiments import sweep
+from course.runs import sweep
+from course.training import gnn
 from helpers import data
 
 BENCHMARK = Path(__file__).parents[1] / "benchmarks" / "gnn.py"
@@ -189,10 +189,7 @@ def test_the_table_of_runs_is_one_that_the_script_writes():
     """Its budgets are epochs, equal for the runs that are compared, and its head names the commands."""
     table = sweep.read(data.folder() / "tree_neighbors_match_runs.csv")
     assert (
-        sum(
-            line.startswith("command: python -m course.experiments tree_neighbors_match_runs --") for line in table.head
-        )
-        > 0
+        sum(line.startswith("command: python -m course.runs tree_neighbors_match_runs --") for line in table.head) > 0
     )
     budgets = {}
     for row in table.rows:

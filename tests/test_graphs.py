@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from course import bounds, widening
+from course.maths import bounds, rewiring
 from helpers import graphs
 
 
@@ -36,22 +36,22 @@ def test_computation_tree_counts_walks_and_receptive_field_counts_nodes():
 def test_resistance_is_that_of_networkx(graph):
     oracle = nx.resistance_distance(graph)
     expected = torch.tensor([[oracle[u][v] for v in graph] for u in graph], dtype=torch.float64)
-    torch.testing.assert_close(widening.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(rewiring.effective_resistance(graph), expected, rtol=1e-9, atol=1e-12)
     assert graphs.total_resistance(graph) == pytest.approx(nx.effective_graph_resistance(graph), rel=1e-9)
 
 
 def test_edge_weights_are_ignored():
     graph = nx.path_graph(3)
     nx.set_edge_attributes(graph, 9.0, "weight")
-    assert widening.effective_resistance(graph)[0, 2].item() == pytest.approx(2)
-    assert widening.spectral_gap(graph) == pytest.approx(1)
+    assert rewiring.effective_resistance(graph)[0, 2].item() == pytest.approx(2)
+    assert rewiring.spectral_gap(graph) == pytest.approx(1)
 
 
 @settings(max_examples=40)
 @given(connected())
 def test_cheeger_inequality_holds(graph):
     """gap / 2 <= h <= sqrt(2 gap), h the least conductance of all cuts."""
-    gap = widening.spectral_gap(graph)
+    gap = rewiring.spectral_gap(graph)
     subsets = (set(s) for size in range(1, len(graph)) for s in itertools.combinations(graph, size))
     h = min(nx.conductance(graph, subset) for subset in subsets)
     assert gap / 2 - 1e-9 <= h <= math.sqrt(2 * gap) + 1e-9
@@ -69,7 +69,7 @@ CURVATURES = [
 
 @pytest.mark.parametrize(("graph", "edge", "value"), CURVATURES)
 def test_balanced_forman_has_its_exact_values(graph, edge, value):
-    curvature = widening.balanced_forman(graph)
+    curvature = rewiring.balanced_forman(graph)
     assert curvature[edge] == float(value)
     assert list(curvature) == list(graph.edges)
 
@@ -94,7 +94,7 @@ def _forman_by_listing_cycles(graph, i, j):
 @settings(max_examples=80)
 @given(connected())
 def test_balanced_forman_is_its_definition(graph):
-    for edge, value in widening.balanced_forman(graph).items():
+    for edge, value in rewiring.balanced_forman(graph).items():
         assert value == pytest.approx(float(_forman_by_listing_cycles(graph, *edge)), abs=1e-12)
 
 
@@ -105,8 +105,8 @@ def test_the_copied_formula_is_wrong_where_it_is_known_to_be():
         (nx.barbell_graph(5, 0), (4, 5), -0.8, -1.2),
         (nx.karate_club_graph(), (0, 1), 0.07421875, 0.125),
     ):
-        assert widening.balanced_forman_as_copied(graph)[edge] == pytest.approx(wrong, abs=1e-12)
-        assert widening.balanced_forman(graph)[edge] == pytest.approx(right, abs=1e-12)
+        assert rewiring.balanced_forman_as_copied(graph)[edge] == pytest.approx(wrong, abs=1e-12)
+        assert rewiring.balanced_forman(graph)[edge] == pytest.approx(right, abs=1e-12)
 
 
 def test_powers_of_the_normalised_adjacency_of_a_binary_tree():
@@ -133,18 +133,18 @@ def test_no_jacobian_exceeds_its_bounds(activation):
     assert cases > 900
 
 
-@pytest.mark.parametrize("method", widening.METHODS)
+@pytest.mark.parametrize("method", rewiring.METHODS)
 @pytest.mark.parametrize("name", graphs._FAMILIES)
 def test_rewiring_adds_the_edges_one_by_one_and_leaves_the_graph_alone(method, name):
     graph = graphs.family(name, 10)
     before = set(graph.edges)
-    two, three = widening.rewire(graph, method, 2), widening.rewire(graph, method, 3)
+    two, three = rewiring.rewire(graph, method, 2), rewiring.rewire(graph, method, 3)
     assert set(graph.edges) == before
     assert set(two.edges) < set(three.edges)
     assert three.number_of_edges() == len(before) + 3
     added = [edge for *edge, mark in three.edges(data="added") if mark == method]
     assert len(added) == 3
-    assert widening.rewire(graph, method, 0).edges == graph.edges
+    assert rewiring.rewire(graph, method, 0).edges == graph.edges
     assert graphs.total_resistance(three) < graphs.total_resistance(graph)
 
 
@@ -154,13 +154,13 @@ def test_gtr_takes_the_edge_that_lowers_total_resistance_most(graph):
     free = list(nx.non_edges(graph))
     if free:
         best = min(graphs.total_resistance(nx.Graph([*graph.edges, edge])) for edge in free)
-        chosen = graphs.total_resistance(widening.rewire(graph, "gtr", 1))
+        chosen = graphs.total_resistance(rewiring.rewire(graph, "gtr", 1))
         assert chosen == pytest.approx(best, rel=1e-8)
 
 
 def test_every_method_can_fill_the_graph():
-    for method in widening.METHODS:
-        full = widening.rewire(nx.path_graph(6), method, 10)
+    for method in rewiring.METHODS:
+        full = rewiring.rewire(nx.path_graph(6), method, 10)
         assert full.number_of_edges() == 15
 
 
@@ -182,7 +182,7 @@ def test_fosr_takes_the_pair_of_the_papers_formula():
     for seed in range(40):
         graph = nx.powerlaw_cluster_graph(12, 2, 0.3, seed=seed)
         if scores := _fosr_by_the_paper(graph):
-            (pair,) = ({u, v} for u, v, mark in widening.rewire(graph, "fosr", 1).edges(data="added") if mark)
+            (pair,) = ({u, v} for u, v, mark in rewiring.rewire(graph, "fosr", 1).edges(data="added") if mark)
             assert scores[frozenset(pair)] == pytest.approx(min(scores.values()), abs=1e-9)
             tried += 1
     assert tried > 30
@@ -193,7 +193,7 @@ def test_sdrf_takes_the_edge_that_raises_the_least_curvature_most():
     for graph in (nx.barbell_graph(4, 1), nx.lollipop_graph(4, 3), nx.karate_club_graph()):
         before = {edge: _forman_by_listing_cycles(graph, *edge) for edge in graph.edges}
         least = min(before.values())
-        wired = widening.rewire(graph, "sdrf", 1)
+        wired = rewiring.rewire(graph, "sdrf", 1)
         added = {frozenset(pair) for *pair, mark in wired.edges(data="added") if mark}
         best = []
         for (i, j), value in before.items():

@@ -8,8 +8,8 @@ from unittest import mock
 import pytest
 from conftest import ROOT
 
-from course.experiments import sweep
-from course.experiments.__main__ import TABLES, grids, main, named, table
+from course.runs import sweep
+from course.runs.__main__ import TABLES, grids, main, named, table
 
 HEADS = {path.stem: sweep.read(path) for path in sorted((ROOT / "data").glob("*.csv"))}
 COMMANDS = {name: [line[9:] for line in head.head if line.startswith("command: ")] for name, head in HEADS.items()}
@@ -18,7 +18,7 @@ SWEPT = [name for name in TABLES if grids(table(name))]  # not made by one pass
 
 def asked_for(command: str) -> tuple[list[dict[str, str]], list[str]]:
     """The settings that a command line hands to `sweep.run`, and the notes for the head of its table."""
-    start, arguments = ["python", "-m", "course.experiments"], shlex.split(command)[3:]
+    start, arguments = ["python", "-m", "course.runs"], shlex.split(command)[3:]
     with mock.patch.object(sweep, "run") as run:
         main(arguments)
     (function, settings, out), more = run.call_args
@@ -46,7 +46,7 @@ def test_rows_are_what_the_commands_ask_for(name):
 
 @pytest.mark.parametrize("name", SWEPT)
 def test_a_table_asks_for_runs_that_its_function_makes(name):
-    settings, _ = asked_for(f"python -m course.experiments {name}")
+    settings, _ = asked_for(f"python -m course.runs {name}")
     assert len({tuple(setting.values()) for setting in settings}) == len(settings) > 1
     assert not HEADS.get(name) or list(HEADS[name].rows[0])[: len(settings[0])] == list(settings[0])
 
@@ -68,7 +68,7 @@ def test_every_command_of_a_head_is_one_of_a_table():
     ],
 )
 def test_options_choose_among_the_runs_of_a_table_or_take_the_place_of_its_own_values(line, values):
-    settings, _ = asked_for(f"python -m course.experiments {line}")
+    settings, _ = asked_for(f"python -m course.runs {line}")
     found = {name: " ".join(dict.fromkeys(setting[name] for setting in settings)) for name in values}
     assert found == values
 
@@ -95,7 +95,7 @@ def test_a_command_writes_a_row_for_each_run(tmp_path):
 def test_a_command_line_that_asks_for_no_run_ends_with_a_sentence(tmp_path, capsys, line, message):
     with pytest.raises(SystemExit, match="2"):
         main([*line.split(), "--out", str(tmp_path / "runs.csv")])
-    said = capsys.readouterr().err.partition("python -m course.experiments: error: ")[2]
+    said = capsys.readouterr().err.partition("python -m course.runs: error: ")[2]
     assert message in said
 
 

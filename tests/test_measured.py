@@ -10,10 +10,11 @@ import torch
 from conftest import ROOT
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from test_closure import source  # noqa: F401  two packages, of two chapters over three tools
+from test_dependencies import source  # noqa: F401  two packages, of two chapters over three tools
 from tiny_models import tiny
 
-from course import checkpoints, closure
+from course.build import dependencies
+from course.training import checkpoints
 from helpers import models, probe, transformer
 
 
@@ -101,7 +102,7 @@ def test_a_figure_is_known_by_what_it_draws_and_what_code_of_the_course_draws_is
     assert [asked(), asked(), asked("Another."), asked(title="One"), asked(xlim=(0, 3)), asked()] == [1, 1, 2, 3, 4, 4]
     with rc_context({"svg.fonttype": "none"}):
         assert [asked(), asked()] == [5, 5], "a setting that counts once it is drawn"
-    assert [asked(formatter=closure.meaning), asked(formatter=closure.meaning)] == [6, 7]
+    assert [asked(formatter=dependencies.meaning), asked(formatter=dependencies.meaning)] == [6, 7]
     assert [asked(gid=checkpoints.Trained), asked(gid=checkpoints.Trained)] == [8, 9]
 
 
@@ -165,7 +166,7 @@ def test_other_kernels_of_the_processor_measure_anew(root, monkeypatch):
     monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
     assert measured.code("helpers.maths", root) != before
     monkeypatch.delenv("ATEN_CPU_CAPABILITY")
-    monkeypatch.setattr(closure.importlib.metadata, "version", lambda name: "9.9")
+    monkeypatch.setattr(dependencies.importlib.metadata, "version", lambda name: "9.9")
     assert measured.code("helpers.maths", root) != before
 
 
@@ -176,7 +177,7 @@ def test_each_function_that_is_kept_is_there():
 
 def test_what_hangs_on_a_class_that_the_key_does_not_hold_is_measured_each_time(tmp_path):
     """The code of a network's own class, or of a page's, may change while the numbers in it stay."""
-    calls, reached = [], closure.files("import helpers.probe")
+    calls, reached = [], dependencies.files("import helpers.probe")
     function = measured.kept(calls.append, tmp_path, "code", reached)
     page = type("Page", (torch.nn.Linear,), {"__module__": "__main__"})
     for given, count in (

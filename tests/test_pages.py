@@ -13,12 +13,13 @@ from scipy import stats
 from tiny_models import tiny
 from transformers import AutoModelForCausalLM
 
-from course import constructions, counting, gnn, rotations, tasks, widening
 from course.chapter3.measures import ones
 from course.chapter5 import claims as slash_claims
 from course.chapter5 import measures as slash_maps
 from course.chapter6 import measures as difference
-from course.experiments import comparison, entries, evaluation, protocol
+from course.maths import constructions, counting, rewiring, rope_scaling
+from course.runs import comparison, entries, evaluation, protocol
+from course.training import gnn, tasks
 from helpers import attention, collapse, data, differential, graphs, probe, rope, style
 from helpers.transformer import Decoder
 
@@ -65,7 +66,7 @@ def test_averages_resistance_and_the_message_step_are_those_of_the_package():
     graph = nx.gnm_random_graph(9, 16, seed=3)
     page = defined(1, "step-cell", "resistance-cell")
     torch.testing.assert_close(page["averages"](graph).double(), graphs.adjacency(graph, "row", loops=True))
-    torch.testing.assert_close(page["resistance"](graph), widening.effective_resistance(graph))
+    torch.testing.assert_close(page["resistance"](graph), rewiring.effective_resistance(graph))
     step = defined(1, "fdedd698", averages=page["averages"], tree=nx.balanced_tree(2, 3))["layer"]
     W, x, A = graphs.orthogonal_weights(1, 4), torch.randn(9, 4, dtype=torch.float64), graphs.adjacency(graph, "row")
     torch.testing.assert_close(step(x, A, W[0, 0].T, W[0, 1].T), graphs.propagate(x, A, W))
@@ -92,7 +93,7 @@ def test_the_edge_that_the_page_finds_is_that_of_the_package():
     page = defined(1, "step-cell", "resistance-cell", "best-edge")
     graph = graphs.family("grid", 9)
     found = page["with_edges"](graph, [page["best_edge"](graph)])
-    assert graphs.total_resistance(found) == pytest.approx(graphs.total_resistance(widening.rewire(graph, "gtr", 1)))
+    assert graphs.total_resistance(found) == pytest.approx(graphs.total_resistance(rewiring.rewire(graph, "gtr", 1)))
 
 
 @pytest.mark.parametrize("name", ["no position", "ALiBi, slope 0.5", "turning by π", "turning by 1"])
@@ -126,11 +127,11 @@ def test_lesson_5_rotates_scores_and_prices_as_the_package():
     same = torch.stack([found["score"](x[k], key[0], places[k : k + 1])[0] for k in range(5)])
     torch.testing.assert_close(same, torch.stack(alone))
     for pairs, n in ((1, 32), (8, 4096), (64, 512)):
-        assert found["price"](pairs, n) == pytest.approx(rotations.slash_scale(theta[:pairs], n), rel=1e-6)
+        assert found["price"](pairs, n) == pytest.approx(rope_scaling.slash_scale(theta[:pairs], n), rel=1e-6)
     for base, n in ((4_300, 1_024), (4_350, 1_024)):
         assert (found["least_sum"](base, n) < 0) == (rope.first_negative(128, base, n) is not None)
     for column, method in (("linear", "linear"), ("NTK-aware", "ntk"), ("YaRN", "yarn-paper")):
-        scaled = rotations.scaled_frequencies(method, 128, 1e4, 8, 4096)
+        scaled = rope_scaling.scaled_frequencies(method, 128, 1e4, 8, 4096)
         torch.testing.assert_close(torch.tensor(found["speed"][column].to_numpy()), scaled / theta)
     maps = found["second_layer"](found["marked"])
     assert maps.sum(-1).tolist() == pytest.approx([1.0] * 64)

@@ -3,7 +3,7 @@
 import ipywidgets
 import pytest
 
-from course import predict
+from course.exercises import predict
 from helpers.widget import _VIEW
 
 

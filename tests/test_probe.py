@@ -7,7 +7,7 @@ import torch
 from tiny_models import KINDS, VOCABULARY, byte_tokenizer, tiny
 from tokenizers import processors
 
-from course import hearing
+from course.chapter2 import interventions
 from helpers import attention, data, models, probe
 
 
@@ -127,7 +127,7 @@ def test_streamed_scores_equal_those_of_full_maps(kind, position, ids, monkeypat
 @pytest.mark.parametrize("kind", KINDS)
 def test_streaming_computes_what_the_model_computes(kind, ids):
     model = tiny(kind)
-    states, losses = hearing.with_hidden(model, ids)
+    states, losses = interventions.with_hidden(model, ids)
     expected = plain(model, ids)
     torch.testing.assert_close(states, torch.cat(expected.hidden_states), rtol=1e-4, atol=1e-5)
     likely = expected.logits[0].log_softmax(-1)
@@ -168,19 +168,19 @@ def test_a_hidden_token_is_not_seen_by_later_ones(model, ids):
     """Changing what is hidden changes its own state and no other."""
     changed = ids.clone()
     changed[4] = (ids[4] + 1) % 100
-    before, _ = hearing.with_hidden(model, ids, hide=4)
-    after, _ = hearing.with_hidden(model, changed, hide=4)
+    before, _ = interventions.with_hidden(model, ids, hide=4)
+    after, _ = interventions.with_hidden(model, changed, hide=4)
     others = torch.arange(len(ids)) != 4
     torch.testing.assert_close(after[:, others], before[:, others])
     assert not torch.allclose(after[:, 4], before[:, 4])
-    seen, _ = hearing.with_hidden(model, ids)
+    seen, _ = interventions.with_hidden(model, ids)
     assert not torch.allclose(seen[-1, 5:], before[-1, 5:], atol=1e-4)
     torch.testing.assert_close(seen[:, :5], before[:, :5])  # it still sees itself
 
 
 def test_a_token_hidden_from_a_position_on_is_seen_before_it(model, ids):
-    seen, _ = hearing.with_hidden(model, ids)
-    part, _ = hearing.with_hidden(model, ids, hide=0, since=20)
+    seen, _ = interventions.with_hidden(model, ids)
+    part, _ = interventions.with_hidden(model, ids, hide=0, since=20)
     torch.testing.assert_close(part[:, :20], seen[:, :20])
     assert not torch.allclose(part[-1, 20], seen[-1, 20], atol=1e-4)
 

@@ -15,11 +15,13 @@ from conftest import defined
 from scipy import stats
 from tiny_models import tiny
 
-from course import significance, training, weightings
+from course import training
 from course.chapter6 import measures
 from course.chapter7 import figures
-from course.experiments import ablations, comparison, entries, evaluation, outliers, protocol, race, runs
-from course.rules import CORRECTED, FAILS, HOLDS
+from course.evidence import significance
+from course.evidence.rules import CORRECTED, FAILS, HOLDS
+from course.maths import normalizers
+from course.runs import ablations, comparison, entries, evaluation, outliers, protocol, race, runs
 from course.scorecard import CLAIMS
 from helpers import data, probe, style, transformer
 
@@ -111,7 +113,7 @@ def test_the_delta_rule_is_its_recurrence():
         state = gates[t] * state
         state = state + rate[t] * torch.outer(v[t] - state @ k[t], k[t])
         expected.append(state @ q[t])
-    torch.testing.assert_close(weightings.delta_rule(q, k, rate, gates) @ v, torch.stack(expected))
+    torch.testing.assert_close(normalizers.delta_rule(q, k, rate, gates) @ v, torch.stack(expected))
 
 
 def test_scalable_softmax_is_softmax_at_the_trained_length_and_sharper_beyond():

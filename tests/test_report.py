@@ -15,16 +15,18 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import byte_tokenizer, prose_tokenizer, save, tiny
 
-from course import checkpoints, claims, report, scorecard
+from course import report, scorecard
 from course.chapter2 import measures as measures2
 from course.chapter3 import measures as measures3
 from course.chapter5 import measures as measures5
-from course.experiments import asked
+from course.evidence import claims
+from course.exercises.workshop import parts
 from course.report import line, own, page, runner, trained
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS, Subject, free_memory
-from course.tasks import Copying
-from course.workshop import parts
+from course.runs import asked
+from course.training import checkpoints
+from course.training.tasks import Copying
 from helpers import collapse, data, models, probe, rope
 from helpers.transformer import Decoder
 

@@ -12,7 +12,7 @@ from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 from transformers.models.gptj import modeling_gptj
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from course import rotations
+from course.maths import rope_scaling
 from helpers import rope
 
 WIDTHS = some.integers(1, 16).map(lambda pairs: 2 * pairs)
@@ -79,7 +79,7 @@ def config(kind, base, factor, length, **more):
 def test_scaling_is_what_transformers_computes(method, base, length, factor):
     more = {"low_freq_factor": 1.0, "high_freq_factor": 4.0} if method == "llama3" else {}
     expected, _ = ROPE_INIT_FUNCTIONS[method](config(method, base, factor, length, **more), "cpu")
-    found = rotations.scaled_frequencies(method, 128, base, factor, length)
+    found = rope_scaling.scaled_frequencies(method, 128, base, factor, length)
     torch.testing.assert_close(found.float(), expected.float(), rtol=2e-5, atol=1e-12)
 
 
@@ -88,12 +88,12 @@ def test_ntk_is_transformers_dynamic_form():
     plain = config("dynamic", 1e4, 1.0, 4096)
     for factor in (2, 16):
         expected, _ = ROPE_INIT_FUNCTIONS["dynamic"](plain, "cpu", seq_len=factor * 4096)
-        found = rotations.scaled_frequencies("ntk", 128, 1e4, factor)
+        found = rope_scaling.scaled_frequencies("ntk", 128, 1e4, factor)
         torch.testing.assert_close(found.float(), expected.float(), rtol=2e-5, atol=1e-12)
 
 
 def test_yarn_as_printed_mixes_by_turns_and_not_by_the_number_of_the_pair():
-    paper, theta = rotations.scaled_frequencies("yarn-paper", 128, 1e4, 8, 4096), rope.frequencies(128, 1e4)
+    paper, theta = rope_scaling.scaled_frequencies("yarn-paper", 128, 1e4, 8, 4096), rope.frequencies(128, 1e4)
     assert paper.sum().item() == pytest.approx(7.307067018)
     kept, divided = paper == theta, (paper - theta / 8).abs() < 1e-15
     assert (int(kept.sum()), int((~kept & ~divided).sum()), int(divided.sum())) == (21, 25, 18)
@@ -118,8 +118,8 @@ def test_cosine_sum_by_the_definition_with_fifty_digits():
 def test_decay_bound_is_the_published_mean_and_is_not_monotone():
     distance = at(0, 1, 16, 64, 128, 256, 1000, 4096, 1e5)
     expected = [32.5, 31.5381661, 15.7749515, 10.0899415, 9.2729027, 6.5430973, 4.4707610, 4.8827922, 6.8879816]
-    assert rotations.decay_bound(distance, 128, 1e4).tolist() == pytest.approx(expected, abs=1e-6)
-    assert (rotations.decay_bound(torch.arange(3000), 128, 1e4).diff() > 0).any()
+    assert rope_scaling.decay_bound(distance, 128, 1e4).tolist() == pytest.approx(expected, abs=1e-6)
+    assert (rope_scaling.decay_bound(torch.arange(3000), 128, 1e4).diff() > 0).any()
 
 
 @given(some.integers(1, 40).map(lambda pairs: 2 * pairs), BASES, some.integers(1, 5000))
@@ -155,11 +155,11 @@ def test_smallest_base_is_equal_to_the_direct_search_at_every_base(width, length
 def test_the_scale_reaches_its_weight_and_no_smaller_one_does(n, offset, weight):
     offset = min(offset, n - 1)
     theta = rope.frequencies(32, 100)
-    scale = rotations.slash_scale(theta, n, weight, offset)
-    weights = rotations.slash_attention(theta, n, offset, scale)
+    scale = rope_scaling.slash_scale(theta, n, weight, offset)
+    weights = rope_scaling.slash_attention(theta, n, offset, scale)
     assert weights.diagonal(-offset).min().item() >= weight - 1e-9
     if scale > 1e-9:
-        assert rotations.slash_attention(theta, n, offset, 0.99 * scale).diagonal(-offset).min().item() < weight
+        assert rope_scaling.slash_attention(theta, n, offset, 0.99 * scale).diagonal(-offset).min().item() < weight
 
 
 def test_slash_attention_is_rotated_dot_products():
@@ -169,15 +169,15 @@ def test_slash_attention_is_rotated_dot_products():
     keys = rope.rotate(q, positions + 2, theta, "half")
     logits = 3 * rope.rotate(q, positions, theta, "half") @ keys.T
     expected = logits.masked_fill(torch.ones(12, 12).triu(1).bool(), -math.inf).softmax(-1)
-    torch.testing.assert_close(rotations.slash_attention(theta, 12, 2, 3.0), expected)
+    torch.testing.assert_close(rope_scaling.slash_attention(theta, 12, 2, 3.0), expected)
 
 
 @pytest.mark.parametrize(
     ("call", "named"),
     [
-        (lambda: rotations.scaled_frequencies("ntk", 2, 1e4, 2.0), "width"),
-        (lambda: rotations.scaled_frequencies("yarn", 8, 1e4, 2.0), "length"),
-        (lambda: rotations.slash_attention(torch.ones(2), 4, 4), "offset"),
+        (lambda: rope_scaling.scaled_frequencies("ntk", 2, 1e4, 2.0), "width"),
+        (lambda: rope_scaling.scaled_frequencies("yarn", 8, 1e4, 2.0), "length"),
+        (lambda: rope_scaling.slash_attention(torch.ones(2), 4, 4), "offset"),
         (lambda: rope.smallest_base(10, 2, 1, 2, 50), "no base"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from course import significance
+from course.evidence import significance
 
 
 def test_an_interval_is_that_of_scipy_and_holds_its_level():

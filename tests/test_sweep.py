@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from course.experiments import sweep
+from course.runs import sweep
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -155,7 +155,7 @@ def test_processes_that_are_always_killed_end_it_in_one_sentence(tmp_path):
 
 SCRIPT = """
 import sys, time
-from course.experiments import sweep
+from course.runs import sweep
 def slow(n, seed):
     time.sleep(0.3)
     return {"square": n * n, "long": "x" * 2000}

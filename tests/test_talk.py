@@ -27,10 +27,11 @@ from markdown_it import MarkdownIt
 from matplotlib.text import Text
 from myst_parser.docutils_ import Parser
 
-from course import checks, closure, scorecard
-from course import sources as course_sources
-from course.claims import CLAIMS
-from course.rules import CORRECTED, FAILS
+from course import exercises, scorecard
+from course.build import dependencies
+from course.evidence import sources as course_sources
+from course.evidence.claims import CLAIMS
+from course.evidence.rules import CORRECTED, FAILS
 from course.scorecard import talk
 from helpers import style, widget, words
 
@@ -613,7 +614,7 @@ def test_a_build_makes_the_decks_at_its_end_unless_it_failed(monkeypatch):
 
 def test_an_edition_is_executed_again_in_other_words():
     first, second = (f"{editions.START}\nTABLE = {{'one': {key!r}}}" for key in ("one", "two"))
-    assert closure.meaning(first) != closure.meaning(second)
+    assert dependencies.meaning(first) != dependencies.meaning(second)
 
 
 def test_codes_are_drawn_only_where_the_book_has_an_address():
@@ -653,11 +654,11 @@ ASKING = [t for t in TABLES if t.name == "exercises.zh.po" or t.parent.name.star
 def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(table):
     """No build says them: an entry for each stands in the file, with no line of its place."""
     room = f"chapter{table.parent.name[0]}".replace("chapter0", "workshop")
-    rows = checks._read(ROOT / f"src/course/checks/{room}.toml").values()
-    named = sorted(said for row in rows for _, said in checks._rows(row.get("mistakes", "")))
+    rows = exercises._read(ROOT / f"src/course/exercises/{room}.toml").values()
+    named = sorted(said for row in rows for _, said in exercises._rows(row.get("mistakes", "")))
     asked = [said for row in rows for pair in row.get("guesses", {}).items() for said in pair]
     tables = [text for row in rows for text in row.values() if isinstance(text, str)]
-    refused = [said for text in tables for _, said in checks._rows(text) if said]
+    refused = [said for text in tables for _, said in exercises._rows(text) if said]
     refused += [said for row in rows for said in row.get("texts", {}).values()]
     filled = [re.sub(r"\{'s' [^}]*\}", "s", each) for each in refused]  # and a number for what else is put in
     filled = [re.sub(r"\{(?:[^{}]|\{[^{}]*\})*\}", "7", each) for each in filled]
@@ -669,7 +670,7 @@ def test_a_check_names_mistakes_and_answers_guesses_in_the_language_of_its_page(
                 asked.append(units.HOLE.sub("7", units.template(node.args[0])[0]))
     with in_words(editions.words(table)):
         assert [said for said in named + asked if not re.search("[一-鿿]", words.translated(said))] == []
-        wrong = checks.Verdict(False, f"f(1) is 2; expected 3. {named[0]}")
+        wrong = exercises.Verdict(False, f"f(1) is 2; expected 3. {named[0]}")
         assert repr(wrong) == f"✗ 还不对： f(1) 是 2；应当是 3。{words.translated(named[0])}"
 
 
@@ -683,9 +684,9 @@ def _literals(path):
 @may_lag
 def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_language_of_the_page():
     """What any check may say of any answer stands in `chapters/zh/checks.po`, once for all pages with checks."""
-    rows = checks._read(ROOT / "src/course/checks/relations.toml")
-    held = {kind: [said for _, said in checks._rows(text)] for kind, text in rows.items()}
-    mended = checks._read(ROOT / "src/course/checks/repairs.toml")
+    rows = exercises._read(ROOT / "src/course/exercises/relations.toml")
+    held = {kind: [said for _, said in exercises._rows(text)] for kind, text in rows.items()}
+    mended = exercises._read(ROOT / "src/course/exercises/repairs.toml")
     which = [*mended["which"].values()]
     shapes = [(torch.ones(2, 3), torch.ones(2)), (torch.ones(2), torch.ones(3)), (torch.ones(1), torch.ones(2))]
     said = [f"On every case it is what is expected, {each}." for each in held["results"] + held["rounded"]]
@@ -698,8 +699,8 @@ def test_what_holds_between_results_and_where_the_slip_is_are_said_in_the_langua
     said += [f"{told.format('x')} {mended['known']}" for told in mended["kinds"].values()]
     said += [mended["either"].format(*pair).format("x") for pair in itertools.pairwise(which)]
     verdicts = [f"f(1) is 2; expected 3. {each}".replace("?.", "?") for each in said]
-    verdicts += [f"f(1) {checks._differing(one, other, one, other)}." for one, other in shapes]
-    verdicts += [each for each in _literals(Path(checks.__file__)) if " " in each]
+    verdicts += [f"f(1) {exercises._differing(one, other, one, other)}." for one, other in shapes]
+    verdicts += [each for each in _literals(Path(exercises.__file__)) if " " in each]
     known = {"Rows are to sum to one.": "各行之和是一。"}
     with in_words(known | editions.words(ROOT / "chapters/1-over-squashing/exercises.zh.po")):
         told = [words.translated(each) for each in verdicts]

@@ -5,8 +5,9 @@ import collections
 import pytest
 import torch
 
-from course import tasks, training
-from course.tasks import Copying, Counting, Language, Retrieval
+from course import training
+from course.training import tasks
+from course.training.tasks import Copying, Counting, Language, Retrieval
 
 
 def draw(task, seed=0):

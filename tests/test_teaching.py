@@ -105,7 +105,7 @@ def test_mistakes_are_those_of_the_checks(root):
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
 def test_every_chapter_has_its_mistakes_and_something_live(root, chapter):
-    found = teaching.known((root / f"src/course/checks/chapter{chapter}.toml").read_text())
+    found = teaching.known((root / f"src/course/exercises/chapter{chapter}.toml").read_text())
     assert found
     assert sum(len(said) for _, said in found.values()) >= 30
     assert teaching.mistakes(root, chapter).count("<li>") >= 5

@@ -19,10 +19,10 @@ import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 from torch.nn import functional
 
-from course import tasks, workshop
-from course.experiments import entries, protocol
-from course.training import UNASKED
-from course.workshop import parts
+from course.exercises import workshop
+from course.exercises.workshop import parts
+from course.runs import entries, protocol
+from course.training import UNASKED, tasks
 from helpers import rope
 from helpers.transformer import Block, Decoder
 

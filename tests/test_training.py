@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from course import training
-from course.experiments.slashes import copying
+from course.runs.slashes import copying
 from helpers.transformer import Decoder
 
 BATCHES = functools.partial(copying, offset=1, length=8, batch=2)

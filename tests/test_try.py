@@ -14,7 +14,7 @@ import pytest
 import torch
 from conftest import AXE, ROOT, SCRIPTS, javascript, watched
 
-from course import checkpoints
+from course.training import checkpoints
 from helpers import attention, intervention, models, probe
 from helpers.transformer import Decoder
 

@@ -13,8 +13,10 @@ import pytest
 import torch
 from conftest import ROOT, javascript
 
-from course import checks, report, tasks, workshop
-from course.workshop import parts
+from course import exercises, report
+from course.exercises import workshop
+from course.exercises.workshop import parts
+from course.training import tasks
 
 YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
 PAGES = [*(ROOT / f"chapters/{name}/build.ipynb" for name in ("0-build-it", "7-the-race")), *YOURS]
@@ -46,8 +48,8 @@ SLIPS = tomllib.loads((ROOT / "tests/answers/workshop.toml").read_text())
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """A busy machine is no endless loop."""
-    monkeypatch.setattr(checks, "SECONDS", 300.0)
-    monkeypatch.setattr(checks, "SEARCH", 60.0)
+    monkeypatch.setattr(exercises, "SECONDS", 300.0)
+    monkeypatch.setattr(exercises, "SEARCH", 60.0)
 
 
 class Oracle(torch.nn.Module):
@@ -112,17 +114,17 @@ def test_a_slip_that_no_row_names_is_repaired_and_an_error_tells_the_learners_li
     found = workshop.attend(space["softmax"], space["attend"]).sentence
     assert "Look at `k`: another variable belongs there. It stands in your line “logits = k @ k.mT" in found
     (tmp_path / "right.py").write_text("import torch\n\n\n@torch.no_grad()\ndef right(x):\n    return x @ 1\n")
-    with pytest.raises(checks.Wrong, match="in your line “return x @ 1”"):
-        checks.run("right(x)", runpy.run_path(tmp_path / "right.py")["right"], 2)
+    with pytest.raises(exercises.Wrong, match="in your line “return x @ 1”"):
+        exercises.run("right(x)", runpy.run_path(tmp_path / "right.py")["right"], 2)
 
 
-@pytest.mark.parametrize("name", [name for name, row in checks.tables(vars(workshop)).items() if "mistakes" in row])
+@pytest.mark.parametrize("name", [name for name, row in exercises.tables(vars(workshop)).items() if "mistakes" in row])
 def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkeypatch):
     """Each runs, is wrong on some case, and is told from all that stand before it."""
     noted, original = [], workshop.compare
 
     def note(names, call, answer, solution, given, mistakes, **more):
-        if mistakes == checks.tables(vars(workshop))[name]["mistakes"]:
+        if mistakes == exercises.tables(vars(workshop))[name]["mistakes"]:
             noted.append((call, solution, given, more))
         return original(names, call, answer, solution, given, mistakes, **more)
 
@@ -130,10 +132,10 @@ def test_each_row_of_the_table_is_a_mistake_that_no_other_row_makes(name, monkey
     step = {"weights": "block", "values": "block", "places": "decoder", "embed": "decoder"}.get(name, name)
     verdict(step, built())
     (call, solution, given, more), *_ = noted
-    table = checks.tables(vars(workshop))[name]["mistakes"]
+    table = exercises.tables(vars(workshop))[name]["mistakes"]
     names = vars(workshop) | {"right": solution} | more
-    for made, sentence in checks._functions(table, call.rstrip(")").partition("(")[2], names):
-        with pytest.raises(checks.Wrong) as wrong:
+    for made, sentence in exercises._functions(table, call.rstrip(")").partition("(")[2], names):
+        with pytest.raises(exercises.Wrong) as wrong:
             original(vars(workshop), call, made, solution, given, table, **more)
         assert str(wrong.value).endswith(sentence), f"{sentence}\n{wrong.value}"
 

@@ -39,7 +39,7 @@ import pandas as pd
 import yaml
 from pages import ROOT
 
-from course.files import writable
+from course.build.files import writable
 
 SECONDS, CASE = 300, 30  # for a submission, the import of torch on a busy machine too; and for one cell or one case
 CHILD = Path(__file__).with_name("assignments_child.py")
@@ -265,26 +265,26 @@ class Key:
         import scipy.stats
         import torch
 
-        from course import checks
+        from course import exercises
 
         found, self.number, self.points, self.checks = (
             parts(root, asked["exercise"], seed),
             asked["exercise"],
             asked["points"],
-            checks,
+            exercises,
         )
         drawn = "call" in found
         names = families.KNOWN if drawn else vars(importlib.import_module(f"course.chapter{self.number[0]}.checks"))
         self.names = names | {"solved": {}}
         exec(imports(root, 0 if drawn else int(self.number[0]), True) + "\n" + found["solution"], self.names["solved"])
         self.name, self.solution = found["name"], self.names["solved"][found["name"]]
-        book = {} if drawn else checks.tables(names)
+        book = {} if drawn else exercises.tables(names)
         self.row = found if drawn else next(row for row in book.values() if row.get("number") == self.number)
         self.given = []
         for k, text in enumerate(asked["cases"]):
             torch.manual_seed(seed + k)
             known = {"torch": torch, "math": math, "nx": networkx, "stats": scipy.stats, "seed": seed + k}
-            self.given += checks.cases(known, text)
+            self.given += exercises.cases(known, text)
 
     def compare(self, answer: Callable, given: list, mistakes: str = "") -> str:
         """Nothing where a function gives what is right, else the check's sentence on what it gives."""

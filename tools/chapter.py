@@ -15,7 +15,7 @@ PLACES = {  # of each form
     "figures.py": "src/course/chapter{0}/figures.py",
     "claims.py": "src/course/chapter{0}/claims.py",
     "checks.py": "src/course/chapter{0}/checks.py",
-    "checks.toml": "src/course/checks/chapter{0}.toml",
+    "checks.toml": "src/course/exercises/chapter{0}.toml",
     "scorecard.toml": "src/course/scorecard/chapter{0}.toml",
     "expected.toml": "tests/expected/chapter{0}.toml",
     "drawn.py": "tests/drawn/chapter{0}.py",

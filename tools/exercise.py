@@ -121,7 +121,7 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     if notebook is None:
         raise ValueError(f"NUMBER must be as 2.7, chapter and exercise, not {number!r}")
     check, answers = root / f"src/course/chapter{chapter}/checks.py", root / f"tests/answers/chapter{chapter}.toml"
-    table = root / f"src/course/checks/chapter{chapter}.toml"
+    table = root / f"src/course/exercises/chapter{chapter}.toml"
     if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
         raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
     if not title.strip() or '"' in title:

@@ -33,7 +33,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "src"))
 
-from course import closure  # noqa: E402  what takes seconds to import waits until something has changed
+from course.build import dependencies  # noqa: E402  what takes seconds to import waits until something has changed
 
 PART = 8_000_000  # bytes: what an interrupted load loses at most
 OUT, SITE = ROOT / "_build/live", ROOT / "_build/html/live"
@@ -45,7 +45,7 @@ def key() -> str:
     pins = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if line.startswith("onnx")]
     lock = json.loads((ROOT / "frontend/package-lock.json").read_text())["packages"]["node_modules/onnxruntime-web"]
     exporter = (ROOT / "tools/export.py").read_text()
-    return closure.key(
+    return dependencies.key(
         f"{exporter}\nfrom course import checkpoints\nfrom helpers import intervention, models, probe",
         exporter,
         *pins,
@@ -113,7 +113,7 @@ def small() -> dict:
     """The course's own decoders as they are now, for the page that runs them."""
     import export
 
-    from course import checkpoints
+    from course.training import checkpoints
 
     found = {}
     for name, what in SMALL.items():

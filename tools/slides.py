@@ -35,7 +35,8 @@ from lectures import lectures  # noqa: E402
 from sync import repository, site  # noqa: E402
 from teaching import part, plan  # noqa: E402
 
-from course import closure, drawing  # noqa: E402  the scorecard takes seconds to import: it waits until a deck has changed
+from course import drawing  # noqa: E402  the scorecard takes seconds to import: it waits until a deck has changed
+from course.build import dependencies  # noqa: E402  the scorecard takes seconds to import: it waits until a deck has changed
 
 LINK = re.compile(r'<use\b[^>]*>|href="(?:([^":#]+)\.(?:ipynb|md))?(#[^"]+)?"')
 FRAME = {
@@ -280,7 +281,7 @@ def around() -> str:
     folders = ("slides", "tools", "sphinx_ext", "chapters/plans", "src/course/scorecard")
     files = [ROOT / "chapters/zh/frame.po", *(path for name in folders for path in (ROOT / name).rglob("*"))]
     read = [path.read_bytes() for path in sorted(files) if path.is_file() and path.suffix != ".pyc"]
-    drawn = closure.key("from course import drawing", closure.pins(ROOT))
+    drawn = dependencies.key("from course import drawing", dependencies.pins(ROOT))
     return hashlib.sha256(b"\0".join([*read, drawn.encode()])).hexdigest()
 
 

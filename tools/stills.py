@@ -13,7 +13,7 @@ from barcodes import SHADES  # noqa: E402
 
 from course import drawing  # noqa: E402
 from course.chapter2 import measures  # noqa: E402
-from course.experiments import comparison  # noqa: E402
+from course.runs import comparison  # noqa: E402
 from helpers import data  # noqa: E402
 
 SHOWN = "local RoPE, global NoPE"  # at the last stop: the part that keeps what plain RoPE loses

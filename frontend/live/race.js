@@ -1,5 +1,5 @@
 // The race in the page: its tasks, drawn by a generator of its own, its budget and criterion, and one run of training.
-// Protocol: src/course/experiments/protocol.py; tests/test_train.py holds the two together.
+// Protocol: src/course/runs/protocol.py; tests/test_train.py holds the two together.
 import { learner, RANGE } from "./learn.js";
 
 /** What can be exchanged, and what each choice is called. */

@@ -22,7 +22,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from course.checks import Case, cases
+from course.exercises import Case, cases
 
 __all__ = ["Fraction", "functional", "functools", "itertools", "math", "nn", "np", "re", "torch"]
 

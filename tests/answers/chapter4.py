@@ -1,6 +1,6 @@
 import torch
 
-from course import counting
+from course.maths import counting
 
 parse = counting.parse_answer
 NARROW = {  # a counter of width two, and a third entry that asks

@@ -4,7 +4,7 @@ import math
 import torch
 from torch import nn
 
-from course.experiments import protocol
+from course.runs import protocol
 
 softmax = functools.partial(torch.softmax, dim=-1)
 

@@ -2,9 +2,9 @@
 
 from unittest import mock
 
-from course import checkpoints, counters
-from course.chapter4 import figures, measures
-from course.experiments import asked, trained
+from course.chapter4 import figures, measures, run_selection
+from course.runs import asked, trained
+from course.training import checkpoints
 from helpers import data
 
 
@@ -49,6 +49,6 @@ CALLS = {
     "measures.base_intervals": lambda: measures.base_intervals(1000),
     "asked.ask, own": lambda: _asked("own"),
     "asked.ask, begun": lambda: _asked("begun"),
-    "counters.first_against_last": lambda: counters.first_against_last(data.table("copying_trained")),
+    "counters.first_against_last": lambda: run_selection.first_against_last(data.table("copying_trained")),
 }
 WITHOUT: set[str] = set()

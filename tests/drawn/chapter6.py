@@ -1,7 +1,7 @@
 """Calls of chapter 6's figures and tables, each with its cheapest arguments."""
 
 from course.chapter6 import figures, measures
-from course.experiments import ablations
+from course.runs import ablations
 
 CALLS = {
     "figures.noise_left": figures.noise_left,

@@ -1,7 +1,7 @@
 """Calls of chapter 7's figures and tables, each with its cheapest arguments."""
 
 from course.chapter7 import figures
-from course.experiments import comparison
+from course.runs import comparison
 
 CALLS = {
     **{

@@ -1,4 +1,4 @@
-from course import counting
+from course.maths import counting
 
 
 def tasks(*errors: float, read: int = 4) -> dict:

@@ -2,7 +2,7 @@
 
 import torch
 
-from course.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, rule
 from helpers import attention
 
 LENGTHS = (8, 64, 512)

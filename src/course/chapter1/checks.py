@@ -9,9 +9,12 @@ import networkx as nx
 import torch
 from torch import Tensor
 
-from course import bounds, checks, gnn, widening
+from course import exercises as checks
 from course.chapter1 import figures
-from course.checks import Right, Wrong, drawn, exercise, number, run
+from course.exercises import Right, Wrong, drawn, exercise, number, run
+from course.maths import bounds
+from course.maths import rewiring as wiring
+from course.training import gnn
 from helpers import graphs
 
 progress = partial(checks.progress, globals().values())  # of all exercises of this module
@@ -62,7 +65,7 @@ def resistance(answer: Any) -> Right:
 
 
 def _resistance(graph: nx.Graph, u: Any, v: Any) -> Tensor:
-    return widening.effective_resistance(graph)[_places(graph, u, v)]
+    return wiring.effective_resistance(graph)[_places(graph, u, v)]
 
 
 def _quadratic(laplacian: Tensor, i: int, j: int, mixed: float = 2.0) -> Tensor:
@@ -80,7 +83,7 @@ def best_edge(answer: Any) -> Right:
     for text, (graph,) in checks.given(globals(), "best_edge"):
         call = f"best_edge({text})"
         edge = checks.edge(call, run(call, answer, graph))
-        best = graphs.total_resistance(widening.rewire(graph, "gtr", 1))
+        best = graphs.total_resistance(wiring.rewire(graph, "gtr", 1))
         before, total = graphs.total_resistance(graph), _total_with(graph, edge, call)
         missed = (
             f"{call} is {edge}, which brings total resistance from {before:.3f} to {total:.3f}; {best:.3f} is possible."
@@ -95,7 +98,7 @@ def _total_with(graph: nx.Graph, edge: tuple, name: str = "edge") -> float:
 
 
 def _best_gap(graph: nx.Graph) -> tuple:
-    return max(nx.non_edges(graph), key=lambda edge: widening.spectral_gap(_with_edges("edge", graph, [edge])))
+    return max(nx.non_edges(graph), key=lambda edge: wiring.spectral_gap(_with_edges("edge", graph, [edge])))
 
 
 @exercise
@@ -106,9 +109,9 @@ def slower(answer: Any) -> Right:
     graph, edge = result[0], checks.edge("the edge", result[1])
     refuse("slower", "size", graph=graph)
     try:
-        largest = float(widening.effective_resistance(graph).max())
+        largest = float(wiring.effective_resistance(graph).max())
         both = graph, _with_edges("slower", graph, [edge])
-        before, after = (2 * g.number_of_edges() * widening.effective_resistance(g).max().item() for g in both)
+        before, after = (2 * g.number_of_edges() * wiring.effective_resistance(g).max().item() for g in both)
     except (ValueError, nx.NetworkXException) as error:
         raise Wrong(f"the graph must be connected, simple and undirected: {error}.") from None
     refuse("slower", here=float(_resistance(graph, *edge)), largest=largest, before=before, after=after)
@@ -152,7 +155,7 @@ def forman(answer: Any) -> Right:
 
 
 def _forman(graph: nx.Graph, i: Any, j: Any) -> float:
-    return widening.balanced_forman(graph)[i, j]
+    return wiring.balanced_forman(graph)[i, j]
 
 
 def _with_squares(graph: nx.Graph, i: Any, j: Any, term: Callable[..., float], diagonals: bool = False) -> float:

@@ -7,10 +7,10 @@ import networkx as nx
 import pandas as pd
 import torch
 
-from course import bounds, gnn
 from course.chapter1 import measures
-from course.rules import Mark, Numbers, rule
-from course.training import threads
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import bounds
+from course.training import gnn, threads
 from helpers import graphs, style
 
 CUT = {"epochs", "a minute"}  # how a run ends that its budget stopped

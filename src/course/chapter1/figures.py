@@ -8,8 +8,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import bounds, widening
 from course.chapter1 import measures
+from course.maths import bounds, rewiring
 from helpers import style
 
 
@@ -76,7 +76,7 @@ def widths(least: Callable[[int, int], int]) -> tuple[Axes, str]:
 def curvature(name: str, formula: Callable[[nx.Graph], dict]) -> tuple[Axes, str]:
     """Every edge in the colour of its curvature."""
     graph = measures.examples()[name]
-    ric, right, shades = formula(graph), widening.balanced_forman(graph), plt.get_cmap("coolwarm_r")
+    ric, right, shades = formula(graph), rewiring.balanced_forman(graph), plt.get_cmap("coolwarm_r")
     figure = Figure(figsize=(9, 3.8))
     ax = figure.subplots()
     draw(ax, graph, layout(graph), edges=[shades(0.5 + ric[edge] / 4) for edge in graph.edges], width=5, size=60)

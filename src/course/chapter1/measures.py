@@ -11,7 +11,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from course import gnn, significance, widening
+from course.evidence import significance
+from course.maths import rewiring
+from course.training import gnn
 from helpers import attention, compute, data, graphs, require
 
 METHODS = {"SDRF": "sdrf", "FoSR": "fosr", "GTR": "gtr"}
@@ -59,7 +61,7 @@ def predictors(graph: nx.Graph, times: int = 1, seeds: int = SEEDS, skip: bool =
     """
     layers, pairs = times * nx.diameter(graph), ~torch.eye(len(graph), dtype=torch.bool)
     walks = torch.stack([graphs.walk_bound(graph, node, layers) for node in graph])
-    known = {"walks": walks, "hops": -hops(graph), "resistance": -widening.effective_resistance(graph)}
+    known = {"walks": walks, "hops": -hops(graph), "resistance": -rewiring.effective_resistance(graph)}
     rows = []
     for seed in range(seeds):
         heard = all_jacobians(graph, layers, seed=seed, skip=skip)
@@ -113,14 +115,14 @@ def rewiring_gains(graph: nx.Graph, edges: int = 4, times: int = 1, seeds: int =
     the mean of so many draws of random edges, other ones for every seed.
     """
     layers, far = times * nx.diameter(graph), hops(graph) > nx.diameter(graph) / 2
-    wired = {name: widening.rewire(graph, method, edges) for name, method in METHODS.items()}
+    wired = {name: rewiring.rewire(graph, method, edges) for name, method in METHODS.items()}
 
     def heard(graph: nx.Graph, seed: int) -> float:
         return all_jacobians(graph, layers, seed=seed)[far].mean().item()
 
     def gains(seed: int) -> dict[str, float]:
         start = heard(graph, seed)
-        other = [widening.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
+        other = [rewiring.rewire(graph, "random", edges, seed * draws + draw) for draw in range(draws)]
         chosen = {name: heard(graph, seed) / start for name, graph in wired.items()}
         return chosen | {"random": sum(heard(graph, seed) for graph in other) / draws / start}
 

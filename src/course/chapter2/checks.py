@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import bounds, checks, constructions  # noqa: F401  the words of the table call it
+from course import exercises as checks
 from course.chapter2 import figures
-from course.checks import Right, Wrong, drawn, exercise, normal, run
+from course.exercises import Right, Wrong, drawn, exercise, normal, run
+from course.maths import bounds, constructions  # noqa: F401  the words of the table call it
 from helpers import attention, data, probe
 from helpers.attention import causal_mask
 

@@ -9,10 +9,11 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course import bounds, constructions, significance
 from course.chapter2 import measures
-from course.claims import called
-from course.rules import Mark, Numbers, rule
+from course.evidence import significance
+from course.evidence.claims import called
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import bounds, constructions
 from helpers import attention, models
 from helpers.attention import causal_mask, influence, uniform
 from helpers.models import LanguageModel

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Arc
 from torch import Tensor
 
-from course import constructions
 from course.chapter2 import measures
+from course.maths import constructions
 from helpers import attention, style
 
 BLUE, RED, GREEN, GREY = (style.COLOURS[name] for name in ("blue", "vermillion", "green", "grey"))

@@ -13,9 +13,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from course import bounds, hearing, nulls, significance, widening
-from course.atlas import Reading
-from course.experiments import sweep
+from course.chapter2 import interventions
+from course.drawing.atlas import Reading
+from course.evidence import null_controls, significance
+from course.maths import bounds, rewiring
+from course.runs import sweep
 from helpers import attention, data, graphs, models, probe, require
 from helpers.models import LanguageModel
 from helpers.words import translated
@@ -77,7 +79,7 @@ def compare_connections(layers: int, kept: float, n: int = 31) -> pd.DataFrame:
         row = attention.influence([matrix] * layers, kept)[read]
         rows[name] = {
             "hops": max(nx.shortest_path_length(directed, read).values()),
-            "resistance": widening.effective_resistance(plain)[read].max().item(),
+            "resistance": rewiring.effective_resistance(plain)[read].max().item(),
             "worst heard": row.min().item(),
             "heard, as if": heard(row).item(),
         }
@@ -337,8 +339,8 @@ def hiding(model: LanguageModel, tokens: Int[Tensor, " n"], token: int | None = 
     hide = None if token is None else require.integer("token", token, 1, len(tokens)) - 1
     other = tokens.clone()
     other[AFTER] = probe.encode(model, " green")[0]
-    states, losses = hearing.with_hidden(model, tokens, hide, since - 1)
-    moved, _ = hearing.with_hidden(model, other, hide, since - 1)
+    states, losses = interventions.with_hidden(model, tokens, hide, since - 1)
+    moved, _ = interventions.with_hidden(model, other, hide, since - 1)
     spread = ((moved - states).norm(dim=-1) / states.norm(dim=-1))[:, AFTER + 1 :].mean(1)
     norms = states.norm(dim=-1)
     middle = norms[len(norms) // 2].clone()
@@ -354,7 +356,7 @@ def influences(model: LanguageModel, tokens: Int[Tensor, " n"], kept: float = 0.
     """What is used in place of a Jacobian, for the last token, from one pass: row n of each.
 
     "rollout" multiplies the layers' mean maps, each state keeping the share `kept`; with 1/2 it is Abnar & Zuidema's, which
-    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `hearing.contributions`, where they
+    ranks as Theorem B.5's bound with norms of one does. "norm-based rollout" multiplies `interventions.contributions`, where they
     can be read; "last row" is the last token's own attention, averaged; "mask alone" is uniform attention, "shuffled heads"
     has each head's maps put into another layer.
     """
@@ -378,12 +380,16 @@ def _passes(model: LanguageModel, tokens: tuple[int, ...]) -> tuple[Tensor, Tens
     order = torch.randperm(maps.shape[0] * maps.shape[1], generator=torch.Generator().manual_seed(0))
     shuffled = maps.flatten(0, 1)[order].view(maps.shape).mean(1)
     reads = probe.reads_projections(model)
-    return maps.mean(1), shuffled, attention.influence(hearing.contributions(model, ids).shares)[-1] if reads else None
+    return (
+        maps.mean(1),
+        shuffled,
+        attention.influence(interventions.contributions(model, ids).shares)[-1] if reads else None,
+    )
 
 
 def value_ratios(model: LanguageModel, tokens: Int[Tensor, " n"]) -> Float[Tensor, "layers heads"]:
     """What the first token hands over in each head, over the mean of the others: ratio of the norms."""
-    values = hearing.contributions(model, tokens).values
+    values = interventions.contributions(model, tokens).values
     return values[..., 0] / values[..., 1:].mean(-1)
 
 
@@ -440,7 +446,7 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
     if change.startswith("heads"):
         drawn = torch.randperm(layers * heads, generator=torch.Generator().manual_seed(draw))
         gain[drawn[: round(float(change[5:] or OFF) * layers * heads)]] = 0
-    with hearing.scaled(model, gain.view(layers, heads)):
+    with interventions.scaled(model, gain.view(layers, heads)):
         out = model.model(ids[:, first:], past_key_values=cache, attention_mask=seen, output_hidden_states=True)
     losses = torch.nn.functional.cross_entropy(out.logits[0, :-1].float(), ids[0, first + 1 :], reduction="none")
     return out.hidden_states[-1][0].float().cpu(), losses.cpu()
@@ -453,7 +459,7 @@ def sensitivity(text: str, network: str, directions: int, model: LanguageModel |
     """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
-    read = model if network == "trained" else nulls.untrained(model, int(network.split()[1]))
+    read = model if network == "trained" else null_controls.untrained(model, int(network.split()[1]))
     width = model.model.config.get_text_config().hidden_size
     norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
@@ -499,7 +505,7 @@ def kept_by_layer(
 def kept_row(text: str, network: str) -> dict[str, float]:
     """`kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
     model = models.default()
-    read = model if network == "trained" else nulls.untrained(model, int(network.split()[1]))
+    read = model if network == "trained" else null_controls.untrained(model, int(network.split()[1]))
     shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
     return {f"layer {k}": round(share, 4) for k, share in enumerate(shares, 1)}
 
@@ -524,7 +530,7 @@ def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
 
 @functools.cache
 def _untrained() -> LanguageModel:
-    return nulls.untrained(models.default(), 0)
+    return null_controls.untrained(models.default(), 0)
 
 
 def brake_row(text: str, change: str, draw: int) -> dict[str, float]:

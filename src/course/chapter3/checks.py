@@ -10,9 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from course import checks, constructions, training, weightings
+from course import exercises as checks
+from course import training
 from course.chapter3 import figures
-from course.checks import Case, Right, Wrong, drawn, exercise, normal, number, run, tensor
+from course.exercises import Case, Right, Wrong, drawn, exercise, normal, number, run, tensor
+from course.maths import constructions, normalizers
 from helpers import collapse, models, probe
 from helpers.transformer import Decoder
 
@@ -177,11 +179,11 @@ def kernel(answer: Any) -> Right:
 @exercise
 def adaptive_temperature(answer: Any) -> Right:
     """Adaptive temperature, as Veličković et al. (2024) define it."""
-    learners = _learners(answer, weightings.adaptive_temperature)
+    learners = _learners(answer, normalizers.adaptive_temperature)
     return compare(
         "adaptive_temperature",
         learners,
-        weightings.adaptive_temperature,
+        normalizers.adaptive_temperature,
         picture=lambda: drawn(*figures.sharpening(learners)),
     )
 

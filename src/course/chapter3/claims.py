@@ -7,9 +7,9 @@ from functools import cache
 
 import torch
 
-from course import constructions
 from course.chapter3 import measures
-from course.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import constructions
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
 

@@ -9,8 +9,8 @@ from jaxtyping import Float
 from matplotlib.axes import Axes
 from torch import Tensor
 
-from course import constructions, weightings
 from course.chapter3 import measures
+from course.maths import constructions, normalizers
 from helpers import collapse, data, models, style
 from helpers.models import LanguageModel
 
@@ -34,7 +34,7 @@ def counterexample(values: str, frequency: float, n: int) -> tuple[Axes, str]:
     return ax, f"At n = {n:,} the output changes by {change[at]:.4f}, the attention by {variation[at]:.4f}."
 
 
-def sharpening(temperature: Callable = weightings.adaptive_temperature) -> tuple[Axes, str]:
+def sharpening(temperature: Callable = normalizers.adaptive_temperature) -> tuple[Axes, str]:
     """The weight of a token that leads by 3 logits against length, with and without adaptive temperature."""
     n = [2**k for k in range(2, 15)]
     rows = [torch.tensor([3.0] + [0.0] * (k - 1), dtype=torch.float64) for k in n]

@@ -15,7 +15,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course import constructions, files
+from course.build import files
+from course.maths import constructions
 from helpers import collapse, compute, data, models, probe, require
 from helpers.models import LanguageModel
 from helpers.transformer import Decoder
@@ -447,7 +448,7 @@ def write(out: Path) -> None:
     lines = (
         f"# {models.DEFAULT} (4-bit file, unpacked), ones after the first token; for low <= n < high medians, and means of share,",
         "#   pair and nearest; errors: those of the type, and others of the same length (course.chapter3.measures.replaced)",
-        f"# command: python -m course.experiments {out.stem}",
+        f"# command: python -m course.runs {out.stem}",
         f"#   {time.strftime('%Y-%m-%d')}, 2 CPU cores, {time.monotonic() - start:.0f} s, Python {sys.version.split()[0]}, "
         f"torch {torch.__version__}",
     )

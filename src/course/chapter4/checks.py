@@ -13,10 +13,12 @@ from jaxtyping import Float
 from scipy import stats
 from torch import Tensor
 
-from course import checks, counting, significance
+from course import exercises as checks
 from course.chapter4 import figures
-from course.checks import Right, Wrong, drawn, exercise, number, run, shown, tensor
-from course.experiments import asked
+from course.evidence import significance
+from course.exercises import Right, Wrong, drawn, exercise, number, run, shown, tensor
+from course.maths import counting
+from course.runs import asked
 from helpers import collapse, data, models
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module

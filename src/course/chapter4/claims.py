@@ -6,11 +6,12 @@ from fractions import Fraction
 
 import pandas as pd
 
-from course import counters, counting, significance
-from course.chapter4 import measures
-from course.claims import called
-from course.experiments import asked, inside, trained
-from course.rules import Mark, Numbers, rule
+from course.chapter4 import measures, run_selection
+from course.evidence import significance
+from course.evidence.claims import called
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import counting
+from course.runs import asked, inside, trained
 from helpers import data
 from helpers.models import LanguageModel
 
@@ -349,7 +350,7 @@ def last_token_is_lost_first() -> Numbers:
     controls = [f"control_{place}_{digit}" for place in trained.PLACES for digit in "01"]
     columns = ["encoding", "pairs", "first earlier", "last earlier", "p"]
     return {
-        "lost": counters.first_against_last(table)[columns].values.tolist(),
+        "lost": run_selection.first_against_last(table)[columns].values.tolist(),
         "steady": float((table[controls] == trained.NEVER).mean().mean()),
     }
 
@@ -422,7 +423,7 @@ HARD_TO, EASY_TO = Mark(0.5), Mark(0.9)
     null="a network that learned nothing is what is claimed",
 )
 def counting_is_hard_to_learn() -> Numbers:
-    table, asked_ = counters.chosen(data.table("counting_inside")), data.table("counting_asked")
+    table, asked_ = run_selection.chosen(data.table("counting_inside")), data.table("counting_asked")
     means = table.groupby(["longest", "encoding"]).right_4.mean()
     ends = asked_[asked_.asked == "the end"].groupby(["steps", "encoding"]).right_16.mean()
     return {
@@ -447,7 +448,7 @@ LEARNED = Mark(trained.LEARNED)
     nothing=("one answer of 17 for all", lambda before: {"before": {name: {16: 1 / 17} for name in before}}),
 )
 def counting_holds_within_training() -> Numbers:
-    table = counters.chosen(data.table("counting_inside"))
+    table = run_selection.chosen(data.table("counting_inside"))
     means = table.groupby(["encoding", "longest"])[["right_3", "right_4"]].mean()
     edge = data.table("counting_edge").groupby(["longest", "steps"])[["before_0", "before_16"]].mean()
     short, long = inside.STEPS_A_LETTER * 32, inside.STEPS_A_LETTER * 48
@@ -518,7 +519,7 @@ def the_count_is_there() -> Numbers:
                 "read-out": [best.trained, best.trained_bf16],
                 "untrained": [best.untrained, best.untrained_bf16],
             }
-            for name, best in counters.best_read(table).iterrows()
+            for name, best in run_selection.best_read(table).iterrows()
         },
         "answers": answers.right_20.to_dict(),
         "follows": answers.along_20.to_dict(),

@@ -8,10 +8,12 @@ from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import checkpoints, counters, counting, significance
-from course.chapter4 import measures
-from course.checkpoints import Trained
-from course.experiments import asked, trained
+from course.chapter4 import measures, run_selection
+from course.evidence import significance
+from course.maths import counting
+from course.runs import asked, trained
+from course.training import checkpoints
+from course.training.checkpoints import Trained
 from helpers import collapse, data, style
 
 BLUE, RED, GREEN, PURPLE, BLACK, GREY = style.COLOURS.values()
@@ -298,7 +300,7 @@ def copying_link(model: Trained, place: str, digit: str, name: str) -> tuple[Fig
 def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
     """The lengths at which the answers of the trained decoders turn: a point a decoder and digit."""
     points = {}
-    for name, rows in counters.copiers(table).items():
+    for name, rows in run_selection.copiers(table).items():
         able = {digit: rows[rows[f"short_{place}_{digit}"]] for digit in "01"}
         points[name] = [at for digit in "01" for at in able[digit][f"turn_{place}_{digit}"]]
     ax = _turns(points)
@@ -315,9 +317,9 @@ def copying_turns(table: pd.DataFrame, place: str) -> tuple[Axes, str]:
 def copying_ends(table: pd.DataFrame) -> tuple[Axes, str]:
     """The lengths at which the first and the last digit turn, with RoPE and with APE: a point a decoder and digit."""
     points, said = {}, []
-    found = counters.first_against_last(table).set_index("encoding")
+    found = run_selection.first_against_last(table).set_index("encoding")
     for name in ("RoPE", "APE"):
-        points |= {f"{name}, {place} digit": turns for place, turns in counters.turns(table, name).items()}
+        points |= {f"{name}, {place} digit": turns for place, turns in run_selection.turns(table, name).items()}
         row = found.loc[name]
         place = "first" if row["first earlier"] > row["last earlier"] else "last"
         said.append(f"{name} {place} ({int(row[f'{place} earlier'])} of {int(row.pairs)})")
@@ -374,7 +376,7 @@ def counters_read(table: pd.DataFrame, moved: pd.DataFrame, encoding: str) -> tu
     )
     ax.set_ylim(-0.02, 1.04)
     style.label(ax)
-    best = counters.best_read(table).loc[encoding]
+    best = run_selection.best_read(table).loc[encoding]
     ax.set_title(f"{encoding}: read in {best.untrained:.0%} before training, in {best.trained:.0%} after")
     return ax, (
         f"{encoding}, 20 letters, the best of all linear readers: before training {best.untrained:.0%}, with states in bf16 "
@@ -404,7 +406,7 @@ def within_training(table: pd.DataFrame, what: str) -> tuple[Axes, str]:
     Where right answers are drawn, an open point is the same decoder in bf16.
     """
     across, up, x, y = INSIDE[what]
-    rows = counters.chosen(table, across)
+    rows = run_selection.chosen(table, across)
     lines = across in ("longest", "width")
     ax = style.axes("", x, y, log="x" if lines else "", height=4.0)
     means = {}

@@ -7,7 +7,8 @@ import pandas as pd
 import scipy.stats
 import torch
 
-from course import counting, significance
+from course.evidence import significance
+from course.maths import counting
 from helpers import data, models, probe
 from helpers.models import LanguageModel
 

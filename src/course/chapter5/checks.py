@@ -9,9 +9,10 @@ import torch
 from IPython.display import HTML
 from torch import Tensor
 
-from course import checks, rotations
+from course import exercises as checks
 from course.chapter5 import figures, measures
-from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
+from course.exercises import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
+from course.maths import rope_scaling
 from helpers import data, intervention, models, probe, rope, style
 
 progress = functools.partial(checks.progress, globals().values())  # of all exercises of this module
@@ -179,7 +180,7 @@ def ntk_base(answer: Any) -> Right:
 
     def picture() -> HTML:
         theta = rope.frequencies(128, 1e4)
-        kept = rotations.scaled_frequencies("ntk", 128, 1e4, 8, 4096) / theta
+        kept = rope_scaling.scaled_frequencies("ntk", 128, 1e4, 8, 4096) / theta
         ax = style.lines(pd.DataFrame({"": kept}).rename_axis("pair (fast to slow)"), "speed kept")
         ax.axvspan(-0.5, int((theta * 4096 > math.tau).sum()) - 0.5, color="#EEF4FA", zorder=0)
         ax.text(1, 1.06, "at least one turn in 4,096 tokens", color=style.COLOURS["blue"], size=13)
@@ -202,7 +203,7 @@ def smallest_scale(answer: Any) -> Right:
             "theta": theta,
             "n": n,
             "weight": weight,
-            "exact": rotations.slash_scale(theta, n, weight),
+            "exact": rope_scaling.slash_scale(theta, n, weight),
         }
         found["scale"] = number(call, run(call, answer, theta, n, weight))
         refuse("smallest_scale", **found, why=reason("smallest_scale", "much", **found))

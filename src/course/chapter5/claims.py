@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pandas as pd
 import torch
 
-from course import nulls, rotations
 from course.chapter5 import measures
-from course.claims import called
-from course.experiments import protocol, slashes
-from course.rules import Mark, Numbers, rule
+from course.evidence import null_controls
+from course.evidence.claims import called
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import rope_scaling
+from course.runs import protocol, slashes
 from helpers import attention, data, models, probe, rope
 from helpers.models import LanguageModel
 
@@ -41,8 +42,11 @@ FIFTH = Mark(0.2)
 )
 def bound_decays() -> Numbers:
     """The bound at the distances 0 and `FAR`, and at how many of the first 250 steps it rises."""
-    steps = rotations.decay_bound(torch.arange(251), 128, 1e4).diff()
-    return {"bound": rotations.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(), "rises": int((steps > 0).sum())}
+    steps = rope_scaling.decay_bound(torch.arange(251), 128, 1e4).diff()
+    return {
+        "bound": rope_scaling.decay_bound(torch.tensor([0, *FAR]), 128, 1e4).tolist(),
+        "rises": int((steps > 0).sum()),
+    }
 
 
 ERRORS, LOW, HIGH = Mark(4), Mark(0.9), Mark(1.1)
@@ -101,11 +105,11 @@ WHOLE = Mark(0.99)  # of the weight
 def rope_makes_places() -> Numbers:
     """The scale that a diagonal and a previous-token head take, and the least weight on their places that it gives."""
     theta = rope.frequencies(128, 1e4)
-    scales = [rotations.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
+    scales = [rope_scaling.slash_scale(theta, 4096, offset=offset) for offset in (0, 1)]
     reached = [
-        float(rotations.slash_attention(theta, 1024, k, scale).diagonal(-k).min()) for k, scale in enumerate(scales)
+        float(rope_scaling.slash_attention(theta, 1024, k, scale).diagonal(-k).min()) for k, scale in enumerate(scales)
     ]
-    return {"scales": scales, "reached": reached, "one": rotations.slash_scale(torch.ones(1), 4096)}
+    return {"scales": scales, "reached": reached, "one": rope_scaling.slash_scale(torch.ones(1), 4096)}
 
 
 @rule(
@@ -341,7 +345,7 @@ def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     return {
         "slashes": share["slash heads"],
         "others": share["other heads"],
-        "blank": float(_heads(nulls.untrained(model or models.default(), 0)).concentration.mean()),
+        "blank": float(_heads(null_controls.untrained(model or models.default(), 0)).concentration.mean()),
         "heads": table.heads["slash heads"],
     }
 

@@ -8,8 +8,8 @@ import torch
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from course import rotations
 from course.chapter5 import measures
+from course.maths import rope_scaling
 from helpers import attention, data, probe, rope, style
 from helpers.models import LanguageModel
 
@@ -24,7 +24,7 @@ def decay(base: float = 1e4, far: int = 100_000) -> tuple[Axes, str]:
     m = torch.unique(torch.logspace(0, math.log10(far), 300).round())
     scores = measures.gaussian_scores(m, base=base)
     spread, mean = scores.std(0), scores.mean(0)
-    bound = rotations.decay_bound(m, 128, base) / rotations.decay_bound(0, 128, base)
+    bound = rope_scaling.decay_bound(m, 128, base) / rope_scaling.decay_bound(0, 128, base)
     ax = style.axes("Gaussian vectors do not decay at all", "distance Δ (tokens)", "relative size", log="x", height=3.9)
     ax.plot(m, bound, "--", color=GREY, label="the bound's factor / its value at 0")
     ax.plot(m, spread, color=BLUE, label="standard deviation of the score / √d")
@@ -69,7 +69,7 @@ def norm_cost(fastest: int, offset: int) -> tuple[Axes, str]:
     ax = style.axes("", "n (tokens)", "scale for a weight of 0.99", log="xy", height=4.1)
     found = {}
     for count in (1, 2, 4, 8, 64):
-        found[count] = [rotations.slash_scale(theta[:count], n, offset=offset) for n in lengths]
+        found[count] = [rope_scaling.slash_scale(theta[:count], n, offset=offset) for n in lengths]
         chosen = count == fastest
         ax.plot(
             lengths,

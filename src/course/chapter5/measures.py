@@ -10,8 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from course.experiments import sweep
-from course.experiments.slashes import BAND_NAMES, BANDS, band, concentration
+from course.runs import sweep
+from course.runs.slashes import BAND_NAMES, BANDS, band, concentration
 from helpers import compute, data, models, probe, require, rope
 from helpers.attention import STRONG
 from helpers.models import LanguageModel

@@ -12,12 +12,15 @@ from scipy import stats
 from torch import Tensor
 from torch.nn import functional
 
-from course import checks, significance, slopes, weightings
+from course import exercises as checks
 from course.chapter6 import figures, measures
-from course.checks import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
-from course.experiments import comparison, race
-from course.experiments.entries import BASELINE
-from course.experiments.protocol import BUDGET, LEVEL, TRAINED
+from course.drawing import race_chart
+from course.evidence import significance
+from course.exercises import Right, Wrong, choice, drawn, exercise, normal, number, run, tensor
+from course.maths import normalizers
+from course.runs import comparison, race
+from course.runs.entries import BASELINE
+from course.runs.protocol import BUDGET, LEVEL, TRAINED
 from helpers import data, differential, probe, style
 from helpers.words import translated
 
@@ -123,7 +126,7 @@ def off_by_one(answer: Any) -> Right:
     return compare(
         "off_by_one",
         answer,
-        weightings.softmax_off_by_one,
+        normalizers.softmax_off_by_one,
         picture=lambda: _maps({"softmax": lambda x: x.softmax(-1), "yours": answer}, "nothing found", 64),
     )
 
@@ -316,7 +319,7 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         wide = wide.loc[: FEW - 1, [*names, BASELINE]].dropna(axis=1)  # seeds that all have; who has learned in each
         baseline = torch.tensor(wide.pop(BASELINE).to_numpy())
         scores = torch.tensor(wide.to_numpy().T)
-        call = f"p_values(the race's scores at {slopes.NAMES[task]}, RoPE's)"
+        call = f"p_values(the race's scores at {race_chart.NAMES[task]}, RoPE's)"
         p = tensor(call, run(call, answer, scores, baseline))
         alone += sum(each < LEVEL for each in _single(scores, baseline))
         corrected += int((p < LEVEL).sum())
@@ -325,7 +328,10 @@ def _race_tested(answer: Callable) -> tuple[str, Callable[[], HTML]]:
         every += len(gaps)
     said = f"In the race {alone} of {every} comparisons pass alone, {corrected} after your correction."
     shown = (
-        verdicts.rename(columns=slopes.NAMES).fillna("").map(translated).rename(index=translated, columns=translated)
+        verdicts.rename(columns=race_chart.NAMES)
+        .fillna("")
+        .map(translated)
+        .rename(index=translated, columns=translated)
     )
     return said, lambda: HTML(shown.rename_axis(index=translated, columns=translated).to_html(border=0))
 
@@ -358,7 +364,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         return Right(
             f"{name} is entered, and has not learned retrieval at {TRAINED} pairs in {BUDGET['steps']:,} steps "
             f"({entered.score_16.mean():.2f} right): it is compared at no length. That is a result, too.",
-            lambda: slopes.slopes(table, "retrieval", entered)[0],
+            lambda: race_chart.slopes(table, "retrieval", entered)[0],
         )
     theirs = baseline.loc[ours.seed.tolist()]
     gap, p = float(ours.odds.mean() - theirs.odds.mean()), significance.paired(ours.odds, theirs.odds)
@@ -373,7 +379,7 @@ def enter_race(name: Any, weigh: Any, prediction: Any, seeds: Any) -> Right:
         f"{name} is entered and has learned with {len(ours)} of {len(entered)} seeds. Retrieval beyond the trained length: {ours.longer.mean():.2f}, {BASELINE} "
         f"{theirs.longer.mean():.2f} with the same seeds. Verdict: {found} ({how}); {held}."
     )
-    return Right(sentence, lambda: slopes.slopes(table, "retrieval", entered)[0])
+    return Right(sentence, lambda: race_chart.slopes(table, "retrieval", entered)[0])
 
 
 def _check_weigh(weigh: Any) -> None:

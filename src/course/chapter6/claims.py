@@ -5,10 +5,11 @@ from itertools import product
 import pandas as pd
 import torch
 
-from course import significance, weightings
 from course.chapter6 import measures
-from course.experiments import ablations, comparison, entries, protocol
-from course.rules import Mark, Numbers, rule
+from course.evidence import significance
+from course.evidence.rules import Mark, Numbers, rule
+from course.maths import normalizers
+from course.runs import ablations, comparison, entries, protocol
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
 
@@ -152,7 +153,7 @@ def negative_attention_reaches_further() -> Numbers:
 def scalable_softmax_keeps_the_peak() -> Numbers:
     """By its lead, the weight of one key in a short row and in a long one."""
     short, long = (torch.eye(1, n, dtype=torch.float64)[0] for n in (100, 100_000))
-    peaks = {lead: [float(weightings.scalable_softmax(lead * x)[0]) for x in (short, long)] for lead in (0.5, 2.0)}
+    peaks = {lead: [float(normalizers.scalable_softmax(lead * x)[0]) for x in (short, long)] for lead in (0.5, 2.0)}
     return {"peaks": peaks}
 
 

@@ -12,8 +12,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from course import weightings
-from course.experiments.outliers import few_bits, outlier
+from course.maths import normalizers
+from course.runs.outliers import few_bits, outlier
 from helpers import differential, probe
 from helpers.models import LanguageModel
 
@@ -189,7 +189,7 @@ def _sink(logits: Tensor) -> Tensor:
 
 
 def _forgetting(logits: Tensor) -> Tensor:
-    return (logits + weightings.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
+    return (logits + normalizers.forgetting_bias(torch.full_like(logits, 0.9))[-1]).softmax(-1)
 
 
 def _window(logits: Tensor) -> Tensor:
@@ -200,18 +200,18 @@ def _window(logits: Tensor) -> Tensor:
 MAPS = {  # ways from the last token's logits to its weights, which sum to 1 or need not
     "sum to 1": {
         "softmax": lambda x: x.softmax(-1),
-        "scalable softmax": weightings.scalable_softmax,
-        "entmax 1.5": weightings.entmax15,
-        "sparsemax": weightings.sparsemax,
+        "scalable softmax": normalizers.scalable_softmax,
+        "entmax 1.5": normalizers.entmax15,
+        "sparsemax": normalizers.sparsemax,
         "forgetting, 0.9": _forgetting,
         "window of 8": _window,
     },
     "need not sum to 1": {
-        "off by one": weightings.softmax_off_by_one,
+        "off by one": normalizers.softmax_off_by_one,
         "sink, logit 4": _sink,
         "gate 0.5": lambda x: 0.5 * x.softmax(-1),
-        "softpick": weightings.softpick,
-        "sigmoid − ln n": weightings.sigmoid_weights,
+        "softpick": normalizers.softpick,
+        "sigmoid − ln n": normalizers.sigmoid_weights,
         "differential, 0.8": _difference,
     },
 }

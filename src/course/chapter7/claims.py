@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 
-from course import significance
-from course.experiments import comparison, entries, protocol
-from course.rules import FAILS, Mark, Numbers, rule
+from course.evidence import significance
+from course.evidence.rules import FAILS, Mark, Numbers, rule
+from course.runs import comparison, entries, protocol
 from helpers import data
 from helpers.style import number  # noqa: F401  the words of the table call it
 

@@ -8,11 +8,11 @@ from IPython.display import HTML
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from course.experiments import comparison
-from course.experiments.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
-from course.experiments.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, PLATEAU, TASKS, TRAINED
-from course.slopes import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
-from course.templates import template
+from course.build.templates import template
+from course.drawing.race_chart import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
+from course.runs import comparison
+from course.runs.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
+from course.runs.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, PLATEAU, TASKS, TRAINED
 from helpers import data, style
 from helpers.words import translated
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from course import files
+from course.build import files
 from course.report import own, page, runner, store
 from course.report.sections import SECTIONS
 from course.report.subject import PLANS

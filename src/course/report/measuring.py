@@ -11,15 +11,16 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from course import counting as counts
-from course import significance, tasks
 from course.chapter2 import measures as measures2
 from course.chapter3 import measures as measures3
 from course.chapter5 import measures as measures5
 from course.chapter6 import measures as measures6
-from course.experiments import asked
+from course.evidence import significance
+from course.maths import counting as counts
 from course.report import trained
 from course.report.subject import Plan, Subject, prose
+from course.runs import asked
+from course.training import tasks
 from helpers import attention, collapse, data, probe
 from helpers.models import LanguageModel, mixing
 

@@ -14,12 +14,12 @@ from pathlib import Path
 import pandas as pd
 from markupsafe import Markup
 
-from course.experiments import comparison
-from course.files import stored, writable, write
+from course.build.files import stored, writable, write
+from course.exercises.workshop import parts
+from course.exercises.workshop.measured import measured
 from course.report import page, store
 from course.report.subject import versions
-from course.workshop import parts
-from course.workshop.measured import measured
+from course.runs import comparison
 from helpers import style, widget
 
 WHAT = "a decoder of one's own"

@@ -15,9 +15,9 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from course import scorecard
+from course.build.templates import template
 from course.report.sections import FINE, NOTE, SECTIONS, TROUBLE, Section, Told
 from course.report.store import apart
-from course.templates import template
 from helpers import models, widget
 from helpers.style import number
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from course.files import stored, writable, write
+from course.build.files import stored, writable, write
 from course.report import own, page, store
 from course.report.sections import SECTIONS, Need, Section
 from course.report.store import FORMAT, HASHES, check, committed, slug

@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 
-from course import files
+from course.build import files
 from helpers import data, models, require
 
 FORMAT = 2  # of the JSON; a new number makes every part be measured again

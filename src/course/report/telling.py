@@ -18,9 +18,9 @@ from course.chapter3 import measures as measures3
 from course.chapter4 import figures as figures4
 from course.chapter5 import figures as figures5
 from course.chapter5 import measures as measures5
-from course.experiments import asked
 from course.report import trained
 from course.report.measuring import Numbers
+from course.runs import asked
 from helpers import attention, collapse, style
 from helpers.style import number
 

@@ -14,8 +14,9 @@ from jaxtyping import Float
 from torch import Tensor
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from course import checkpoints, tasks, training
-from course.checkpoints import Trained
+from course import training
+from course.training import checkpoints, tasks
+from course.training.checkpoints import Trained
 from helpers import compute
 from helpers.models import LanguageModel
 

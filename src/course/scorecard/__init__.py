@@ -15,7 +15,8 @@ import filelock
 from IPython.display import HTML
 from markupsafe import Markup
 
-from course import closure, files
+from course.build import dependencies, files
+from course.build.templates import template
 from course.chapter1 import claims as chapter1
 from course.chapter2 import claims as chapter2
 from course.chapter3 import claims as chapter3
@@ -23,10 +24,9 @@ from course.chapter4 import claims as chapter4
 from course.chapter5 import claims as chapter5
 from course.chapter6 import claims as chapter6
 from course.chapter7 import claims as chapter7
-from course.claims import CLAIMS, Claim, Found, read, together
-from course.nulls import SHORTER
-from course.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
-from course.templates import template
+from course.evidence.claims import CLAIMS, Claim, Found, read, together
+from course.evidence.null_controls import SHORTER
+from course.evidence.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
 from helpers import compute, data, require, style
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
@@ -122,12 +122,12 @@ def badge(name: str) -> Badge:
 
 def _kept(claim: Claim) -> Path | None:
     """Where the measurement of a claim is kept: in the source tree only."""
-    root = closure.tables().parent
+    root = dependencies.tables().parent
     if not (root / "constraints.txt").is_file():
         return None
     chapter = claim.module.rpartition(".")[0]
     words = zlib.crc32(claim.measured.encode())
-    return root / "_build/claims" / claim.name / f"{_key(chapter, closure.pins(root))}-{words:08x}.json"
+    return root / "_build/claims" / claim.name / f"{_key(chapter, dependencies.pins(root))}-{words:08x}.json"
 
 
 def _seconds(claim: Claim) -> float | None:
@@ -150,7 +150,7 @@ def quotations() -> dict[str, tuple[str, str]]:
 @functools.cache
 def _key(chapter: str, pins: str) -> str:
     """What the measurements of a chapter's claims depend on: read once, since it takes long."""
-    return closure.key(f"from {chapter} import claims", pins, closure.machine())
+    return dependencies.key(f"from {chapter} import claims", pins, dependencies.machine())
 
 
 def summary() -> HTML:
@@ -424,7 +424,7 @@ def section(claim: Claim) -> str:
 
 def colab(claim: Claim) -> str:
     """Where Colab opens the claim's page, at its section; "" in a copy of the course that names no repository."""
-    root = closure.tables().parent
+    root = dependencies.tables().parent
     config, notebook = root / "_config.yml", root / f"chapters/{claim.shown.partition('#')[0]}.ipynb"
     told = config.read_text() if config.is_file() else ""
     where = re.search(r"^repository:\n  url: https://github.com/(\S+)\n  branch: (\S+)", told, re.M)

@@ -3,7 +3,7 @@
 import sys
 
 from course import scorecard
-from course.claims import CLAIMS
+from course.evidence.claims import CLAIMS
 
 for name in sys.argv[1:] or sorted(CLAIMS):
     if name not in CLAIMS:

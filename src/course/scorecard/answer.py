@@ -8,7 +8,7 @@ from typing import NamedTuple
 from IPython.display import HTML
 
 from course import scorecard
-from course.claims import CLAIMS
+from course.evidence.claims import CLAIMS
 from helpers import compute, words
 
 

@@ -1,4 +1,4 @@
-"""What the rulers of the claims read where the answer is known: `python -m course.experiments rulers` fills data/rulers.csv.
+"""What the rulers of the claims read where the answer is known: `python -m course.runs rulers` fills data/rulers.csv.
 
 The last of all nulls stands beside them: what each rule about a language model says of the same network with random
 weights, its untrained twin (data/twins.csv).
@@ -18,16 +18,18 @@ import networkx as nx
 import numpy as np
 import torch
 
-from course import bounds, claims, constructions, counting, nulls, rotations, significance, tasks, widening
 from course.chapter1 import measures as squashing
 from course.chapter2 import measures as causal
 from course.chapter3 import measures as rounding
 from course.chapter4 import measures as counts
 from course.chapter5 import measures as places
 from course.chapter6 import measures as maps
-from course.experiments import trained
-from course.experiments.entries import decoder, entry_of
-from course.experiments.evaluation import best_heads, tests_of
+from course.evidence import claims, null_controls, significance
+from course.maths import bounds, constructions, counting, rewiring, rope_scaling
+from course.runs import trained
+from course.runs.entries import decoder, entry_of
+from course.runs.evaluation import best_heads, tests_of
+from course.training import tasks
 from helpers import attention, collapse, graphs, models, probe, rope
 
 KNOWN: dict[
@@ -79,7 +81,7 @@ def _() -> float:
 @known("gain of new edges", "no new edge", 1.0)
 def _() -> float:
     far = squashing.hops(PATH) > 4
-    before, after = (squashing.all_jacobians(graph, 8)[far].mean() for graph in (PATH, widening.rewire(PATH, "gtr", 0)))
+    before, after = (squashing.all_jacobians(graph, 8)[far].mean() for graph in (PATH, rewiring.rewire(PATH, "gtr", 0)))
     return after / before
 
 
@@ -351,7 +353,7 @@ def _() -> float:
 def _() -> float:
     theta = rope.frequencies(64, 1e4)
     return attention.slash_score(
-        rotations.slash_attention(theta, 256, 1, rotations.slash_scale(theta, 256, offset=1)), 1
+        rope_scaling.slash_attention(theta, 256, 1, rope_scaling.slash_scale(theta, 256, offset=1)), 1
     )
 
 
@@ -442,7 +444,7 @@ TWINS = [
 @functools.cache
 def _twin() -> models.LanguageModel:
     """The embedded model's untrained twin: what was measured of it is kept from one row to the next."""
-    return nulls.untrained(models.default(), 0)
+    return null_controls.untrained(models.default(), 0)
 
 
 def twin(claim: str) -> dict[str, str]:

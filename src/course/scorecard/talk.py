@@ -8,9 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from course import scorecard
-from course.rules import CORRECTED, FAILS
+from course.evidence.rules import CORRECTED, FAILS
+from course.evidence.sources import Source
 from course.scorecard.answer import BOTTLENECKS
-from course.sources import Source
 from helpers import widget, words
 
 QUOTED = ""  # in the place of a claim's words: as its source wrote them
@@ -81,7 +81,7 @@ def _quoted(name: str) -> str:
 def foot(*sources: Source) -> HTML:
     """What a slide rests on, where it makes no claim.
 
-    >>> from course.sources import ALON
+    >>> from course.evidence.sources import ALON
     >>> "Alon &amp; Yahav (2021)" in foot(ALON).data
     True
     """

@@ -1,0 +1,1 @@
+"""What a claim is and what its evidence supports: rules, null controls, significance, sources."""

@@ -1,0 +1,145 @@
+"""What a rule says of nothing: each is asked again with evidence in which there is nothing to find.
+
+Five nulls are made from the measured numbers themselves: arrays flat at their mean, shuffled, reversed; groups exchanged;
+each array a case shorter. `nothing` of a rule is the sixth, what a network without training, a coin or an equal share
+would give. A rule that holds of nothing is wrong, unless its `null` says why it may. For a language model there is one more:
+the same network with random weights.
+"""
+
+import copy
+import inspect
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from course.evidence.rules import FAILS, HOLDS, Numbers, Rule
+from helpers import compute
+from helpers.models import LanguageModel
+
+FLAT, SHUFFLED, REVERSED = "flat at their mean", "shuffled", "reversed"
+EXCHANGED, SHORTER = "groups exchanged", "one case less"
+SHUFFLES = 9
+
+Change = Callable[[list], list]
+
+
+def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
+    """What the rule says of each null, by its words.
+
+    Where no order of the evidence changes the verdict, order plays no part, and flat, shuffled and reversed say nothing.
+    """
+    here, asked = rule.decide(numbers).verdict, _asked(rule, numbers)
+    found = {}
+    if rule.nothing is not None:
+        words, made = rule.nothing
+        made = made(**{name: numbers[name] for name in inspect.signature(made).parameters}) if callable(made) else made
+        found[words] = rule.decide({**numbers, **made}).verdict
+    draws = [random.Random(seed) for seed in range(SHUFFLES)] if rule.holds else []  # cases of `each` have no order
+    shuffles = [_said(rule, numbers, {name: _walk(x, _shuffle(draw)) for name, x in asked.items()}) for draw in draws]
+    back = _said(rule, numbers, {name: _walk(x, lambda values: values[::-1]) for name, x in asked.items()})
+    if draws and {*shuffles, back} - {here, None}:
+        found[FLAT] = _said(rule, numbers, {name: _walk(x, _flat) for name, x in asked.items()})
+        held = [each for each in shuffles if each]
+        found[SHUFFLED] = HOLDS if 2 * held.count(HOLDS) > len(held) else FAILS if held else None
+        found[REVERSED] = back
+    if (exchanged := _exchanged(asked, inside=rule.holds is not None)) is not None:
+        found[EXCHANGED] = _said(rule, numbers, exchanged)
+    shorter = _said(
+        rule, numbers, {name: _walk(x, lambda values: values[:-1], whole=True) for name, x in asked.items()}
+    )
+    if shorter not in (None, here):
+        found[SHORTER] = shorter
+    return {words: verdict for words, verdict in found.items() if verdict}
+
+
+def wrong(found: Mapping[str, str]) -> list[str]:
+    """The nulls of which a rule holds, and ought not to: all but a case less, which takes nothing away.
+
+    >>> wrong({"a coin": "holds", SHORTER: "holds", REVERSED: "does not hold here"})
+    ['a coin']
+    """
+    return [words for words, verdict in found.items() if verdict == HOLDS and words != SHORTER]
+
+
+def untrained(model: LanguageModel, seed: int) -> LanguageModel:
+    """The same network with random weights, as training would begin with them: its untrained twin."""
+    from transformers import AutoModelForCausalLM
+
+    compute.seed(seed)
+    fresh = AutoModelForCausalLM.from_config(copy.deepcopy(model.model.config), dtype=torch.float32)
+    fresh.config._name_or_path = f"random weights of {model.short}"  # no committed table is about it
+    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
+
+
+def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:
+    names = {name for _, condition in rule.halves.values() for name in inspect.signature(condition).parameters}
+    return {name: numbers[name] for name in numbers if name in names}
+
+
+def _said(rule: Rule, numbers: Numbers, changed: Numbers) -> str | None:
+    """The verdict, None where the change leaves nothing that the rule could be asked of."""
+    try:
+        return rule.decide({**numbers, **changed}).verdict
+    except (ArithmeticError, IndexError, KeyError, TypeError, ValueError):
+        return None
+
+
+def _shuffle(draw: random.Random) -> Change:
+    return lambda values: draw.sample(values, len(values))
+
+
+def _flat(values: list) -> list:
+    return [sum(values) / len(values)] * len(values)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool | np.bool_)
+
+
+def _walk(value: Any, change: Change, whole: bool = False) -> Any:
+    """The value with each array of numbers in it changed; `whole` changes arrays of anything, from the outside."""
+    if isinstance(value, pd.DataFrame):
+        if whole:
+            return value.iloc[: len(change(list(range(len(value)))))]
+        return value.assign(**{name: _walk(value[name], change) for name in value.select_dtypes("number")})
+    if isinstance(value, pd.Series):
+        changed = change(value.tolist()) if whole or value.dtype.kind in "iuf" else value.tolist()
+        return pd.Series(changed, index=value.index[: len(changed)])
+    if isinstance(value, list) and len(value) > 1 and (whole or all(map(_number, value))):
+        return change(value)
+    if type(value) in (list, tuple):  # a tuple is a record: what stands in it is changed, not its order
+        return type(value)(_walk(each, change) for each in value)
+    if isinstance(value, dict) and not whole and len(value) > 1 and all(map(_number, value.values())):
+        return dict(zip(value, change(list(value.values())), strict=True))
+    if isinstance(value, dict):
+        return {key: _walk(each, change, whole) for key, each in value.items()}
+    return value
+
+
+def _form(value: Any) -> Any:
+    """What two values must have in common to be exchanged: kind and length."""
+    if _number(value):
+        return "number"
+    return (type(value), len(value)) if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame) else value
+
+
+def _exchanged(asked: Numbers, inside: bool) -> Numbers | None:
+    """Arrays of one form with their names in reverse order, and `inside` a table its groups; None where there are none.
+
+    `agree` and `against` are no groups: exchanged they say the contrary.
+    """
+    forms: dict[str, list[str]] = {}
+    for name, value in asked.items():
+        if isinstance(value, list | tuple | dict | pd.Series | pd.DataFrame) and name not in ("agree", "against"):
+            forms.setdefault(str(_form(value)), []).append(name)
+    groups = [names for names in forms.values() if len(names) > 1]
+    swapped = {a: asked[b] for names in groups for a, b in zip(names, names[::-1], strict=True)}
+    for name, value in asked.items():
+        inner = list(value.values()) if isinstance(value, dict) and inside else []
+        if len(inner) > 1 and name not in swapped and len({str(_form(each)) for each in inner}) == 1:
+            swapped[name] = dict(zip(value, inner[::-1], strict=True))
+    return swapped or None

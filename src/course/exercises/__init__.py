@@ -1,0 +1,1039 @@
+"""What the checks behind the exercises share: run the learner's function, compare, name the mistake, show a verdict.
+
+A chapter's checks are functions under `@exercise`. They return `Right` or raise `Wrong`; the learner sees a `Verdict`,
+which is an output and no error, so that "Run all" goes to the end.
+
+Ten a chapter, in `exercises.ipynb`, `course/chapterN/checks.py` and `course/exercises/chapterN.toml`, from easy to
+research (● easy, ●● moderate, ●●● demanding, ●●●● hard, ●●●●● research). Each has a statement with a line on why it
+matters, a stub with types and an example, a check as the last line of its cell, three hints (what to think of, which
+function, nearly the code), a solution in words, and a solution in a cell that opens with `# @title Solution`, binds
+no name but `solution`, ends in `checks.<name>.solution(solution)` and is folded on the site, on Colab and in
+JupyterLab. Two of the ten ask for a prediction. `checks.progress()` ends the page.
+
+A check is a function under `@exercise` that returns `Right(sentence, picture)` or raises `Wrong(sentence)`. The
+chapter's table, `src/course/exercises/chapterN.toml`, has its number and title under the function's name, and for
+`compare("name", answer, solution)`, which does most, the `call`, the `cases` and the `mistakes`: the text of a case
+is what the learner sees and can run, and a common mistake is a line, `expression :: sentence`, with the arguments and
+the solution as `right`. Both are evaluated among the names of the chapter's `checks.py`. A second function that an
+exercise asks for has a table of its own, below.
+
+Where no line gives what the learner's function gives, `compare` looks for what holds between the results and the
+expected ones on every case (transposed, twice, divided by `n`, right but for the diagonal, no change with an
+argument; the table `relations.toml` beside the others). Where nothing of that holds, `exercises/repair.py` looks for one
+edit of the learner's own code that makes all cases right, and tells its place and kind, never the edit: only where
+the edited function also agrees with the solution on the row's `unseen`, calls on which nothing is judged, and no
+other edit mends it under another name; where all that do stand in one short expression, that is told, of two names both. Then it tells what the arguments of the wrong cases have in common. So a line is
+wanted where a sentence can say more than that: copy a refused answer into the table as it is. Give each a case that
+tells it from the others; a test runs every line and wants its own sentence back.
+
+What a check of its own refuses stands in its table as `refused`, `condition :: sentence` a line, for `refuse("name",
+x=x)`: the first condition that holds among these names and the module's gives its sentence, in whose braces they
+stand, too. Where one check refuses at several places, or a sentence ends in one of several reasons, other rows of the
+table have them, `refuse("name", "rows", x=x)` and `reason("name", "rows", x=x)`, which returns the sentence.
+
+A prediction is asked for by `guesses` in the table, each with what is added once the function has answered, and
+`true`, the one that comes true: any is accepted, the first is kept, and the verdict sets it beside what the learner's
+function gives.
+
+The clock of a check, `SECONDS` of the processor, runs for the learner's calls alone (`run`, or `clocked` for what is called
+otherwise), and never cuts an import in two; the search for a reason has a time of its own, after which it ends. What
+needs the model takes `checks.model()`, which says that it comes. A learner never sees an exception.
+
+`tests/answers/chapterN.toml` holds, for each exercise, four right answers in other forms, and where the check has
+sentences of its own, a wrong answer for each: a line is what a learner writes between the check's brackets, without
+the prediction. It may use the names of the chapter's `checks.py`, too; a function that is no expression stands in
+`chapterN.py` beside it.
+"""
+
+import _thread
+import contextlib
+import copy
+import functools
+import html
+import inspect
+import itertools
+import linecache
+import math
+import numbers
+import signal
+import sys
+import threading
+import time
+import tomllib
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType, SimpleNamespace
+from typing import Any, NamedTuple
+
+import networkx as nx
+import torch
+from IPython.display import HTML
+from matplotlib.artist import Artist
+from matplotlib.figure import Figure
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from course import worded
+from course.exercises import repair
+from helpers import compute, models, show
+from helpers.words import translated
+
+HERE = Path(__file__).parent
+SECONDS = 20.0  # of the processor, for the learner's calls in one check: longer takes a loop that does not end
+PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
+SEARCH = 4.0  # such seconds for the search for a reason, which then simply ends
+LATER = 5.0  # seconds for the cases behind the first that is wrong: they serve the reason alone
+MOST_NUMBERS = 12  # a tensor with more is shown by its shape
+MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
+
+
+class Wrong(Exception):
+    """What the learner's answer does not do yet, in a sentence."""
+
+
+class Empty(Wrong):
+    """Nothing was filled in."""
+
+
+class Right(NamedTuple):
+    """What the learner's answer does, in a sentence, and what to draw with it (called once the check is through)."""
+
+    sentence: str
+    picture: Callable[[], HTML] | None = None
+
+
+class Case(NamedTuple):
+    """Arguments of one call, and the text from which a learner can build them again."""
+
+    text: str
+    arguments: tuple
+
+
+class Verdict:
+    """What a check shows: "Right" or "Not yet", with a sign, a colour and a sentence; true when right.
+
+    An answer that is still `empty` is no mistake: the verdict is grey and says what to do. One on the book's own answer
+    is `quiet`: it shows nothing where that passes, so that "Run all" gives nothing away; on the built page, where it
+    stands in a fold, it says all.
+    """
+
+    def __init__(
+        self, right: bool, sentence: str, picture: HTML | None = None, quiet: bool = False, empty: bool = False
+    ):
+        self.right, self.sentence, self.picture, self.untried = right, translated(sentence), picture, empty
+        self.mark = translated("✓ Right:" if right else "✗ Not yet:")
+        self.quiet = quiet and right and not compute.building()
+
+    def __bool__(self) -> bool:
+        return self.right
+
+    def __repr__(self) -> str:
+        if self.quiet:
+            return ""
+        if self.untried:
+            here = compute.building()
+            return translated("The check runs in the notebook, on your answer.") if here else f"○ {self.sentence}"
+        return f"{self.mark} {self.sentence}"
+
+    def _repr_html_(self) -> str:
+        if self.quiet:
+            return ""
+        if self.untried:
+            return f'<p style="opacity:.75">{html.escape(repr(self))}</p>'
+        box = f"border-left:.3em solid {'#00805c' if self.right else '#d55e00'};padding:.4em .8em;margin:.3em 0"
+        shown = f'<div style="{box}" role="status"><strong>{self.mark}</strong> {html.escape(self.sentence)}</div>'
+        return shown + (self.picture.data if self.picture else "")
+
+
+@dataclass(eq=False, repr=False)
+class Exercise:
+    """One check. Call it with the learner's answers; `solution` runs it on the book's and leaves no mark in `progress`.
+
+    With `guesses` the first answer is a prediction: any of them is accepted, the first is kept in `guess`, and once the
+    function is right the verdict sets what it gives beside that guess, with the sentence that belongs to it.
+    """
+
+    number: str
+    title: str
+    check: Callable[..., Right]
+    seconds: float = 0.0
+    guesses: Mapping[str, str] | None = None
+    true: str = ""
+    guess: str | None = None
+    last: Verdict | None = None
+
+    def __post_init__(self):
+        self.__doc__ = self.check.__doc__
+
+    def __call__(self, *answers: Any) -> Verdict:
+        self.last = self._verdict(answers)
+        return self.last
+
+    def solution(self, *answers: Any) -> Verdict:
+        """The verdict on the book's answer, without a mark in `progress`."""
+        return self._verdict(answers, quiet=True)
+
+    def _verdict(self, answers: tuple, quiet: bool = False) -> Verdict:
+        _clock.seconds = _clock.left = max(SECONDS, self.seconds)
+        picture = None
+        try:
+            guess, answers = self._predicted(answers, quiet)
+            sentence, draw = self.check(*answers)
+        except Wrong as wrong:
+            return Verdict(False, str(wrong), empty=isinstance(wrong, Empty))
+        except Exception as error:
+            what = f"the check could not read this answer ({type(error).__name__}: {error})."
+            return Verdict(False, f"{what} Is it what the statement asks for?")
+        if guess:
+            sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
+        _clock.left = _clock.seconds
+        try:
+            picture = clocked(draw) if draw else None
+        except Wrong as wrong:
+            sentence += f" No picture, though: {wrong}"
+        except Exception as error:
+            sentence += f" No picture, though: on other values your function fails ({type(error).__name__}: {error})."
+        return Verdict(True, sentence, picture, quiet)
+
+    def _predicted(self, answers: tuple, quiet: bool) -> tuple[str, tuple]:
+        """The guess that counts, the first, and the other answers.
+
+        Raises:
+            Wrong: there are too few answers or too many, or the prediction is none of those that are offered.
+        """
+        wanted = ["prediction"] * bool(self.guesses) + list(inspect.signature(self.check).parameters)
+        wanted = [self.check.__name__ if each == "answer" else each for each in wanted]
+        if len(answers) != len(wanted):
+            call = f"checks.{self.check.__name__}({', '.join(wanted)})"
+            raise Wrong(f"the check is {call}: it takes {_many(len(wanted), 'answer', 'answers')}, not {len(answers)}.")
+        if not self.guesses:
+            return "", answers
+        guess = choice("prediction", answers[0], self.guesses, f"choose one of {_listed(self.guesses)}. Any will do")
+        if not quiet:
+            self.guess = guess = self.guess or guess
+        return guess, answers[1:]
+
+
+def exercise(check: Callable[..., Right]) -> Exercise:
+    """Make an exercise of a check: the chapter's table has its number, title and guesses under the check's name."""
+    row = tables(check.__globals__)[check.__name__]
+    told = ("number", "title", "seconds", "guesses", "true")
+    return Exercise(check=check, **{key: row[key] for key in told if key in row})
+
+
+def tables(names: Mapping[str, Any]) -> dict[str, dict]:
+    """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes, guesses."""
+    chapter = Path(names["__file__"]).parent.name
+    return _read(HERE.parent / f"exercises/{chapter}.toml")
+
+
+@functools.cache
+def _read(path: Path) -> dict[str, dict]:
+    return tomllib.loads(path.read_text())
+
+
+def _many(count: int, one: str, several: str) -> str:
+    return f"{count} {one if count == 1 else several}"
+
+
+def _state(verdict: Verdict | None) -> str:
+    if verdict is None or verdict.untried:
+        return "○ not tried:"
+    return "✓ right:" if verdict else "✗ not yet:"
+
+
+def progress(values: Iterable[Any]) -> HTML:
+    """The exercises among the values of a chapter's module, which of them are right, and the next one to do."""
+    exercises = [each for each in values if isinstance(each, Exercise)]
+    done = translated(f"{sum(bool(each.last) for each in exercises)} of {len(exercises)} right.")
+    after = next((each for each in exercises if not each.last), None)
+    rows = "".join(
+        f"<li>{translated(_state(each.last))} {html.escape(translated(f'{each.number} {each.title}'))}</li>"
+        for each in exercises
+    )
+    following = translated(f"Next: {after.number} {after.title}." if after else "All done.")
+    guessed = [each.guess == each.true for each in exercises if each.guess]
+    if guessed:
+        following += " " + translated(f"Predicted at once: {sum(guessed)} of {len(guessed)}.")
+    return HTML(f'<p><strong>{done}</strong> {html.escape(following)}</p><ul style="list-style:none">{rows}</ul>')
+
+
+def drawn(figure: Figure | Artist, finding: str, caption: str = "With your answer. ") -> HTML:
+    """A picture of the learner's answer, with its finding."""
+    return show(figure, alt=finding, caption=f"{caption}{finding}")
+
+
+def tensor(call: str, answer: Any, kind: str = "be numbers in a tensor") -> Tensor:
+    """The answer in float64.
+
+    Raises:
+        Wrong: it is not made of real numbers; the sentence begins with `call`, which must be of this kind.
+    """
+    try:
+        listed = _floats(answer)  # float64 from the start: float32 would round whole numbers beyond 2**24
+        found = torch.as_tensor(listed, dtype=torch.float64 if isinstance(listed, float | list) else None).detach()
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        lengths = (
+            {len(x) if isinstance(x, list | tuple) else 0 for x in answer} if isinstance(answer, list | tuple) else {}
+        )
+        ragged = f" Its rows differ in length: {', '.join(map(str, sorted(lengths)))}." if len(lengths) > 1 else ""
+        raise Wrong(f"{call} must {kind}, not {shown(answer)}.{ragged}") from None
+    if found.is_complex() and bool(found.imag.any()):
+        raise Wrong(f"{call} must be real, not complex: {shown(found)}.")
+    return (found.real if found.is_complex() else found).double()
+
+
+def _floats(value: Any) -> Any:
+    """Fractions, numpy's whole numbers of any size and other numbers that torch does not know, as floats."""
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if str(getattr(value, "dtype", "")) == "object":
+        return value.astype(float)
+    if isinstance(value, list | tuple):
+        return [_floats(x.tolist() if isinstance(x, Tensor) else x) for x in value]
+    return value
+
+
+@functools.cache
+def model() -> models.LanguageModel:
+    """The embedded model; a notebook is told that it comes, once, since nothing else takes as long.
+
+    Raises:
+        Wrong: it could not be had, which is not the learner's mistake.
+    """
+    if not compute.building():
+        print(translated("Getting the model, once: this may take a minute."))
+    try:
+        return models.default()
+    except Exception as error:
+        raise Wrong(
+            f"{models.DEFAULT} cannot be had ({error}). This is not your answer's fault: run the check again."
+        ) from None
+
+
+def cases(names: Mapping[str, Any], *texts: str) -> list[Case]:
+    """Build the arguments of each call from the text that the learner is shown.
+
+    >>> cases({"torch": torch}, "torch.ones(2), 3")[0].text
+    'torch.ones(2), 3'
+    """
+    return [Case(text, eval(f"({text},)", dict(names))) for text in texts]
+
+
+def given(names: Mapping[str, Any], name: str, rows: str = "cases") -> list[Case]:
+    """The cases of a chapter's table; in them `checks` is the chapter's module, as on the learner's page."""
+    return cases({**names, "checks": SimpleNamespace(**names)}, *tables(names)[name][rows].splitlines())
+
+
+def normal(*shape: int, seed: int) -> Tensor:
+    """Standard normal numbers in float64, the same at every call: what checks feed to an answer.
+
+    >>> normal(2, 3, seed=0).shape
+    torch.Size([2, 3])
+    """
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+class Tried(NamedTuple):
+    """What came of a case: the learner's result and the expected one, as they are and in float64; None where it failed."""
+
+    case: Case
+    got: Any
+    wanted: Any
+    value: Tensor | None
+    target: Tensor
+    allowed: float
+    took: float = 0.0
+
+    @property
+    def right(self) -> bool:
+        """Whether the result is as expected; a whole number of any size to its last digit."""
+        if not _equal(self.value, self.target, self.allowed):
+            return False
+        whole = self.target.isfinite().all() and torch.equal(self.target, self.target.round())
+        return not whole or not self.target.numel() or float((self.value - self.target).abs().max()) < 0.5
+
+
+def compare(
+    names: Mapping[str, Any],
+    signature: str,
+    answer: Any,
+    solution: Callable,
+    given: Sequence[Case],
+    mistakes: str = "",
+    tolerance: float = 1e-6,
+    picture: Callable[[], HTML] | None = None,
+    unseen: Sequence[Case] = (),
+    **more: Any,
+) -> Right:
+    """Compare the learner's function with the solution case by case; where they differ, look for what was mistaken.
+
+    Args:
+        names: in which mistakes are evaluated, the module's `globals()`; `more` are added to them.
+        signature: name and arguments, such as `"share(mask)"`.
+        mistakes: a line each, `expression :: sentence`. The expression has the arguments, and the solution as `right`.
+        unseen: cases on which nothing is judged: a repair of the learner's code has to be right there, too.
+        tolerance: relative to each entry, and a tenth of it to the largest; float32 answers get 1e-5.
+
+    Raises:
+        Wrong: the first case that differs, with both results, and why: the mistake that gives the same on every case,
+            else the relation that holds between the results and the expected ones on every case.
+    """
+    name, _, inside = signature.rstrip(")").partition("(")
+    tried, first, waiting, spent = [], None, list(given), 0.0
+    while waiting and spent < LATER:
+        case, began = waiting.pop(0), time.process_time()
+        call = f"{name}({case.text})"
+        wanted = solution(*_copied(case.arguments))
+        try:
+            got = run(call, answer, *case.arguments)
+            value = _numbers(call, got)
+        except Wrong:
+            if first is None:
+                raise
+            got = value = None
+        allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
+        took = time.process_time() - began
+        tried.append(Tried(case, got, wanted, value, _numbers(call, wanted), allowed, took))
+        if first is None and not tried[-1].right:
+            first = tried[-1]
+            waiting.sort(key=_size)
+        elif first:  # what follows serves the reason alone: one long call of a wrong function is not waited for
+            grows = _size(waiting[0]) / _size(case) if waiting else 0
+            spent += took + (LATER if took * grows > LATER and (took > 0.02 or grows > 10_000) else 0)
+    if first is None:
+        return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
+    mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
+    parameters = [each.strip() for each in inside.split(",")]
+    why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen)
+    raise Wrong(f"{name}({first.case.text}) {_differing(*first[1:5])}. {why}".strip())
+
+
+def _size(case: Case) -> float:
+    """How much there is to compute with these arguments, up to a factor."""
+    sizes = (
+        abs(x) if isinstance(x, numbers.Real) else x.numel() if isinstance(x, Tensor) else 1 for x in case.arguments
+    )
+    return math.prod(max(float(each), 1.0) for each in sizes)
+
+
+def tabled(names: Mapping[str, Any], name: str, answer: Any, solution: Callable, **more: Any) -> Right:
+    """`compare` as the chapter's table has it under this name: the call, its cases, the mistakes."""
+    row = tables(names)[name]
+    more = {"tolerance": row["tolerance"]} | more if "tolerance" in row else more
+    more |= {"unseen": given(names, name, "unseen")} if "unseen" in row else {}
+    return compare(names, row["call"], answer, solution, given(names, name), row["mistakes"], **more)
+
+
+def reason(names: Mapping[str, Any], name: str, rows: str, /, **found: Any) -> str:
+    """The first sentence whose condition holds, of those rows that the chapter's table has under this name; or nothing.
+
+    A line each, `condition :: sentence`, read among the module's names and what was `found`, as are the sentence's braces.
+    """
+    names = {**names, **found}
+    for condition, sentence in _rows(tables(names)[name][rows]):
+        if eval(condition, names):
+            return worded(sentence, names)
+    return ""
+
+
+def refuse(names: Mapping[str, Any], name: str, rows: str = "refused", /, **found: Any) -> None:
+    """Nothing, where none of the conditions of these rows holds.
+
+    Raises:
+        Wrong: with the sentence of the first that does.
+    """
+    if sentence := reason(names, name, rows, **found):
+        raise Wrong(sentence.strip())
+
+
+def filled(name: str, answer: Any, todo: str = "fill it in, then run this cell again") -> None:
+    """Nothing, where an answer was filled in."""
+    if answer is ...:
+        raise Empty(f"{name} is still empty: {todo}.")
+
+
+def run(call: str, answer: Any, *arguments: Any, nothing: bool = False) -> Any:
+    """The answer's result on copies of the arguments; `call` is how the learner would write it.
+
+    Raises:
+        Wrong: it is no function, is empty, raises, changes an argument, or returns nothing, unless that is a result.
+    """
+    name = call.partition("(")[0]
+    filled(name, answer)
+    if not callable(answer):
+        raise Wrong(f"{name} must be a function, not {type(answer).__name__}.")
+    mine = _copied(arguments)
+    try:
+        result = clocked(lambda: answer(*mine))
+    except Wrong:  # from a function that the check handed over
+        raise
+    except Exception as error:
+        where, stub = _own_line(answer, error)
+        if isinstance(error, NotImplementedError) and not error.args and stub:  # torch raises it, too
+            raise Empty(f"{name} is still empty: write it, then run this cell again.") from None
+        raise Wrong(f"{call} raised {type(error).__name__}: {error}{where}") from None
+    if result is None and not nothing:
+        raise Wrong(f"{call} returned nothing. Is there a return statement?")
+    if not all(map(_unchanged, arguments, mine)):
+        raise Wrong(f"{call} changes its argument: work on a copy, so that whoever called it can go on with theirs.")
+    return result
+
+
+def number(name: str, answer: Any) -> float:
+    """The answer as a finite number."""
+    filled(name, answer)
+    try:
+        value = float(answer if not isinstance(answer, str) else "no number")
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise Wrong(f"{name} must be a number, not {shown(answer)}.") from None
+    if not abs(value) < float("inf"):
+        raise Wrong(f"{name} must be finite, not {value}.")
+    return value
+
+
+def choice(name: str, answer: Any, options: Iterable[str], *todo: str) -> str:
+    """The answer, which is one of these.
+
+    Raises:
+        Wrong: it is empty, or none of them.
+    """
+    filled(name, answer, *todo)
+    if not isinstance(answer, str) or answer not in options:
+        raise Wrong(f"{name} must be one of {_listed(options)}, not {shown(answer)}.")
+    return answer
+
+
+def _listed(options: Iterable[str]) -> str:
+    return ", ".join(map(repr, options))
+
+
+def edges(name: str, answer: Any, count: int) -> list[tuple]:
+    """The answer as `count` pairs of nodes, from whatever container it comes in."""
+    filled(name, answer)
+    what, theirs = ("a pair of nodes", answer[0]) if count == 1 else (f"{count} pairs of nodes", answer)
+    try:
+        pairs = [tuple(pair.tolist() if hasattr(pair, "tolist") else pair)[:3] for pair in answer]
+    except TypeError:
+        raise Wrong(f"{name} must be {what}, not {shown(theirs)}.") from None
+    pairs = [pair[:2] if len(pair) == 3 and isinstance(pair[2], dict) else pair for pair in pairs]
+    if len(pairs) != count or any(len(pair) != 2 or pair[0] == pair[1] for pair in pairs):
+        raise Wrong(f"{name} must be {what}, each of two different nodes, not {shown(theirs)}.")
+    return pairs
+
+
+def edge(name: str, answer: Any) -> tuple:
+    """The answer as one pair of nodes, from whatever container it comes in."""
+    return edges(name, answer if answer is ... else [answer], 1)[0]
+
+
+def shown(value: Any) -> str:
+    """A value as a learner can read it: numbers to six digits, small tensors whole."""
+    if isinstance(value, numbers.Real) and not isinstance(value, bool | int):
+        return f"{float(value):.6g}"
+    if hasattr(value, "tolist") and "object" not in str(getattr(value, "dtype", "object")):
+        tensor = torch.as_tensor(value).detach()
+        if tensor.is_complex():
+            return f"a complex tensor of shape {tuple(tensor.shape)}"
+        if tensor.ndim == 0:
+            return f"{tensor.item():.6g}"
+        if tensor.numel() > MOST_NUMBERS:
+            return f"a tensor of shape {tuple(tensor.shape)} that starts {shown(tensor.flatten()[:4])}"
+        return str(_rounded(tensor.tolist()))
+    if isinstance(value, nx.Graph):
+        return f"a graph of {len(value)} nodes and {value.number_of_edges()} edges"
+    if isinstance(value, list | tuple) and value and all(isinstance(x, float) for x in value):
+        return str(_rounded([float(x) for x in value])) if len(value) <= MOST_NUMBERS else f"{len(value)} numbers"
+    if isinstance(value, list | tuple) and 0 < len(value) <= MOST_NUMBERS:
+        return f"({', '.join(map(shown, value))})" if isinstance(value, tuple) else f"[{', '.join(map(shown, value))}]"
+    if callable(value):
+        return f"the function {getattr(value, '__name__', '')}".strip()
+    if isinstance(value, int) and abs(value) > 10**200:
+        return f"a whole number of {value.bit_length():,} bits"
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
+
+
+def _rounded(value: Any) -> Any:
+    return [_rounded(x) for x in value] if isinstance(value, list) else float(f"{value:.6g}")
+
+
+def _differing(got: Any, wanted: Any, value: Tensor, target: Tensor) -> str:
+    """The NaN, the axis that is wrong, both results, or the first entry in which they differ, with the digits it takes."""
+    mine, theirs = shown(got), shown(wanted)
+    if torch.isnan(value).any():
+        return f"contains NaN: {mine}; expected {theirs}"
+    if value.shape != target.shape:
+        wrong = f"has the wrong shape: {tuple(value.shape)}, expected {tuple(target.shape)}"
+        if value.ndim != target.ndim:
+            return f"{wrong}. It has {_many(value.ndim, 'axis', 'axes')}, not {target.ndim}"
+        k = next(k for k, (a, b) in enumerate(zip(value.shape, target.shape, strict=True)) if a != b)
+        return f"{wrong}. Axis {k} has {_many(value.shape[k], 'entry', 'entries')}, not {target.shape[k]}"
+    if mine != theirs and value.numel() <= MOST_TO_COMPARE:
+        return f"is {mine}; expected {theirs}"
+    far = ~torch.isclose(value, target, rtol=1e-5, atol=1e-9, equal_nan=True)
+    place = tuple((far if far.any() else value != target).nonzero()[0].tolist())
+    a, b = float(value[place]), float(target[place])
+    digits = next((k for k in range(6, 17) if f"{a:.{k}g}" != f"{b:.{k}g}"), 17)
+    where = f"[{', '.join(map(str, place))}] " if place else ""
+    return f"{where}is {a:.{digits}g}; expected {b:.{digits}g}"
+
+
+def _rows(text: str) -> list[tuple[str, str]]:
+    """The lines of a table, `expression :: words`, each in its two parts."""
+    return [(made, words) for made, _, words in (row.strip().partition(" :: ") for row in text.splitlines()) if made]
+
+
+def _functions(mistakes: str, parameters: str, names: Mapping[str, Any]) -> list[tuple[Callable, str]]:
+    """The mistakes of a table as functions, each with its sentence."""
+    return [(eval(f"lambda {parameters}: {made}", dict(names)), sentence) for made, sentence in _rows(mistakes)]
+
+
+def _made(function: Callable, arguments: tuple) -> Tensor | None:
+    """What a function gives for copies of the arguments, in float64; None where it fails."""
+    try:
+        return _numbers("", function(*_copied(arguments)))
+    except Exception:
+        return None
+
+
+def _why(
+    mistaken: list, tried: Sequence[Tried], tolerance: float, parameters: list, answer: Any, solution: Any, unseen: Any
+) -> str:
+    """The reason for what is wrong: the first that is found in the time for it, or nothing."""
+    end = time.thread_time() + SEARCH
+    result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
+
+    def within(*ways: Callable[[], str]) -> str:
+        with contextlib.suppress(_Late, Exception), _limited(max(end - time.thread_time(), 0.1), PATIENCE):
+            return next(filter(None, (way() for way in ways)), "")
+        return ""
+
+    def mends(function: Callable) -> bool:
+        """Whether it is right on all cases, the wrong ones first, and where no check looks."""
+        order = [tried[k] for k in _wrong_first(tried)]
+        if not all(each._replace(value=_made(function, each.case.arguments)).right for each in order):
+            return False
+        wanted = ((each, _made(solution, each.arguments)) for each in unseen)
+        return all(_equal(_made(function, each.arguments), target, tolerance) for each, target in wanted)
+
+    def elsewhere() -> Iterator[Tried]:
+        for each in unseen:
+            value, target = (_made(function, each.arguments) for function in (answer, solution))
+            yield Tried(each, None, None, value, target, tried[0].allowed)
+
+    found = within(
+        lambda: _mistake(mistaken, tried, tolerance, result),
+        lambda: _nan(answer, tried),
+        lambda: _relation(tried, parameters, answer, solution),
+        lambda: _turned(mistaken, tried, tolerance, result),
+    )
+    own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
+    longest = 0.2 + 5 * sum(each.took for each in tried)
+    found = found or (repair.repaired(own, lambda edited: mends(again(edited)), _limited, longest) if unseen else "")
+    end = time.thread_time() + SEARCH
+    return found or within(
+        lambda: _nearly(mistaken, tried, tolerance, result),
+        lambda: _common([*tried, *elsewhere()], parameters),
+        lambda: _little(tried),
+    )
+
+
+def _mistake(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
+    """The sentence of the mistake that runs where the answer runs, and gives the same there; or nothing."""
+    for function, sentence in mistaken:
+        if all(_equal(tried[k].value, result(function, k), tolerance) for k in _wrong_first(tried)):
+            return sentence
+    return ""
+
+
+def _nearly(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
+    """The sentence of the one mistake that gives the same on all cases but one, if on three wrong ones at least.
+
+    A second slip that shows on a single case (0 log 0) hides the first otherwise.
+    """
+    found = {}
+    for function, sentence in mistaken:
+        same = [_equal(each.value, result(function, k), tolerance) for k, each in enumerate(tried)]
+        off = [each for each, so in zip(tried, same, strict=True) if so and not each.right and each.value is not None]
+        if same.count(False) == 1 and len(off) > 2 and not all(_equal(x.value, off[0].value, tolerance) for x in off):
+            found[sentence] = tried[same.index(False)].case.text
+    return " ".join(f"{said} (So it is on all cases but {text}.)" for said, text in found.items()) * (len(found) == 1)
+
+
+def _wrong_first(tried: Sequence[Tried]) -> list[int]:
+    return sorted(range(len(tried)), key=lambda k: (tried[k].right, _size(tried[k].case)))
+
+
+def _turned(mistaken: list, tried: Sequence[Tried], tolerance: float, result: Callable) -> str:
+    """Mistakes come in pairs: one of the table, and then another sign, a half, or an axis in another's place."""
+    for turn, words in _relations("turned", "t"):
+        for function, sentence in mistaken:
+            made = (_made(turn, (result(function, k),)) for k in _wrong_first(tried))
+            if all(_equal(tried[k].value, x, tolerance) for k, x in zip(_wrong_first(tried), made, strict=True)):
+                told = _values(each.value for each in tried if each.value is not None)
+                return f"{sentence} {words}" if len(told) > 2 else ""
+    return ""
+
+
+def _nan(answer: Callable, tried: Sequence[Tried]) -> str:
+    """The learner's line in which a number first becomes NaN, where none is expected."""
+    first = next(each for each in tried if not each.right)
+    if first.value is None or not first.value.isnan().any() or first.target.isnan().any():
+        return ""
+    found, file = [], getattr(getattr(inspect.unwrap(answer), "__code__", None), "co_filename", None)
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            given = [x for x in args if isinstance(x, Tensor)]
+            fresh = bool(given) and not any(map(_has_nan, given))  # memory that nothing was written to has any number
+            result = function(*args, **(kwargs or {}))
+            if fresh and not found and isinstance(result, Tensor) and _has_nan(result):
+                frame = sys._getframe(1)
+                while frame and frame.f_code.co_filename != file:
+                    frame = frame.f_back
+                found.append(linecache.getline(file, frame.f_lineno).strip() if frame else "")
+            return result
+
+    with Watch():
+        _made(answer, first.case.arguments)
+    line = found[0][:80] if found else ""
+    return (
+        f"NaN first arises in your line “{line}”: is it 0 / 0, 0 times infinity, or infinity minus infinity?"
+        if line
+        else ""
+    )
+
+
+def _has_nan(tensor: Tensor) -> bool:
+    with torch._C.DisableTorchFunction():
+        return bool(torch.isnan(tensor).any())
+
+
+@functools.cache
+def _relations(kind: str, parameters: str) -> list[tuple[Callable, str]]:
+    """What may hold between results and expected ones, of a kind: functions, each with its words."""
+    names = {"torch": torch, "math": math, "equal": _equal}
+    return _functions(_read(HERE / "relations.toml")[kind], parameters, names)
+
+
+def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+    """What holds between the results and the expected ones on every case that runs, two at least."""
+    ran = [each for each in tried if each.value is not None]
+    if len(ran) < 2 or not all(each.value.numel() and each.target.numel() for each in ran):
+        return ""
+    same = all(_equal(each.value, ran[0].value, 1e-9) for each in ran)
+    if len(ran) > 2 and same and not ran[0].value.isnan().any():
+        return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
+    off = [each for each in ran if not each.right]
+    held = (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran)) if len(off) > 1 else ""
+    few, wanted = (sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True))
+    if not held and len(few) < min(3, len(wanted) - 2):
+        held = (
+            f"All that comes out, on every case, is {' and '.join(map(shown, few))}: is it cut off there, or compared?"
+        )
+    return held or _unused(tried, parameters, answer, solution)
+
+
+def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
+    """What the arguments of the wrong cases have in common, or else those of the right ones: one thing, or nothing."""
+    wrong, right = ([each.case.arguments for each in tried if each.right is so] for so in (False, True))
+    if found := _apart(wrong, right, parameters):
+        return f"Wrong only where {found}, right wherever not."
+    found = _apart(right, wrong, parameters)
+    return f"Right only where {found}, wrong wherever not." if found else ""
+
+
+def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
+    """The one thing that is true of all those arguments and of none of the others, two at least."""
+    if not those or len(others) < 2:
+        return ""
+    found = []
+    for table, many in (("one", 1), ("two", 2)):
+        for (holds, said), at in itertools.product(
+            _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(range(len(parameters)), many)
+        ):
+            so = [[_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)]
+            if all(so[0]) and not any(so[1]):
+                found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
+    for k, name in enumerate([] if found else parameters):
+        low, high = ([each[k] for each in group] for group in (those, others))
+        if min(len(those), len(others)) > 2 and all(isinstance(x, numbers.Real) for x in low + high):
+            found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
+            found += [f"`{name}` is {max(low):g} or less"] if max(low) < min(high) else []
+    return found[0] if len(found) == 1 else ""
+
+
+def _true(holds: Callable, arguments: list) -> bool:
+    try:
+        return bool(holds(*arguments))
+    except Exception:
+        return False
+
+
+def _little(tried: Sequence[Tried]) -> str:
+    """How near the results are, what else is true of all, or how many are right."""
+    ran = [each for each in tried if each.value is not None]
+    if len(ran) < 2 or not all(each.value.shape == each.target.shape and each.value.numel() for each in ran):
+        return ""
+    off = [each for each in ran if not each.right]
+    kinds = ("near", "alike")[: len(off)] if len(_values(each.value for each in ran)) > 2 else ()
+    for holds, said in (row for kind in kinds for row in _relations(kind, "v, t")):
+        if all(holds(each.value, each.target) for each in ran):
+            return said
+    far = max(float(((x.value - x.target).abs() / x.target.abs().clamp(min=1e-12)).max()) for x in off)
+    if far < 0.01 and not all(torch.equal(each.target, each.target.round()) for each in ran):
+        return f"It is near, {100 * far:.2g}% off at most."
+    return f"Right on {len(ran) - len(off)} of {len(ran)} cases." if len(ran) > len(off) else ""
+
+
+def _transformed(ran: Sequence[Tried]) -> str:
+    for kind, fewest in (("results", 2), ("rounded", 3)):  # one number on all cases says nothing of it
+        for function, said in _relations(kind, "t"):
+            made = [_made(function, (each.target,)) for each in ran]
+            pairs = zip(ran, made, strict=True)
+            if all(_equal(each.value, x, each.allowed) and not x.isnan().all() for each, x in pairs) and (
+                len(_values(made)) >= fewest
+            ):
+                return f"On every case it is what is expected, {said}{'' if said.endswith('?') else '.'}"
+    return ""
+
+
+def _values(results: Iterable[Tensor]) -> set[float]:
+    """The different numbers in these, up to rounding noise."""
+    return {float(f"{x:.9g}") for each in results for x in each.flatten().tolist()}
+
+
+def _inverted(ran: Sequence[Tried]) -> str:
+    """What has still to be done with the results: what `_transformed` looks for, the other way round."""
+    for function, said in _relations("results", "t"):
+        made = [_made(function, (each.value,)) for each in ran]
+        if all(_equal(x, each.target, each.allowed) for each, x in zip(ran, made, strict=True)) and (
+            len(_values(each.target for each in ran)) > 1
+        ):
+            return f"On every case your result, {said.rstrip('?')}, is what is expected."
+    return ""
+
+
+def _sizes(argument: Any) -> dict[str, float]:
+    """The numbers that an argument brings, under the words for them; `{}` stands for its name."""
+    if isinstance(argument, numbers.Real):
+        return {} if isinstance(argument, bool) else {"`{}`": argument}
+    found = {}
+    with contextlib.suppress(TypeError):
+        found["the length of `{}`"] = len(argument)
+    if isinstance(argument, Tensor) and argument.ndim > 1:
+        found |= {"the last size of `{}`": argument.shape[-1], "the second size of `{}`": argument.shape[1]}
+    return found
+
+
+def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
+    """A constant factor, gap or power, or one that an argument gives."""
+    if any(each.value.shape != each.target.shape or not each.value.isfinite().all() for each in ran):
+        return ""
+    sizes = [
+        {
+            text.format(of.format(name)): size(number)
+            for name, argument in zip(parameters, each.case.arguments, strict=False)
+            for of, number in _sizes(argument).items()
+            for size, text in _relations("sizes", "x")
+            if number > 1 or (number > 0 and "logarithm" not in text)
+        }
+        for each in ran
+    ]
+    for kind, by, words in (
+        ("factor", _factor, {"times": lambda size: size, "divided by": lambda size: 1 / size if size else math.nan}),
+        ("gap", _gap, {"plus": lambda size: size, "minus": lambda size: -size}),
+    ):
+        pairs = [(by(each.value, each.target), size) for each, size in zip(ran, sizes, strict=True)]
+        pairs = [(x, size) for x, size in pairs if x is not None]
+        known = [x for x, _ in pairs]
+        if len(known) < 2 or any(map(math.isnan, known)):
+            continue
+        if max(known) - min(known) <= 1e-5 * max(map(abs, known)):
+            value = sum(known) / len(known)
+            if kind == "factor" and math.isclose(value, 1, rel_tol=1e-4):
+                continue
+            if kind == "gap":
+                return f"On every case it is {abs(value):.6g} {'more' if value > 0 else 'less'} than what is expected."
+            factors = ((constant(), said) for constant, said in _relations("factors", ""))
+            said = next((said for x, said in factors if math.isclose(x, value, rel_tol=1e-5)), f"{value:.6g} times")
+            return f"On every case it is {said} what is expected."
+        for text, (word, made) in itertools.product(pairs[0][1] if len(known) > 2 else (), words.items()):
+            values = [size.get(text, math.nan) for _, size in pairs]
+            if max(values) - min(values) > 1e-9 and all(
+                math.isclose(x, made(v), rel_tol=1e-5, abs_tol=1e-9) for x, v in zip(known, values, strict=True)
+            ):
+                return f"On every case it is what is expected {word} {text}."
+    return ""
+
+
+def _factor(value: Tensor, target: Tensor) -> float | None:
+    """The one factor between them; None where both are 0, NaN where there is none."""
+    if not target.any():
+        return math.nan if value.any() else None
+    factor = float((value * target).sum() / target.square().sum())
+    return factor if factor and _equal(value, factor * target, 1e-5) else math.nan
+
+
+def _gap(value: Tensor, target: Tensor) -> float:
+    gap = (value - target).flatten()
+    return float(gap.mean()) if float((gap - gap.mean()).abs().max()) <= 1e-5 * float(gap.abs().max()) else math.nan
+
+
+def _region(off: Sequence[Tried]) -> str:
+    """Where the results are wrong, if they are right in all other places."""
+    if any(each.value.shape != each.target.shape or each.value.numel() < 2 for each in off):
+        return ""
+    wrong = [~torch.isclose(each.value, each.target, rtol=1e-5, atol=1e-7, equal_nan=True) for each in off]
+    if all(x.ndim > 1 for x in wrong):
+        axes = [(torch.arange(x.shape[-2])[:, None], torch.arange(x.shape[-1]), *x.shape[-2:]) for x in wrong]
+        for region, said in _relations("regions", "i, j, n, m"):
+            inside = [region(*each) for each in axes]
+            if all(not (x & ~y).any() and not y.all() for x, y in zip(wrong, inside, strict=True)):
+                return f"Only {said} is wrong; all else is right, on every case."
+    if all(x.ndim == 1 and not x.all() for x in wrong):
+        places, last = [x.nonzero().flatten().tolist() for x in wrong], [len(x) - 1 for x in wrong]
+        if places[0] and all(p == places[0] for p in places) and len(set(last)) == 1:
+            *most, end = map(str, places[0])
+            named = f"entries {', '.join(most)} and {end} (from 0) are" if most else f"entry {end} (from 0) is"
+            return f"Only {named} wrong, on every case."
+        for said, at in (("first", [0] * len(last)), ("last", last)):
+            if places == [[place] for place in at]:
+                return f"Only the {said} entry is wrong, on every case."
+    return ""
+
+
+def _unused(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
+    """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
+    for k, name in enumerate(parameters):
+        pairs = [
+            (one, other.case.arguments[k])
+            for one, other in itertools.permutations(tried, 2)
+            if _alike(one.case.arguments[k], other.case.arguments[k]) and one.value is not None
+        ]
+        stayed = []  # of the cases in which the result has to change
+        for one, other in pairs[:24]:
+            arguments = (*one.case.arguments[:k], other, *one.case.arguments[k + 1 :])
+            value, target = (_made(function, arguments) for function in (answer, solution))
+            if value is not None and target is not None and not _equal(target, one.target, 1e-5):
+                stayed.append(_equal(value, one.value, 1e-9))
+        if len(stayed) > 2 and all(stayed):
+            return f"Your result does not change with `{name}`, and it has to."
+    return ""
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Whether two arguments differ, and the one can stand for the other."""
+    if isinstance(one, Tensor) and isinstance(other, Tensor):
+        return one.shape == other.shape and not torch.equal(one, other)
+    return type(one) is type(other) and isinstance(one, numbers.Real | str | torch.dtype) and one != other
+
+
+def _numbers(call: str, value: Any) -> Tensor:
+    return tensor(call, value, "return a number or a tensor")
+
+
+def _equal(value: Tensor | None, target: Tensor | None, tolerance: float) -> bool:
+    """Whether these are the same numbers; None stands for a failure."""
+    if value is None or target is None or value.shape != target.shape:
+        return value is target
+    scale = float(target.nan_to_num(0, 0, 0).abs().max()) if target.numel() else 0.0
+    near = max(tolerance / 10 * (scale or 1.0), 1e-12)
+    return torch.allclose(value, target, rtol=tolerance, atol=near, equal_nan=True)
+
+
+def _copied(arguments: tuple) -> tuple:
+    return tuple(x if callable(x) else x.clone() if isinstance(x, Tensor) else copy.deepcopy(x) for x in arguments)
+
+
+def _unchanged(before: Any, after: Any) -> bool:
+    if isinstance(before, Tensor):
+        return before.shape == after.shape and torch.allclose(before, after, rtol=0, atol=0, equal_nan=True)
+    return nx.utils.graphs_equal(before, after) if isinstance(before, nx.Graph) else callable(before) or before == after
+
+
+def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
+    """Where in the learner's own code it happened, and whether that raised it, not what it calls."""
+    code, frames = getattr(inspect.unwrap(answer), "__code__", None), traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if code and frame.filename == code.co_filename]
+    line = own[-1].line if own else ""
+    where = f" — in your line “{line[:80]}{'…' if len(line) > 80 else ''}”." if line else "."
+    return where, bool(own) and own[-1] is frames[-1]
+
+
+class _Late(BaseException):
+    """The clock ran out; no `except Exception` of a learner's keeps it."""
+
+
+@contextlib.contextmanager
+def _limited(seconds: float, patience: float = 1) -> Iterator[None]:
+    """Stop what takes longer with `_Late`, where the block runs in the main thread.
+
+    An import is never cut in two, which would leave a module without half of its names for the rest of the session: a
+    clock that runs out in one starts again. With `patience` the seconds are those of the processor, whatever else is
+    busy on it, up to so many times as many of the wall's.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    fired, done, ends, spent = threading.Event(), False, time.monotonic() + patience * seconds, time.thread_time()
+    timers = []  # one may ring while the next is being started: all are ended
+
+    def start(after: float) -> None:
+        fired.clear()
+        timers.append(timer := threading.Timer(after, lambda: (fired.set(), _thread.interrupt_main())))
+        timer.daemon = True
+        timer.start()
+
+    def stop(sign: int, frame: FrameType) -> None:
+        if done:
+            return
+        if not fired.is_set():
+            signal.default_int_handler(sign, frame)
+        imports = any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame))
+        left = min(seconds - (time.thread_time() - spent), ends - time.monotonic()) if patience > 1 else 0
+        late = left < 0.05 and not imports
+        start(1 if late else seconds if imports else left)  # a bare `except` may catch it: again after a second
+        if late:
+            raise _Late
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        try:
+            start(seconds)
+            yield
+        finally:
+            done = True
+    finally:
+        done = True  # again: the clock may have run out in the line before
+        for timer in timers:
+            timer.cancel()
+            if timer.ident:
+                timer.join()
+        time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
+        signal.signal(signal.SIGINT, before)
+
+
+def clocked(work: Callable[[], Any]) -> Any:
+    """What this gives, on the clock that all of the learner's calls in one check share: nothing else runs on it.
+
+    Raises:
+        Wrong: it ran out.
+    """
+    began = time.thread_time()
+    try:
+        with _limited(_clock.left, PATIENCE):
+            return work()
+    except _Late:
+        raise Wrong(
+            f"your code ran for {_clock.seconds:.0f} seconds and was stopped: does a loop in it never end? "
+            "Look at the condition that should end it, and at what changes in each round."
+        ) from None
+    finally:
+        _clock.left = max(_clock.left - (time.thread_time() - began), 1.0)  # an import may have taken all of it
+
+
+_clock = SimpleNamespace(seconds=SECONDS, left=SECONDS)

@@ -1,0 +1,758 @@
+"""Checks of the decoder that a reader builds: each step an exercise, with the mistakes that are made at it by name.
+
+The parts that are right stand here, too, each with a `slip`: one word for what is done in place of what is asked.
+`course/exercises/workshop.toml` says what each slip is called; a learner's part that gives the same is told so.
+"""
+
+import copy
+import functools
+import inspect
+import itertools
+import math  # noqa: F401  the table of mistakes computes with it
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from course import exercises as checks
+from course.exercises import Case, Right, Wrong, compare, exercise, filled, run
+from course.exercises.workshop.parts import Block, Decoder, Places, rows
+from course.exercises.workshop.parts import attended as _attend
+from course.exercises.workshop.parts import right as share_right
+from course.maths import normalizers
+from course.training import tasks
+from helpers import differential, rope
+
+NEEDLE = tasks.Retrieval()
+QUESTIONS = tasks.Retrieval().asked
+refuse, reason = functools.partial(checks.refuse, globals()), functools.partial(checks.reason, globals())
+
+
+def _normal(*shape: int, seed: int = 0) -> Tensor:
+    return checks.normal(*shape, seed=seed).float()
+
+
+def drawn(model: nn.Module, seed: int = 0) -> nn.Module:
+    """The same module with weights drawn large enough that every part shows, its norms too."""
+    made, generator = copy.deepcopy(model), torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, each in sorted(made.named_parameters()):
+            noise = torch.randn(each.shape, generator=generator)
+            each.copy_(1 + noise / 2 if "norm" in name and name.endswith("weight") else noise / each.shape[-1] ** 0.5)
+    return made
+
+
+def _loaded(name: str, model: Any, like: nn.Module) -> nn.Module:
+    """A learner's module with the weights of ours.
+
+    Raises:
+        Wrong: it is no module, or has other weights.
+    """
+    if not isinstance(model, nn.Module):
+        raise Wrong(f"{name} must be an `nn.Module`, not {checks.shown(model)}.")
+    for key, each in vars(model).items():
+        if isinstance(each, list) and any(isinstance(part, nn.Module) for part in each):
+            raise Wrong(f"{name} keeps modules in a list, `{key}`, where PyTorch finds no weights: `nn.ModuleList`.")
+    mine, theirs = ({key: tuple(x.shape) for key, x in each.state_dict().items()} for each in (model, like))
+    other, missing = sorted(set(mine) - set(theirs)), sorted(set(theirs) - set(mine))
+    said = [f"{name} has weights that are not asked for: {', '.join(other)}."] if other else []
+    said += [f"{name} has no {', '.join(missing)}: the check loads weights by these names."] if missing else []
+    if said:
+        raise Wrong(" ".join(said))
+    for key, shape in theirs.items():
+        if mine[key] != shape:
+            raise Wrong(f"{name} has {key} of shape {mine[key]}, and {shape} is asked for.")
+    model.load_state_dict(like.state_dict())
+    return model.eval()
+
+
+class Made:
+    """A function of the cases made of a learner's class or function: an error in it is told with the learner's own line.
+
+    A function is repaired where `again` makes the same of an edited one.
+    """
+
+    def __init__(self, act: Callable, own: Any, again: Callable | None = None):
+        self.act, self.__code__ = act, getattr(inspect.unwrap(own) if own else own, "__code__", None)
+        if again:
+            self.own, self.again = own, again
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.act(*arguments)
+
+
+def _class(name: str, answer: Any) -> None:
+    filled(name, answer)
+    if not isinstance(answer, type) or not issubclass(answer, nn.Module):
+        raise Wrong(f"{name} must be a class, `class {name}(nn.Module)`, not {checks.shown(answer)}.")
+
+
+def _against(
+    name: str, answer: Callable, solution: Callable, given: list[Case], *unseen: Case, like: Any = None
+) -> Right:
+    """`compare`, whose mistakes find in `like` what ours computes with."""
+    row = checks.tables(globals())[name]
+    return compare(
+        globals(), row["call"], answer, solution, given, row["mistakes"], tolerance=1e-4, unseen=unseen, like=like
+    )
+
+
+def by_place(x: Tensor) -> Tensor:
+    """A turn that shows: every token is stretched by its place."""
+    return x * (1 + torch.arange(x.shape[-2])[:, None])
+
+
+# Build it ----------------------------------------------------------------------------------------------
+
+
+@exercise
+def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
+    """Embedding and head, and the loss of the first batch."""
+    for name, each in (("embedding", table), ("head", head), ("logits", logits), ("loss", loss)):
+        filled(name, each)
+    refuse("embedding", "parts", table=table, head=head)
+    found, value = checks.tensor("logits", logits), checks.number("loss", getattr(loss, "detach", lambda: loss)())
+    refuse("embedding", "shapes", logits=found)
+    wanted = head(table(ids)).detach().double()
+    refuse("embedding", "numbers", logits=found, wanted=wanted, ids=ids)
+    flat, asked = wanted.flatten(0, 1), _answers(ids).flatten()
+    right = float(functional.cross_entropy(flat, asked))
+    if not _near(value, right):
+        refuse("embedding", "losses", loss=value, right=right, flat=flat, asked=asked, near=_near)
+    return Right(f"45 tokens in, 45 numbers out, and a loss of {value:.2f}: log 45 is 3.81.")
+
+
+def _near(one: float, other: Tensor | float) -> bool:
+    return abs(one - float(other)) < 1e-3 * max(1.0, abs(one))
+
+
+def _pairs(*shape: int, **settings: Any) -> tuple:
+    return _normal(*shape, seed=1), _normal(*shape, seed=2), settings
+
+
+@exercise
+def attend(softmax: Any, answer: Any) -> Right:
+    """Causal weights, with a window and with another map."""
+    logits = _normal(2, 3, 4, 5)
+    mine = checks.tensor("softmax(logits)", run("softmax(logits)", softmax, logits))
+    large = checks.tensor("softmax(logits)", run("softmax(1000 * logits)", softmax, 1_000 * logits))
+    refuse("attend", "softmaxes", gives=lambda x: _close(mine, x), logits=logits.double(), large=large)
+    filled("attend", answer)
+    given = [
+        Case("q, k", _pairs(2, 4, 9, 8)),
+        Case("q, k", _pairs(1, 4, 5, 2)),
+        Case("q, k, window=3", _pairs(2, 4, 9, 8, window=3)),
+        Case("q, k, window=1", _pairs(1, 2, 6, 4, window=1)),
+        Case("q, k, window=20", _pairs(1, 2, 6, 4, window=20)),
+        Case("q, k, weigh=torch.sigmoid", _pairs(2, 4, 9, 8, weigh=torch.sigmoid)),
+        Case("q, k, weigh=torch.isneginf", _pairs(1, 2, 6, 4, weigh=torch.isneginf)),
+    ]
+    again = lambda own: lambda q, k, settings: own(q, k, **settings)  # noqa: E731
+    unseen = Case("q, k", _pairs(1, 3, 7, 6)), Case("q, k, window=4", _pairs(2, 2, 8, 4, window=4))
+    _against("attend", Made(again(answer), answer, again), _attend, given, *unseen)
+    return Right("the weights are softmax's, causal, and those of a window and of another map, too.")
+
+
+BLOCKS = {
+    "": {},
+    "turn=by_place": {"turn": by_place},
+    "window=3": {"window": 3},
+    "weigh=torch.sigmoid": {"weigh": torch.sigmoid},
+}
+
+
+@exercise
+def block(answer: Any) -> Right:
+    """Weights, values and output of a block with the weights of ours."""
+    _class("Block", answer)
+    like = drawn(Block())
+    refuse("block", mlp=_loaded("Block()", answer(), like).mlp, like=like, x=_normal(5, 32, seed=4))
+
+    def mine(settings: dict) -> nn.Module:
+        return _loaded("Block()", answer(**settings), like)
+
+    def theirs(settings: dict, slip: str) -> nn.Module:
+        return _loaded("Block()", Block(slip=slip, **settings), like)
+
+    given = [Case(text, (_normal(2, 9, 32, seed=3), settings)) for text, settings in BLOCKS.items()]
+    given.append(Case("", (_normal(3, 4, 32, seed=5), {})))
+    for k, name in enumerate(("weights", "values")):
+        own = Made(lambda x, settings, k=k: _two(mine(settings).weights(x))[k], getattr(answer, "weights", None))
+        _against(name, own, lambda x, settings, slip="", k=k: theirs(settings, slip).weights(x)[k], given)
+    own = Made(lambda x, settings: mine(settings)(x), answer.forward)
+    _against("block", own, lambda x, settings, slip="": theirs(settings, slip)(x), given, like=like)
+    return Right(
+        "weights, values and output are those of the package's block, with a turn, a window and another map, too."
+    )
+
+
+def _two(found: Any) -> tuple:
+    if not isinstance(found, tuple | list) or len(found) != 2:
+        raise Wrong("weights(x) must return two tensors, the weights and the values.")
+    return found
+
+
+@exercise
+def decoder(places: Any, answer: Any) -> Right:
+    """Places, what goes into the first block, and the logits."""
+    _class("Places", places)
+    _class("Decoder", answer)
+    like = drawn(Places(), 1)
+    table = Made(lambda n: _loaded("Places()", places(), like)(n), places.forward)
+    _against("places", table, lambda n: like(n), [Case(f"{n}", (n,)) for n in (1, 7, 100)])
+    made = {
+        "": lambda kind: kind(Block(), Block()),
+        "where=Places()": lambda kind: kind(Block(), Block(), where=Places()),
+        "tokens=50": lambda kind: kind(Block(), tokens=50),
+    }
+    likes = {text: drawn(make(Decoder), 2) for text, make in made.items()}
+    given = [Case(f"{text or 'blocks'}, {n} pairs", (text, rows(n, count=3)[0])) for text in made for n in (4, 9)]
+
+    def mine(text: str) -> nn.Module:
+        return _loaded(f"Decoder({text})", made[text](answer), likes[text])
+
+    embed = Made(lambda text, ids: mine(text).embed(ids), getattr(answer, "embed", None))
+    _against("embed", embed, lambda text, ids: likes[text].embed(ids), given, like=likes)
+    whole = Made(lambda text, ids: mine(text)(ids), answer.forward)
+    _against("decoder", whole, lambda text, ids: likes[text](ids), given, like=likes)
+    count = sum(each.numel() for each in mine("where=Places()").parameters())
+    return Right(f"{count:,} parameters, all of them yours.")
+
+
+class Watched(nn.Module):
+    """A decoder with one table, for the loop: it notes what it is shown, and what comes back to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(45, 45)
+        self.seen: list[Tensor] = []
+        self.back: list[tuple[Tensor, Tensor]] = []
+        self.kept = 0.0
+        self.table.weight.register_hook(self._now)
+        self.table.weight.register_post_accumulate_grad_hook(self._after)
+
+    def _now(self, gradient: Tensor) -> None:
+        self.now = gradient.detach().clone()
+
+    def _after(self, weight: Tensor) -> None:
+        self.kept = max(self.kept, float((weight.grad - self.now).abs().max()))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        self.seen.append(ids.clone())
+        logits = self.table(ids)
+        if logits.requires_grad:
+            seen = logits.detach()
+            logits.register_hook(lambda gradient: self.back.append((seen, gradient)))
+        return logits
+
+
+def _trained(train: Callable, steps: int, seed: int = 0, world: int = 0) -> tuple[Watched, Any, Tensor, Tensor]:
+    """A watched model after so many steps, what `train` returned, and its table before and after.
+
+    Args:
+        world: seed of all that is drawn without a generator.
+    """
+    torch.manual_seed(world)
+    model = Watched()
+    before = model.table.weight.detach().clone()
+    found = run(f"train(model, steps={steps}, seed={seed})", Made(lambda: train(model, steps=steps, seed=seed), train))
+    return model, found, before, model.table.weight.detach()
+
+
+def _answers(ids: Tensor) -> Tensor:
+    """The targets of rows, read off the rows themselves."""
+    place = NEEDLE.answers(ids)
+    value = 1 + (ids.gather(1, place.clamp(min=0)) - 13) % 4
+    return torch.where(place >= 0, value, -100)
+
+
+@exercise
+def training(train: Any, share: Any) -> Right:
+    """The loop: what it draws, its loss and its steps; and the share of right answers."""
+    filled("train", train)
+    filled("right", share)
+    model, found, before, after = _trained(train, 1)
+    refuse("training", "returned", found=found, model=model, steps=len(model.seen), back=len(model.back))
+    (ids,), (logits, gradient) = model.seen, model.back[0]
+    targets = _answers(ids)
+    asked = targets != -100
+    wanted = (logits.softmax(-1) - functional.one_hot(targets.clamp(min=0), 45)) * asked[..., None] / asked.sum()
+    idle = torch.ones(45, dtype=torch.bool).scatter(0, ids[asked], False)
+    moved = (after - before).abs()
+    told = {"gradient": gradient, "wanted": wanted, "asked": asked, "logits": logits, "targets": targets, "ids": ids}
+    if not _close(gradient, wanted):
+        refuse("training", "loss", **told, near=_close)
+    refuse("training", "step", moved=float(moved.max()), idle=float(moved[idle].max()))
+    model, *_ = _trained(train, 150)
+    again, other = _trained(train, 20, world=1)[0].seen, _trained(train, 20, seed=1)[0].seen
+    lengths = {each.shape[1] - QUESTIONS for each in model.seen}
+    count = {len(each) for each in model.seen}
+    drew = {
+        "lengths": lengths,
+        "count": count,
+        "repeats": _repeats(model.seen[:60]),
+        "first": model.seen[:20],
+        "again": again,
+        "other": other,
+        "same": _same,
+    }
+    refuse("training", "rows", **drew, steps=len(model.seen), kept=model.kept)
+    _share(share)
+    return Right("it draws rows of 4 to 16 pairs by its seed, and each step is AdamW's on a fresh gradient.")
+
+
+def _same(one: list[Tensor], other: list[Tensor]) -> bool:
+    return len(one) == len(other) and all(map(torch.equal, one, other))
+
+
+def _repeats(seen: list[Tensor]) -> bool:
+    return any(one.shape == other.shape and torch.equal(one, other) for one, other in itertools.combinations(seen, 2))
+
+
+def _close(one: Tensor, other: Tensor) -> bool:
+    return one.shape == other.shape and torch.allclose(one, other, atol=1e-6, rtol=1e-3)
+
+
+def _share(share: Callable) -> None:
+    """`right` on models whose share is known: right at the first so many questions, and nowhere else."""
+
+    class Knows(nn.Module):
+        def __init__(self, many: int):
+            super().__init__()
+            self.many, self.seen = many, []
+
+        def forward(self, ids: Tensor) -> Tensor:
+            self.seen.append(ids)
+            said = _answers(ids).clamp(min=0)
+            said[:, ids.shape[1] - QUESTIONS + self.many :] = 0
+            return functional.one_hot(said, 45).float()
+
+    for many in (0, 1, 3, QUESTIONS):
+        for n, count in ((8, 64), (20, 64), (8, 10)):
+            call = f"right(model, {n}, rows={count})"
+            model = Knows(many)
+            found = run(call, Made(lambda m=model, n=n, c=count: share(m, n, rows=c), share))
+            value = checks.number(call, found)
+            shown = model.seen[-1] if model.seen else None
+            refuse(
+                "right", "refused", call=call, value=value, wanted=many / QUESTIONS, n=n, count=count, shown=shown, near=_near,
+                drawn=rows(n, 0, count)[0], questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
+            )  # fmt: skip
+
+
+@exercise
+def works(model: Any) -> Right:
+    """A decoder that answers at the length it was trained at."""
+    return Right(f"right at 16: {_learned('first', model):.2f}. It answers.")
+
+
+def _learned(name: str, model: Any) -> float:
+    filled(name, model)
+    if not isinstance(model, nn.Module):
+        raise Wrong(f"{name} must be a decoder, not {checks.shown(model)}.")
+    found = share_right(model, 16)
+    if found < 0.9:
+        raise Wrong(
+            f"{name} is right at 16 in {found:.2f}, and 0.9 is asked for. Do all checks above say right? Then train it "
+            "longer, `steps=800`, or with another seed before it, `torch.manual_seed(1)`."
+        )
+    return found
+
+
+# Break it ----------------------------------------------------------------------------------------------
+
+
+OTHER_ROWS = ("no norm", "state", "first", "sum", "best", "weights")
+
+
+@functools.lru_cache(64)
+def _jacobian(model: nn.Module, ids: tuple[int, ...], slip: str) -> Tensor:
+    """What is asked for by each entry of each embedding; the search for a mistake asks for one many times."""
+
+    def last(x: Tensor) -> Tensor:
+        for each in model.blocks:
+            x = each(x)
+        x = x if slip == "no norm" else model.norm(x)
+        row = (x if slip == "state" else model.head(x))[0, 0 if slip == "first" else -1]
+        return {"sum": row.sum()[None], "best": row.max()[None], "weights": row.softmax(-1)}.get(slip, row)
+
+    return torch.autograd.functional.jacobian(last, model.embed(torch.tensor([ids])).detach())[:, 0]
+
+
+def _heard(model: nn.Module, ids: Tensor, slip: str = "") -> Tensor:
+    if slip.startswith("attention"):
+        x = model.embed(ids)
+        kept = []
+        for each in model.blocks:
+            kept.append(each.weights(x)[0][0, :, -1].mean(0))
+            x = each(x)
+        return kept[0] if slip.endswith("below") else kept[-1]
+
+    J = _jacobian(model, tuple(ids[0].tolist()), slip if slip in OTHER_ROWS else "")
+    return {
+        "squares": lambda: J.square().sum((0, 2)),
+        "largest": lambda: J.abs().amax((0, 2)),
+        "sizes": lambda: J.abs().sum((0, 2)),
+        "mean": lambda: J.square().mean((0, 2)).sqrt(),
+        "signs": lambda: J.sum((0, 2)),
+        "spectral": lambda: torch.linalg.matrix_norm(J.transpose(0, 1), ord=2),
+        "share": lambda: J.norm(dim=(0, 2)) / J.norm(dim=(0, 2)).sum(),
+    }.get(slip, lambda: J.norm(dim=(0, 2)))()
+
+
+def _decoders() -> list[nn.Module]:
+    made = [Decoder(Block(), Block()), Decoder(Block(), Block(), where=Places()), Decoder(Block(), Block(), Block())]
+    made = [drawn(model, k).eval() for k, model in enumerate(made)]
+    with torch.no_grad():
+        for model, sharpest in zip(made, (0, 1, 1), strict=True):
+            model.blocks[sharpest].qkv.weight.mul_(3)
+    return made
+
+
+@exercise
+def heard(answer: Any, model: Any) -> Right:
+    """The Jacobian's norms of three decoders, then whom the learner's own hears."""
+    given = [
+        Case("model, ids", (each, rows(n, k, 1)[0]))
+        for k, (each, n) in enumerate(zip(_decoders()[:2], (5, 4), strict=True))
+    ]
+    filled("heard", answer)
+    _against("heard", Made(answer, answer), _heard, given)
+    _learned("mine", model)
+    ids = rows(16, 5, 1)[0]
+    loud, place = _heard(model, ids), int(NEEDLE.answers(ids)[0, -1])
+    others = (loud[:16].sum() - loud[place]) / 15
+    return Right(
+        f"these are the Jacobian's norms. In your decoder the answer's pair has {loud[place]:.2f}, the other fifteen "
+        f"{others:.2f} each."
+    )
+
+
+@exercise
+def scattered(answer: Any) -> Right:
+    """Which places are drawn in training, and which are taken afterwards."""
+    _class("Scattered", answer)
+    like = Places()
+    with torch.no_grad():
+        like.table.weight.copy_(torch.arange(160.0)[:, None].expand(160, 32))
+    made = _loaded("Scattered()", answer(), like)
+
+    def places(n: int) -> Tensor:
+        found = checks.tensor(f"Scattered()({n})", run(f"Scattered()({n})", Made(lambda: made(n), answer.forward)))
+        refuse("scattered", "shapes", shape=tuple(found.shape), n=n)
+        return found[:, 0]
+
+    after = {n: places(n) for n in (20, 68, 132)}
+    made.train()
+    drawn_ = [places(20) for _ in range(40)]
+    refuse("scattered", "drawn", drawn=drawn_, all=torch.stack(drawn_))
+    even = {n: torch.linspace(0, 159, n).double() for n in after}
+    refuse("scattered", "after", after=after, even=even)
+    return Right("drawn in order from all 160 in training, evenly spread from first to last afterwards.")
+
+
+@torch.no_grad()
+def attention_on_answer(model: nn.Module, ids: Tensor) -> Tensor:
+    """Return what each question attends to its answer, in the head that gives most: (blocks, rows, questions).
+
+    "The head that gives most" is one of its own block, so whoever wants one number takes the largest over blocks.
+    """
+    place, x, blocks = NEEDLE.answers(ids)[:, None, -QUESTIONS:, None], model.embed(ids), []
+    for block in model.blocks:
+        weights = block.weights(x)[0][:, :, -QUESTIONS:]
+        on_answer = weights.gather(-1, place.expand(-1, weights.shape[1], -1, -1))[..., 0]
+        blocks.append(on_answer.amax(1))
+        x = block(x)
+    return torch.stack(blocks)
+
+
+@torch.no_grad()
+def _sharp(model: nn.Module, ids: Tensor, slip: str = "") -> float:
+    place, x, best = NEEDLE.answers(ids)[:, None, :, None], model.embed(ids), []
+    for each in model.blocks:
+        share = each.weights(x)[0].gather(-1, place.clamp(min=0).expand(-1, 4, -1, -1))[..., 0]
+        share = share if slip == "all tokens" else share[:, :, -QUESTIONS:]
+        heads = {"mean head": share.mean(1), "sum": share.sum(1), "first head": share[:, 0]}.get(slip, share.amax(1))
+        best.append({"best question": heads.max(), "one head": share.mean((0, 2)).max(), "last question": heads[:, -1].mean()}.get(slip, heads.mean()))  # fmt: skip
+        x = each(x)
+    return float({"below": best[0], "above": best[-1], "mean layer": sum(best) / len(best)}.get(slip, max(best)))
+
+
+@exercise
+def sharp(answer: Any) -> Right:
+    """How much of a question's attention is on its answer, in three decoders."""
+    filled("sharp", answer)
+    row = checks.tables(globals())["sharp"]
+    found = {}
+    for k, model in enumerate(_decoders()):
+        for n in (8, 24):
+            shown: list[Tensor] = []
+            handle = model.embedding.register_forward_hook(lambda _m, given, _o, shown=shown: shown.append(given[0]))
+            value = checks.number(f"sharp(model, {n})", run(f"sharp(model, {n})", Made(answer, answer), model, n))
+            handle.remove()
+            refuse("sharp", "rows", shown=shown, n=n)
+            found[k, n] = (model, shown[-1], value)
+    for slip, sentence in [("", ""), *checks._rows(row["slips"])]:
+        if all(abs(value - _sharp(model, ids, slip.strip())) < 1e-4 for model, ids, value in found.values()):
+            if sentence:
+                raise Wrong(sentence)
+            return Right("the share of the answer: its best head, on average over questions, in its best layer.")
+    n, value, target = max(
+        ((n, value, _sharp(model, ids)) for (_, n), (model, ids, value) in found.items()),
+        key=lambda x: abs(x[1] - x[2]),
+    )
+    raise Wrong(f"sharp(model, {n}) is {value:.4f} for a decoder where {target:.4f} is expected.")
+
+
+# Mend it -----------------------------------------------------------------------------------------------
+
+THETA = rope.frequencies(8, 1e4).float()
+
+
+def _turned(x: Tensor, slip: str = "") -> Tensor:
+    n = x.shape[1] if slip == "heads" else x.shape[-2]
+    angle = (torch.arange(n) + (slip == "from one"))[:, None] * THETA * (-1 if slip == "back" else 1)
+    angle = angle[:, None] if slip == "heads" else torch.ones(n, 1) * THETA if slip == "no place" else angle
+    c, s = angle.cos(), angle.sin()
+    if slip == "neighbours":
+        a, b = x[..., ::2], x[..., 1::2]
+        return torch.stack([a * c - b * s, a * s + b * c], -1).flatten(-2)
+    if slip == "then halves":
+        a, b = x[..., ::2], x[..., 1::2]
+        return torch.cat([a * c - b * s, a * s + b * c], -1)
+    a, b = x.chunk(2, -1)
+    pairs = {
+        "sign": (a * c + b * s, a * s + b * c),
+        "no minus": (a * c - b * s, a * s - b * c),
+        "halves": (a * s + b * c, a * c - b * s),
+        "cosine": (a * c, b * c),
+        "shrunk": (a * c - a * s, b * s + b * c),
+    }
+    return torch.cat(pairs.get(slip, (a * c - b * s, a * s + b * c)), -1)
+
+
+@exercise
+def turned(theta: Any, answer: Any) -> Right:
+    """The four angles, and the turn by them."""
+    filled("theta", theta)
+    found = checks.tensor("theta", theta)
+    if not _close(found, THETA.double()):
+        refuse("turned", "angles", theta=found, right=THETA.double(), near=lambda x: _close(found, x.double()))
+    filled("turned", answer)
+    given = [
+        Case(text, (_normal(*shape, seed=k),))
+        for k, (text, shape) in enumerate({"x": (1, 4, 30, 8), "y": (2, 4, 5, 8), "one": (1, 4, 1, 8)}.items())
+    ]
+    _against("turned", Made(answer, answer, lambda own: own), _turned, given, Case("x", (_normal(1, 4, 7, 8),)))
+    return Right("pair k turns by its own angle a token, as in the package.")
+
+
+def _layered(settings: dict, slip: str = "", turn: Callable = _turned) -> nn.Module:
+    none = slip == "no turn"
+    near = {"turn": None if none else turn, "window": {"no window": None, "9": 9, "7": 7, "16": 16}.get(slip, 8)}
+    far = {"turn": turn} if slip == "turn above" else {}
+    if slip == "window above":
+        near["window"], far["window"] = None, 8
+    if slip == "windows":
+        far["window"] = 8
+    if slip != "no map":
+        (near if slip == "map below" else far).update(settings)
+    if slip == "maps":
+        near.update(settings)
+    parts = [Block(**near), Block(**far)]
+    return Decoder(*(parts[::-1] if slip == "exchanged" else parts))
+
+
+@exercise
+def layered(answer: Any, mixed: Any, roped: Any) -> Right:
+    """The logits of the decoder with a window below, with ours for its weights; then what its training gave."""
+    filled("layered", answer)
+    like = drawn(_layered({}), 3)
+    given = [
+        Case(text, (rows(n, count=2)[0], settings))
+        for n in (6, 30)
+        for text, settings in {"": {}, "weigh=torch.sigmoid": {"weigh": torch.sigmoid}}.items()
+    ]
+    own = Made(lambda ids, settings: _loaded("layered()", answer(**settings), like)(ids), answer)
+
+    def theirs(ids: Tensor, settings: dict, slip: str = "") -> Tensor:
+        return _loaded("layered()", _layered(settings, slip), like)(ids)
+
+    _against("layered", own, theirs, given)
+    _learned("mixed", mixed)
+    _learned("roped", roped)
+    shares = [share_right(model, 64) for model in (mixed, roped)]
+    sentence = f"the window is below and the upper layer has no places. Right at 64: {shares[0]:.2f}, with RoPE in both {shares[1]:.2f}."
+    return Right(sentence if shares[0] > shares[1] else f"{sentence} In your two runs it did not help: one seed each.")
+
+
+def _logits(rows_: int, n: int, seed: int) -> Tensor:
+    later = torch.ones(n, n).triu(1).bool()
+    return _normal(rows_, 4, n, n, seed=seed).masked_fill(later, -torch.inf)
+
+
+def _scaled(logits: Tensor, slip: str = "") -> Tensor:
+    hidden = torch.isneginf(logits)
+    n = (
+        torch.full_like(hidden.sum(-1, keepdim=True), hidden.shape[-1])
+        if slip == "all"
+        else (~hidden).sum(-1, keepdim=True)
+    )
+    ln = n.log()
+    factor = {
+        "no 16": ln, "ratio": n / 16, "inverse": torch.tensor(16.0).log() / ln, "root": (ln / torch.tensor(16.0).log()).sqrt(),
+        "divided": 16 / n, "one more": (n + 1).log() / torch.tensor(17.0).log(),
+    }.get(slip, ln / torch.tensor(16.0).log())  # fmt: skip
+    if slip == "infinite":
+        return (logits * factor).softmax(-1)
+    if slip == "weights":
+        return logits.softmax(-1) * factor
+    longer = logits.masked_fill(hidden, 0) * factor
+    if slip == "let in":
+        return longer.softmax(-1)
+    longer = longer.masked_fill(hidden, -torch.inf)
+    return longer if slip == "logits" else longer.softmax(-2 if slip == "queries" else -1)
+
+
+@exercise
+def scaled(answer: Any) -> Right:
+    """Scalable softmax, held against the package's row by row."""
+    given = [
+        Case("logits", (_logits(1, 40, 1),)),
+        Case("logits", (_logits(2, 5, 2),)),
+        Case("logits", (_logits(1, 16, 3),)),
+    ]
+    filled("scaled", answer)
+    _against("scaled", answer, _scaled, given, Case("logits", (_logits(2, 9, 7),)))
+    row = given[0].arguments[0][0, 0, 19, :20]
+    assert torch.allclose(
+        _scaled(given[0].arguments[0])[0, 0, 19, :20],
+        normalizers.scalable_softmax(row, 1 / torch.tensor(16.0).log().item()),
+        atol=1e-5,
+    )
+    return Right("softmax's weights at 16 keys, sharper beyond, and nothing for a hidden key.")
+
+
+def _difference(logits: Tensor, slip: str = "") -> Tensor:
+    A = logits if slip == "no softmax" else logits.softmax(-1)
+    other = {
+        "behind": A.roll(-1, 1), "rows": A.roll(1, 0), "queries": A.roll(1, 2), "keys": A.roll(1, 3),
+        "mean": A.mean(1, keepdim=True), "no neighbour": torch.cat([0 * A[:, :1], A[:, :-1]], 1), "itself": A,
+    }.get(slip, A.roll(1, 1))  # fmt: skip
+    if slip == "logits":
+        return (
+            logits.masked_fill(logits.isneginf(), -1e9) - 0.5 * logits.masked_fill(logits.isneginf(), 0).roll(1, 1)
+        ).softmax(-1)
+    made = A - {"whole": 1.0, "plus": -0.5}.get(slip, 0.5) * other
+    return {
+        "half first": lambda: 0.5 * A - other,
+        "divided": lambda: made / made.sum(-1, keepdim=True),
+        "positive": made.relu,
+    }.get(slip, lambda: made)()
+
+
+@exercise
+def difference(answer: Any) -> Right:
+    """The difference of two heads' maps."""
+    given = [
+        Case("logits", (_logits(2, 9, 4),)),
+        Case("logits", (_logits(1, 6, 5),)),
+        Case("logits", (_logits(3, 3, 6),)),
+    ]
+    filled("difference", answer)
+    _against("difference", answer, _difference, given, Case("logits", (_logits(2, 5, 7),)))
+    logits = given[1].arguments[0]
+    one = differential.difference(logits[0, 1, -1], logits[0, 0, -1], lam=0.5)
+    assert torch.allclose(_difference(logits)[0, 1, -1], one, atol=1e-5)
+    return Right("each head gives away half of the map before it.")
+
+
+# Now yours ---------------------------------------------------------------------------------------------
+
+
+def _steps(seen: Tensor) -> Tensor:
+    heard, found = torch.arange(len(seen)) == len(seen) - 1, torch.full((len(seen),), torch.inf)
+    for step in range(len(seen)):
+        found[heard & found.isinf()] = step
+        heard = heard | seen[heard].any(0)
+    return found
+
+
+@exercise
+def steps(answer: Any) -> Right:
+    """How many layers a message takes through a mask."""
+    return _against("steps", answer, _steps, checks.given(globals(), "steps"))
+
+
+def _together(one: Tensor, other: Tensor, dtype: torch.dtype = torch.bfloat16) -> Tensor:
+    return (one.to(dtype) == other.to(dtype)).all(-1)
+
+
+@exercise
+def together(answer: Any) -> Right:
+    """Whether two vectors are one in bf16."""
+    return _against("together", answer, _together, checks.given(globals(), "together"))
+
+
+def _held_out(X: Tensor, y: Tensor, fit: int = 0, test: int = 1, step: int = 2, one: float = 1.0, near: Callable = torch.round) -> Tensor:  # fmt: skip
+    A = torch.cat([X, torch.full((len(X), 1), one)], 1)
+    w = torch.linalg.lstsq(A[fit::step], y[fit::step, None], driver="gelsd").solution
+    return (near(A @ w)[test::step, 0] == y[test::step]).double().mean()
+
+
+def _counted(n: int, d: int, seed: int) -> tuple[Tensor, Tensor]:
+    X = checks.normal(n, d, seed=seed)
+    return X, (X.sum(1) + 0.6 * checks.normal(n, seed=seed + 1) + 1).round()
+
+
+@exercise
+def held_out(answer: Any) -> Right:
+    """A linear read-out, tried on what it was not fitted on."""
+    return _against("held_out", answer, _held_out, checks.given(globals(), "held_out"))
+
+
+def _spare(model: nn.Module, pair: int, slip: str = "") -> nn.Module:
+    made = copy.deepcopy(model)
+    out = {"neighbours": [2 * pair, 2 * pair + 1], "half": [pair], "from one": [pair - 1, pair + 3]}
+    for each in made.blocks[: 1 if slip == "first block" else None]:
+        rows_ = each.qkv.weight.data.view(3, 4, 8, 32)
+        for k in (0, 2) if slip == "values too" else (2,) if slip == "values" else (0,):
+            rows_[k, : 1 if slip == "first head" else 4, out.get(slip, [pair, pair + 4])] = 0
+    return made
+
+
+@exercise
+def spare(answer: Any) -> Right:
+    """The logits of a decoder without one pair of every score."""
+    filled("spare", answer)
+    whole = drawn(Decoder(Block(_turned), Block(_turned)), 1).eval()
+
+    def asked(change: Callable, pair: int, *slip: str) -> Tensor:
+        model = copy.deepcopy(whole)
+        made = change(model, pair, *slip)
+        same = all(map(torch.equal, model.state_dict().values(), whole.state_dict().values()))
+        refuse("spare", "refused", made=made, same=same, pair=pair)
+        return made(rows(6, pair, 2)[0])
+
+    own = Made(lambda pair: asked(answer, pair), answer)
+    _against("spare", own, functools.partial(asked, _spare), [Case(f"{k}", (k,)) for k in range(4)])
+    return Right("this pair adds nothing to any score, and all else stays.")
+
+
+def _agree(A: Tensor, place: Tensor, norm: float = 2.0, early: bool = False) -> Tensor:
+    A = functional.normalize(A, norm, -1) if early else A
+    noise = A.scatter(-1, place[:, None, None].expand(-1, A.shape[1], 1), 0.0)
+    noise = noise if early else functional.normalize(noise, norm, -1)
+    return (noise @ noise.mT).mean(0)
+
+
+def _weights(rows_: int, heads: int, n: int, seed: int) -> tuple[Tensor, Tensor]:
+    return (2 * checks.normal(rows_, heads, n, seed=seed)).softmax(-1), torch.arange(rows_) % n
+
+
+@exercise
+def agree(answer: Any) -> Right:
+    """The cosines of the noise of pairs of heads."""
+    return _against("agree", answer, _agree, checks.given(globals(), "agree"))

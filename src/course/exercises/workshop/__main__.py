@@ -1,0 +1,5 @@
+"""Trains the course's own decoder again."""
+
+from course.exercises.workshop import parts
+
+parts.make()

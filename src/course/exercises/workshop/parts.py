@@ -1,0 +1,375 @@
+"""The decoder of "Build it", as that page's own lines have it: for the workshop, and for who has none of their own.
+
+A `slip` is one word for what is done in place of what is asked: the checks know a mistake by it.
+"""
+
+import copy
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from course.build import files
+from course.maths import normalizers
+from helpers import compute, data, require, rope
+from helpers.words import translated
+
+FILE = "my-decoder.safetensors"
+NOTES = "my-notes.json"
+COURSE = data.folder() / "workshop/decoder.safetensors"  # what this page's lines give with seed 0
+# What of the page "Train it here" these parts have
+DESIGN = {"positions": ("learned", "none", "RoPE", "mixed"), "window": (0, 8), "map": ("softmax", "stick")}
+
+
+def softmax(logits: Tensor) -> Tensor:
+    """The weights of logits, over the last axis."""
+    return logits.softmax(-1)
+
+
+def batch(n: int, generator: torch.Generator, rows: int = 32) -> tuple[Tensor, Tensor]:
+    """Rows of n pairs and four questions, and their targets, as the page's own lines draw them."""
+    order = torch.rand(rows, 8, generator=generator).argsort(1)
+    wanted, others = order[:, :4], order[:, 4:]
+    key = others.gather(1, torch.randint(4, (rows, n), generator=generator))
+    place = torch.rand(rows, n, generator=generator).argsort(1)[:, :4]
+    key = key.scatter(1, place, wanted)
+    value = torch.randint(4, (rows, n), generator=generator)
+    ids = torch.cat([13 + 4 * key + value, 5 + wanted], 1)
+    targets = torch.full_like(ids, -100)
+    targets[:, -4:] = 1 + value.gather(1, place)
+    return ids, targets
+
+
+def rows(n: int, seed: int = 0, count: int = 32) -> tuple[Tensor, Tensor]:
+    """The rows and targets that this seed gives."""
+    return batch(n, torch.Generator().manual_seed(seed), count)
+
+
+@torch.no_grad()
+def right(model: nn.Module, n: int, rows: int = 64) -> float:
+    """The share of right answers on rows of n pairs that training has not drawn."""
+    ids, targets = batch(n, torch.Generator().manual_seed(10**6 + n), rows)
+    return float((model(ids).argmax(-1) == targets)[targets != -100].double().mean())
+
+
+def attended(q: Tensor, k: Tensor, settings: dict, slip: str = "") -> Tensor:
+    weigh, window = settings.get("weigh", softmax), settings.get("window")
+    weigh = {"no map": lambda x: x, "own map": softmax, "queries": lambda x: x.softmax(-2)}.get(slip, weigh)
+    n, d = q.shape[-2:]
+    q, k = (k, q) if slip == "exchanged" else (q, k)
+    root = {"no root": 1.0, "d": d, "tokens": n**0.5, "width": (d * q.shape[1]) ** 0.5}.get(slip, d**0.5)
+    logits = q @ k.mT / root
+    gap = torch.arange(n)[:, None] - torch.arange(n)
+    far = n if window is None or slip == "no window" else window + {"one more": 1, "one less": -1}.get(slip, 0)
+    hidden = {
+        "open": gap >= n,
+        "itself alone": gap <= 0,
+        "no mask": gap >= far,
+        "turned": (gap > 0) | (gap <= -far),
+        "not itself": (gap <= 0) | (gap >= far),
+        "window alone": gap >= far if window else gap < 0,
+        "two sides": gap.abs() >= far if window else gap < 0,
+    }.get(slip, (gap < 0) | (gap >= far))
+    if slip == "after":
+        return weigh(logits).masked_fill(hidden, 0.0)
+    return weigh(logits.masked_fill(hidden, {"zero": 0.0, "finite": -1e9}.get(slip, -torch.inf)))
+
+
+class Block(nn.Module):
+    def __init__(self, turn: Callable | None = None, slip: str = "", **settings: Any):
+        super().__init__()
+        self.turn, self.slip, self.settings = turn, slip, settings
+        self.qkv, self.out = nn.Linear(32, 96, bias=False), nn.Linear(32, 32, bias=False)
+        self.mlp = nn.Sequential(nn.Linear(32, 128), nn.GELU(), nn.Linear(128, 32))
+        self.norm1, self.norm2 = nn.LayerNorm(32), nn.LayerNorm(32)
+
+    def weights(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        slip = self.slip
+        x = {"raw": lambda x: x, "norm2 first": self.norm2, "normed twice": lambda x: self.norm1(self.norm1(x))}.get(
+            slip, self.norm1
+        )(x)
+        parts = self.qkv(x)
+        if slip == "by head":
+            q, k, v = parts.unflatten(-1, (4, 3, 8)).permute(3, 0, 2, 1, 4)
+        elif slip == "entries":
+            q, k, v = parts.unflatten(-1, (3, 8, 4)).permute(2, 0, 4, 1, 3)
+        elif slip == "rows":
+            q, k, v = (each.reshape(len(x), 4, -1, 8) for each in parts.chunk(3, -1))
+        else:
+            q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+        q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(slip, (q, k, v))
+        turn = self.turn if self.turn and slip != "no turn" else lambda x: x
+        q, k = q if slip == "keys alone" else turn(q), k if slip == "queries alone" else turn(k)
+        v = turn(v) if slip == "values too" else v
+        settings = {name: each for name, each in self.settings.items() if slip not in ("no settings", f"no {name}")}
+        return attended(q, k, settings), v
+
+    def forward(self, x: Tensor) -> Tensor:
+        slip, (A, v) = self.slip, self.weights(x)
+        heads = (A @ v).flatten(2) if slip == "merged" else (A @ v).transpose(1, 2).flatten(2)
+        heads = heads.reshape(x.shape) if slip == "merged" else heads
+        y = heads if slip == "no out" else self.out(heads)
+        y = y + {"no residual": 0.0, "normed residual": self.norm1(x)}.get(slip, x)
+        return y if slip == "half" else y + self.mlp(self.norm2(y))
+
+
+class Places(nn.Module):
+    def __init__(self, scattered: bool = False):
+        super().__init__()
+        self.table, self.scattered = nn.Embedding(160, 32), scattered
+
+    def forward(self, n: int) -> Tensor:
+        drawn = torch.rand(160).argsort()[:n].sort().values if self.training else torch.linspace(0, 159, n).round()
+        return self.table(drawn.long() if self.scattered else torch.arange(n))
+
+
+class Decoder(nn.Module):
+    def __init__(self, *blocks: nn.Module, where: nn.Module | None = None, tokens: int = 45):
+        super().__init__()
+        self.embedding, self.head = nn.Embedding(tokens, 32), nn.Linear(32, tokens, bias=False)
+        self.blocks, self.norm, self.where = nn.ModuleList(blocks), nn.LayerNorm(32), where
+
+    def embed(self, ids: Tensor) -> Tensor:
+        if ids.ndim != 2:
+            raise ValueError(f"ids must be (rows, n), and one row (1, n), not {tuple(ids.shape)}")
+        return self.embedding(ids) + (self.where(ids.shape[1]) if self.where else 0)
+
+    def states(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            x = block(x)
+        return self.norm(x)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.head(self.states(self.embed(ids)))
+
+
+def attend(q: Tensor, k: Tensor, weigh: Callable[[Tensor], Tensor] = softmax, window: int | None = None) -> Tensor:
+    """Causal weights (rows, heads, n, n) of queries and keys (rows, heads, n, d)."""
+    return attended(q, k, {"weigh": weigh, "window": window})
+
+
+def train(model: nn.Module, steps: int = 400, seed: int = 0) -> nn.Module:
+    """The page's loop: rows of 4 to 16 pairs, AdamW at a rate of 0.005."""
+    generator = torch.Generator().manual_seed(seed)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=5e-3, weight_decay=0.0)
+    for _ in range(steps):
+        n = int(torch.randint(4, 17, (1,), generator=generator))
+        ids, targets = batch(n, generator)
+        loss = functional.cross_entropy(model(ids).flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+    return model.eval()
+
+
+def exchanged(model: Decoder, turn: Callable | None = None, where: bool = True, **settings: Any) -> Decoder:
+    """A copy with the same weights whose blocks turn and weigh otherwise, and as they did in what is not given.
+
+    Without its places, a table or a turn, where `where` is false.
+    """
+    made = copy.deepcopy(model)
+    for block in made.blocks:
+        block.turn, block.settings = turn or (block.turn if where else None), block.settings | settings
+    made.where = made.where if where else None
+    return made.eval()
+
+
+def untrained(model: Decoder) -> Decoder:
+    """The same parts with new weights, drawn as PyTorch draws them."""
+    made = copy.deepcopy(model)
+    for each in made.modules():
+        getattr(each, "reset_parameters", lambda: None)()
+    return made
+
+
+# One's own decoder, from page to page ------------------------------------------------------------------
+
+
+def shelf() -> Path:
+    """Where a reader's decoder is kept: on Colab the mounted drive, else the folder above the notebook's."""
+    drive, here = Path("/content/drive/MyDrive"), Path.cwd()
+    if compute.building():  # the book's pages leave nothing in its sources
+        return Path(tempfile.gettempdir())
+    return drive if drive.is_dir() else here if here.name == "content" else here.parent
+
+
+def keep(model: nn.Module, path: Path | str | None = None, **facts: str) -> Path:
+    """Write a decoder's weights to one file, `my-decoder.safetensors` on the shelf unless a path is given, and say where.
+
+    Raises:
+        ValueError: the model is no module, or path does not end in .safetensors.
+        OSError: the file cannot be written.
+    """
+    require.instance("model", model, nn.Module, "a decoder")
+    path = files.weights(shelf() / FILE if path is None else path)
+    if "right" not in facts:  # so that `mine` sees where it has other parts than these pages know
+        facts["right"] = json.dumps({"16": round(right(model, 16), 3)})
+    save_file({name: each.contiguous() for name, each in model.state_dict().items()}, path, facts)
+    print(translated(f"Kept in {_named(path)}."))
+    return path
+
+
+def _named(path: Path) -> str:
+    """Where a file lies, as a reader is told; the book's pages have no place of their own."""
+    return path.name if compute.building() else str(path)
+
+
+def note(chapter: str, sentence: str, **numbers: float) -> None:
+    """Keep a chapter's sentence on one's own decoder, and its numbers, in `my-notes.json` beside it.
+
+    Beside each number that the course's own decoder has, too, it prints that one.
+
+    Raises:
+        ValueError: chapter or sentence is no text, a number is not finite, or the file holds something else.
+    """
+    require.text("chapter", chapter, empty=False)
+    require.text("sentence", sentence, empty=False)
+    path, numbers = shelf() / NOTES, {name: round(require.number(name, each), 3) for name, each in numbers.items()}
+    kept = notes(path)
+    kept[chapter] = {"sentence": sentence, **numbers}
+    path.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    for name, each in notes().get(chapter, {}).items() if numbers else ():
+        if name in numbers:
+            own = translated(f"the course's own {each:.2f}")
+            print(f"{numbers[name]:.2f}   {own}   {translated(name)}")
+    said = translated("Kept, and not finished yet." if unfinished(sentence) else f"Kept, with {len(kept)} in all.")
+    print(f"{said} ({_named(path)})")
+
+
+def unfinished(sentence: str) -> bool:
+    """Whether a sentence has a gap left: three dots, their one sign, or a line to write on.
+
+    >>> unfinished("Mine loses a prompt first to …, at n = 8."), unfinished("It hears itself.")
+    (True, False)
+    """
+    return any(gap in sentence for gap in ("...", "…", "__"))
+
+
+def notes(path: Path | None = None) -> dict[str, dict]:
+    """What a file of notes holds, by chapter: the course's own where no path is given; nothing where there is no file.
+
+    Raises:
+        ValueError: the file holds something else.
+    """
+    read = path is None or (path.exists() and not compute.building())
+    path = path or data.folder() / "workshop/notes.json"
+    if path.is_dir():
+        raise ValueError(f"{path.name} must be a file, not a folder")
+    kept = _object(path.name, path.read_bytes() if read else "{}")
+    for chapter, row in kept.items():
+        for name, each in require.instance(f"{path.name}, chapter {chapter},", row, dict, "an object").items():
+            what = f"{path.name}, chapter {chapter}, {name!r}"
+            require.text(what, each) if name == "sentence" else require.number(what, each)
+    return kept
+
+
+def _object(what: str, text: str | bytes) -> dict:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = text
+    return require.instance(what, found, dict, "an object of JSON, in braces")
+
+
+def mine(path: Path | str | None = None) -> Decoder:
+    """The reader's own decoder from the file that `keep` wrote; where there is none, the course's own. It says which.
+
+    Raises:
+        ValueError: there is no file at the path that is given, it is damaged, or it holds no decoder of this page.
+    """
+    if path is not None and not Path(require.instance("path", path, str | Path, "a path")).is_file():
+        raise ValueError(f"path must be a file that is there, not {str(path)!r}")
+    path = Path(path or shelf() / FILE)
+    own = path.is_file() and not compute.building()
+    model = read(path if own else COURSE)
+    missing = f"The course's own decoder: there is no {FILE} here yet; “Build it” makes one."
+    print(translated("Your own decoder." if own else missing))
+    return model
+
+
+def _turned(x: Tensor) -> Tensor:
+    return rope.turn(x, torch.arange(x.shape[-2]), rope.frequencies(x.shape[-1], 1e4), "half")
+
+
+def _of_the_page(design: dict, layer: int) -> dict[str, Any]:
+    """Settings of a block of a decoder that the page "Train it here" saved; none where a file says nothing of itself."""
+    for name, each in design.items():
+        known = DESIGN[require.choice("what its design names", name, DESIGN)]
+        if each not in known:
+            raise ValueError(
+                f"the {name} in its design must be one of {', '.join(map(str, known))}, not {require.brief(each)}; parts that Build it has not "
+                "are read by course.runs.entries.kept"
+            )
+    positions, weights = design.get("positions", "learned"), design.get("map", "softmax")
+    mixed = positions == "mixed"
+    found = {"turn": _turned} if positions == "RoPE" or (mixed and layer == 0) else {}
+    if weights == "stick" and not (mixed and layer == 0):
+        found["weigh"] = normalizers.stick_breaking
+    return found | ({"window": 8} if design.get("window") and layer == 0 else {})
+
+
+def read(path: Path) -> Decoder:
+    """The decoder in a file that `keep` or the page "Train it here" wrote.
+
+    Raises:
+        ValueError: the file is damaged, or holds no decoder of these pages.
+    """
+    try:
+        weights = load_file(path)
+        with safe_open(path, "pt") as file:
+            facts = file.metadata() or {}
+        design, said = (_object(f'its "{name}"', facts.get(name, "{}")) for name in ("design", "right"))
+        shape = tuple(weights["embedding.weight"].shape) if "embedding.weight" in weights else (45, 32)
+        if shape not in ((45, 32), (46, 32)):
+            raise ValueError(
+                f"its embedding.weight has shape {shape}, and these pages ask one of 45 tokens and width 32; a checkpoint of the "
+                f"course is read with its card, {path.stem}.json"
+            )
+        blocks = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
+        where = Places() if "where.table.weight" in weights else None
+        made = (Block(**_of_the_page(design, k)) for k in range(len(blocks) or 1))
+        model = Decoder(*made, where=where, tokens=shape[0]).eval()
+        for name, each in model.state_dict().items():
+            if name not in weights:
+                raise ValueError(f"its {name} is missing")
+            require.tensor(f"its {name}", weights[name].float(), " ".join(map(str, each.shape)))
+        if more := weights.keys() - model.state_dict():
+            raise ValueError(f"its {min(more)} is no part of such a decoder")
+        model.load_state_dict(weights)
+        require.tensor("what it answers", model(rows(16)[0]).detach(), "rows n tokens")
+        found = right(model, 16)
+        then = require.number('"16" in its "right"', said.get("16", found), 0, 1)
+        if abs(found - then) > 0.15:
+            raise ValueError(
+                f"it was right in {then:.2f} at 16 pairs, and read with the parts of these pages it is in {found:.2f}: it has "
+                "another number of heads, a window, or other positions"
+            )
+    except (SafetensorError, ValueError) as error:
+        why = error if isinstance(error, ValueError) else "it is no safetensors file, or is not whole"
+        raise ValueError(f"path must be a decoder of “Build it”, and {path.name} is none: {why}") from None
+    return model.requires_grad_(False)
+
+
+def make() -> None:
+    """Train the course's own decoder again: `python -m course.exercises.workshop`."""
+    began = time.time()
+    torch.manual_seed(0)
+    model = train(Decoder(Block(), Block(), where=Places()))
+    COURSE.parent.mkdir(exist_ok=True)
+    facts = {
+        "command": "python -m course.exercises.workshop",
+        "what": "the decoder of Build it: two blocks of four heads, width 32, learned places; 400 steps, seed 0",
+        "right": json.dumps({n: round(right(model, n), 3) for n in (16, 64)}),
+        "torch": torch.__version__,
+        "seconds": f"{time.time() - began:.0f}",
+    }
+    keep(model, COURSE, **facts)
+    print(facts)

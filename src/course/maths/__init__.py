@@ -1,0 +1,1 @@
+"""Mathematics that several chapters share, under the names of the field."""

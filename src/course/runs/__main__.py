@@ -1,0 +1,112 @@
+"""Fill a table of `data/`: `python -m course.runs race` makes the runs of `data/race.csv` that are not there yet.
+
+Each setting of a row is an option of its own name, which chooses among the runs of the table. Where the table has none
+with all of the chosen values, they take the place of its own: `race --task last --entry NoPE --seed 20 21`.
+"""
+
+import argparse
+import ast
+import importlib
+import shlex
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from course.runs import sweep
+from helpers import data
+
+TABLES = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encoding="utf-8"))
+
+
+def table(name: str) -> dict:
+    """An entry of `tables.toml`, with what it does not say itself taken from the one that it is `like`.
+
+    >>> table("race_counting")["together"]
+    'seed'
+    """
+    like = TABLES[name].get("like")
+    return (table(like) if like else {}) | TABLES[name]
+
+
+def named(place: str) -> object:
+    """What `course.runs.race:run` is the place of."""
+    module, name = place.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def grids(entry: Mapping) -> list[dict[str, list[sweep.Value]]]:
+    """The values of each setting: a table's runs are the products of each of these; one that is written whole has none."""
+    settings, changes = entry.get("settings", {}), entry.get("changes", [{}])
+    if "from" in settings:
+        settings, changes = {}, named(settings["from"])
+    rows = [settings | change for change in changes]
+    return [{name: _values(value) for name, value in row.items()} for row in rows if row]
+
+
+def _values(value: sweep.Value | list | dict) -> list[sweep.Value]:
+    if isinstance(value, dict):
+        return [*named(value["from"])]
+    return value if isinstance(value, list) else [value]
+
+
+def products(own: Sequence[Mapping], first: str | None = None) -> list[sweep.Setting]:
+    """All settings of some grids, each once; those with the same value of `first` stand together."""
+    cells = list({tuple(cell.items()): cell for grid in own for cell in sweep.grid(**grid)}.values())
+    order = list(dict.fromkeys(cell.get(first) for cell in cells))
+    return sorted(cells, key=lambda cell: order.index(cell.get(first)))
+
+
+def asked(entry: Mapping, chosen: Mapping[str, list[sweep.Value]]) -> list[sweep.Setting]:
+    """The settings of a table that have the chosen values, or all with these values in place of its own."""
+    own, first = grids(entry), entry.get("first")
+    found = [cell for cell in products(own, first) if all(cell[name] in chosen[name] for name in chosen)]
+    if all(any(cell[name] == value for cell in found) for name in chosen for value in chosen[name]):
+        return found
+    return products([grid | chosen for grid in own], first)
+
+
+def options(parser: argparse.ArgumentParser, own: Sequence[Mapping]) -> None:
+    """Give a command line an option for each setting of some grids, of the type that its values have there."""
+    for name in own[0]:
+        values = list(dict.fromkeys(value for grid in own for value in grid[name]))
+        plain = len({type(value) for value in values}) == 1 and not isinstance(values[0], bool)
+        said = ", ".join(map(str, values)).replace("%", "%%")
+        kind = type(values[0]) if plain else ast.literal_eval
+        parser.add_argument(f"--{name}", nargs="+", type=kind, default=[], metavar="VALUE", help=said)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser(prog="python -m course.runs", description=__doc__)
+    parser.add_argument("table", choices=TABLES, metavar="TABLE", help=f"one of {', '.join(TABLES)}")
+    parser.add_argument("--out", type=Path, help="another file than that of data/; no row that is there is run again")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at the same time, in processes of this machine")
+    parser.add_argument("--dask", metavar="ADDRESS", help="run on the workers of this Dask scheduler instead")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a run")
+    name = next((word for word in arguments if word in TABLES), "")
+    entry = table(name) if name else {}
+    own = grids(entry)
+    if own:
+        options(parser, own)
+    given = vars(parser.parse_args(arguments))
+    function, out = named(entry["function"]), given["out"] or data.folder() / entry.get("out", f"{name}.csv")
+    if not own:
+        return function(out)
+    try:
+        sweep.run(
+            partial(function, **entry.get("given", {})),
+            asked(entry, {name: given[name] for name in own[0] if given[name]}),
+            out,
+            command=f"{parser.prog} {shlex.join(arguments)}",
+            notes=entry.get("notes", "").format(**function.__globals__).splitlines(),
+            together=entry.get("together"),
+            **{name: given[name] for name in ("jobs", "dask", "threads")},
+        )
+    except ValueError as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

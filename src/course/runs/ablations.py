@@ -1,0 +1,68 @@
+"""Table 6 of Ye et al. (2025) in the race's decoders: heads, the norm of the heads and its gain, where lambda starts.
+
+Decisions, written down before the runs: the race's criterion, budget, seeds, margin and test; Holm's correction over
+the rows; each row against the one that differs in one thing (`AGAINST`).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+
+import pandas as pd
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional
+
+from course.runs import comparison, entries, runs
+from course.runs.entries import Differential, Entry
+from helpers import data, differential, require
+from helpers.transformer import Block
+
+
+class Normed(Block):
+    """Softmax heads, each divided by its root mean square."""
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        heads = super().mix(x)
+        return functional.rms_norm(heads, heads.shape[-1:], eps=differential.EPSILON)
+
+
+def changed(**inner: object) -> Entry:
+    """Differential attention with other settings of `DifferentialAttention`."""
+    return Entry(block=partial(Differential, inner=inner))
+
+
+HALF = entries.ENTRIES[entries.HALF]
+ROWS = {
+    "Transformer": entries.ENTRIES[entries.BASELINE],
+    "half the heads": HALF,
+    "half the heads, head norm": Entry(HALF.settings, Normed),
+    "DIFF": entries.ENTRIES["differential"],
+    "DIFF, head norm with gain": changed(gain=True),
+    "DIFF, no head norm": changed(norm=False),
+    "DIFF, λ starts at 0.8": changed(start=0.8),
+    "DIFF, λ starts at 0.5": changed(start=0.5),
+}
+AGAINST = {name: "DIFF" if "DIFF, " in name else "half the heads" for name in ROWS}
+TASK = "retrieval"
+
+
+def run(row: str, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
+    """What `runs.measure` finds for a row of the table, at retrieval.
+
+    Raises:
+        ValueError: unknown row, or a seed or a number of steps out of range.
+    """
+    entry = ROWS[require.choice("row", row, ROWS)]
+    return runs.measure(entry, TASK, require.integers("seed", seed, 0), require.integer("budget", budget, 1))
+
+
+def table() -> pd.DataFrame:
+    """The runs of `data/ablations.csv`, with the columns of `comparison.table`."""
+    return comparison.with_longer(data.table("ablations").rename(columns={"row": "entry"}).assign(task=TASK))
+
+
+def judged(rows: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Each row against its own reference, as `comparison.compare` does, with the median steps to the criterion."""
+    rows = table() if rows is None else rows
+    found = comparison.compare(rows, against=AGAINST).set_index("entry")
+    return found.assign(steps=rows.groupby("entry").steps.median()).loc[list(ROWS)]

@@ -1,0 +1,142 @@
+"""A language model is asked to count: the paper's four tasks and three strategies; `data/counting_smollm2.csv`."""
+
+import functools
+import re
+from collections.abc import Sequence
+
+import pandas as pd
+import torch
+
+from course.maths import counting
+from course.runs import sweep
+from helpers import compute, data, models
+from helpers.models import LanguageModel
+
+LENGTHS = (3, 5, 10, 50, 100)
+# tokens that an answer may have: for 100 items the steps in the form of the worked examples take about 360, and a string
+# that is written back 100
+NEW = {"no CoT": 160, "CoT zero-shot": 400, "CoT few-shot": 400}
+NEW_BEGUN = 128
+BEGUN = "The final answer to your maths question is:"  # the answer line, begun for a model that does not write it
+LINES = {"own": "the model writes the answer line", "begun": "the answer line is begun for the model"}
+GUESS = 100  # the baseline: whoever always says 100
+
+
+@torch.inference_mode()
+def write(model: LanguageModel, prompts: Sequence[str], new: int, begun: str = "", together: int = 3) -> list[str]:
+    """What the model answers to each prompt, greedily, in at most `new` tokens: batches with a key-value cache.
+
+    Prompts are padded on the left, and a model with a chat template gets them as a user's turn. `begun` is put at the
+    beginning of each answer, and "…" at the end of one that was cut off: a number that is cut off is none.
+    """
+    tokenizer, network = model.tokenizer, model.model
+    chats = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    if tokenizer.chat_template:
+        prompts = [tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) for chat in chats]
+    rows = [tokenizer(text + begun, add_special_tokens=False)["input_ids"] for text in prompts]
+    end = network.generation_config.eos_token_id or tokenizer.eos_token_id
+    ends = end if isinstance(end, list) else [end]
+    if tokenizer.eos_token_id not in ends:
+        ends = [*ends, tokenizer.eos_token_id]
+
+    def read(chunk: int) -> list[str]:
+        written = []
+        for start in range(0, len(rows), chunk):
+            part = rows[start : start + chunk]
+            longest = max(map(len, part))
+            ids = torch.tensor([[ends[0]] * (longest - len(row)) + row for row in part])
+            seen = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in part])
+            out = network.generate(
+                ids.to(network.device), attention_mask=seen.to(network.device), max_new_tokens=new, do_sample=False,
+                eos_token_id=ends, pad_token_id=ends[0], temperature=None, top_p=None, top_k=None,
+            )  # fmt: skip
+            for row in out[:, longest:].cpu():
+                whole = bool(torch.isin(row, torch.tensor(ends)).any())
+                written.append(begun + tokenizer.decode(row, skip_special_tokens=True) + ("" if whole else "…"))
+        return written
+
+    return compute.shrink(read, together)
+
+
+def ask(
+    model: LanguageModel, task: str, strategy: str, line: str = "own", lengths: Sequence[int] = LENGTHS, seed: int = 0
+) -> pd.DataFrame:
+    """One question for each length: the right count, the parsed answer (missing where there is none) and the text.
+
+    `cut` is true where the text was cut off before an answer. Where `line` is "begun" the answer line is begun for the
+    model, which has but to write the number.
+    """
+    begun, new = ("", NEW[strategy]) if line == "own" else (BEGUN, NEW_BEGUN)
+    samples = [counting.make(task, n, seed) for n in lengths]
+    prompts = [counting.prompt(task, strategy, sample.sequence) for sample in samples]
+    texts = write(model, prompts, new, begun)
+    answers = pd.array([counting.parse_answer(text) for text in texts], dtype="Int64")
+    cut = [text.endswith("…") for text in texts] & answers.isna()
+    counts = [sample.count for sample in samples]
+    return pd.DataFrame({"length": list(lengths), "count": counts, "answer": answers, "cut": cut, "text": texts})
+
+
+def run(model: str, task: str, strategy: str, line: str, seed: int) -> sweep.Setting:
+    """One row of the table: what a model answered at each of `LENGTHS`, and what was cut off before an answer."""
+    found = ask(_loaded(model), task, strategy, line, seed=seed)
+    answers = [None if pd.isna(answer) else int(answer) for answer in found.answer]
+    cut = [int(each) for each in found.cut]
+    given = {f"answer_{n}": answer for n, answer in zip(LENGTHS, answers, strict=True)}
+    return given | {f"cut_{n}": each for n, each in zip(LENGTHS, cut, strict=True)}
+
+
+_models: dict[str, LanguageModel] = {}
+
+
+def _loaded(name: str) -> LanguageModel:
+    if name not in _models:
+        _models.clear()
+        _models[name] = models.load(name, dtype="bf16")
+    return _models[name]
+
+
+def long(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with a row for each answer: task, strategy, length, seed, the right count, the answer, its error, cut."""
+    rows = []
+    for row in table.to_dict("records"):
+        for n in LENGTHS:
+            count = counting.make(row["task"], n, int(row["seed"])).count
+            rows.append({k: row[k] for k in ("task", "strategy", "line", "seed")} | {"length": n, "count": count})
+            rows[-1] |= {"answer": row[f"answer_{n}"], "cut": bool(row[f"cut_{n}"])}
+    found = pd.DataFrame(rows)
+    found["answer"] = found.answer.astype("Float64").astype("Int64")
+    found["error"] = (found.answer - found["count"]).abs()
+    return found
+
+
+@functools.cache
+def questions(model: LanguageModel, task: str, line: str, lengths: tuple[int, ...] = LENGTHS) -> pd.DataFrame:
+    """What a model answers to one task without examples, in the columns of `long`; asked once."""
+    found = ask(model, task, "no CoT", line, lengths).drop(columns="text")
+    found = found.assign(task=task, strategy="no CoT", line=line, seed=0)
+    return found.assign(error=(found.answer - found["count"]).abs())
+
+
+def asked_of(model: LanguageModel | None = None) -> pd.DataFrame:
+    """The answers of a model as `long` gives them: the committed table's for the embedded model, which None stands for.
+
+    Another model is asked each task without examples, with its own answer line and with one that is begun for it.
+    """
+    if model is None or model.name == models.DEFAULT:
+        return long(data.table("counting_smollm2"))
+    return pd.concat([questions(model, task, line) for task in counting.TASKS for line in LINES], ignore_index=True)
+
+
+def from_examples(answers: pd.DataFrame) -> tuple[int, int]:
+    """Of the numbers given after worked examples, those that are the answer of one of the examples, and all of them."""
+    given = answers[answers.strategy == "CoT few-shot"].dropna(subset="answer")
+    shown = {task: {int(x) for x in re.findall(rf"{BEGUN} (\d+)", text)} for task, text in counting.EXAMPLES.items()}
+    return sum(int(row.answer) in shown[row.task] for row in given.itertuples()), len(given)
+
+
+def without_examples(answers: pd.DataFrame) -> tuple[int, int, int]:
+    """Of the numbers given without worked examples: the string written back, multiples of ten, and all of them."""
+    given = answers[answers.strategy != "CoT few-shot"].dropna(subset="answer")
+    strings = [counting.make(row.task, row.length, int(row.seed)).sequence for row in given.itertuples()]
+    back = sum(text.isdigit() and int(text) == answer for text, answer in zip(strings, given.answer, strict=True))
+    return back, int((given.answer % 10 == 0).sum()), len(given)

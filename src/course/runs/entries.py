@@ -1,0 +1,460 @@
+"""The race's entries: what each remedy changes in the decoder or in the data, and what each hypothesis is about."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+
+import safetensors
+import torch
+from jaxtyping import Float, Int
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from course.maths import normalizers
+from course.runs.protocol import (
+    BUDGET,
+    EVERY,
+    EVERY_TASK,
+    LENGTHS,
+    LOCAL,
+    SIZES,
+    TASKS,
+    TESTED,
+    TRAINED,
+    vocabulary,
+)
+from course.training import UNASKED
+from course.training.tasks import Batch
+from helpers import differential, require, rope
+from helpers.transformer import Block, Decoder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One remedy: what it changes in the decoder or in the data.
+
+    Attributes:
+        settings: arguments of `Decoder`.
+        block: what makes a layer, see `Decoder`.
+        weigh: what makes weights of logits in place of softmax, see `Block`; or a class of such modules, made with the
+            number of heads.
+        at_test: the same, put in after training.
+        separators: a token is put in after every `EVERY` tokens.
+        reference: the decoder without the one ingredient that the entry is about.
+        two: what else differs from the reference, if the entry changes two things.
+        model: the whole model in place of the decoder, made with the number of tokens: runs outside the ranking.
+        seen: the length that it is trained to and has its criterion at.
+        dropped: RoPE is taken off at the criterion, and training goes on to the criterion once more: DroPE, Gelberg et
+            al. (2025).
+        control: a control and no remedy; `fails` names the tasks that it must fail.
+    """
+
+    settings: dict = field(default_factory=dict)
+    block: Callable[..., Block] = Block
+    weigh: Callable[[Tensor], Tensor] | None = None
+    at_test: Callable[[Tensor], Tensor] | None = None
+    separators: bool = False
+    reference: str = "RoPE"
+    two: str = ""
+    model: Callable[[int], nn.Module] | None = None
+    seen: int = TRAINED
+    dropped: bool = False
+    fails: tuple[str, ...] = ()
+
+    @property
+    def control(self) -> bool:
+        return bool(self.fails)
+
+
+def local(*parts, layer: int, **more) -> Block:
+    """A window of `LOCAL` tokens in odd layers, none in even ones, as in Gemma 2."""
+    width, heads, encoding, _, *rest = parts
+    return Block(width, heads, encoding, LOCAL if layer % 2 else None, *rest, layer=layer, **more)
+
+
+def layered(*parts, layer: int, window: int | None = LOCAL, attention: Callable | None = None, **more) -> Block:
+    """RoPE within a window in odd layers, all tokens without positions in even ones; `attention` in the even ones alone.
+
+    Yang et al. (2025), RNoPE-SWA; with window None the same without it.
+    """
+    width, heads, _, _, *rest = parts
+    if layer % 2:
+        return Block(width, heads, "RoPE", window, *rest, layer=layer, **more)
+    return Block(width, heads, "NoPE", None, *rest, layer=layer, attention=attention, **more)
+
+
+RANGE = 160  # positions to draw from
+
+
+class RandomPositions(Block):
+    """RoPE at positions drawn from 0 to `RANGE` - 1 and put in order, the same in all layers: Ruoss et al. (2023).
+
+    At test they are drawn, too, by the length alone. The range covers the test, as in the paper.
+    """
+
+    drawn: Int[Tensor, " n"]
+
+    def turned(self, n: int) -> Int[Tensor, " n"]:
+        if self.layer == 1:
+            span = max(RANGE, n + n // 4)
+            source = None if self.training else torch.Generator().manual_seed(n)
+            RandomPositions.drawn = torch.rand(span, generator=source).argsort()[:n].sort().values
+        return RandomPositions.drawn
+
+    def project(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "3 b h n w"]:
+        frequencies, self.frequencies = self.frequencies, None
+        parts = super().project(x)
+        self.frequencies = frequencies
+        return torch.cat([rope.turn(parts[:2], self.turned(x.shape[1]), frequencies, "half"), parts[2:]])
+
+
+class Polar(Block):
+    """PoPE: the size of an entry of q or k says what, its angle where (Gopalakrishnan et al., 2025).
+
+    Size softplus(q), angle position x frequency, one frequency an entry; keys have a learned phase more.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more)
+        self.phase = nn.Parameter(torch.zeros(heads, 1, width // heads))
+
+    def project(self, x: Float[Tensor, "b n d"]) -> tuple[Tensor, ...]:
+        q, k, v = super().project(x)
+        w = q.shape[-1]
+        angles = torch.arange(x.shape[1])[:, None] * 1e4 ** (-torch.arange(w) / w)
+        turned = (
+            nn.functional.softplus(part).repeat(1, 1, 1, 2) * torch.cat([angle.cos(), angle.sin()], -1)
+            for part, angle in ((q, angles), (k, angles + self.phase))
+        )
+        q, k = turned
+        return math.sqrt(2) * q, k, v  # over sqrt(w), though there are 2 w entries now
+
+
+class Memory(Block):
+    """A layer with a state of fixed size, written in the form of attention: `attention` gives the map."""
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return self.attention(x) + self.bias(x.shape[1], x)  # there are none: for outliers alone
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
+class Linear(Memory):
+    """Linear attention, phi(q) phi(k) over their sum with phi = elu + 1: Katharopoulos et al. (2020).
+
+    Its state has (w + 1) w numbers a head.
+    """
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        scores = ((nn.functional.elu(q) + 1) @ (nn.functional.elu(k) + 1).mT).tril()
+        return scores / scores.sum(-1, keepdim=True).clamp(min=1e-6)
+
+
+class Delta(Memory):
+    """`normalizers.delta_rule` as a layer, without the short convolution of Gated DeltaNet: Yang et al. (2025).
+
+    Its state has w x w numbers a head.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more, hidden=matched(width, 2 * heads * (width + 1)))
+        self.gates = nn.Linear(width, 2 * heads)
+        nn.init.constant_(self.gates.bias[heads:], 3.0)  # keeps 0.95 of the state at first
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        q, k, _ = self.project(x)
+        q, k = (nn.functional.normalize(part, dim=-1) for part in (q, k))
+        rate, kept = self.gates(self.norm1(x)).sigmoid().mT.unflatten(1, (2, self.heads)).unbind(1)
+        return normalizers.delta_rule(q, k, rate, kept.clamp(min=1e-3))
+
+
+def mixed(*parts, layer: int, **more) -> Block:
+    """The gated delta rule in odd layers, full attention without positions in even ones, as in Kimi Linear."""
+    return Delta(*parts, layer=layer, **more) if layer % 2 else Block(*parts, layer=layer, **more)
+
+
+class Recurrent(nn.Module):
+    """Two recurrent layers between embedding and head."""
+
+    def __init__(self, vocabulary: int, width: int = 44, kind: type[nn.RNNBase] = nn.GRU):
+        super().__init__()
+        self.embedding, self.net = nn.Embedding(vocabulary, width), kind(width, width, 2, batch_first=True)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+
+    def forward(self, ids: Int[Tensor, "b n"]) -> Float[Tensor, "b n v"]:
+        return self.head(self.net(self.embedding(ids))[0])
+
+
+class ScalableSoftmax(nn.Module):
+    """softmax(s ln(n) logits), n the keys that a row sees, s learned for each head: Nakanishi (2025).
+
+    It starts with s = 1 / ln(TRAINED): as softmax at the trained length.
+    """
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((heads, 1, 1), 1 / math.log(TRAINED)))
+
+    def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
+        hidden = torch.isneginf(logits)
+        factor = self.scale * (~hidden).sum(-1, keepdim=True).to(logits).log()
+        return (logits.masked_fill(hidden, 0) * factor).masked_fill(hidden, -math.inf).softmax(-1)
+
+
+class AdaptiveEntmax(nn.Module):
+    """`normalizers.adaptive_entmax` with beta (above 0) and gamma learned for each head, delta 1: Vasylenko et al. (2026).
+
+    It starts near entmax 1.5: beta 0.1, gamma 1.
+    """
+
+    def __init__(self, heads: int):
+        super().__init__()
+        self.raw = nn.Parameter(torch.full((heads, 1, 1), math.log(math.expm1(0.1))))  # softplus of it is beta
+        self.gamma = nn.Parameter(torch.ones(heads, 1, 1))
+
+    def forward(self, logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
+        return normalizers.adaptive_entmax(logits, nn.functional.softplus(self.raw), self.gamma)
+
+
+def sharpened(logits: Float[Tensor, "b h n n"]) -> Float[Tensor, "b h n n"]:
+    """Chapter 3's adaptive temperature, with hidden keys."""
+    return normalizers.adaptive_temperature(logits.clamp(min=-1e9))
+
+
+def matched(width: int, more: int) -> int:
+    """The perceptron's width that makes up for `more` weights in the attention of a layer."""
+    return 4 * width - round(more / (2 * width + 1))
+
+
+class Gated(Block):
+    """Every entry of every head's output times a sigmoid of the token: Qiu et al. (2025), G1."""
+
+    def __init__(self, width: int, *rest, **more):
+        super().__init__(width, *rest, **more, hidden=matched(width, width * width))
+        self.gate = nn.Linear(width, width, bias=False)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        gates = self.gate(self.norm1(x)).sigmoid()
+        return super().mix(x) * gates.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+
+class Forgetting(Block):
+    """Softmax without positions, whose logits fall by what lies between: sum of ln(gate) of the tokens after the key.
+
+    Lin et al. (2025), FoX: a gate for each token and head, sigmoid(w x + b). It starts at 0.95.
+    """
+
+    def __init__(self, width: int, heads: int, *rest, **more):
+        super().__init__(width, heads, *rest, **more, hidden=matched(width, heads * (width + 1)))
+        self.gates = nn.Linear(width, heads)
+        nn.init.constant_(self.gates.bias, 3.0)
+
+    def forgotten(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        """What is added to the logits: `normalizers.forgetting_bias` of the gates, minus infinity at later keys."""
+        return normalizers.forgetting_bias(self.gates(self.norm1(x)).sigmoid().mT.clamp(min=1e-6))
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return super().logits(x) + self.forgotten(x)
+
+    def mix(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n w"]:
+        return self.attention(x) @ self.project(x)[2]
+
+
+class Differential(Block):
+    """`differential.DifferentialAttention` as a layer; version 1 has half the heads, version 2 all of them.
+
+    Args:
+        inner: more arguments of `DifferentialAttention`.
+    """
+
+    def __init__(self, width: int, heads: int, encoding: str, window: int | None, norm: bool, base: float, turning: float, layer: int, version: int = 1, inner: dict | None = None):  # fmt: skip
+        more = 0 if version == 1 else width * (width + heads)
+        super().__init__(width, heads, "NoPE", window, norm, base, turning, layer, hidden=matched(width, more))
+        del self.qkv, self.out
+        own = heads // 2 if version == 1 else heads
+        self.inner = differential.DifferentialAttention(
+            width, own, layer, version, base if encoding == "RoPE" else None, turning, **(inner or {})
+        )
+
+    def logits(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        """Of both maps."""
+        q1, k1, q2, k2, _ = self.inner.project(self.norm1(x))
+        bias = self.bias(x.shape[1], q1)
+        return torch.cat([q @ k.mT / math.sqrt(q.shape[-1]) + bias for q, k in ((q1, k1), (q2, k2))], 1)
+
+    def attention(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b h n n"]:
+        return self.inner.attention(self.norm1(x))
+
+    def forward(self, x: Float[Tensor, "b n d"]) -> Float[Tensor, "b n d"]:
+        x = x + self.inner(self.norm1(x))
+        return x + self.mlp(self.norm2(x))
+
+
+BASELINE, PLAIN = "RoPE", {"encoding": "NoPE"}
+HALF, MIXED, UNWINDOWED = "RoPE, half the heads", "local RoPE, global NoPE", "RoPE below, NoPE above"
+RANDOM, SCALED, STICK = "RoPE, random positions", "NoPE, scalable softmax", "NoPE, stick-breaking"
+MIXED_SCALED, MIXED_STICK = f"{MIXED} + scalable softmax", f"{MIXED} + stick-breaking"
+LINEAR, DELTA, DELTA_FULL = "linear attention", "gated delta rule", "gated delta rule, full above"
+POLAR, DROPPED = "PoPE", "RoPE, dropped after training"
+SIGMOID = partial(normalizers.sigmoid_weights, bias=0.0)
+ENTRIES = {
+    BASELINE: Entry(),
+    HALF: Entry({"heads": BUDGET["heads"] // 2}),
+    "p-RoPE": Entry({"turning": 0.75}),
+    "larger base": Entry({"base": 5e5}),
+    "ALiBi": Entry({"encoding": "ALiBi"}),
+    RANDOM: Entry(block=RandomPositions),
+    POLAR: Entry(PLAIN, Polar),
+    DROPPED: Entry(dropped=True),
+    "NoPE": Entry(PLAIN),
+    "sliding window": Entry(block=local),
+    UNWINDOWED: Entry(block=partial(layered, window=None)),
+    MIXED: Entry(block=layered, reference=UNWINDOWED),
+    "separators": Entry(separators=True),
+    "top 8 keys": Entry(weigh=partial(normalizers.top_k, k=LOCAL)),
+    "selective attention": Entry(weigh=normalizers.selective),
+    "scalable softmax": Entry(weigh=ScalableSoftmax),
+    "adaptive temperature": Entry(at_test=sharpened),
+    "sparse (entmax 1.5)": Entry(weigh=normalizers.entmax15),
+    SCALED: Entry(PLAIN, weigh=ScalableSoftmax, reference="NoPE"),
+    "NoPE, adaptive entmax": Entry(PLAIN, weigh=AdaptiveEntmax, reference="NoPE"),
+    STICK: Entry(PLAIN, weigh=normalizers.stick_breaking, reference="NoPE"),
+    MIXED_SCALED: Entry(block=layered, weigh=ScalableSoftmax, reference=MIXED),
+    MIXED_STICK: Entry(block=layered, weigh=normalizers.stick_breaking, reference=MIXED),
+    "differential": Entry(block=Differential, reference=HALF),
+    "differential, version 2": Entry(block=partial(Differential, version=2)),
+    "NoPE, differential": Entry(PLAIN, Differential, reference="NoPE", two="half the heads"),
+    "off-by-one softmax": Entry(weigh=normalizers.softmax_off_by_one),
+    "gated attention": Entry(block=Gated),
+    "NoPE, forgetting": Entry(PLAIN, Forgetting, reference="NoPE"),
+    "NoPE, squared ReLU": Entry(PLAIN, weigh=normalizers.squared_relu, reference="NoPE"),
+    "NoPE, sigmoid": Entry(PLAIN, weigh=SIGMOID, reference="NoPE"),
+    "NoPE, squared ReLU, no norm": Entry(PLAIN | {"norm": False}, weigh=normalizers.squared_relu, reference="NoPE", two="no LayerNorm"),
+    "NoPE, sigmoid, no norm": Entry(PLAIN | {"norm": False}, weigh=SIGMOID, reference="NoPE", two="no LayerNorm"),
+    LINEAR: Entry(PLAIN, Linear, reference="NoPE"),
+    DELTA: Entry(PLAIN, Delta, reference="NoPE"),
+    DELTA_FULL: Entry(PLAIN, mixed, reference="NoPE"),
+    "control: sees 2 back": Entry({"window": 2}, fails=("retrieval", "first", "recall", "counting")),
+    "GRU": Entry(model=Recurrent),
+    "LSTM": Entry(model=partial(Recurrent, width=38, kind=nn.LSTM)),
+}  # fmt: skip
+OUTSIDE = [name for name, entry in ENTRIES.items() if entry.model]  # no decoders: beside the ranking
+REMEDIES = [name for name, entry in ENTRIES.items() if not entry.control and not entry.model]
+CONTROLS = [name for name, entry in ENTRIES.items() if entry.control]
+# Trained to the longest length of the test, where all its positions are seen: what is left is no matter of positions
+SEEN = {
+    f"{name}, trained to {LENGTHS[-1]}": replace(ENTRIES[name], seen=LENGTHS[-1])
+    for name in (BASELINE, "NoPE", MIXED, STICK, SCALED)
+}
+POSITIONS = ["p-RoPE", "larger base", "ALiBi", RANDOM, POLAR]  # DROPPED ends as NoPE: no encoding
+PHYSICAL = {
+    "windows": ["sliding window", MIXED],
+    "inserted tokens": ["separators"],
+    "sparsity": ["top 8 keys", "selective attention"],
+}
+MAPS = REMEDIES[REMEDIES.index("top 8 keys") : REMEDIES.index("gated attention")]
+MEMORIES = [LINEAR, DELTA, DELTA_FULL]
+NAMED = [BASELINE, "NoPE", RANDOM, "sliding window", UNWINDOWED, MIXED, STICK, SCALED, MIXED_SCALED, MIXED_STICK]
+# What each hypothesis of the lesson is about: one entry that opens a task is enough, for all of them
+HYPOTHESES = {
+    "H1": ("a position encoding alone is enough", POSITIONS),
+    "H2": ("physical intervention is enough", [name for names in PHYSICAL.values() for name in names]),
+    "H3": (
+        "a sharper map is enough",
+        [
+            "scalable softmax",
+            "adaptive temperature",
+            "sparse (entmax 1.5)",
+            SCALED,
+            "NoPE, adaptive entmax",
+            MIXED_SCALED,
+        ],
+    ),
+    "H4": ("a difference of two maps is enough", ["differential", "differential, version 2", "NoPE, differential"]),
+    "H5": ("attending to nothing is enough", ["off-by-one softmax", "gated attention"]),
+    "H6": ("an order from the nearest key on is enough", [STICK, MIXED_STICK]),
+    "H7": ("a memory of fixed size is enough", MEMORIES),
+}
+
+
+def entry_of(name: str) -> Entry:
+    """The entry of a name.
+
+    Raises:
+        ValueError: there is none of this name.
+
+    >>> entry_of("NoPE").settings
+    {'encoding': 'NoPE'}
+    """
+    return (ENTRIES | SEEN)[require.choice("entry", name, ENTRIES | SEEN)]
+
+
+# What an entry is trained and tested on ---------------------------------------------------------------
+
+
+def separated(x: Int[Tensor, "b n"], token: int) -> Int[Tensor, "b m"]:
+    """With `token` after every `EVERY` tokens, but not at the end.
+
+    >>> separated(torch.arange(1, 7)[None], 0).tolist()
+    [[1, 2, 3, 4, 0, 5, 6]]
+    """
+    n = x.shape[1]
+    places = torch.arange(n) + torch.arange(n) // EVERY
+    wide = torch.full((len(x), n + (n - 1) // EVERY), token)
+    wide[:, places] = x
+    return wide
+
+
+def longest(make: Callable, n: int) -> Callable:
+    """The task of a training step, up to length n in place of `TRAINED`."""
+    return replace(make, lengths=(make.lengths[0], n)) if n != TRAINED else make
+
+
+def batch(entry: Entry, task: str, generator: torch.Generator, n: int | None = None) -> Batch:
+    """Tokens and targets as the entry gets them: for training, or at length n for a test."""
+    rows = TESTED[task] if n else BUDGET["rows"]
+    if entry.separators and not n:
+        rows = round(rows * EVERY / (EVERY + 1))  # as many tokens a step
+    make = EVERY_TASK[task](n, rows)
+    if not n:
+        make = longest(make, entry.seen)
+    ids, targets = make(generator)
+    if entry.separators:
+        ids, targets = separated(ids, len(vocabulary(task)) - 1), separated(targets, UNASKED)
+    return ids, targets
+
+
+def decoder(entry: Entry, task: str, seed: int, size: str = "small") -> Decoder:
+    """The untrained model of an entry; no `Decoder` where the entry brings a model of its own."""
+    torch.manual_seed(seed)
+    if entry.model:
+        return entry.model(len(vocabulary(task)))
+    sizes = {name: SIZES[size][name] for name in ("width", "heads", "layers")}
+    weigh = entry.weigh(sizes["heads"]) if isinstance(entry.weigh, type) else entry.weigh
+    block = entry.block if weigh is None else partial(entry.block, attention=weigh)
+    settings = entry.settings | ({"heads": sizes["heads"] // 2} if "heads" in entry.settings else {})
+    return Decoder(len(vocabulary(task)), **sizes | settings, block=block)
+
+
+def kept(path: str | Path) -> tuple[Decoder, str, dict[str, str]]:
+    """A decoder of the race that was trained in the page "Train it here" and saved there: model, task, what its file says.
+
+    Raises:
+        ValueError: there is no such file, or what it holds is no entry of the race.
+    """
+    path = Path(require.instance("path", path, str | Path, "a path"))
+    try:
+        with safetensors.safe_open(path, "pt") as file:
+            facts = file.metadata() or {}
+        task = require.choice("task", facts.get("task"), TASKS)
+        model = decoder(entry_of(facts.get("entry", "")), task, 0)
+        model.load_state_dict(load_file(path))
+    except (OSError, RuntimeError, ValueError, safetensors.SafetensorError) as error:
+        raise ValueError(
+            f"path must be a file that the page saved, and {path.name} is none: {str(error).splitlines()[0]}"
+        ) from None
+    return model.eval(), task, facts

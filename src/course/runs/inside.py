@@ -1,0 +1,226 @@
+"""Counting within the lengths of training: what fails where nothing is new? The runs behind `data/counting_inside.csv`,
+`counting_edge.csv`, `counting_asked.csv`, `counting_written.csv` and `counting_symbols.csv`.
+"""
+
+import copy
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from course import training
+from course.runs import sweep, trained
+from course.training import Batch
+from course.training.tasks import Counting, RunningCount
+from helpers.transformer import Decoder
+
+STEPS_A_LETTER = trained.STEPS["counting"] // trained.LONGEST  # the budget grows with the longest string
+
+
+def task(longest: int, size: int = trained.BATCH, tokens: str = "characters", most: int | None = None) -> RunningCount:
+    """The count so far after each of `longest` letters."""
+    return RunningCount(lengths=(1, longest), tokens=tokens, most=most or longest, size=size)
+
+
+@torch.no_grad()
+def read(model: Decoder, drawn: RunningCount, seed: int = 10**6) -> tuple[Bool[Tensor, "b n"], Float[Tensor, "b n"]]:
+    """Fresh strings, every place: whether the answer is right, and the logit of the right answer minus the next largest.
+
+    Places that are not asked about count as right and have margin NaN.
+    """
+    right, margins = [], []
+    for part in range(0, drawn.size, 128):
+        ids, targets = task(drawn.lengths[1], 128, drawn.tokens, drawn.most)(torch.Generator().manual_seed(seed + part))
+        logits, unasked = model(ids).float(), targets == training.UNASKED
+        wanted = targets.clamp(min=0)[..., None]
+        own = logits.gather(-1, wanted)[..., 0]
+        other = logits.scatter(-1, wanted, -torch.inf).amax(-1)
+        margins.append((own - other).masked_fill(unasked, torch.nan))
+        right.append((own > other) | unasked)
+    return torch.cat(right)[:, 1:], torch.cat(margins)[:, 1:]
+
+
+def separation(
+    known: Float[Tensor, "m d"], rounded: Float[Tensor, "m d"], labels: Int[Tensor, " m"]
+) -> dict[str, float]:
+    """How far the states of neighbouring counts are apart, in the upper half of the counts, relative to a state's size.
+
+    Returns:
+        "gap": distance of the mean states of c and c + 1; "spread": deviation of the states along it, over the gap;
+        "rounding": the same of what bf16 changes in them. Medians over c.
+    """
+    size, rows = float(known.norm(dim=1).mean()), []
+    for c in range(int(labels.max()) // 2, int(labels.max())):
+        low, high = labels == c, labels == c + 1
+        if min(int(low.sum()), int(high.sum())) < 3:
+            continue
+        between = known[high].mean(0) - known[low].mean(0)
+        gap = between.norm()
+        along = between / gap
+        spread = ((known[low] - known[low].mean(0)) @ along).std() / gap
+        rounding = ((rounded[low] - known[low]) @ along).square().mean().sqrt() / gap
+        rows.append(torch.stack([gap / size, spread, rounding]))
+    return dict(zip(("gap", "spread", "rounding"), torch.stack(rows).median(0).values.tolist(), strict=True))
+
+
+def run(encoding: str, width: int, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of up to `longest` letters; look at it within these lengths, and just beyond."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), width, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    small = copy.deepcopy(model).to(torch.bfloat16)
+    quarters = [q * longest // 4 - 1 for q in range(1, 5)]
+    found = {"loss": sum(losses[-20:]) / 20}
+    for name, each in (("", model), ("bf16_", small)):
+        right, margins = read(each, task(longest, 512))
+        share = right.double().mean(0)
+        found |= {f"{name}right_{q}": float(share[n]) for q, n in enumerate(quarters, 1)}
+        found[f"{name}least"] = float(share.min())
+        if not name:
+            poor = (share < trained.LEARNED).nonzero()
+            found["holds_to"] = int(poor[0]) if len(poor) else longest  # right at every length up to this one
+            for q in (1, 4):
+                low, middle = margins[:, quarters[q - 1]].quantile(torch.tensor([0.05, 0.5])).tolist()
+                found |= {f"margin_low_{q}": low, f"margin_{q}": middle}
+    beyond, margins = read(model, task(3 * longest // 2, 512, most=longest))
+    asked = ~margins.isnan()
+    found |= {
+        f"beyond_{q}": float(beyond[:, n][asked[:, n]].double().mean())
+        for q, n in ((5, 5 * longest // 4 - 1), (6, 3 * longest // 2 - 1))
+    }
+    parts = []
+    for part, size in ((1, 2048), (2, 512)):
+        ids, targets = task(longest, size)(torch.Generator().manual_seed(2 * 10**6 + part))
+        parts.append((ids, targets[:, -1] - drawn.vocabulary.index("0")))
+    (ids, labels), (new, right) = parts
+    layers, fresh = trained.states(model, ids), trained.states(model, new)
+    for name, k in (("probe_1", 0), ("probe", -1)):
+        found[name] = trained.share(trained.linear_probe(layers[k], labels), fresh[k], right)
+    mixed = trained.shuffled(labels, seed)
+    found["probe_shuffled"] = trained.share(trained.linear_probe(layers[-1], mixed), fresh[-1], right)
+    found |= separation(layers[-1][:512], trained.states(small, ids[:512])[-1], labels[:512])
+    y, zero = drawn.vocabulary.index("y"), drawn.vocabulary.index("<s>")
+    ones = torch.cat([torch.tensor([zero]), torch.full((longest,), y)])[None]
+    with torch.no_grad():
+        line = model.states(ones)[0, 1:]
+    for q in (1, 2, 4):
+        n = min(q * longest // 4, longest - 1)
+        found[f"ones_{q}"] = float((line[n] - line[n - 1]).norm() / line[n].norm())
+    return {name: round(value, 5) if isinstance(value, float) else value for name, value in found.items()}
+
+
+# The edge, the supervision, the width -----------------------------------------------------------------------
+
+BEFORE = (0, 1, 2, 4, 8, 16)  # letters before the longest string, at which the edge is tested
+
+
+def edge_run(encoding: str, longest: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder as `run` does, with any number of steps; how often it is right at the last places."""
+    drawn = task(longest)
+    torch.manual_seed(seed)
+    model = Decoder(len(drawn.vocabulary), 64, 4, 2, encoding=encoding)
+    losses = trained.train(model, drawn, steps, seed)
+    share = read(model, task(longest, 1024))[0].double().mean(0)
+    found = {"loss": sum(losses[-20:]) / 20, "least": float(share.min())}
+    found |= {f"before_{k}": float(share[max(0, longest - 1 - k)]) for k in BEFORE}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+ASKED = ("every letter", "the end")
+
+
+def asked_run(encoding: str, asked: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder on strings of 1 to `LONGEST` letters that is asked after every letter, or at the end alone."""
+    ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
+    model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, 0, seed)
+    drawn = trained.COUNTING if asked == "every letter" else ends
+    # each count equally often at each length
+    losses = trained.train(model, drawn, steps, seed, trained.COUNTING.weights)
+    found = {"loss": sum(losses[-20:]) / 20}
+    found |= {f"right_{n}": trained.share_right(model, drawn, n, 512) for n in (4, 8, 12, 16)}
+    return {name: round(value, 5) for name, value in found.items()}
+
+
+FAR = (16, 32, 64, 128)  # letters, at which a counter that writes is tested
+WRITES = "every letter, and reads its answers"
+
+
+def written(ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"]) -> Batch:
+    """A batch of `RunningCount` with the count behind each letter but the last: `<s> y 1 x 1 y`, asked at the letters."""
+    read = torch.stack([ids[:, 1:], targets[:, 1:]], 2).flatten(1)[:, :-1]
+    asked = torch.stack([targets[:, 1:], torch.full_like(targets[:, 1:], training.UNASKED)], 2).flatten(1)[:, :-1]
+    return torch.cat([ids[:, :1], read], 1), torch.cat([targets[:, :1], asked], 1)
+
+
+@torch.no_grad()
+def writes(model: Decoder, ids: Int[Tensor, "b n"]) -> Int[Tensor, " b"]:
+    """The token for the last letter, where the decoder is given the letters and reads its own answers behind them."""
+    text = ids[:, :1]
+    for letter in ids[:, 1:].T:
+        text = torch.cat([text, letter[:, None]], 1)
+        answer = model(text)[:, -1].argmax(-1)
+        text = torch.cat([text, answer[:, None]], 1)
+    return answer
+
+
+def written_run(encoding: str, window: int, asked: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one counter that is asked at the end, after every letter, or writes its running count; test it far beyond."""
+    ends = Counting(lengths=(1, trained.LONGEST), most=trained.LONGEST, size=trained.BATCH)
+    ways = {"the end": ends, "every letter": trained.COUNTING, WRITES: lambda drawn: written(*trained.COUNTING(drawn))}
+    model = trained.decoder("counting", trained.COUNTING, encoding, 1e4, window, seed)
+    losses = trained.train(model, ways[asked], steps, seed, trained.COUNTING.weights)
+    found, hit = {"loss": sum(losses[-20:]) / 20}, lambda right: round(float(right.double().mean()), 5)
+    for n in FAR:
+        strings, _ = trained._questions(trained.COUNTING, n, 102, 1_000)
+        ids, targets = trained.COUNTING.rows(torch.tensor([[letter == "y" for letter in s] for s in strings]).long())
+        zero, last = trained.COUNTING.vocabulary.index("0"), targets[:, -1]
+        low = last <= zero + trained.LONGEST // 2
+        answers = writes(model, ids) if asked == WRITES else trained.answers(model, ways[asked], strings) + zero
+        found |= {f"right_{n}": hit(answers == last), f"low_{n}": hit((answers == last)[low])}
+        found |= {f"given_{n}": None, f"follows_{n}": None}
+        if asked == WRITES:  # what it says where all that it reads is right, or one too large
+            said = [model(written(ids, targets + k)[0][low])[:, -1].argmax(-1) - k for k in (0, 1)]
+            found |= {f"given_{n}": hit(said[0] == last[low]), f"follows_{n}": hit(said[1] == last[low])}
+    return found | {"loss": round(found["loss"], 5)}
+
+
+LETTERS, MOST = 32, 8  # of a string of many symbols; the largest count of one of them that is asked for
+
+
+def histograms(symbols: int, size: int = trained.BATCH) -> Callable[[torch.Generator], Batch]:
+    """How often has this symbol come so far? Asked at every place of `LETTERS` symbols, up to a count of `MOST`.
+
+    A string's symbols have unequal shares, exp(2 z) with z normal, so that large counts come with every vocabulary.
+    Tokens: 0 begins the string, 1 to `symbols` are the symbols, then come the counts 1 to `MOST`.
+    """
+
+    def drawn(generator: torch.Generator) -> Batch:
+        shares = torch.randn(size, symbols, generator=generator).mul(2).exp()
+        letters = torch.multinomial(shares, LETTERS, replacement=True, generator=generator) + 1
+        count = (letters[:, :, None] == letters[:, None, :]).tril().sum(-1)
+        start = torch.zeros(size, 1, dtype=torch.long)
+        targets = torch.where(count <= MOST, symbols + count, training.UNASKED)
+        return torch.cat([start, letters], 1), torch.cat([torch.full_like(start, training.UNASKED), targets], 1)
+
+    return drawn
+
+
+def symbols_run(symbols: int, width: int, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder without positions to count each of several symbols; how often it is right, by count."""
+    drawn = histograms(symbols)
+    often = drawn(torch.Generator().manual_seed(10**7))[1]
+    for part in range(1, 16):
+        often = torch.cat([often, drawn(torch.Generator().manual_seed(10**7 + part))[1]])
+    often = torch.bincount(often[often > 0], minlength=symbols + MOST + 1).float()
+    weights = torch.where(often > 0, 1 / often, 0.0) * often.sum() / MOST
+    torch.manual_seed(seed)
+    model = Decoder(symbols + MOST + 1, width, 4, 2, encoding="NoPE")
+    losses = trained.train(model, drawn, steps, seed, weights)
+    ids, targets = histograms(symbols, 512)(torch.Generator().manual_seed(10**6))
+    with torch.no_grad():
+        named = torch.cat([model(part).argmax(-1) for part in ids.split(128)])
+    shares = [float((named == targets)[targets == symbols + c].double().mean()) for c in range(1, MOST + 1)]
+    found = {"loss": sum(losses[-20:]) / 20, "right": sum(shares) / MOST, "least": min(shares)}
+    return {name: round(value, 5) for name, value in found.items()}

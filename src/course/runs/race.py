@@ -1,0 +1,133 @@
+"""The race of chapter 7: one protocol, one criterion, every remedy on the tasks that the course has broken.
+
+Tables: `race`; `race_fixed`, named entries at a fixed budget; `race_far`, what is right at 128 on up to 2,048 tokens;
+`race_plateau`, every run to a fixed 3,000 steps, judged at the criterion and at the end; `race_twice`, the same at twice
+the width with 4 layers; `race_wide`, `race` at width 256 with 6 layers, for a GPU.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+
+import pandas as pd
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from course.runs import protocol, sweep
+from course.runs.comparison import with_longer
+from course.runs.entries import ENTRIES, Entry, entry_of
+from course.runs.runs import far, fixed, measure, plateau
+from course.training import threads
+from helpers import compute, require
+from helpers.transformer import Block
+
+WHAT = {"table": measure, "fixed": fixed, "far": far, "plateau": plateau}
+
+
+def run(
+    entry: str,
+    task: str,
+    seed: Sequence[int],
+    budget: int,
+    size: str = "small",
+    what: str = "table",
+    rate: float | None = None,
+) -> list[dict[str, float | None]]:
+    """Compute the rows of a cell of the table, one a seed.
+
+    Args:
+        what: of which table.
+        rate: learning rate, for `plateau` only; the size's own when None.
+
+    Raises:
+        ValueError: unknown entry, task or size, or a seed or a number of steps out of range.
+    """
+    require.choice("task", task, protocol.EVERY_TASK)
+    require.choice("size", size, protocol.SIZES)
+    seeds = require.integers("seed", seed, 0)
+    rows = WHAT[require.choice("what", what, WHAT)]
+    if rate is not None:
+        rows = partial(rows, rate=require.number("rate", rate, above=0))
+    return rows(entry_of(entry), task, seeds, require.integer("budget", budget, 1), size)
+
+
+# The learner's entry -----------------------------------------------------------------------------------
+
+
+def enter(
+    name: str,
+    weigh: Callable[[Float[Tensor, "b h n n"]], Float[Tensor, "b h n n"]] | type[nn.Module],
+    chosen: Sequence[str] = ("retrieval",),
+    seeds: int = 1,
+    steps: int | None = None,
+) -> pd.DataFrame:
+    """Enter the race with a function of your own: trained as all others are, with rows as `table` has them.
+
+    Args:
+        name: for the picture; none that is taken.
+        weigh: takes logits (b, h, n, n), minus infinity where a token must not look, and returns as many weights; or a
+            class: a `Block` of your own, or a whole model, made with the number of tokens and run outside the ranking.
+        chosen: tasks; a run that learns takes a few seconds.
+        seeds: 0, 1, … as in the table, so that runs can be paired.
+        steps: the most a run may take to the criterion; the race's own number when None.
+
+    Raises:
+        ValueError: a name that is taken, an unknown task, or a function that returns another shape, numbers that are
+            not finite, or weight on a token that must not be seen.
+
+    >>> enter("a copy of softmax", lambda logits: logits.softmax(-1), steps=2)[["entry", "task"]].values.tolist()
+    [['a copy of softmax', 'retrieval']]
+    """
+    require.text("name", name, empty=False)
+    if name in ENTRIES:
+        raise ValueError(f"name must be new, but {name!r} is an entry of the race")
+    entry = _own(weigh)
+    if isinstance(chosen, str) or not isinstance(chosen, Iterable) or not list(chosen):
+        raise ValueError(f"chosen must be a list of tasks, one or more of {', '.join(protocol.TASKS)}, not {chosen!r}")
+    for task in chosen:
+        require.choice("chosen", task, protocol.TASKS)
+    require.integer("seeds", seeds, 1)
+    steps = protocol.BUDGET["steps"] if steps is None else require.integer("steps", steps, 1)
+    rows = []
+    for setting in compute.progress(sweep.grid(seed=range(seeds), task=chosen), "runs"):
+        start = time.perf_counter()
+        with threads(1):
+            found = measure(entry, setting["task"], [setting["seed"]], steps)[0]
+        row = {"seed": setting["seed"], "entry": name, "task": setting["task"], "budget": steps, "size": "small"}
+        rows.append(row | found | {"seconds": round(time.perf_counter() - start, 1)})
+    return with_longer(pd.DataFrame(rows))
+
+
+def _own(change: Callable | type[nn.Module]) -> Entry:
+    """The entry that a learner's function or class makes."""
+    if isinstance(change, type) and issubclass(change, Block):
+        return Entry(block=change)
+    if isinstance(change, type) and issubclass(change, nn.Module):
+        return Entry(model=change)
+    check_weights(change)
+    return Entry(weigh=change)
+
+
+def check_weights(weigh: Callable[[Tensor], Tensor]) -> None:
+    """Try a function from logits to weights before it is trained.
+
+    Raises:
+        ValueError: it does not run, or returns no finite weights of the logits' shape that are 0 at hidden tokens.
+    """
+    require.function("weigh", weigh)
+    logits = torch.randn(2, protocol.BUDGET["heads"], 5, 5, generator=torch.Generator().manual_seed(0))
+    hidden = torch.ones(5, 5).triu(1).bool()
+    try:
+        found = weigh(logits.masked_fill(hidden, -math.inf))
+    except (RuntimeError, TypeError, IndexError) as error:
+        raise ValueError(f"weigh must take logits (b, h, n, n), but: {error}") from error
+    if not isinstance(found, Tensor) or found.shape != logits.shape:
+        raise ValueError(
+            f"weigh must return as many weights as logits, {tuple(logits.shape)}, not {require.brief(found)}"
+        )
+    if not torch.isfinite(found).all():
+        raise ValueError("weigh must return finite weights, also where the logits are minus infinity")
+    if (found[..., hidden] != 0).any():
+        raise ValueError("weigh must give no weight to a token that must not be seen (a logit of minus infinity)")

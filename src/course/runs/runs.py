@@ -1,0 +1,327 @@
+"""The race's runs: the seeds of a cell trained side by side to the criterion, and the rows that they give."""
+
+import copy
+import math
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache, partial
+
+import torch
+
+from course import training
+from course.runs.entries import HYPOTHESES, Differential, Entry, batch, decoder, entry_of
+from course.runs.evaluation import best_heads, look, noise_readers, score, tests_of
+from course.runs.protocol import (
+    CHECKED,
+    FAR,
+    FAR_ROWS,
+    FINER,
+    KEPT,
+    LEARNED,
+    LENGTHS,
+    LOOKED,
+    PARTS,
+    RIVALS,
+    SIZES,
+    TRAINED,
+)
+from course.training.tasks import Batch
+from helpers import compute, require
+from helpers.transformer import Decoder
+
+
+@cache
+def criterion(task: str, separators: bool, n: int = TRAINED) -> Batch:
+    """The rows at the trained length n that say whether a model has learned: neither trained nor tested on."""
+    entry = Entry(separators=separators)
+    parts = [batch(entry, task, torch.Generator().manual_seed(3 * 10**6 + part), n) for part in range(2)]
+    return tuple(torch.cat(each) for each in zip(*parts, strict=True))
+
+
+def inside(model: Decoder, entry: Entry, task: str) -> float:
+    """Share right of the questions of `criterion`."""
+    place = next(model.parameters()).device
+    rows = criterion(task, entry.separators, entry.seen)
+    return score(model.eval(), *(part.to(place) for part in rows))
+
+
+def has_learned(model: Decoder, entry: Entry, task: str) -> bool:
+    """Right in `LEARNED` of the questions of `criterion`."""
+    return inside(model, entry, task) >= LEARNED
+
+
+def train(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
+) -> list[tuple[Decoder, int, bool]]:
+    """Train an entry's models side by side, each to the criterion: models, steps, and whether they have learned.
+
+    Args:
+        rate: learning rate; the size's own (`SIZES`) when None.
+    """
+    place = compute.device() if size != "small" else torch.device("cpu")
+    models = [decoder(entry, task, seed, size).to(place) for seed in seeds]
+    rate = SIZES[size]["rate"] if rate is None else rate
+    taken = _to_the_criterion(entry, task, models, seeds, steps, rate)
+    if entry.dropped:
+        for model in models:
+            for block in model.blocks:
+                block.frequencies = None
+        more = _to_the_criterion(entry, task, models, seeds, steps, rate)
+        taken = [before + after for before, after in zip(taken, more, strict=True)]
+    found = [(model.cpu(), count, has_learned(model, entry, task)) for model, count in zip(models, taken, strict=True)]
+    if entry.at_test is not None:
+        for model, *_ in found:
+            for block in model.blocks:
+                block.weigh = entry.at_test
+    return found
+
+
+def _to_the_criterion(
+    entry: Entry, task: str, models: list[Decoder], seeds: Sequence[int], steps: int, rate: float
+) -> list[int]:
+    """How many steps each model took; recurrent networks one after another, which `torch.vmap` cannot run."""
+    groups = [[k] for k in range(len(models))] if entry.model else [range(len(models))]
+    taken, begun = {}, copy.deepcopy([model.state_dict() for model in models])
+    for group in groups:
+        try:
+            losses = training.fit_together(
+                [models[k] for k in group], partial(batch, entry, task), steps=steps, rate=rate,
+                seeds=[seeds[k] for k in group], until=partial(has_learned, entry=entry, task=task), every=CHECKED,
+            )  # fmt: skip
+        except ValueError as error:
+            if "loss was" not in str(error) or len(models) == 1:  # one alone is a learner's own: told why
+                raise
+            if len(group) > 1:  # one has diverged: each by itself
+                groups += [[k] for k in group]
+                for k in group:
+                    models[k].load_state_dict(begun[k])
+                continue
+            losses = [[0.0] * steps]  # it has not learned
+        taken |= dict(zip(group, map(len, losses), strict=True))
+    return [taken[k] for k in range(len(models))]
+
+
+def measure(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small"
+) -> list[dict[str, float | None]]:
+    """The rows of a cell: train, then all columns of the table."""
+    start = time.process_time()
+    trained = train(entry, task, seeds, steps, size)
+    spent = 1000 * (time.process_time() - start) / sum(taken for _, taken, _ in trained)
+    return [
+        _short({"learned": int(learned), "steps": taken, "step_ms": spent} | look(model, entry, task, seed))
+        for seed, (model, taken, learned) in zip(seeds, trained, strict=True)
+    ]
+
+
+def fixed(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small") -> list[dict[str, float]]:
+    """Rows at a fixed budget, the same for all: the steps to the criterion, looked at every 10, and the scores at the end."""
+    models, first = [decoder(entry, task, seed, size) for seed in seeds], {}
+    number = {id(model): k for k, model in enumerate(models)}
+    count = [0] * len(models)
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        count[k] += FINER
+        if k not in first and has_learned(model, entry, task):
+            first[k] = count[k]
+        return False
+
+    training.fit_together(
+        models, partial(batch, entry, task), steps=steps, rate=SIZES[size]["rate"], seeds=seeds, until=watch, every=FINER
+    )  # fmt: skip
+    rows = []
+    for k, (model, seed) in enumerate(zip(models, seeds, strict=True)):
+        tests = tests_of(entry, task, seed)
+        best, *_ = best_heads(model.eval(), task, *(part[:32] for part in tests[LENGTHS[-1]]))
+        rows.append(
+            _short(
+                {"learned": int(k in first), "steps": first.get(k, steps)}
+                | {f"score_{n}": score(model, *test) for n, test in tests.items()}
+                | {f"best_{LENGTHS[-1]}": best}
+            )
+        )
+    return rows
+
+
+def far(entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small") -> list[dict[str, float]]:
+    """Rows of runs trained as for the table, on more tokens than it has; two tokens a pair at recall."""
+    return [
+        _short(
+            {"learned": int(learned), "steps": taken}
+            | {f"score_{tokens}": further(model, entry, task, seed, tokens) for tokens in (LENGTHS[-1], *FAR)}
+        )
+        for seed, (model, taken, learned) in zip(seeds, train(entry, task, seeds, steps, size), strict=True)
+    ]
+
+
+def further(model: Decoder, entry: Entry, task: str, seed: int, tokens: int) -> float:
+    """Share right on `FAR_ROWS` rows of so many tokens, one after another."""
+    n = tokens // 2 if task == "recall" else tokens
+    ids, targets = batch(entry, task, torch.Generator().manual_seed(2 * 10**6 + 10_000 * seed + n), n)
+    return sum(score(model.eval(), ids[k : k + 1], targets[k : k + 1]) for k in range(FAR_ROWS)) / FAR_ROWS
+
+
+def plateau(
+    entry: Entry, task: str, seeds: Sequence[int], steps: int, size: str = "small", rate: float | None = None
+) -> list[dict[str, float | None]]:
+    """Train for a fixed budget and judge each run twice: at its first touch of the criterion, and after all steps.
+
+    Args:
+        rate: learning rate; the size's own (`SIZES`) when None.
+
+    Returns:
+        learned, steps: whether and when it touched the criterion; first_n: right on n tokens then; score_n: at the end;
+        inside_k, out_k: right on the criterion's rows and on those of `LENGTHS[-1]`, after k of `PARTS` parts.
+
+    Raises:
+        ValueError: steps that are no multiple of 5 x `PARTS`, or an entry that is trained twice.
+    """
+    if steps % (5 * PARTS) or entry.dropped:
+        raise ValueError(f"steps must be a multiple of {5 * PARTS}, of an entry that is trained once, not {steps}")
+    rate = SIZES[size]["rate"] if rate is None else rate
+    alone = partial(plateau, entry, task, steps=steps, size=size, rate=rate)
+    if entry.model and len(seeds) > 1:  # `torch.vmap` cannot run it
+        return [row for seed in seeds for row in alone([seed])]
+    models = [decoder(entry, task, seed, size) for seed in seeds]
+    tests = [tests_of(entry, task, seed) for seed in seeds]
+    number, every = {id(model): k for k, model in enumerate(models)}, steps // (5 * PARTS)
+    within, out, first = [[] for _ in seeds], [[] for _ in seeds], {}
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        within[k].append(inside(model, entry, task))
+        if len(within[k]) % 5 == 0:
+            with _changed(model, entry):
+                out[k].append(score(model, *tests[k][LENGTHS[-1]]))
+        if k not in first and within[k][-1] >= LEARNED:
+            first[k] = len(within[k]) * every, copy.deepcopy(model.state_dict())
+        return False
+
+    try:
+        training.fit_together(
+            models, partial(batch, entry, task), steps=steps, rate=rate, seeds=seeds, until=watch, every=every
+        )
+    except ValueError as error:
+        if "loss was" not in str(error):
+            raise
+        if len(seeds) > 1:  # one has diverged: each by itself
+            return [row for seed in seeds for row in alone([seed])]
+        within, out = [[math.nan] * 5 * PARTS], [[math.nan] * PARTS]
+    else:
+        for model in models:  # the last look is the caller's
+            watch(model.eval())
+    rows = []
+    for k in range(len(models)):
+        row = {"learned": int(k in first), "steps": first[k][0] if k in first else steps}
+        for part in range(PARTS):
+            row |= {f"inside_{part + 1}": sum(within[k][5 * part : 5 * part + 5]) / 5, f"out_{part + 1}": out[k][part]}
+        rows.append(row | {"best": None})
+    for when in ("score", "first"):
+        those = list(range(len(models))) if when == "score" else list(first)
+        columns = {k: dict.fromkeys((*LENGTHS, *FAR)) for k in range(len(models))}
+        for k in those:
+            if when == "first":
+                models[k].load_state_dict(first[k][1])
+            with _changed(models[k].eval(), entry):
+                columns[k] |= {n: score(models[k], *test) for n, test in tests[k].items()}
+                if when == "score" and task in LOOKED and entry.model is None:
+                    few = [part[: 8 if task == "recall" else 32] for part in tests[k][LENGTHS[-1]]]
+                    rows[k]["best"] = best_heads(models[k], task, *few)[0]
+        asked_further = task != RIVALS  # it has no more keys
+        if asked_further and those and sum(columns[k][LENGTHS[-1]] for k in those) / len(those) >= KEPT:
+            for k in those:
+                with _changed(models[k], entry):
+                    columns[k] |= {n: further(models[k], entry, task, seeds[k], n) for n in FAR}
+        for k, row in enumerate(rows):
+            row |= {f"{when}_{n}": value for n, value in columns[k].items()}
+    return [_short(row) for row in rows]
+
+
+@contextmanager
+def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
+    """With what the entry puts in after training."""
+    if entry.at_test is not None:
+        for block in model.blocks:
+            block.weigh = entry.at_test
+    yield
+    if entry.at_test is not None:
+        for block in model.blocks:
+            block.weigh = None
+
+
+def noise(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
+    """Train a differential entry on retrieval; by what its second map multiplies signal over noise, for three readers.
+
+    Returns:
+        for each seed: learned, steps to the first touch of the criterion; at the touch ("first_") and after all steps
+        ("end_"): right on the longest of `LENGTHS`, and `evaluation.noise_readers` of layer 1 there.
+
+    Raises:
+        ValueError: an entry without two maps, or a number out of range.
+    """
+    own, task = entry_of(entry), "retrieval"
+    models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
+    if not isinstance(models[0].blocks[0], Differential):
+        raise ValueError(f"entry must have two maps, as {', '.join(HYPOTHESES['H4'][1])}, not {entry!r}")
+    steps, rate = require.integer("budget", budget, 1), require.number("rate", rate, above=0)
+    number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
+
+    def watch(model: Decoder) -> bool:
+        k = number[id(model)]
+        count[k] += CHECKED
+        if k not in first and has_learned(model, own, task):
+            first[k] = count[k], looked_at(model, seed[k])
+        return False
+
+    def looked_at(model: Decoder, k: int) -> dict[str, float]:
+        test = tests_of(own, task, k)[LENGTHS[-1]]
+        few = tuple(part[:32] for part in test)
+        return {f"score_{LENGTHS[-1]}": score(model.eval(), *test)} | noise_readers(model, task, *few)
+
+    training.fit_together(
+        models, partial(batch, own, task), steps=steps, rate=rate, seeds=seed, until=watch, every=CHECKED
+    )
+    rows = []
+    for k, model in enumerate(models):
+        end = looked_at(model, seed[k])
+        touch = first.get(k, (steps, dict.fromkeys(end)))
+        row = {"learned": int(k in first), "steps": touch[0]}
+        for when, values in (("first", touch[1]), ("end", end)):
+            row |= {f"{when}_{name}": value for name, value in values.items()}
+        rows.append(_short(row))
+    return rows
+
+
+def price(entry: str, trained: int, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float]]:
+    """Train on retrieval with so many pairs: the steps to the criterion at that length, and right at 16 and there.
+
+    Raises:
+        ValueError: unknown entry, or a number out of range.
+    """
+    if trained not in LENGTHS:
+        raise ValueError(f"trained must be one of {LENGTHS}, not {trained!r}")
+    own = replace(entry_of(entry), seen=trained)
+    return [
+        {"learned": int(learned), "steps": taken}
+        | {
+            f"right_{name}": round(score(model.eval(), *criterion("retrieval", own.separators, n)), 5)
+            for name, n in (("short", TRAINED), ("trained", trained))
+        }
+        for model, taken, learned in train(
+            own, "retrieval", seed, require.integer("budget", budget, 1), rate=require.number("rate", rate, above=0)
+        )
+    ]
+
+
+def _short(found: dict[str, float | None]) -> dict[str, float | None]:
+    return {name: _number(value) for name, value in found.items()}
+
+
+def _number(value: float | None) -> float | None:
+    """For a table: a model that has diverged has no finite ones."""
+    if isinstance(value, float):
+        return round(value, 5) if math.isfinite(value) else None
+    return value

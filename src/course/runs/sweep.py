@@ -1,0 +1,368 @@
+"""Runs over a table of settings: one row a run, appended whole or not at all, never run twice.
+
+The results are a CSV file whose head (lines that begin with `# `) states the commands that made it, their
+seeds, versions, machines and times. A run that was killed is started again by the same call: rows that are
+there stay, and the table ends the same. Budgets belong into the settings, in steps or epochs; every row
+also says how many seconds it took.
+"""
+
+import contextlib
+import csv
+import datetime
+import functools
+import inspect
+import io
+import itertools
+import math
+import os
+import pickle
+import platform
+import re
+import shlex
+import sys
+import tempfile
+import threading
+import time
+import traceback
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, Executor, as_completed
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+import numpy as np
+import pandas as pd
+import torch
+
+from course import training
+from course.build import files
+from helpers import compute, require
+
+Value = str | int | float | bool | None
+Setting = dict[str, Value]
+
+
+class Table(NamedTuple):
+    """A table on disk: the lines of its head without `# `, and its rows as they are written."""
+
+    head: list[str]
+    rows: list[dict[str, str]]
+
+
+class _Run(NamedTuple):
+    """One finished run: its setting, and what it gave or why it failed."""
+
+    setting: dict[str, str]
+    result: Setting | None
+    seconds: float
+    machine: str
+    error: BaseException | None
+
+
+_Call = Callable[[list[Setting]], list[_Run]]
+
+
+def grid(**values: Iterable[Value]) -> list[Setting]:
+    """All combinations of the values of each name, the last name fastest.
+
+    >>> grid(depth=[2, 3], seed=[0, 1])[:3]
+    [{'depth': 2, 'seed': 0}, {'depth': 2, 'seed': 1}, {'depth': 3, 'seed': 0}]
+    """
+    return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+
+
+def run(
+    function: Callable[..., Setting],
+    settings: Sequence[Setting],
+    out: str | Path,
+    *,
+    command: str | None = None,
+    notes: Sequence[str] = (),
+    jobs: int = 1,
+    dask: str | None = None,
+    threads: int = 1,
+    together: str | None = None,
+) -> pd.DataFrame:
+    """Call `function(**setting)` for each setting that has no row in the table `out` yet, and return the table.
+
+    A row holds the setting, what the function returned and the seconds it took. Rows stand in the order of
+    the settings, whatever the order in which they end. A run that fails does not stop the others: its error
+    is raised after them. Several commands may fill one table, one after another or side by side.
+
+    Args:
+        settings: names and values of the function's arguments, all with the same names.
+        command: what to type to run this again, for the head; as typed, if it is not given.
+        notes: lines for the top of the head.
+        jobs: processes on this machine.
+        dask: address of a Dask scheduler ("tcp://host:8786") whose workers run the rows instead; a worker
+            runs one row at a time, so give each one thread.
+        threads: CPU threads of torch for each run.
+        together: runs that differ in this argument alone are one call, which gets a list of its values and returns as
+            many rows; the seconds are shared out evenly.
+
+    Raises:
+        ValueError: no settings, unequal or repeated ones, a value that is no text or finite number, a table
+            with other columns, or an argument out of range.
+        OSError: the disk is full, or the processes are killed again and again; finished rows are kept.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     table = run(lambda n: {"square": n * n}, grid(n=[2, 3]), folder + "/squares.csv", command="none")
+    >>> table[["n", "square"]].values.tolist()
+    [[2, 4], [3, 9]]
+    """
+    settings = [*require.instance("settings", settings, Sequence | Iterator, "a list of dictionaries")]
+    notes = [require.text("notes", line) for line in require.instance("notes", notes, list | tuple, "a list of lines")]
+    command = f"command: {_typed() if command is None else require.text('command', command)}"
+    for name, value in (("jobs", jobs), ("threads", threads)):
+        require.integer(name, value, 1, MOST)
+    if (dask is not None and require.text("dask", dask)) and ("://" not in dask or jobs > 1):
+        raise ValueError(
+            f"dask must be the address of a running scheduler, as tcp://host:8786, with jobs 1, not {dask!r}, {jobs}"
+        )
+    _check(require.function("function", function), settings)
+    out, keys = _place(out), [_as_text(setting) for setting in settings]
+    if len({tuple(key.items()) for key in keys}) < len(keys):
+        raise ValueError("settings must differ from each other, but two of them are equal")
+    there = read(out).rows
+    _check_rows(there, list(keys[0]), out)
+    missing = [setting for setting, key in zip(settings, keys, strict=True) if not _find(there, key)]
+    calls, failed = _grouped(missing, together), []
+    call = functools.partial(_call, function, threads, together)
+    runs = _at_once(call, calls, jobs, dask) if dask or jobs > 1 else map(call, calls)
+    for done in itertools.chain.from_iterable(compute.progress(runs, "runs", total=len(calls))):
+        if done.error is None:
+            _append(out, done, keys, command, notes)
+        else:
+            failed.append(done)
+    if failed:
+        failed[0].error.add_note(f"{len(failed)} of {len(missing)} runs failed, the first with {failed[0].setting}")
+        raise failed[0].error
+    return pd.read_csv(out, comment="#")
+
+
+def read(out: str | Path) -> Table:
+    """The table as it is on disk, every value as text; empty if there is none.
+
+    Raises:
+        ValueError: a row has more or fewer values than there are columns.
+
+    >>> read("a table that is not there").rows
+    []
+    """
+    require.instance("out", out, str | Path, "a path")
+    try:
+        lines = Path(out).read_text(encoding="utf-8").splitlines() if Path(out).is_file() else []
+    except ValueError:
+        raise ValueError(f"out must be a table, and {out} is no text") from None
+    found = [line for line in lines if not line.startswith("#")]
+    if any("\0" in line for line in lines) or (len(found) == 1 and "," not in found[0]):
+        raise ValueError(f"out must be a table, and {out} is another file: it is left as it is")
+    rows = list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    for number, row in enumerate(rows, 1):
+        if None in row or None in row.values():
+            raise ValueError(f"out must be a whole table, but row {number} of {out} has too many or too few values")
+    if lines and not rows:
+        raise ValueError(f"out must be a table, and {out} holds no row: it is left as it is")
+    return Table([line[2:] for line in lines if line.startswith("#")], rows)
+
+
+MOST = 1_024  # processes, or threads of one
+ANSWERS = 10  # seconds within which a scheduler answers
+
+
+def _check(function: Callable, settings: list[Setting]) -> None:
+    """Nothing, where the function takes each of the settings."""
+    if not settings or not all(isinstance(setting, dict) and setting for setting in settings):
+        raise ValueError("settings must hold at least one row, each a dictionary of arguments")
+    names = list(settings[0])
+    if other := next((setting for setting in settings if list(setting) != names), None):
+        raise ValueError(f"settings must all have the names {names}, not {list(other)}")
+    try:
+        inspect.signature(function).bind(**settings[0])
+    except TypeError as error:
+        raise ValueError(f"function must take the settings {', '.join(names)}: {error}") from None
+
+
+def _place(out: str | Path) -> Path:
+    """The path of a table that can be written."""
+    out = Path(require.instance("out", out, str | Path, "a path"))
+    if (out.exists() and not out.is_file()) or not out.parent.is_dir():
+        raise ValueError(f"out must be a regular file, or none yet, in a folder that is there, not {str(out)!r}")
+    try:
+        with tempfile.TemporaryFile(dir=out.parent):
+            return out
+    except OSError as error:
+        where = f"{str(out.parent)!r} cannot: {error.strerror}"
+        raise ValueError(f"out must be in a folder that can be written, and {where}") from None
+
+
+def _check_rows(rows: list[dict[str, str]], names: list[str], out: Path) -> None:
+    """Nothing, where these are rows of such settings, each once (it would count twice in every mean), and numbers are decimal."""
+    if rows and list(rows[0])[: len(names)] != names:
+        raise ValueError(f"out must be a table of {names}, but the columns of {out} are {list(rows[0])}")
+    first: dict[tuple, int] = {}
+    for number, row in enumerate(rows, 1):
+        for name, value in row.items():
+            if re.fullmatch(r"[+-]?0[xX][0-9a-fA-F]+", value):
+                raise ValueError(f"out must hold decimal numbers, but {name} in row {number} of {out} is {value!r}")
+        there = first.setdefault(tuple(row[name] for name in names), number)
+        if there < number:
+            raise ValueError(f"out must hold each setting once, but rows {there} and {number} of {out} are of one")
+
+
+def _as_text(values: Setting) -> dict[str, str]:
+    """The values as they stand in the table.
+
+    Raises:
+        ValueError: a value is no text of one line, no finite number and no truth value.
+    """
+    for name, value in values.items():
+        fine = value is None or isinstance(value, str | bool | int)
+        fine = fine or (isinstance(value, float) and math.isfinite(value))
+        if not fine or (isinstance(value, str) and (set(value) & set("#\r\n"))):
+            raise ValueError(f"{name} must be one line of text without '#', or a finite number, not {value!r}")
+    return {name: "" if value is None else str(value) for name, value in values.items()}
+
+
+def _find(rows: list[dict[str, str]], key: dict[str, str]) -> dict[str, str] | None:
+    return next((row for row in rows if all(row[name] == value for name, value in key.items())), None)
+
+
+def _typed() -> str:
+    program, *rest = sys.orig_argv
+    return shlex.join([Path(program).name, *rest])
+
+
+_ONE_AT_A_TIME = threading.Lock()  # seeds and threads belong to the process: a Dask worker may have several threads
+
+
+def _grouped(settings: list[Setting], together: str | None) -> list[list[Setting]]:
+    """The settings of each call: one, or those that differ in `together` alone."""
+    if together is None:
+        return [[setting] for setting in settings]
+    if settings:
+        require.choice("together", together, list(settings[0]))
+    groups: dict[tuple, list[Setting]] = {}
+    for setting in settings:
+        groups.setdefault(tuple((k, v) for k, v in setting.items() if k != together), []).append(setting)
+    return list(groups.values())
+
+
+def _call(function: Callable, threads: int, together: str | None, group: list[Setting]) -> list[_Run]:
+    """One call, in whatever process it is; its error comes back as a value."""
+    with _ONE_AT_A_TIME, training.threads(threads):
+        start = time.perf_counter()
+        try:
+            own = {} if together is None else {together: [setting[together] for setting in group]}
+            found, error = function(**group[0] | own), None
+            results = [found] if together is None else found
+            if not isinstance(results, list) or not all(isinstance(row, dict) and row for row in results):
+                raise ValueError(f"function must return a dictionary of results, not {found!r}")
+            if len(results) != len(group):
+                raise ValueError(f"function must return {len(group)} rows, not {len(results)}")
+            for result in results:
+                if same := sorted({*result, "seconds"} & {*group[0]}):
+                    raise ValueError(f"settings must not have the names of results, {same}")
+                _as_text(result)
+        except Exception as caught:
+            results, error = [None] * len(group), _portable(caught)
+        spent, machine = (time.perf_counter() - start) / len(group), _machine()
+        return [_Run(_as_text(s), r, spent, machine, error) for s, r in zip(group, results, strict=True)]
+
+
+def _portable(error: Exception) -> Exception:
+    """The error as it passes between processes: its traceback as text."""
+    error.add_note("".join(traceback.format_tb(error.__traceback__)))
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error.with_traceback(None)
+    except Exception:  # one that cannot be built again from its arguments
+        return RuntimeError(f"{type(error).__name__}: {error}")
+
+
+def _machine() -> str:
+    names = [torch.cuda.get_device_name()] if torch.cuda.is_available() else []
+    names.append(f"{os.cpu_count()} CPU cores ({platform.machine()})")
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, NumPy {np.__version__}"
+    return f"{', '.join(names)}, {versions}"
+
+
+@contextlib.contextmanager
+def _workers(jobs: int, dask: str | None) -> Iterator[tuple[Executor, type[Exception]]]:
+    """Processes of this machine or of a Dask cluster, and the error that tells that they were killed."""
+    try:
+        if not dask:
+            from joblib.externals.loky import ProcessPoolExecutor
+
+            with ProcessPoolExecutor(jobs) as pool:
+                yield pool, BrokenExecutor
+            return
+        import distributed
+    except ImportError as error:
+        raise ValueError("jobs must be 1, and dask None: for more, pip install joblib dask distributed") from error
+    try:
+        client = distributed.Client(dask, timeout=ANSWERS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"dask must be the address of a running scheduler, not {dask!r}") from error
+    with client:
+        yield client.get_executor(pure=False), distributed.KilledWorker
+
+
+def _at_once(call: _Call, groups: list[list[Setting]], jobs: int, dask: str | None) -> Iterator[list[_Run]]:
+    """The runs of each call as they end; if one is killed, what is missing starts again, unless nothing ended in between."""
+    while groups:
+        before, futures = len(groups), {}
+        with _workers(min(jobs, len(groups)), dask) as (pool, killed):
+            try:
+                futures = {pool.submit(call, group): group for group in groups}
+                for future in as_completed(futures):
+                    yield future.result()
+                    groups.remove(futures[future])
+            except killed as error:
+                if len(groups) == before:
+                    advice = "use fewer jobs if memory ran out, or start the same command again"
+                    raise OSError(f"the processes were killed before any run ended: {advice}") from error
+            finally:
+                for future in futures:
+                    future.cancel()
+
+
+def _append(out: Path, done: _Run, keys: list[dict[str, str]], command: str, notes: Sequence[str]) -> None:
+    """Write the table with one more row, in the place of the old one, by one rename."""
+    row = done.setting | _as_text(done.result | {"seconds": round(done.seconds, 1)})
+    name = f"sweep-{zlib.crc32(os.fsencode(out.resolve())):08x}.lock"
+    with filelock.FileLock(Path(tempfile.gettempdir()) / name):
+        head, rows = read(out)
+        if rows and list(rows[0]) != list(row):
+            raise ValueError(f"out must be a table of {list(row)}, but the columns of {out} are {list(rows[0])}")
+        wanted = {tuple(key.items()): place for place, key in enumerate(keys)}
+        rows = [old for old in rows if not _find([old], done.setting)] + [row]
+        rows.sort(key=lambda old: wanted.get(tuple((name, old[name]) for name in done.setting), -1))
+        there = sum(bool(_find(rows, key)) for key in keys)
+        head = [*(note for note in notes if note not in head), *head]
+        _replace(out, _with_command(head, command, done.machine, keys, there), rows)
+
+
+def _with_command(head: list[str], command: str, machine: str, keys: list[dict], there: int) -> list[str]:
+    """The head with this command; below it the machine, if it is new, and how many rows are there while some are missing."""
+    start = head.index(command) if command in head else len(head)
+    end = next((k for k in range(start + 1, len(head)) if not head[k].startswith("  ")), len(head))
+    own = [line for line in head[start + 1 : end] if not re.fullmatch(r"  \d+ of \d+ rows", line)]
+    if not any(line.endswith(machine) for line in own):
+        seeds = list(dict.fromkeys(key["seed"] for key in keys)) if "seed" in keys[0] else ["none"]
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+        own.append(f"  {now}, seed {' '.join(seeds)}, {machine}")
+    if there < len(keys):
+        own.append(f"  {there} of {len(keys)} rows")
+    return [*head[:start], command, *own, *head[end:]]
+
+
+def _replace(out: Path, head: list[str], rows: list[dict[str, str]]) -> None:
+    text = io.StringIO()
+    text.writelines(f"# {line}\n" for line in head)
+    writer = csv.DictWriter(text, rows[0], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    files.write(out, text.getvalue())

@@ -1,0 +1,555 @@
+"""Small decoders that learn to count and to copy, and where they break: the runs behind `data/counting_trained.csv`
+and `data/copying_trained.csv`, and the checkpoints of the lab.
+"""
+
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from course import training
+from course.evidence import significance
+from course.runs import sweep
+from course.training import checkpoints
+from course.training.checkpoints import Trained
+from course.training.tasks import PLACES, Copying, Counting, RunningCount
+from helpers import require
+from helpers.transformer import Decoder
+
+LONGEST = 16  # the longest string of training
+BATCH, RATE, WARMUP = 16, 3e-3, 100  # of counters: strings a step, largest rate, steps to reach it
+COUNTING = RunningCount(lengths=(1, LONGEST), most=LONGEST, size=BATCH)
+COPYING = Copying(lengths=(1, LONGEST), size=32)
+SIZES = {"counting": {"width": 64, "heads": 4, "layers": 2}, "copying": {"width": 32, "heads": 2, "layers": 3}}
+STEPS = {"counting": 640, "copying": 600}
+STRINGS = 256  # of each length, on which a decoder is tested
+LEARNED = 0.99  # right at every length: the criterion for having learned to count
+LENGTHS = (4, 8, 12, 16, 18, 20, 24, 32, 48, 64)  # at which counting is tested; training ends at `LONGEST`
+PROBED = (12, 16, 20, 28, 32)  # at which the probed counters are tested; beyond `LONGEST` their states are read as well
+BEYOND = range(LONGEST + 1, 2 * LONGEST + 1)  # to which a read-out beyond the training is fitted, all lengths together
+TURNS = (*range(2, 64), *range(64, 513, 16))  # lengths at which copying is tested
+PROBED_ENCODINGS = ("RoPE", "NoPE", "ALiBi", "APE")
+READ = (16, 32, 64, 128)  # at which a probe reads the copiers' states
+NEVER = 0  # in a table: no turn up to the last of `TURNS`
+
+PLAIN = {"encoding": "RoPE", "base": 10_000, "window": 0, "tokens": "characters"}
+# of the talk; a base of 1 turns nothing apart
+BASES = (1.001, 10, 100, 500, 1000, 5000, 10_000, 100_000, 500_000, 1_000_000)
+
+
+def decoder(kind: str, task: Counting | Copying, encoding: str, base: float, window: int, seed: int) -> Decoder:
+    """A new decoder for a task; "0.5-RoPE" turns the faster half of the pairs, window 0 is none."""
+    share, _, name = encoding.rpartition("-")
+    torch.manual_seed(seed)
+    return Decoder(
+        len(task.vocabulary), **SIZES[kind], encoding=name, base=base, turning=float(share or 1), window=window or None
+    )
+
+
+# Reading the states ---------------------------------------------------------------------------------------
+
+
+@torch.no_grad()
+def states(model: Decoder, ids: Int[Tensor, "b n"]) -> list[Float[Tensor, "b d"]]:
+    """The last token's state after each layer, and after the last norm."""
+    x, found = model.embed(ids), []
+    for block in model.blocks:
+        x = block(x)
+        found.append(x[:, -1].float())
+    return [*found, model.norm(x)[:, -1].float()]
+
+
+def linear_probe(
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 1e-3, iterations: int = 100
+) -> Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]:
+    """A linear read-out fitted to states and their labels, by multinomial regression: it names the label of a state."""
+    middle, spread = known.mean(0), known.std(0).clamp(min=1e-6)
+    layer = nn.Linear(known.shape[1], int(labels.max()) + 1)
+    nn.init.zeros_(layer.weight)
+    nn.init.zeros_(layer.bias)
+    optimiser = torch.optim.LBFGS(layer.parameters(), max_iter=iterations, line_search_fn="strong_wolfe")
+    inputs = (known - middle) / spread
+
+    def loss() -> Tensor:
+        optimiser.zero_grad()
+        value = nn.functional.cross_entropy(layer(inputs), labels) + penalty * layer.weight.square().sum() / 2
+        value.backward()
+        return value
+
+    optimiser.step(loss)
+    return torch.no_grad()(lambda new: layer((new - middle) / spread).argmax(-1))
+
+
+def share(probe: Callable[[Tensor], Tensor], new: Float[Tensor, "k d"], right: Int[Tensor, " k"]) -> float:
+    """How often a probe names the right label."""
+    return float((probe(new) == right).double().mean())
+
+
+def shuffled(labels: Int[Tensor, " m"], seed: int) -> Int[Tensor, " m"]:
+    """The labels in another order: a probe that is fitted to them has to fail."""
+    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
+
+
+# Counting ------------------------------------------------------------------------------------------------
+
+
+def train(
+    model: Decoder, task: Callable, steps: int, seed: int, weights: Float[Tensor, " v"] | None = None
+) -> list[float]:
+    """Train a decoder on a count: every answer weighs the same, the rate falls along a cosine."""
+    weights = task.weights if weights is None else weights
+    return training.fit(model, task, steps=steps, rate=RATE, warmup=WARMUP, cosine=True, weights=weights, seed=seed)
+
+
+def answers(model: Decoder, task: Counting, strings: Sequence[str]) -> Int[Tensor, " m"]:
+    """The number that the decoder names for each string, or -1 where it names no number."""
+    tokens, targets = task.encode(strings)
+    with torch.no_grad():
+        named = model(tokens).argmax(-1)[targets != training.UNASKED]
+    first = task.vocabulary.index("0")
+    return torch.where((named >= first) & (named <= first + task.most), named - first, -1)
+
+
+def errors(model: Decoder, task: Counting, n: int, count: int = 128) -> Int[Tensor, " count"]:
+    """|answer - number of y| for strings of n letters, every count up to `task.most` equally often; none answered is 0."""
+    drawn, right = _questions(task, n, count, 1_000)
+    return (answers(model, task, drawn).clamp(min=0) - right).abs()
+
+
+def share_right(model: Decoder, task: Counting, n: int, count: int = 256) -> float:
+    """Share of right counts on strings of n letters."""
+    return float((errors(model, task, n, count) == 0).double().mean())
+
+
+def one_number(n: int, most: int = LONGEST) -> float:
+    """How often always naming one number is right where every count up to n, at most `most`, is equally likely."""
+    return 1 / (min(n, most) + 1)
+
+
+def _questions(task: Counting, n: int, count: int, seed: int) -> tuple[list[str], Int[Tensor, " count"]]:
+    drawn = replace(task, lengths=(n, n), size=count).strings(torch.Generator().manual_seed(seed))
+    return drawn, torch.tensor([string.count("y") for string in drawn])
+
+
+def noticed(model: Decoder, task: Counting, n: int, place: int) -> float:
+    """How often the answer rises by exactly one when the letter at `place` is changed from x to y."""
+    strings, counts = _questions(task, n, 128, 2_000)
+    drawn = [string for string, y in zip(strings, counts.tolist(), strict=True) if y < task.most - 1]
+    place = place % n
+    pair = [[string[:place] + letter + string[place + 1 :] for string in drawn] for letter in "xy"]
+    before, after = (answers(model, task, strings) for strings in pair)
+    return float((after == before + 1).double().mean())
+
+
+class Seen(NamedTuple):
+    """Strings of several lengths as a decoder sees them: last states, counts, lengths."""
+
+    states: Float[Tensor, "m d"]
+    counts: Int[Tensor, " m"]
+    lengths: Int[Tensor, " m"]
+
+
+def seen(model: Decoder, task: Counting, lengths: Sequence[int], count: int, seed: int) -> Seen:
+    """The last states of `count` strings of each length, every count equally often; a seed draws the same strings."""
+    parts = []
+    for n in lengths:
+        strings, counts = _questions(task, n, count, seed + n)
+        parts.append((states(model, task.encode(strings)[0])[-1], counts, torch.full((count,), n)))
+    return Seen(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def least_squares(
+    known: Float[Tensor, "m d"], labels: Int[Tensor, " m"], penalty: float = 0.0
+) -> tuple[Float[Tensor, " d"], Callable[[Float[Tensor, "k d"]], Int[Tensor, " k"]]]:
+    """A linear read-out of a count, fitted in fp64: its weights, and what it names, rounded to a whole number.
+
+    Minimises the mean squared error plus `penalty` times the weights' squares, of coordinates with mean 0 and spread 1.
+    """
+    known, middle, spread = known.double(), known.double().mean(0), known.double().std(0).clamp(min=1e-6)
+    inputs, mean = (known - middle) / spread, labels.double().mean()
+    if penalty:
+        square = inputs.mT @ inputs / len(inputs) + penalty * torch.eye(inputs.shape[1], dtype=inputs.dtype)
+        found = torch.linalg.solve(square, inputs.mT @ (labels - mean) / len(inputs))
+    else:
+        found = torch.linalg.lstsq(inputs, (labels - mean)[:, None], driver="gelsd").solution[:, 0]
+    weights = found / spread
+    return weights, lambda new: ((new.double() - middle) @ weights + mean).round().long()
+
+
+READERS = ("least squares", "multinomial")
+ASKED_BEYOND = (20, 24)  # lengths beyond the training at which the readouts are compared
+
+
+def from_training_lengths(
+    model: Decoder, task: RunningCount, penalties: Sequence[float], known: int, new: int
+) -> list[dict[str, float]]:
+    """Fit a linear readout to counts of 1 to `LONGEST` letters only, the lengths of training, and test it beyond them.
+
+    Returns:
+        for each penalty: "within", how often it is right on other strings of these lengths, by which the penalty is
+        chosen; "from_16_n", how often it names the count of n letters.
+    """
+    lengths = range(1, LONGEST + 1)
+    old, held_out = seen(model, task, lengths, known, 3_000), seen(model, task, lengths, new, 5_000)
+    beyond = {n: seen(model, task, [n], new, 7_000) for n in ASKED_BEYOND}
+    rows = []
+    for penalty in penalties:
+        _, read = least_squares(old.states, old.counts, penalty)
+        row = {"within": share(read, held_out.states, held_out.counts)}
+        row |= {f"from_16_{n}": share(read, here.states, here.counts) for n, here in beyond.items()}
+        rows.append(row)
+    return rows
+
+
+@cache
+def _counters(encoding: str, seed: int, steps: int) -> dict[str, Decoder]:
+    models = {name: decoder("counting", COUNTING, encoding, 1e4, 0, seed) for name in ("untrained", "trained")}
+    train(models["trained"], COUNTING, steps, seed)
+    return models
+
+
+def readers_run(
+    encoding: str, seed: int, steps: int, reader: str, penalty: Sequence[float], known: int = 400, new: int = 256
+) -> list[dict[str, float | None]]:
+    """Return how often linear readouts name the count of 20 letters, a row a penalty, beside the decoder's own answer.
+
+    Two readouts differ in the lengths of the strings whose counts they are told. One is told the counts of `known`
+    strings of each length of `BEYOND` but 20: "trained", "untrained" (the last states of the decoder and of the one it
+    began as); "_bf16": those states rounded; "ratio": of the share of y alone; "shuffled": of wrong counts of the trained
+    states; "shuffled_untrained". "multinomial" runs 2,000 iterations. Of least squares on the trained states also `used`.
+    The other is told no more than the decoder was, counts of 1 to `LONGEST` letters: see `from_training_lengths`.
+    "own_n": how often the decoder's own head names the count of n letters.
+
+    Raises:
+        ValueError: unknown reader.
+    """
+    require.choice("reader", reader, READERS)
+    rows: list[dict[str, float | None]] = [{} for _ in penalty]
+    models, n = _counters(encoding, seed, steps), 20
+    for name, model in models.items():
+        if reader == "least squares":
+            found = from_training_lengths(model, COUNTING, penalty, known, new)
+            own = {f"own_{m}": share_right(model, COUNTING, m) for m in ASKED_BEYOND} if name == "trained" else {}
+            for row, part in zip(rows, found, strict=True):
+                row |= {f"{name}_{what}": value for what, value in part.items()} | own
+        old, fresh = (
+            seen(model, COUNTING, [m for m in BEYOND if m != n], known, 3_000),
+            seen(model, COUNTING, [n], new, 7_000),
+        )
+        wrong = shuffled(old.counts, seed)
+        cases = {name: (old.states, fresh.states, old.counts)}
+        if reader == "least squares":
+            rounded = (states.to(torch.bfloat16).float() for states in (old.states, fresh.states))
+            cases |= {f"{name}_bf16": (*rounded, old.counts), f"{name}_shuffled": (old.states, fresh.states, wrong)}
+            if name == "trained":
+                shares = ((each.counts / each.lengths)[:, None] for each in (old, fresh))
+                cases["ratio"] = (*shares, old.counts)
+        for row, each in zip(rows, penalty, strict=True):
+            for case, (known_, tested, labels) in cases.items():
+                if reader == "least squares":
+                    weights, read = least_squares(known_, labels, each)
+                    if case == "trained":
+                        row |= used(model, COUNTING, weights, read, old, fresh)
+                else:
+                    read = linear_probe(known_, labels, each, 2_000)
+                row[case] = share(read, tested, fresh.counts)
+    return [{name: round(value, 4) for name, value in row.items()} for row in rows]
+
+
+def used(
+    model: Decoder, task: RunningCount, weights: Float[Tensor, " d"], read: Callable, old: Seen, here: Seen
+) -> dict[str, float]:
+    """Does the decoder use what a read-out reads, and does the read-out see what the decoder uses?
+
+    in_head: the share of the read-out's squared length in the space that its head's rows for the numbers span (from their
+    mean), of which alone the answer hangs; random_in_head: the 95 % quantile of the same for 1,000 random directions. How
+    often the answer rises by exactly one when the last state moves: up_readout: by the shortest step that adds one to
+    the read-out; up_random: as far, at random; up_along: by the difference of neighbouring counts' mean states;
+    up_without: by that less what the read-out sees of it. read_own: how often the read-out rises by exactly one when the
+    state moves as far as `up_along` along the head's rows of the answer and the next.
+    """
+    first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
+    rows = model.head.weight[first : first + task.most + 1].detach().double()
+    basis = torch.linalg.svd(rows - rows.mean(0), full_matrices=False)
+    basis = basis.Vh[basis.S > 1e-6 * basis.S[0]]
+
+    def inside(directions: Float[Tensor, "k d"]) -> Float[Tensor, " k"]:
+        return (directions @ basis.mT).square().sum(1) / directions.square().sum(1)
+
+    def named(states: Float[Tensor, "m d"]) -> Int[Tensor, " m"]:
+        return (states @ rows.mT).argmax(-1)
+
+    means = torch.stack([old.states[old.counts == c].double().mean(0) for c in range(task.most + 1)])
+    states = here.states.double()
+    room = (here.counts < task.most) & (named(states) < task.most)
+    states, counts = states[room], here.counts[room]
+    before, along = named(states), means[counts + 1] - means[counts]
+    shortest = (weights / weights.square().sum()).expand_as(states)
+    at_random = torch.randn(states.shape, generator=generator, dtype=states.dtype)
+    at_random = at_random / at_random.norm(dim=1, keepdim=True) * shortest.norm(dim=1, keepdim=True)
+    steps = {"readout": shortest, "random": at_random, "along": along}
+    steps["without"] = along - (along @ weights / weights.square().sum())[:, None] * weights
+    own = rows[before + 1] - rows[before]
+    own = own / own.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+    drawn = torch.randn(1_000, states.shape[1], generator=generator, dtype=states.dtype)
+    return {
+        "in_head": float(inside(weights[None])),
+        "random_in_head": float(inside(drawn).quantile(0.95)),
+        "read_own": float((read(states + own) == read(states) + 1).double().mean()),
+    } | {f"up_{name}": float((named(states + step) == before + 1).double().mean()) for name, step in steps.items()}
+
+
+@torch.no_grad()
+def moved(model: Decoder, task: RunningCount, known: int = 400, new: int = 256) -> dict[str, float]:
+    """Does the answer follow, where the state is moved to that of one y more? How often it rises by exactly one.
+
+    "along": the last state is moved by the difference of the mean states of its count and the next, taken from other
+    strings (of `BEYOND`; of 9 to 16 letters, where the test is within the training); "against": by the opposite;
+    "random": as far, in a random direction; "own": as far, along the head's own rows of its answer and the next number.
+    """
+    first, generator = task.vocabulary.index("0"), torch.Generator().manual_seed(0)
+
+    def named(states: Tensor) -> Int[Tensor, " m"]:
+        return model.head(states)[:, first : first + task.most + 1].argmax(-1)
+
+    found = {}
+    for n in (n for n in PROBED if n >= LONGEST):
+        old = seen(model, task, BEYOND if n > LONGEST else range(LONGEST // 2 + 1, LONGEST + 1), known, 3_000)
+        means = torch.stack([old.states[old.counts == c].mean(0) for c in range(task.most + 1)])
+        here = seen(model, task, [n], new, 7_000)
+        before = named(here.states)
+        room = (here.counts < task.most) & (before < task.most)
+        states, counts, before = here.states[room], here.counts[room], before[room]
+        along = means[counts + 1] - means[counts]
+        rows = model.head.weight[first + before + 1] - model.head.weight[first + before]
+        steps = {"along": along, "against": -along}
+        steps |= {"random": torch.randn(along.shape, generator=generator), "own": rows}
+        for name, step in steps.items():
+            step = step / step.norm(dim=1, keepdim=True) * along.norm(dim=1, keepdim=True)
+            found[f"{name}_{n}"] = float((named(states + step) == before + 1).double().mean())
+    return found
+
+
+def count_run(encoding: str, base: float, window: int, tokens: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to count; test it inside and beyond the lengths of training, and read its states."""
+    task = replace(COUNTING, tokens=tokens)
+    model = decoder("counting", task, encoding, base, window, seed)
+    losses, found = train(model, task, steps, seed), {}
+    found["loss"] = sum(losses[-20:]) / 20
+    found["inside"] = sum(share_right(model, task, n, 64) for n in range(1, 17)) / 16
+    found["least"] = min(share_right(model, task, n) for n in (12, 13, 14, 15, 16))
+    for n in LENGTHS:
+        wrong = errors(model, task, n, STRINGS)
+        found[f"right_{n}"] = float((wrong == 0).double().mean())
+        found[f"error_{n}"] = float(wrong.double().mean())
+    alone = {"all_y": ["y" * n for n in range(1, LONGEST + 1)], "all_x_longer": ["x" * n for n in LENGTHS[5:]]}
+    for name, strings in alone.items():
+        counts = torch.tensor([string.count("y") for string in strings])
+        found[name] = float((answers(model, task, strings) == counts).double().mean())
+    for name, place in (("first", 0), ("last", -1)):
+        found |= {f"{name}_{n}": noticed(model, task, n, place) for n in (12, 24)}
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def counter_run(encoding: str, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to count; how often it is right beyond the training, and whether its answer follows its state."""
+    model = _counters(encoding, seed, steps)["trained"]
+    found = {f"right_{n}": share_right(model, COUNTING, n) for n in PROBED} | moved(model, COUNTING)
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def comma_run(encoding: str, tokens: str, steps: int, seed: int) -> sweep.Setting:
+    """Train one decoder to count, with commas or without, and test it on all lengths of training and just beyond."""
+    task = replace(COUNTING, tokens=tokens)
+    model = decoder("counting", task, encoding, 1e4, 0, seed)
+    train(model, task, steps, seed)
+    found = {"read": steps * BATCH * task(torch.Generator())[0].shape[1]}
+    by_length = [share_right(model, task, n, 128) for n in range(1, LONGEST + 1)]
+    found |= {"inside": sum(by_length) / LONGEST, "longest": by_length[-1]}
+    return found | {f"right_{n}": share_right(model, task, n) for n in (18, 20, 24)}
+
+
+COMMA_STEPS = 120  # few, so that there is room for a difference within the lengths of training
+FEWER = COMMA_STEPS * (LONGEST + 1) // (2 * LONGEST)  # steps in which a decoder with commas reads as many tokens
+
+
+# Copying -------------------------------------------------------------------------------------------------
+
+
+def turn(lengths: Sequence[int], margin: Float[Tensor, " lengths"]) -> int:
+    """The first length at which the answer is wrong, `NEVER` if there is none.
+
+    >>> turn([2, 4, 8], torch.tensor([1.0, -0.5, 2.0]))
+    4
+    """
+    wrong = (margin <= 0).nonzero()
+    return int(lengths[int(wrong[0])]) if len(wrong) else NEVER
+
+
+def copier_run(encoding: str, seed: int, steps: int, strings: int = 4_096) -> sweep.Setting:
+    """Train a copier and read its states on random strings: its answers, read-outs of the digit asked for, and controls.
+
+    "probe": the better of a multinomial and a least-squares read-out; "untrained": the same before training; "shuffled":
+    fitted to shuffled digits; "majority": whoever names the more frequent digit.
+    """
+    models = {name: decoder("copying", COPYING, encoding, 1e4, 0, seed) for name in ("untrained", "probe")}
+    training.fit(models["probe"], COPYING, steps=steps, seed=seed)
+    zero, one = (COPYING.vocabulary.index(digit) for digit in "01")
+    found = {}
+    for n in READ:
+        for place in PLACES:
+            drawn = []
+            for part, size in ((1, strings), (2, strings // 4)):
+                task = replace(COPYING, lengths=(n, n), places=(place,), size=size)
+                ids, targets = task(torch.Generator().manual_seed(6_000 + 10 * n + part))
+                drawn.append((ids, (targets[:, -1] == one).long()))
+            (old, labels), (new, right) = drawn
+            ones, zeros = ((new == digit).sum(1) for digit in (one, zero))
+            guess = torch.where(ones == zeros, torch.arange(len(new)) % 2, (ones > zeros).long())
+            cases = {"majority": float((guess == right).double().mean())}
+            for name, model in models.items():
+                known, fresh = (states(model, ids)[-1] for ids in (old, new))
+                cases[name] = _either(known, labels, fresh, right)
+                if name == "probe":
+                    with torch.no_grad():
+                        logits = model.head(fresh)
+                    cases["right"] = float(((logits[:, one] > logits[:, zero]).long() == right).double().mean())
+                    cases["shuffled"] = _either(known, shuffled(labels, n), fresh, right)
+            found |= {f"{name}_{place}_{n}": value for name, value in cases.items()}
+    return {name: round(value, 4) for name, value in found.items()}
+
+
+def _either(known: Tensor, labels: Tensor, new: Tensor, right: Tensor) -> float:
+    """How often the better of two linear readers names a digit."""
+    fitted, (_, line) = linear_probe(known, labels, 1e-4, 300), least_squares(known, labels)
+    return max(share(fitted, new, right), share(lambda each: line(each).clamp(0, 1), new, right))
+
+
+def copy_run(encoding: str, base: float, window: int, seed: int, steps: int) -> sweep.Setting:
+    """Train one decoder to copy; find the lengths at which its answers turn, and what the representations are then."""
+    model = decoder("copying", COPYING, encoding, base, window, seed)
+    losses = training.fit(model, COPYING, steps=steps, seed=seed)
+    trained = Trained(model, COPYING, {})
+    found = {
+        "loss": sum(losses[-20:]) / 20,
+        "inside": training.accuracy(model, replace(COPYING, size=256), count=2),
+        "longer": training.accuracy(model, replace(COPYING, lengths=(2 * LONGEST, 2 * LONGEST), size=256), count=2),
+    }
+    for place in PLACES:
+        for digit in "01":
+            seen = checkpoints.copying(trained, TURNS, place, digit)
+            at, effect = turn(TURNS, seen["margin"]), seen["margin"] - seen["control"]
+            here = TURNS.index(at) if at else len(TURNS) - 1
+            short, end = TURNS.index(LONGEST), f"{place}_{digit}"
+            found |= {
+                f"turn_{end}": at,
+                f"short_{end}": bool((seen["margin"][: short + 1] > 0).all()),
+                f"control_{end}": turn(TURNS, -seen["control"]),
+                f"distance_{end}": float(seen["distance"][here] / seen["distance"][short]),
+                f"effect_{end}": float(effect[here] / effect[short]),
+            }
+    return {name: round(value, 4) if isinstance(value, float) else value for name, value in found.items()}
+
+
+# What the tables say ------------------------------------------------------------------------------------
+
+
+GROUPS = {
+    "position encoding": ("encoding", ["NoPE", "ALiBi", "RoPE", "0.5-RoPE", "APE"]),
+    "base of RoPE": ("base", list(BASES)),
+    "tokens": ("tokens", ["characters", "separated", "chunks of 2", "chunks of 4"]),
+    "window": ("window", [0, 8]),
+}
+
+
+def chosen_runs(table: pd.DataFrame, group: str) -> dict[str, pd.DataFrame]:
+    """The rows for each member of one of `GROUPS`, all else as in the plain decoder: RoPE, base 10,000, characters."""
+    column, members = GROUPS[group]
+    found = {}
+    for member in members:
+        wanted = PLAIN | {column: member}
+        rows = table[(table[list(wanted)] == pd.Series(wanted)).all(axis=1)]
+        name = {
+            "base": f"base {member:,}" if column == "base" else "",
+            "window": "whole" if member == 0 else "window 8",
+        }
+        found[name.get(column) or str(member)] = rows
+    return found
+
+
+class Gap(NamedTuple):
+    """What commas change, seed by seed: the mean of accuracy with minus without, and its 95 % interval."""
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+
+
+def commas(table: pd.DataFrame, encoding: str, budget: str, where: str = "inside") -> Gap:
+    """Accuracy with commas minus without, at "equal steps" or "equal tokens"; `where` is a column of the table.
+
+    Raises:
+        ValueError: the table has fewer than two seeds with both.
+    """
+    rows = table[table.encoding == encoding].set_index("seed")
+    plain = rows[rows.tokens == "characters"][where]
+    wanted = COMMA_STEPS if budget == "equal steps" else FEWER
+    gaps = (rows[(rows.tokens == "separated") & (rows.steps == wanted)][where] - plain).dropna()
+    if len(gaps) < 2:
+        raise ValueError(f"table must have two seeds or more with and without commas for {encoding}, not {len(gaps)}")
+    return Gap(*significance.interval(gaps), len(gaps))
+
+
+def comma_gaps(table: pd.DataFrame) -> dict[str, Gap]:
+    """`commas` for both encodings and both budgets."""
+    pairs = [(encoding, budget) for encoding in ("RoPE", "NoPE") for budget in ("equal steps", "equal tokens")]
+    return {", ".join(pair): commas(table, *pair) for pair in pairs}
+
+
+# Command line --------------------------------------------------------------------------------------------
+
+CHECKPOINTS = {
+    "counting": ("counting", COUNTING, {"encoding": "RoPE"}, STEPS["counting"]),
+    "copying": ("copying", COPYING, {"encoding": "RoPE"}, STEPS["copying"]),
+    "copying_nope": ("copying", COPYING, {"encoding": "NoPE"}, STEPS["copying"]),
+}
+
+
+def make_checkpoints(folder: Path, seed: int = 0) -> None:
+    """Train the decoders of `CHECKPOINTS` again; the same weights on the same machine."""
+    for name, (kind, task, chosen, steps) in CHECKPOINTS.items():
+        arguments = SIZES[kind] | {"window": None, "base": 1e4, "turning": 1.0} | chosen
+        model = decoder(kind, task, chosen["encoding"], 1e4, 0, seed)
+        if kind == "counting":
+            losses = train(model, task, steps, seed)
+            rates = f"AdamW, rate {RATE}, falling along a cosine; every answer weighs the same"
+            lengths = (*range(1, LONGEST + 1), *LENGTHS[LENGTHS.index(LONGEST) + 1 :])
+            found = {n: share_right(model, task, n) for n in lengths}
+            results = {"accuracy at the worst length of training": min(found[n] for n in range(1, LONGEST + 1))}
+            results |= {f"accuracy at length {n}": found[n] for n in (LONGEST, *lengths[LONGEST:])}
+        else:
+            losses = training.fit(model, task, steps=steps, seed=seed)
+            rates = "AdamW, rate 3e-3"
+            results = {
+                f"accuracy at length {n}": training.accuracy(model, replace(task, lengths=(n, n), size=256), count=1)
+                for n in (LONGEST, 2 * LONGEST, 4 * LONGEST)
+            }
+        inside = training.accuracy(model, replace(task, size=256), count=4)
+        checkpoints.save(
+            folder / f"{name}.safetensors", model, task, arguments,
+            what=f"A decoder of the course's own, trained for the toy task {kind}; nothing else was in its training.",
+            trained={"steps": steps, "seed": seed, "optimiser": rates, "last loss": round(losses[-1], 5)},
+            results={"accuracy at the lengths of training": inside} | results,
+            limits=f"Strings of 1 to {LONGEST} letters; on longer ones it breaks, which is what it is for.",
+            command="python -m course.runs checkpoints",
+            made_with=f"Python {platform.python_version()}, torch {torch.__version__}",
+            licence="as the course's code",
+        )  # fmt: skip

@@ -1,0 +1,190 @@
+"""The course's own trained decoders: weights as safetensors, beside each a model card that says how to make them again.
+
+A card is a JSON file with the decoder's arguments, the task's and its vocabulary, how it was trained, with what result,
+and the hash of the weights. `load` refuses what does not fit its card.
+"""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from course import training
+from course.build import files
+from course.training import tasks
+from helpers import data, require
+from helpers.transformer import Decoder
+
+TASKS = {"Counting": tasks.Counting, "RunningCount": tasks.RunningCount, "Copying": tasks.Copying}
+
+
+class Trained(NamedTuple):
+    """A decoder that was trained, the task it was trained for, and its model card."""
+
+    model: Decoder
+    task: Any
+    card: dict
+
+
+def names() -> list[str]:
+    """The checkpoints that come with the course.
+
+    >>> "copying" in names()
+    True
+    """
+    return sorted(path.stem for path in (data.folder() / "checkpoints").glob("*.safetensors"))
+
+
+def save(path: str | Path, model: Decoder, task: Any, decoder: dict, **facts: Any) -> Path:
+    """Write the weights to `path` and the card beside them, with the ending .json.
+
+    Args:
+        decoder: the arguments that `model` was made with, but for the vocabulary, which is the task's.
+        facts: what else the card shall say: what it is, how it was trained, the command, results, limits.
+
+    Raises:
+        ValueError: path does not end in .safetensors, the model is not what `decoder` makes, or the task is none of
+            `course.training.tasks`.
+        OSError: the files cannot be written.
+    """
+    path = files.weights(path)
+    require.instance("model", model, Decoder, "a Decoder")
+    if type(task).__name__ not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(TASKS)}, not {require.brief(task)}")
+    problem = _misfit(_decoder(decoder, task, "decoder"), model.state_dict())
+    if problem:
+        raise ValueError(f"decoder must be the arguments that the model was made with, but {problem}")
+    save_file({name: value.contiguous() for name, value in model.state_dict().items()}, path)
+    settings = {field.name: getattr(task, field.name) for field in dataclasses.fields(task)}
+    card = {
+        **facts,
+        "task": {"name": type(task).__name__, **settings},
+        "vocabulary": list(task.vocabulary),
+        "decoder": decoder,
+        "parameters": sum(value.numel() for value in model.parameters()),
+        "sha256": _digest(path),
+    }
+    path.with_suffix(".json").write_text(json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def load(name: str | Path) -> Trained:
+    """A checkpoint of the course by its name, or another one by the path of its .safetensors file.
+
+    Raises:
+        ValueError: there is none, its card is missing or broken, or the weights do not fit the card.
+
+    >>> trained = load("copying")
+    >>> tokens, _ = trained.task.encode(["1110"], ["last"])
+    >>> trained.task.vocabulary[trained.model(tokens)[0, -1].argmax()]
+    '0'
+    """
+    require.instance("name", name, str | Path, "the name of a checkpoint, or a path")
+    path = Path(name)
+    if path.suffix != ".safetensors":
+        path = data.folder() / "checkpoints" / f"{require.choice('name', str(name), names())}.safetensors"
+    card_path = path.with_suffix(".json")
+    if not path.is_file():
+        raise ValueError(f"name must be a file that is there, not {str(path)!r}")
+    if not card_path.is_file():
+        raise ValueError(f"name must be a checkpoint with its card, but there is no {card_path.name} beside it")
+    card = _read(card_path)
+    kind = require.choice(f"the task in {card_path.name}", card["task"].get("name"), TASKS)
+    settings = {key: tuple(v) if isinstance(v, list) else v for key, v in card["task"].items() if key != "name"}
+    try:
+        task = TASKS[kind](**settings)
+    except TypeError as error:
+        raise ValueError(f"name must have a card that fits the course: {card_path.name} says {error}") from None
+    if list(task.vocabulary) != card["vocabulary"]:
+        raise ValueError(f"name must have a card that fits the course: {card_path.name} is of another vocabulary")
+    with torch.device("meta"):  # shapes alone: a card may ask for more memory than there is
+        sketch = _decoder(card["decoder"], task, card_path.name)
+    try:
+        weights = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"name must be whole: {path.name} is damaged ({str(error).splitlines()[0]})") from None
+    if problem := _misfit(sketch, weights):
+        raise ValueError(f"name must fit its card {card_path.name}, but {problem}")
+    if _digest(path) != card["sha256"]:
+        raise ValueError(f"name must fit its card {card_path.name}, but the weights have another SHA-256")
+    model = _decoder(card["decoder"], task, card_path.name)
+    model.load_state_dict(weights)
+    return Trained(model.eval().requires_grad_(False), task, card)
+
+
+def copying(trained: Trained, lengths: Sequence[int], place: str, digit: str) -> dict[str, Float[Tensor, " lengths"]]:
+    """What a copying decoder makes of n digits, all alike but `digit` at the place that is asked for: 1…10, last?
+
+    Returns:
+        By length: "margin", the logit of `digit` minus that of the other one; "control", the same where all digits are
+        alike, so that a right answer is negative; "distance", L1 between the two representations that these logits come
+        from; "repeated", L1 between the representations for the string and for the string with its last digit repeated,
+        as in Theorem B.3 of Barbero et al. (2024); "swapped", how much `digit` moves the logits when the other place is
+        asked for, which should be nothing.
+
+    Raises:
+        ValueError: no checkpoint of a copying decoder, a length below 2, an unknown place, or another digit than 0 and 1.
+
+    >>> found = copying(load("copying"), [4, 8], "last", "0")
+    >>> bool((found["margin"] > 0).all()), bool((found["control"] < 0).all())
+    (True, True)
+    """
+    require.instance("trained", trained, Trained, "what checkpoints.load returns")
+    model, task = trained.model, require.instance("the task of trained", trained.task, tasks.Copying, "Copying")
+    lengths = require.integers("lengths", lengths, 2, 100_000)
+    swapped = tasks.PLACES[1 - tasks.PLACES.index(require.choice("place", place, tasks.PLACES))]
+    other = "1" if require.choice("digit", digit, ("0", "1")) == "0" else "0"
+    ids = [task.vocabulary.index(each) for each in (digit, other)]
+    rows = []
+    for n in lengths:
+        same = other * n
+        string = digit + same[1:] if place == "first" else same[1:] + digit
+        tokens, targets = task.encode([string, same, string + string[-1], string, same], [place] * 3 + [swapped] * 2)
+        with torch.no_grad():
+            states = model.states(tokens)[targets != training.UNASKED]
+            logits = model.head(states)
+        margin = (logits[:, ids[0]] - logits[:, ids[1]]).double()
+        distance = (states[0] - states[1:3]).double().abs().sum(-1)
+        rows.append(torch.stack([margin[0], margin[1], *distance, margin[3] - margin[4]]))
+    return dict(zip(("margin", "control", "distance", "repeated", "swapped"), torch.stack(rows).T, strict=True))
+
+
+def _digest(path: str | Path) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+def _read(path: Path) -> dict:
+    try:
+        card = json.loads(path.read_text())
+    except ValueError:
+        raise ValueError(f"name must have a card in JSON, but {path.name} cannot be read") from None
+    wanted = {"task": dict, "decoder": dict, "vocabulary": list, "sha256": str}
+    if not isinstance(card, dict) or not all(isinstance(card.get(key), kind) for key, kind in wanted.items()):
+        raise ValueError(f"name must have a card with {', '.join(wanted)}, which {path.name} lacks")
+    return card
+
+
+def _decoder(arguments: object, task: Any, name: str) -> Decoder:
+    with torch.random.fork_rng(devices=[]):  # the first weights are thrown away: nobody else's numbers change
+        try:
+            return Decoder(len(task.vocabulary), **arguments)
+        except TypeError:
+            raise ValueError(f"{name} must hold arguments of Decoder, not {require.brief(arguments)}") from None
+
+
+def _misfit(model: Decoder, weights: dict[str, torch.Tensor]) -> str:
+    """What does not fit, in words, or nothing."""
+    ours = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+    theirs = {name: tuple(value.shape) for name, value in weights.items()}
+    for name in sorted({*ours, *theirs}):
+        if ours.get(name) != theirs.get(name):
+            return f"{name} is {theirs.get(name, 'missing')} in the weights and {ours.get(name, 'missing')} in the card"
+    return ""

@@ -1,5 +1,0 @@
-"""Trains the course's own decoder again."""
-
-from course.workshop import parts
-
-parts.make()
