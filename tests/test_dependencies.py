@@ -21,7 +21,7 @@ def source(tmp_path):
         "src/course/__init__.py": "",
         "src/course/words.py": "'in `words.toml`'\nread('words.toml')\n",
         "src/course/words.toml": "one = 1\n",
-        "src/course/exercises.py": "def read(chapter):\n    return f'rows/{chapter.name}.toml'\n",
+        "src/course/checks.py": "def read(chapter):\n    return f'rows/{chapter.name}.toml'\n",
         "src/course/rows/chapter1.toml": "one = 1\n",
         "src/course/rows/chapter2.toml": "one = 1\n",
         "src/course/chapter1/__init__.py": "",
@@ -65,7 +65,7 @@ TABLES = {"data/measured.csv", "data/reported/old.csv", "data/reported/new.csv"}
         ("%matplotlib inline\nfrom helpers import tool", ALWAYS | {"tool.py"}),
         ("model.eval()\nfrom helpers import tool", ALWAYS | {"tool.py"}),
         ("from course import words", COURSE | {"course/words.py", "course/words.toml"}),
-        ("from course import checks, chapter2", COURSE | {"course/exercises.py", "course/chapter2/__init__.py", "course/rows/chapter2.toml"}),
+        ("from course import checks, chapter2", COURSE | {"course/checks.py", "course/chapter2/__init__.py", "course/rows/chapter2.toml"}),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
