@@ -21,7 +21,7 @@ from torch.nn import functional
 
 from course.exercises import workshop
 from course.exercises.workshop import parts
-from course.runs import entries, protocol
+from course.runs import entries, protocol, rates
 from course.training import UNASKED, tasks
 from helpers import rope
 from helpers.transformer import Block, Decoder
@@ -145,6 +145,26 @@ def test_in_float32_it_is_the_same_up_to_rounding():
 
 
 # Tasks, rules and seeds ------------------------------------------------------------------------------------
+
+
+ENTRY_DESIGNS = {
+    "RoPE": ("RoPE", 0, "softmax"), "NoPE": ("none", 0, "softmax"), "ALiBi": ("ALiBi", 0, "softmax"),
+    entries.MIXED: ("mixed", 8, "softmax"), entries.STICK: ("none", 0, "stick"), "differential": ("RoPE", 0, "difference"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", ["retrieval", "last", "counting"])
+def test_page_trains_at_the_chosen_rate_and_prefers_the_best(task):
+    designs = [dict(zip(("positions", "window", "map"), each, strict=True)) for each in ENTRY_DESIGNS.values()]
+    asked = {"design": designs[0], "task": task, "rates": [0.005, 0.002, 0.005], "designs": designs}
+    found = javascript("rates", asked)
+    first, other, again = found["losses"]
+    assert first == again != other
+    assert first[0] == other[0], "the first loss is that of the untrained decoder"
+    assert set(protocol.RATES) <= set(found["RATES"])
+    best = rates.best()
+    for name, rate in zip(ENTRY_DESIGNS, found["best"], strict=True):
+        assert rate == (best.rate[task, name] if (task, name) in best.index else SMALL["rate"]), name
 
 
 @pytest.mark.parametrize("task", ["retrieval", "last", "counting"])
@@ -447,7 +467,7 @@ def test_a_reader_trains_looks_further_exchanges_a_part_and_trains_again(opened)
     assert f"in {stored.score_64:.2f} at 64" in ended(page)
     assert page.locator(".train-runs tbody tr").count() == 2
     assert "before: RoPE" in page.inner_text(".train-lengths")
-    assert page.url.endswith("#task=retrieval&positions=none&window=0&map=softmax&seed=0")
+    assert page.url.endswith("#task=retrieval&positions=none&window=0&map=softmax&seed=0&rate=best")
     page.evaluate(AXE.read_text())
     assert page.evaluate(SCRIPTS["serious"]) == []
     assert page.errors == page.foreign == []

@@ -1,12 +1,12 @@
 // "Train it here": a decoder learns in the reader's browser; a part is exchanged, and it learns again.
 import { engine } from "./engine.js";
-import { entryOf, LEARNED, LENGTHS, PARTS, refused, STEPS, TASKS, TRAINED } from "./race.js";
+import { bestRate, entryOf, LEARNED, LENGTHS, PARTS, RATE, RATES, refused, STEPS, TASKS, TRAINED } from "./race.js";
 
 const root = document.getElementById("train"), KEPT = 4, FAR = 512;
 const escape = (text) => String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const $ = (selector) => root.querySelector(selector);
 const NAMES = { positions: "positions", window: "window", map: "attention weights" };
-const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0 };
+const begin = { task: "retrieval", positions: "RoPE", window: 0, map: "softmax", seed: 0, rate: "best" };
 let state = { ...begin }, seeds = {}, busy = false, ask = null, act = null, waiting = 0, measured = 0;
 /** @type {number | ""} */
 let guess = "";
@@ -15,6 +15,8 @@ let now = null; // the run that is shown
 /** @type {any[]} */
 let runs = []; // those that ended, the newest first
 
+/** The learning rate that is chosen, as a number. */
+const rateOf = ({ task, rate, ...parts }) => (rate === "best" ? bestRate(task, parts) : Number(rate));
 const designOf = ({ positions, window, map }) => ({ positions, window, map });
 const named = ({ positions, window, map }) => [positions === "none" ? "no positions" : PARTS.positions[positions], window ? "window" : "", map === "softmax" ? "" : PARTS.map[map]].filter(Boolean).join(", ");
 const shareOf = (x) => x.toFixed(2), say = (x) => String(Number(x.toPrecision(2)));
@@ -26,6 +28,7 @@ function fromLink(hash) {
   for (const part of Object.keys(PARTS)) if (Object.hasOwn(PARTS[part], asked.get(part))) found[part] = part === "window" ? Number(asked.get(part)) : asked.get(part);
   const seed = Number(asked.get("seed"));
   if (Number.isInteger(seed) && seed >= 0 && seed < 1e6) found.seed = seed;
+  if (RATES.includes(Number(asked.get("rate")))) found.rate = asked.get("rate");
   return refused(found) ? { ...found, ...designOf(begin) } : found;
 }
 const toLink = (each) => `#${new URLSearchParams(Object.keys(begin).map((name) => [name, String(each[name])]))}`;
@@ -37,7 +40,7 @@ const path = (points, colour, width = 2.5, more = "") => (points.length ? `<path
 const text = (x, y, words, anchor = "start", kind = "quiet") => `<text class="${kind}" x="${x}" y="${y}" text-anchor="${anchor}">${escape(words)}</text>`;
 const level = (l, r, y, words) => `<line class="grid" x1="${l}" x2="${r}" y1="${y}" y2="${y}"/>${text(l - 6, y + 5, words, "end")}`;
 const ofSeeds = ({ task, design }) => seeds[task]?.[entryOf(design)] ?? [];
-const sameRun = (a, b) => JSON.stringify([a.run.task, a.run.design, a.done.right]) === JSON.stringify([b.run.task, b.run.design, b.done.right]);
+const sameRun = (a, b) => JSON.stringify([a.run.task, a.run.design, a.run.rate, a.done.right]) === JSON.stringify([b.run.task, b.run.design, b.run.rate, b.done.right]);
 
 /** Loss, right at 16 and at 64, by step; dots are where our seeds ended. */
 function learning(room) {
@@ -48,7 +51,7 @@ function learning(room) {
   const last = looks.at(-1), said = last ? `loss ${say(losses.at(-1))}; right at 16 in ${shareOf(last.now[0])}, at 64 in ${shareOf(last.now[1])}` : "nothing yet";
   const rings = dots.filter(([steps]) => steps <= most).map(([steps, , , far]) => `<circle cx="${x(steps).toFixed(1)}" cy="${yr(far).toFixed(1)}" r="4" fill="none" stroke="var(--green)" opacity=".6"/>`).join("");
   return frame(room, 320, `Learning, after ${losses.length} steps: ${said}`, text(l, 14, "loss at up to 16, mean of 5 steps") + level(l, r, yl(0), "0") + level(l, r, yl(top), say(top)) + path(means, "orange")
-    + text(l, 142, "right at 16", "start", "train-16") + text(l + 92, 142, "and at 64", "start", "train-64") + text(l + 172, 142, dots.length ? "○ our seeds, at 64" : "")
+    + text(l, 142, "right at 16", "start", "train-16") + text(l + 92, 142, "and at 64", "start", "train-64") + text(l + 172, 142, dots.length ? `○ our seeds, at 64${run.rate === RATE ? "" : `, rate ${RATE}`}` : "")
     + [0, 0.5, 1].map((v) => level(l, r, yr(v), String(v))).join("") + `<line class="axis" stroke-dasharray="3 4" x1="${l}" x2="${r}" y1="${yr(TASKS[run.task].chance)}" y2="${yr(TASKS[run.task].chance)}"/>`
     + path(looks.map((each) => [x(each.steps), yr(each.now[0])]), "blue") + path(looks.map((each) => [x(each.steps), yr(each.now[1])]), "green") + rings
     + [0, most / 2, most].map((step) => text(x(step), 292, String(step), "middle")).join("") + text((l + r) / 2, 312, "steps (dashed: chance)", "middle"));
@@ -111,7 +114,7 @@ function draw() {
   $(".train-lengths").innerHTML = lengths(room);
   if (now?.picture) maps(now.picture, now.run);
   $(".train-after").hidden = !now?.picture;
-  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>` : "";
+  $(".train-runs").innerHTML = runs.length ? `<table><caption>Your runs: right, by length</caption><thead><tr><th>parts</th>${LENGTHS.map((n) => `<th>${n}</th>`).join("")}<th>steps</th><th>rate</th><th>seed</th><th>task</th></tr></thead><tbody>${runs.map(({ run, done }) => `<tr><td>${escape(named(run.design))}</td>${done.right.map(({ share }) => `<td>${shareOf(share)}</td>`).join("")}<td>${run.steps}</td><td>${run.rate}</td><td>${run.seed}</td><td>${run.task}</td></tr>`).join("")}</tbody></table>` : "";
 }
 
 // A reader
@@ -122,7 +125,7 @@ const status = (words, bad = false) => {
 };
 
 const exchanged = () => Object.keys(PARTS).filter((part) => now.run.design[part] !== state[part]);
-const unchanged = () => now.run.task === state.task && !exchanged().length;
+const unchanged = () => now.run.task === state.task && now.run.rate === rateOf(state) && !exchanged().length;
 /** What the task is, and what to guess before Train is pressed. */
 function asks() {
   const { example, unit, chance } = TASKS[state.task];
@@ -162,7 +165,7 @@ function told(said) {
 async function train(on) {
   clearTimeout(waiting);
   navigator.serviceWorker?.register(new URL("offline.js", import.meta.url)).catch(() => {});
-  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null, guess };
+  if (!on) now = { run: { task: state.task, design: designOf(state), seed: state.seed, rate: rateOf(state), steps: 0 }, losses: [], looks: [], more: [], picture: null, done: null, guess };
   else Object.assign(now, { done: null, more: [] });
   $("[data-at=n]").value = 4;
   $(".train-n").textContent = String(TRAINED);
@@ -185,7 +188,7 @@ async function train(on) {
 function finished(mine, done) {
   if (mine !== now) return;
   Object.assign(now, { done, picture: done.picture });
-  now.run = { task: done.task, design: done.design, seed: done.seed, steps: done.steps };
+  now.run = { task: done.task, design: done.design, seed: done.seed, rate: done.rate, steps: done.steps };
   busy = false;
   runs = [now, ...runs.filter((each) => each !== now && !sameRun(each, now))].slice(0, KEPT);
   controls();
@@ -243,6 +246,7 @@ function changed({ target }) {
   const parts = now ? exchanged() : [], asked = asks();
   if (now?.done && unchanged()) status(state.seed === now.run.seed ? ending(now) : `Seed ${state.seed} in place of ${now.run.seed}: other weights at the start, other rows. Press Train.`);
   else if (now?.done && parts.length) status(`Exchanged: ${parts.map((part) => `${NAMES[part]} from ${PARTS[part][now.run.design[part]]} to ${PARTS[part][state[part]]}`).join(", ")}. How often is it right at 64 now? Press Train.`);
+  else if (now?.done && now.run.task === state.task && now.run.rate !== rateOf(state)) status(`Learning rate ${rateOf(state)} in place of ${now.run.rate}: the same start and the same rows. Press Train.`);
   else status(asked);
   controls();
   if (!now?.done) draw();
@@ -263,7 +267,7 @@ async function clicked({ target }) {
     }
   }
   if (name === "save") {
-    const { run, done } = now, facts = { what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`, task: run.task, entry: entryOf(run.design), design: JSON.stringify(run.design), seed: String(run.seed), steps: String(run.steps), right: JSON.stringify(Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))]))), command: toLink({ ...run, ...run.design }) };
+    const { run, done } = now, facts = { what: `a decoder of the race, trained in the page: ${named(run.design)}; ${run.steps} steps, seed ${run.seed}`, task: run.task, entry: entryOf(run.design), design: JSON.stringify(run.design), seed: String(run.seed), rate: String(run.rate), steps: String(run.steps), right: JSON.stringify(Object.fromEntries(done.right.map(({ n, share }) => [n, Number(share.toFixed(4))]))), command: toLink({ ...run, ...run.design }) };
     const bytes = await ask("file", { facts }), link = document.createElement("a"), address = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
     Object.assign(link, { href: address, download: "my-decoder.safetensors" }).click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
@@ -278,7 +282,7 @@ async function opened(file) {
     if (file.size > 4e6) throw new Error("This file is too large to be a decoder of this page.");
     const { facts, ...done } = await ask("load", { bytes: await file.arrayBuffer() });
     now = { run: done, losses: [], looks: [], more: [], picture: null, done: null, guess: "" };
-    state = { task: done.task, ...done.design, seed: done.seed };
+    state = { task: done.task, ...done.design, seed: done.seed, rate: RATES.includes(done.rate) ? String(done.rate) : "best" };
     fill();
     finished(now, done);
     status(`From the file: ${facts.what ?? named(done.design)}. ${ending(now)}`);
@@ -294,7 +298,7 @@ function fill() {
 async function start() {
   root.classList.add("live-app");
   const select = (name, label, names) => `<label>${label} <select data-set="${name}">${Object.entries(names).map(([value, words]) => `<option value="${value}">${escape(words)}</option>`).join("")}</select></label>`;
-  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
+  root.innerHTML = `<div class="live-row">${select("task", "task", Object.fromEntries(Object.entries(TASKS).map(([name, { what }]) => [name, what])))}${select("rate", "learning rate", { best: "the best we know", ...Object.fromEntries(RATES.map((rate) => [String(rate), String(rate)])) })}<label>seed <input type="number" data-set="seed" min="0" max="999999" step="1"></label></div>
 <div class="live-row">${Object.keys(PARTS).map((part) => select(part, NAMES[part], PARTS[part])).join("")}</div>
 <p class="train-task"></p><p class="live-error" role="alert"></p>
 <div class="live-load"><label class="train-guess">your guess for 64, 0 to 1 <input class="short" type="number" data-guess min="0" max="1" step="0.05"></label><button type="button" data-do="train">Train</button><button type="button" data-do="stop" hidden>Stop</button><button type="button" data-do="on" hidden>Go on</button><progress max="${STEPS}" value="0" hidden aria-label="Steps of training"></progress> <span class="train-pace"></span></div>

@@ -1,5 +1,5 @@
 // The worker of "Train it here": it trains, and between two steps answers what the page asks.
-import { begun, CHECKED, fromFile, learned, LENGTHS, look, right, STEPS, stepped, TASKS, toFile } from "./race.js";
+import { begun, CHECKED, fromFile, learned, LENGTHS, look, right, RATE, STEPS, stepped, TASKS, toFile } from "./race.js";
 
 const room = { Numbers: Float64Array, tokens: 640, longest: 516 }, LOOKED = 10, FAR = 8;
 const stops = import("./stops.js"); // nobody waits for it
@@ -20,16 +20,16 @@ const few = (task) => TASKS[task].tested / (task === "retrieval" ? 4 : 2);
 const ended = () => ({ ...run, right: LENGTHS.map((n) => share(n)), picture: look(own, run.task, 16) });
 
 const calls = {
-  async train({ design, task, seed, on }) {
+  async train({ design, task, seed, rate, on }) {
     const mine = (turn += 1);
     if (!on || !run) {
       own = begun(design, task, seed, room);
-      run = { design, task, seed, steps: 0, learned: false, spent: 0 };
+      run = { design, task, seed, rate, steps: 0, learned: false, spent: 0 };
     }
     let losses = [];
     while (mine === turn && !run.learned && run.steps < STEPS) {
       const start = performance.now();
-      losses.push(stepped(own, run.task, run.seed, (run.steps += 1)));
+      losses.push(stepped(own, run.task, run.seed, (run.steps += 1), run.rate));
       run.spent += performance.now() - start;
       if (run.steps % CHECKED === 0) run.learned = learned(own, run.task);
       if (run.steps % LOOKED === 0 || run.steps === 1) {
@@ -52,7 +52,7 @@ const calls = {
     turn += 1;
     const found = fromFile(bytes, room);
     own = found.own;
-    run = { design: own.design, task: found.task, seed: Number(found.facts.seed) || 0, steps: Number(found.facts.steps) || 0, learned: false, spent: 0 };
+    run = { design: own.design, task: found.task, seed: Number(found.facts.seed) || 0, rate: Number(found.facts.rate) || RATE, steps: Number(found.facts.steps) || 0, learned: false, spent: 0 };
     run.learned = learned(own, run.task);
     return { facts: found.facts, ...ended() };
   },
