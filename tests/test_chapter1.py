@@ -15,6 +15,8 @@ from course.maths import rewiring
 from course.training import gnn
 from helpers import data, graphs
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_the_whole_graph_gives_what_the_root_network_gives(depth):

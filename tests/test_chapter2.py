@@ -18,6 +18,8 @@ from course.drawing.atlas import Atlas, Reading
 from course.maths import bounds
 from helpers import attention, data, graphs, probe
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 @pytest.fixture(scope="module")
 def model():

@@ -10,6 +10,8 @@ from course.evidence import rules
 from course.training import checkpoints
 from helpers import collapse, data, probe
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 VARIED, EQUAL = measures.SEQUENCES
 
 

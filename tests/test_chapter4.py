@@ -11,6 +11,8 @@ from course.chapter4 import checks, measures
 from course.evidence import significance
 from course.maths import counting
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 # Lesson --------------------------------------------------------------------------------------------------
 
 

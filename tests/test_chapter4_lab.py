@@ -14,6 +14,8 @@ from course.runs import asked, inside, trained
 from course.training import checkpoints
 from helpers import data
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 COUNTED, COPIED = data.table("counting_trained"), data.table("copying_trained")
 COMMAS, WITHIN = data.table("counting_commas"), data.table("counting_inside")
 READERS, MOVED, COPIERS = (data.table(name) for name in ("counting_readers", "counting_moved", "copying_probed"))

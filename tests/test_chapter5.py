@@ -9,6 +9,8 @@ from course.runs import slashes
 from helpers import data, probe, rope
 from helpers.transformer import Decoder
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 IDS = torch.tensor([0, 5, 9, 200, 31, 7, 7, 7, 64, 9, 5, 12])
 
 

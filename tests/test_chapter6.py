@@ -8,6 +8,8 @@ import torch
 from course.chapter6 import measures
 from helpers import data
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 def test_independent_noise_gains_nothing_and_correlated_noise_does():
     """science: a differential amplifier needs the same hum on both wires."""

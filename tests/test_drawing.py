@@ -20,6 +20,8 @@ from course.maths import constructions, counting, normalizers, rewiring
 from course.runs import comparison
 from helpers import attention, collapse, graphs, rope, words
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 NAMES = list(drawing.DRAWINGS)
 
 

@@ -12,6 +12,8 @@ import pytest
 from conftest import ROOT
 from drawn import blocks, compare, lines, same, write
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 CHAPTERS = [
     importlib.import_module(f"drawn.{path.stem}") for path in sorted((ROOT / "tests/drawn").glob("chapter*.py"))
 ]

@@ -30,6 +30,8 @@ from course.runs import race
 from helpers import rope, widget
 from helpers.words import translated
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 LEVELS = {"●": "easy", "●●": "moderate", "●●●": "demanding", "●●●●": "hard", "●●●●●": "research"}
 CHAPTERS = {int(p.parent.name[0]): p for p in sorted((ROOT / "chapters").glob("*/exercises.ipynb"))}
 MODULES = {n: importlib.import_module(f"course.chapter{n}.checks") for n in CHAPTERS}

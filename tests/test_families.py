@@ -12,6 +12,8 @@ from course.report.sections import SECTIONS
 from course.report.subject import Subject
 from helpers import intervention, models, probe
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 IDS = torch.randint(1, 250, (20,), generator=torch.Generator().manual_seed(0))
 HALF, INTERLEAVED, UNTURNED = (
     ("attention", layout, float(layout is not None)) for layout in ("half", "interleaved", None)

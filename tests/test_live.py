@@ -13,6 +13,8 @@ import pytest
 from conftest import ROOT
 from playwright.sync_api import Error
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 CLASSIC, LAB = ROOT / ".venv-colab/bin/python", Path(sys.executable)
 
 

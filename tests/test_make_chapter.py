@@ -11,6 +11,8 @@ import pytest
 from chapter import begin
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 PAGE = (ROOT / "chapters/make-a-chapter.md").read_text()
 GIVEN = re.search(r"`make chapter NUMBER=(\S+) NAME=(\S+) TITLE=(\"[^\"]+\")`", PAGE)
 NUMBER, NAME, TITLE = (shlex.split(word)[0] for word in GIVEN.groups())

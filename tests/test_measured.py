@@ -17,6 +17,8 @@ from course.build import dependencies
 from course.training import checkpoints
 from helpers import models, probe, transformer
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):

@@ -6,6 +6,8 @@ import pytest
 from course.exercises import predict
 from helpers.widget import _VIEW
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):

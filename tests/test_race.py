@@ -25,6 +25,8 @@ from course.runs import ablations, comparison, entries, evaluation, outliers, pr
 from course.scorecard import CLAIMS
 from helpers import data, probe, style, transformer
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 SOURCE = Path(__file__).parents[1] / "src"
 
 

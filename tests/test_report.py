@@ -30,6 +30,8 @@ from course.training.tasks import Copying
 from helpers import collapse, data, models, probe, rope
 from helpers.transformer import Decoder
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 MAKES = ("llama", "qwen2", "qwen3", "gemma3_text", "mistral", "phi", "gpt_neox", "gpt2", "olmo")
 # sections that cannot be read in which make, and a word of the sentence that says so
 LEFT_OUT = {

@@ -22,6 +22,8 @@ from course import drawing
 from course.report import store
 from course.report.sections import SECTIONS
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 def place(path: Path) -> tuple[str, str]:
     """The file of `tests/said` that holds a notebook, and the notebook's name there."""

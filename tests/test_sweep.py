@@ -14,6 +14,8 @@ import torch
 
 from course.runs import sweep
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 SOURCE = Path(__file__).parents[1] / "src"
 
 

@@ -26,6 +26,8 @@ from course.training import UNASKED, tasks
 from helpers import rope
 from helpers.transformer import Block, Decoder
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 SMALL = protocol.SIZES["small"]
 SIZES = {name: SMALL[name] for name in ("width", "heads", "layers")}
 STORED, RACE = (pd.read_csv(ROOT / f"data/{name}.csv", comment="#") for name in ("page_trained", "race"))

@@ -18,6 +18,8 @@ from course.training import checkpoints
 from helpers import attention, intervention, models, probe
 from helpers.transformer import Decoder
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 LIVE = ROOT / "frontend/live"
 SHAPE = {"layers": 30, "heads": 9, "groups": 3, "size": 64, "width": 576, "vocabulary": 49152, "base": 1e5}
 FOX = "<|im_start|>The quick brown fox jumps over the lazy dog. The quick brown fox jumps over the lazy"

@@ -23,6 +23,8 @@ from PIL import Image, ImageColor
 
 from helpers import explore, show, style
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 
 @pytest.fixture(autouse=True)
 def no_loop(request):

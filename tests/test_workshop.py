@@ -18,6 +18,8 @@ from course.exercises import workshop
 from course.exercises.workshop import parts
 from course.training import tasks
 
+pytestmark = pytest.mark.slow  # `make test` runs it, `make check` does not
+
 YOURS = sorted(ROOT.glob("chapters/*/yours.ipynb"))
 PAGES = [*(ROOT / f"chapters/{name}/build.ipynb" for name in ("0-build-it", "7-the-race")), *YOURS]
 CELLS = [cell for page in PAGES for cell in json.loads(page.read_text())["cells"] if cell["cell_type"] == "code"]

@@ -110,7 +110,7 @@ def book(backend: str) -> None:
 
 
 HEAD = """\
-# Every distribution that the book is built and tested with, for Python 3.11 to 3.13, but torch and what only its CUDA
+# Every distribution that the book is built and tested with, for Python 3.11 to 3.14, but torch and what only its CUDA
 # build needs, which torch pins itself. `python tools/environment.py lock` writes this file.
 """
 TORCH = re.compile(r"(torch|triton|nvidia-[\w-]+|cuda-[\w-]+|uv)==")
