@@ -45,8 +45,7 @@ def test_a_wrong_python_is_told_in_one_sentence_before_anything_is_made(clone, t
     done = make(clone, target, f"PYTHON={python}")
     assert done.returncode != 0
     assert done.stdout.strip() == (
-        f"This needs Python 3.11 to 3.14, and {python} is Python 3.10.9: "
-        "name one, as in 'make PYTHON=python3.12 book'."
+        f"This needs Python 3.11 to 3.14, and {python} is Python 3.10.9: name one, as in 'make PYTHON=python3.12 book'."
     )
     assert sorted(clone.rglob("*")) == sorted([*before, python])
 
