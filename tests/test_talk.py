@@ -484,6 +484,15 @@ def test_no_star_of_emphasis_is_left_as_a_star():
 ENTRY = re.compile(r"^## (.+)\n\n.*中文：(.+?)。</span>", re.M)
 
 
+# words of every page, which a translator says as the sentence wants
+EVERYDAY = {
+    *("Attention weight", "Context length", "length generalization", "Control", "baseline", "Copying", "Decoder"),
+    *("Embedding", "output head", "Entropy", "dispersion", "Head", "Hidden state", "Influence", "Layer norm", "MLP"),
+    *("Linear attention", "delta rule", "Query", "key", "value", "Readout", "Recall", "Residual connection"),
+    *("residual stream", "RMSNorm", "Seed", "Significant bits", "Stick-breaking"),
+}
+
+
 def terms():
     """The glossary: each English term as a pattern, with its Chinese without what stands in brackets."""
     found = {}
@@ -491,7 +500,8 @@ def terms():
         names, others = english.split(", "), re.sub(r"（.*?）", "", chinese).split("、")
         for k, name in enumerate(names):
             other = others[k] if len(others) == len(names) else others[0]
-            found[name] = name if name.isupper() else other  # an abbreviation stays one
+            if name not in EVERYDAY:
+                found[name] = name if name.isupper() else other  # an abbreviation stays one
     return found
 
 

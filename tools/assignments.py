@@ -36,6 +36,7 @@ from pathlib import Path
 
 import families
 import pandas as pd
+import questions
 import yaml
 from pages import ROOT
 
@@ -195,7 +196,7 @@ def draw(seed: int, out: Path, root: Path = ROOT) -> None:
     books = {
         f"drawn{end}.ipynb": handout(root, "drawn", solved, seed) for end, solved in (("", False), ("-solved", True))
     }
-    for name, text in (books | families.examination(seed)).items():
+    for name, text in (books | questions.paper(seed, root)).items():
         (out / name).write_text(text, encoding="utf-8")
 
 

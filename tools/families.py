@@ -1,4 +1,4 @@
-"""What a term asks and no page shows: assignments and an examination, made from the term's seed by `chapters/plans/families.toml`.
+"""What a term asks and no page shows: an assignment, made from the term's seed by `chapters/plans/families.toml`.
 
 A family is statement, stub, solution, cases and mistakes of a function, and a guess with a reason; all are filled with what
 the seed draws.
@@ -17,7 +17,7 @@ from pages import ROOT
 
 TABLE = tomllib.loads((ROOT / "chapters/plans/families.toml").read_text())
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch}
-ASKED, QUESTIONS = 2, 8  # families of an assignment, questions of an examination
+ASKED = 2  # families of an assignment
 
 
 def filled(kind: str, name: str, seed: int) -> dict:
@@ -81,17 +81,3 @@ def reasons(source: str) -> str:
     cells = json.loads(source)["cells"]
     code = "\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
     return " | ".join(said for _, said in re.findall(r"""reason = (["'])(.*?)\1""", code))
-
-
-def examination(seed: int) -> dict[str, str]:
-    """The questions, and their key: one a chapter or more, by file name."""
-    r, table = random.Random(seed), TABLE["exam"]
-    names = sorted(table, key=lambda name: r.random())
-    first = {table[name]["chapter"]: name for name in names}
-    chosen = [*first.values(), *(name for name in names if name not in first.values())][:QUESTIONS]
-    rows = [filled("exam", name, seed) for name in sorted(chosen, key=lambda name: table[name]["chapter"])]
-    text = {"examination.md": "# Examination\n\n60 minutes, one sheet of notes.\n", "key.md": f"# Key, seed {seed}\n"}
-    for k, row in enumerate(rows, 1):
-        text["examination.md"] += f"\n**{k}** {row['ask']} *({row['marks']})*\n"
-        text["key.md"] += f"\n**{k}** {row['key'].format(eval(str(row['answer']), dict(KNOWN)))} *({row['marks']})*\n"
-    return text
