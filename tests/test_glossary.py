@@ -10,7 +10,7 @@ import pytest
 import questions
 import torch
 
-from helpers import collapse, graphs
+from course.runs import evaluation
 
 # the field's terms that lessons and questions use; each has an entry
 TERMS = """query, key, value, head, attention weight, residual connection, residual stream, layer norm, RMSNorm, MLP,
@@ -173,13 +173,14 @@ def test_delta_rule_replaces_what_a_key_holds():
     assert torch.allclose(memory @ key, new), "the delta rule replaces"
 
 
-def test_effective_rank_is_one_for_multiples_and_k_for_equal_values(glossary, root):
-    assert float(collapse.effective_rank(torch.outer(torch.tensor([1.0, -2.0, 0.5]), torch.randn(4)))) == pytest.approx(1, abs=1e-3)  # fmt: skip
-    assert float(collapse.effective_rank(torch.diag(torch.tensor([2.0, 2.0, 2.0])))) == pytest.approx(3, abs=1e-3)
-    sizes = torch.tensor([3.0, 1.0])
-    fractions = sizes / sizes.sum()
+def test_effective_rank_is_one_for_multiples_and_two_for_equal_values(root):
+    multiples = torch.outer(torch.tensor([1.0, -2.0, 0.5, 0.5]), torch.randn(4))
+    equal = torch.tensor([[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
+    assert evaluation.effective_rank(multiples[None]) == pytest.approx(1, abs=1e-6)
+    assert evaluation.effective_rank(equal[None]) == pytest.approx(2)
+    fractions = torch.tensor([0.75, 0.25])  # of σ, not of σ²
     wanted = math.exp(float(-(fractions * fractions.log()).sum()))
-    assert float(collapse.effective_rank(torch.diag(sizes))) == pytest.approx(wanted, abs=1e-3), "of σ, not of σ²"
+    assert evaluation.effective_rank((equal * torch.tensor([3.0, 1.0]))[None]) == pytest.approx(wanted)
     assert r"the fractions $\sigma_k / \sum_m \sigma_m$" in (root / "chapters/refresher.md").read_text()
 
 
@@ -201,12 +202,6 @@ def test_pseudo_inverse_inverts_vectors_that_sum_to_zero():
     u, v = 0, 6
     e = np.eye(7)[u] - np.eye(7)[v]
     assert e @ inverse @ e == pytest.approx(nx.resistance_distance(graph, u, v))
-    walk = (
-        graphs.commute_time(graph, u, v)
-        if hasattr(graphs, "commute_time")
-        else 2 * graph.number_of_edges() * (e @ inverse @ e)
-    )
-    assert walk == pytest.approx(2 * graph.number_of_edges() * nx.resistance_distance(graph, u, v))
 
 
 def test_random_vectors_have_a_cosine_of_one_over_root_d():
