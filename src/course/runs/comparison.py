@@ -307,6 +307,37 @@ def rank_correlation(
     return significance.rank_correlation(means.iloc[:, 0], means.iloc[:, 1])
 
 
+def _looked_at(rows: pd.DataFrame, task: str, share: str) -> pd.DataFrame:
+    """The runs of remedies that learned a task: entry, a share of the attention, and right at the longest length."""
+    here = rows[(rows.task == task) & rows.entry.isin(REMEDIES) & (rows.learned == 1)]
+    return here[["entry", f"{share}_{LENGTHS[-1]}", f"score_{LENGTHS[-1]}"]].set_axis(
+        ["entry", "share", "right"], axis=1
+    )
+
+
+def shuffled_correlations(
+    rows: pd.DataFrame, task: str = "retrieval", share: str = "answer", draws: int = 200
+) -> tuple[float, float]:
+    """Return the median and the 95% quantile of `rank_correlation` where runs are shuffled over the remedies.
+
+    In such groups no remedy differs from another. Whatever correlation their means have is one of runs.
+    """
+    runs, generator, found = _looked_at(rows, task, share), np.random.default_rng(0), []
+    for _ in range(draws):
+        means = runs.assign(entry=generator.permutation(runs.entry)).groupby("entry")[["share", "right"]].mean()
+        found.append(significance.rank_correlation(means.share, means.right)[0])
+    return tuple(float(x) for x in np.quantile(found, [0.5, 0.95]))
+
+
+def correlation_of_runs(
+    rows: pd.DataFrame, task: str = "retrieval", share: str = "answer"
+) -> tuple[float, float, float]:
+    """Return the rank correlation over the seeds of one remedy: the mean over remedies, with its 95% interval."""
+    runs = _looked_at(rows, task, share).groupby("entry").filter(lambda part: len(part) >= 5)
+    each = [significance.rank_correlation(part.share, part.right)[0] for _, part in runs.groupby("entry")]
+    return significance.interval(each)
+
+
 def learned(rows: pd.DataFrame, task: str) -> pd.DataFrame:
     """The runs of a task that learned, of the entries that did and are no controls."""
     told = able(rows)[task]
