@@ -1,10 +1,9 @@
-"""Begin an exercise in the place of another: `make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"`.
+"""Begin an exercise at the end of a chapter's: `make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"`.
 
-Its cells, its check with its table, and its answers are those of an exercise that works (return n + 1), so that all tests pass from the
-start; then change what it asks.
+It writes an exercise that works (return n + 1): cells, check, table of cases and mistakes, answers for the tests. All
+tests pass from the start; then change what it asks.
 """
 
-import ast
 import json
 import re
 import sys
@@ -15,9 +14,9 @@ STATEMENT = """## {number} {title}
 
 {level}
 
-Return the whole number after $n$. It matters because …"""
+Return the integer after $n$. It matters because …"""
 STUB = '''def {name}(n):
-    """n: whole number -> whole number.
+    """n: integer -> integer.
 
     {name}(3) is 4
     """
@@ -59,7 +58,7 @@ FOLDED = {
 }
 CHECK = '''@exercise
 def {name}(answer: Any) -> Right:
-    """The whole number after n."""
+    """Return the integer after n."""
     return compare("{name}", answer, lambda n: n + 1)'''
 TABLE = """[{name}]
 number = "{number}"
@@ -95,19 +94,49 @@ def source(cell: dict) -> str:
     return "".join(cell["source"])
 
 
-def section(cells: list, number: str) -> slice:
-    """The cells of an exercise: statement, stub, check, hints, solution.
+def read_arguments(number: str, name: str, title: str, root: Path) -> tuple[str, Path]:
+    """The chapter of a new exercise, and the notebook that it joins.
 
     Raises:
-        ValueError: the notebook has no such exercise, or it asks for a prediction.
+        ValueError: a number, a name or a title that an exercise cannot have.
     """
-    start = next((k for k, cell in enumerate(cells) if source(cell).startswith(f"## {number} ")), None)
-    if start is None:
-        raise ValueError(f"NUMBER must be that of an exercise of the chapter, whose place is taken, not {number!r}")
-    found = slice(start, start + 5)
-    if any("redict" in source(cell) for cell in cells[found]):
-        raise ValueError(f"NUMBER must not be {number}: it asks for a prediction, as two of a chapter's ten do")
-    return found
+    chapter = number.split(".")[0]
+    notebook = next(root.glob(f"chapters/{chapter}-*/exercises.ipynb"), None)
+    if notebook is None or not re.fullmatch(r"\d+\.\d+", number):
+        raise ValueError(f"NUMBER must be as 2.11, chapter and exercise, not {number!r}")
+    taken = re.findall(rf"^## {chapter}\.(\d+) ", "\n".join(map(source, cells(notebook))), re.M)
+    free = f"{chapter}.{max(map(int, taken)) + 1}"
+    if number != free:
+        raise ValueError(f"NUMBER must be {free}, the first that chapter {chapter} has not, not {number!r}")
+    check = root / f"src/course/chapter{chapter}/checks.py"
+    if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
+        raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
+    if not title.strip() or '"' in title:
+        raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
+    return chapter, notebook
+
+
+def cells(notebook: Path) -> list[dict]:
+    return json.loads(notebook.read_text())["cells"]
+
+
+def new_cells(number: str, name: str, title: str, level: str) -> list[dict]:
+    """Statement, stub, check, hints and folded solution."""
+    words = {"number": number, "name": name, "title": title, "level": level}
+    code = {"outputs": [], "execution_count": None}
+    made = []
+    for part, text, metadata in (
+        ("statement", STATEMENT.format(**words), None),
+        ("stub", STUB.format(**words), {}),
+        ("check", f"checks.{name}({name})", {}),
+        ("hints", HINTS, None),
+        ("solution", SOLUTION.format(**words), FOLDED),
+    ):
+        cell = {"id": f"{name}-{part}".replace("_", "-"), "metadata": metadata or {}}
+        cell["source"] = text.splitlines(keepends=True)
+        is_text = metadata is None
+        made.append({"cell_type": "markdown", **cell} if is_text else {"cell_type": "code", **cell, **code})
+    return made
 
 
 def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
@@ -116,49 +145,31 @@ def begin(number: str, name: str, title: str, root: Path = ROOT) -> list[Path]:
     Raises:
         ValueError: a number, a name or a title that an exercise cannot have.
     """
-    chapter = number.split(".")[0]
-    notebook = next(root.glob(f"chapters/{chapter}-*/exercises.ipynb"), None)
-    if notebook is None:
-        raise ValueError(f"NUMBER must be as 2.7, chapter and exercise, not {number!r}")
-    check, answers = root / f"src/course/chapter{chapter}/checks.py", root / f"tests/answers/chapter{chapter}.toml"
-    table = root / f"src/course/exercises/chapter{chapter}.toml"
-    if not name.isidentifier() or name != name.lower() or re.search(rf"\b{name}\b", check.read_text()):
-        raise ValueError(f"NAME must be the name of a function that {check.name} does not use yet, not {name!r}")
-    if not title.strip() or '"' in title:
-        raise ValueError(f"TITLE must be a title without quotation marks, not {title!r}")
+    chapter, notebook = read_arguments(number, name, title, root)
     words = {"number": number, "name": name, "title": title}
-
     book = json.loads(notebook.read_text())
-    place = section(book["cells"], number)
-    old = book["cells"][place]
-    level = re.search(r"^●+ \w+, \d+ minutes$", source(old[0]), re.M)[0]
-    parts = (STATEMENT.format(level=level, **words), STUB.format(**words), f"checks.{name}({name})", HINTS)
-    book["cells"][place] = [
-        {**kept, "metadata": FOLDED if new.startswith("# @title") else {}, "source": new.splitlines(keepends=True)}
-        for kept, new in zip(old, (*parts, SOLUTION.format(**words)), strict=True)
-    ]
-    tables = table.read_text()
-    old_table = re.search(rf'^\[(\w+)\]\nnumber = "{number}"\n.*?(?=^\[\w+\]\nnumber|\Z)', tables, re.M | re.S)
-    lines = check.read_text().splitlines(keepends=True)
-    function = next(
-        node
-        for node in ast.parse("".join(lines)).body
-        if isinstance(node, ast.FunctionDef) and node.name == old_table[1]
-    )
-    lines[function.decorator_list[0].lineno - 1 : function.end_lineno] = [CHECK.format(**words) + "\n"]
-    tried = answers.read_text()
-    old_answers = re.search(rf'^\["{number}"\]\n.*?(?=^\["|\Z)', tried, re.M | re.S)
-
+    end = next(k for k, cell in enumerate(book["cells"]) if source(cell) == "checks.progress()")
+    if book["cells"][end - 1]["cell_type"] == "markdown" and source(book["cells"][end - 1]).startswith("## "):
+        end -= 1  # the heading above the progress
+    levels = re.findall(r"^●+ \w+, \d+ minutes$", "\n".join(map(source, book["cells"])), re.M)
+    book["cells"][end:end] = new_cells(**words, level=levels[-1])  # from easy to hard, so as hard as the last one
     notebook.write_text(json.dumps(book, indent=1, ensure_ascii=False) + "\n")
-    check.write_text("".join(lines))
-    table.write_text(tables.replace(old_table[0], TABLE.format(**words)))
-    answers.write_text(tried.replace(old_answers[0], ANSWERS.format(**words)))
-    return [notebook, check, table, answers]
+    changed = [notebook]
+    for path, text in (
+        (f"src/course/chapter{chapter}/checks.py", CHECK),
+        (f"src/course/exercises/chapter{chapter}.toml", TABLE),
+        (f"tests/answers/chapter{chapter}.toml", ANSWERS),
+    ):
+        file = root / path
+        blank = "\n\n\n" if file.suffix == ".py" else "\n\n"
+        file.write_text(file.read_text().rstrip("\n") + blank + text.format(**words).rstrip("\n") + "\n")
+        changed.append(file)
+    return changed
 
 
 def main(arguments: list[str]) -> None:
     if len(arguments) != 3:
-        raise SystemExit('make exercise NUMBER=2.7 NAME=loudest TITLE="The loudest token"')
+        raise SystemExit('make exercise NUMBER=2.11 NAME=loudest TITLE="The loudest token"')
     try:
         changed = begin(*arguments)
     except ValueError as error:
@@ -166,8 +177,7 @@ def main(arguments: list[str]) -> None:
     print("Written, and right as it stands: change what it asks in each of")
     for path in changed:
         print(f"  {path.relative_to(ROOT)}")
-    print(f"and delete what only the old {arguments[0]} used. `make sync`, then tests/test_exercises.py and")
-    print("tests/test_notebooks.py say what is missing.")
+    print("Then `make sync` and `make check`.")
 
 
 if __name__ == "__main__":

@@ -225,8 +225,9 @@ def exercise(check: Callable[..., Right]) -> Exercise:
 
 def tables(names: Mapping[str, Any]) -> dict[str, dict]:
     """What the exercises of the chapter that `names` belong to ask: calls, cases, mistakes, guesses."""
-    chapter = Path(names["__file__"]).parent.name
-    return _read(HERE.parent / f"exercises/{chapter}.toml")
+    room = Path(names["__file__"]).parent  # a chapter's, or the workshop's, which stands among the tables
+    folder = room.parent if room.parent.name == "exercises" else room.parent / "exercises"
+    return _read(folder / f"{room.name}.toml")
 
 
 @functools.cache
