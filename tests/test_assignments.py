@@ -257,7 +257,7 @@ def test_marks_are_written_into_a_regular_file_alone(root, tmp_path):
 @pytest.mark.parametrize("name", families.TABLE["family"])
 @pytest.mark.parametrize("seed", [0, 7, 2027])
 def test_a_family_marks_what_is_right_and_names_each_of_its_mistakes(root, name, seed):
-    made = families.filled("family", name, seed)
+    made = families.filled(name, seed)
     key = assignments.Key(root, {"exercise": name, "points": 3, "cases": made["cases"]}, seed)
     assert key.mark(came(key, key.solution)) == (3, "")
     table = exercises._functions(key.row["mistakes"], key.row["call"].rstrip(")").partition("(")[2], {**key.names, "right": key.solution})  # fmt: skip
@@ -271,11 +271,14 @@ def test_a_family_marks_what_is_right_and_names_each_of_its_mistakes(root, name,
     assert not re.search(r"<[a-z]+>", json.dumps(made)), "nothing is left to be filled"
 
 
-def test_guesses_have_more_than_one_answer_and_terms_differ():
+def test_each_option_of_a_guess_comes_true_in_some_term_by_a_margin():
     for name in families.TABLE["family"]:
-        found = {families.parts(f"{name}?", seed)["solution"][-1] for seed in range(12)}
-        assert len(found) > 1, f"{name}: who knows one term knows them all"
-        assert len({families.parts(name, seed)["statement"] for seed in range(12)}) > 3
+        rows = [families.filled(name, seed) for seed in range(12)]
+        assert {families.outcome(row) for row in rows} == {(1, True), (2, True), (3, True)}, name
+        assert all(
+            families.parts(f"{name}?", seed)["solution"][-1] == str(row["option"]) for seed, row in enumerate(rows)
+        )
+        assert len({row["statement"] + row["guess"] for row in rows}) > 4, f"{name}: who knows one term knows them all"
     assert families.asked(0) != families.asked(1)
 
 

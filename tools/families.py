@@ -4,6 +4,7 @@ A family is statement, stub, solution, cases and mistakes of a function, and a g
 the seed draws.
 """
 
+import functools
 import json
 import math
 import random
@@ -18,21 +19,44 @@ from pages import ROOT
 TABLE = tomllib.loads((ROOT / "chapters/plans/families.toml").read_text())
 KNOWN = {"math": math, "np": np, "nx": nx, "torch": torch}
 ASKED = 2  # families of an assignment
+OPTIONS, TRIES = (1, 2, 3), 2000  # of a guess; draws until its option comes true
 
 
-def filled(kind: str, name: str, seed: int) -> dict:
-    """A family, or a question, with what this seed draws."""
-    row, drawn = TABLE[kind][name], {}
-    r = random.Random(f"{seed} {name}")
+def drawn(name: str, r: random.Random) -> dict:
+    """A family with what `r` draws for it."""
+    row, values = TABLE["family"][name], {}
     for key, text in row["draw"].items():
-        drawn[key] = eval(text, {"r": r, **drawn})
+        values[key] = eval(text, {"r": r, **values})
 
     def fill(value: object) -> object:
         if isinstance(value, list):
             return [fill(each) for each in value]
-        return re.sub(r"<([a-z]+)>", lambda m: str(drawn[m[1]]), value) if isinstance(value, str) else value
+        return re.sub(r"<([a-z]+)>", lambda m: str(values[m[1]]), value) if isinstance(value, str) else value
 
     return {key: fill(value) for key, value in row.items() if key != "draw"}
+
+
+def outcome(row: dict) -> tuple[int, bool]:
+    """The option of a guess that comes true, and whether it does by a margin."""
+    function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
+    x = eval(row["measure"], KNOWN | {"right": solved(row["solution"], function)})
+    return eval(row["true"], KNOWN | {"x": x}), bool(eval(row["clear"], KNOWN | {"x": x}))
+
+
+@functools.cache
+def filled(name: str, seed: int) -> dict:
+    """A family with what this seed draws; its guess has the option that the seed picks, by a clear margin.
+
+    Raises:
+        ValueError: no draw has this option by a margin.
+    """
+    r = random.Random(f"{seed} {name}")
+    wanted = r.choice(OPTIONS)
+    for _ in range(TRIES):
+        row = drawn(name, r)
+        if outcome(row) == (wanted, True):
+            return row | {"option": wanted}
+    raise ValueError(f"option {wanted} of {name} is never clear")
 
 
 def solved(source: str, name: str) -> object:
@@ -45,13 +69,12 @@ def solved(source: str, name: str) -> object:
 def parts(number: str, seed: int) -> dict:
     """A family as `assignments.parts` gives an exercise; with a question mark behind its name, its guess."""
     name, guess = number.rstrip("?"), number.endswith("?")
-    row = filled("family", name, seed)
+    row = filled(name, seed)
     function = re.search(r"^def (\w+)", row["stub"], re.M)[1]
     if not guess:
         call = row["stub"].split("\n")[0].removeprefix("def ").rstrip(":")
         found = {"statement": f"## {name} {row['title']}\n\n{row['statement']}", "name": function, "call": call}
         return found | {key: row[key] for key in ("stub", "solution", "mistakes")}
-    true = eval(row["true"], KNOWN | {"right": solved(row["solution"], function)})
     made = "def guess_{}(_=None):\n    reason = {}\n    return {}"
     statement = f"## {name} The guess, before you run anything\n\n{row['guess']} One point for the option, one for the reason, whichever option you took."
     return {
@@ -59,7 +82,7 @@ def parts(number: str, seed: int) -> dict:
         "name": f"guess_{name}",
         "call": f"guess_{name}(_)",
         "stub": made.format(name, '"..."  # two sentences', "...  # 1, 2 or 3"),
-        "solution": made.format(name, '""', true),
+        "solution": made.format(name, '""', row["option"]),
         "mistakes": "",
     }
 
@@ -72,7 +95,7 @@ def asked(seed: int) -> list[dict]:
     return [
         {"exercise": number, "points": points, "cases": cases}
         for name in names
-        for number, points, cases in ((f"{name}?", 1, ["None"]), (name, 3, filled("family", name, seed)["cases"]))
+        for number, points, cases in ((f"{name}?", 1, ["None"]), (name, 3, filled(name, seed)["cases"]))
     ]
 
 
