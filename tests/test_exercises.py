@@ -11,7 +11,6 @@ import runpy
 import shutil
 import signal
 import sys
-import threading
 import time
 import tomllib
 
@@ -25,7 +24,7 @@ from conftest import ROOT, in_words
 from exercise import begin
 
 from course import exercises
-from course.exercises import Case, Exercise, Right, Wrong, compare
+from course.exercises import Case, Exercise, Right, Wrong, clock, compare
 from course.runs import race
 from helpers import rope, widget
 from helpers.words import translated
@@ -342,19 +341,72 @@ def test_an_error_tells_the_learners_own_line():
         add(answer=answer)
 
 
-def test_a_clock_that_runs_out_at_a_blocks_edge_leaves_nothing_behind():
-    """On a busy processor: no timer of it rings later, where it would stop the kernel."""
+def spin(seconds):
+    """Keep the processor busy for so many seconds of it."""
+    ends = time.thread_time() + seconds
+    while time.thread_time() < ends:
+        pass
+
+
+def test_a_limit_that_runs_out_at_a_blocks_edge_stays_inside():
+    """On a busy processor: nothing of it rings later, where it would stop the kernel."""
     ours, late = signal.getsignal(signal.SIGINT), 0
     for patience in (1, 1000):
         for k in range(40):
             try:
-                with exercises._limited(k * 1e-5, patience):
-                    sum(range(50))
-            except exercises._Late:
+                with clock.limited(k * 1e-4, patience):
+                    spin(2e-3)
+            except clock.Late:
                 late += 1
             assert signal.getsignal(signal.SIGINT) is ours
+            assert not clock.CLOCKS.limits
     assert late
-    assert not [each for each in threading.enumerate() if isinstance(each, threading.Timer)]
+    spin(0.1)
+
+
+@pytest.mark.parametrize(("outer", "inner"), [(0.05, 5.0), (5.0, 0.05), (0.1, 0.1), (0.8, 0.2)])
+def test_nested_limits_ring_for_the_block_that_is_late(outer, inner):
+    """A limit inside another one, both at work: neither ends in an interrupt that nobody asked for."""
+    ours, limits, stopped = signal.getsignal(signal.SIGINT), [None, None], []
+    try:
+        with clock.limited(outer, 100) as limits[0]:
+            try:
+                with clock.limited(inner, 100) as limits[1]:
+                    spin(0.4)
+            except clock.Late as late:
+                stopped.append(limits.index(late.limit))
+                if stopped == [0]:
+                    raise
+            spin(0.8)
+    except clock.Late as late:
+        stopped.append(limits.index(late.limit))
+    assert stopped[0] == (0 if outer <= inner else 1)
+    assert stopped[-1] == 0 or outer > 1
+    assert signal.getsignal(signal.SIGINT) is ours
+    assert not clock.CLOCKS.limits
+
+
+def test_a_learner_who_stops_the_cell_is_heard():
+    with pytest.raises(KeyboardInterrupt), clock.limited(5.0):
+        signal.raise_signal(signal.SIGINT)
+    assert not clock.CLOCKS.limits
+
+
+def test_a_slow_right_answer_whose_picture_calls_run_is_right(monkeypatch):
+    """The picture calls the learner's function on a clock of its own, which may run out: the verdict stays."""
+    monkeypatch.setattr(exercises, "SECONDS", 0.6)
+
+    def answer(x):
+        spin(0.15)
+        return x + 1
+
+    def picture():
+        return [exercises.run(f"add({x})", answer, x) for x in range(9)]
+
+    found = Exercise("0.0", "", lambda a: add(answer=a, picture=picture))(answer)
+    assert found, found.sentence
+    assert "No picture, though: it was not finished after 1 seconds, which says nothing against" in found.sentence
+    assert not clock.CLOCKS.limits
 
 
 def test_a_loop_that_does_not_end_is_stopped_with_a_sentence(monkeypatch):
@@ -444,7 +496,7 @@ def test_what_follows_a_right_verdict_is_guarded(monkeypatch):
     def drawing(picture):
         return Exercise("0.0", "", lambda a: Right("Yes.", picture))
 
-    for picture, words in ((fails, "fails (ZeroDivisionError"), (endless, "was stopped")):
+    for picture, words in ((fails, "fails (ZeroDivisionError"), (endless, "was not finished")):
         found = drawing(picture)(1)
         assert found
         assert words in found.sentence

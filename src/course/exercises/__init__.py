@@ -45,7 +45,6 @@ the prediction. It may use the names of the chapter's `checks.py`, too; a functi
 `chapterN.py` beside it.
 """
 
-import _thread
 import contextlib
 import copy
 import functools
@@ -55,21 +54,20 @@ import itertools
 import linecache
 import math
 import numbers
-import signal
 import sys
-import threading
 import time
 import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import networkx as nx
 import torch
-from IPython.display import HTML
+from IPython import get_ipython
+from IPython.display import HTML, display
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from torch import Tensor
@@ -77,14 +75,20 @@ from torch.overrides import TorchFunctionMode
 
 from course import worded
 from course.exercises import repair
+from course.exercises.clock import PATIENCE, Late, limited
 from helpers import compute, models, show
 from helpers.words import translated
 
 HERE = Path(__file__).parent
 SECONDS = 20.0  # of the processor, for the learner's calls in one check: longer takes a loop that does not end
-PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
-SEARCH = 4.0  # such seconds for the search for a reason, which then simply ends
-LATER = 5.0  # seconds for the cases behind the first that is wrong: they serve the reason alone
+SEARCH = 2.0  # such seconds for the whole search for a reason, which then simply ends
+LONG = 1.0  # seconds: a case that may take longer is not waited for once another one was wrong
+LAST = 0.2  # of them are left for what is said where no reason was found: on how many cases it is right
+ENDLESS = (
+    "your code ran for {:.0f} seconds and was stopped: does a loop in it never end? "
+    "Look at the condition that should end it, and at what changes in each round."
+)
+SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."  # of a picture
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
 
@@ -190,7 +194,7 @@ class Exercise:
             sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
         _clock.left = _clock.seconds
         try:
-            picture = clocked(draw) if draw else None
+            picture = clocked(draw, SLOW) if draw else None
         except Wrong as wrong:
             sentence += f" No picture, though: {wrong}"
         except Exception as error:
@@ -383,33 +387,79 @@ def compare(
             else the relation that holds between the results and the expected ones on every case.
     """
     name, _, inside = signature.rstrip(")").partition("(")
-    tried, first, waiting, spent = [], None, list(given), 0.0
-    while waiting and spent < LATER:
-        case, began = waiting.pop(0), time.process_time()
-        call = f"{name}({case.text})"
-        wanted = solution(*_copied(case.arguments))
-        try:
-            got = run(call, answer, *case.arguments)
-            value = _numbers(call, got)
-        except Wrong:
-            if first is None:
-                raise
-            got = value = None
-        allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
-        took = time.process_time() - began
-        tried.append(Tried(case, got, wanted, value, _numbers(call, wanted), allowed, took))
-        if first is None and not tried[-1].right:
-            first = tried[-1]
-            waiting.sort(key=_size)
-        elif first:  # what follows serves the reason alone: one long call of a wrong function is not waited for
-            grows = _size(waiting[0]) / _size(case) if waiting else 0
-            spent += took + (LATER if took * grows > LATER and (took > 0.02 or grows > 10_000) else 0)
-    if first is None:
+    tried: list[Tried] = []
+    while len(tried) < len(given) and (not tried or tried[-1].right):
+        tried.append(_try(name, answer, solution, given[len(tried)], tolerance))
+    first = tried[-1]
+    if first.right:
         return Right(f"{name} agrees with the solution on {len(given)} cases.", picture)
-    mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
-    parameters = [each.strip() for each in inside.split(",")]
-    why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen)
-    raise Wrong(f"{name}({first.case.text}) {_differing(*first[1:5])}. {why}".strip())
+    differs = f"{name}({first.case.text}) {_differing(*first[1:5])}."
+    with _looking(differs):
+        end = time.thread_time() + SEARCH
+        tried += _rest(name, answer, solution, given[len(tried) :], tolerance)
+        mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
+        parameters = [each.strip() for each in inside.split(",")]
+        why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen, end)
+    raise Wrong(f"{differs} {why}".strip())
+
+
+def _try(name: str, answer: Any, solution: Callable, case: Case, tolerance: float) -> Tried:
+    """What comes of a case.
+
+    Raises:
+        Wrong: the answer fails on it.
+    """
+    call, began = f"{name}({case.text})", time.thread_time()
+    wanted = solution(*_copied(case.arguments))
+    got = run(call, answer, *case.arguments)
+    return _compared(call, case, got, wanted, tolerance)._replace(took=time.thread_time() - began)
+
+
+def _compared(call: str, case: Case, got: Any, wanted: Any, tolerance: float) -> Tried:
+    allowed = max(tolerance, 1e-5) if "float32" in str(getattr(got, "dtype", "")) else tolerance
+    return Tried(case, got, wanted, _numbers(call, got), _numbers(call, wanted), allowed)
+
+
+def _rest(name: str, answer: Any, solution: Callable, given: Sequence[Case], tolerance: float) -> list[Tried]:
+    """What comes of the cases behind the first that is wrong, the smallest first, as far as there is time for them.
+
+    They serve the reason alone: one long call of a wrong function is not waited for.
+    """
+    waiting, tried, spent = sorted(given, key=_size), [], 0.0
+    while waiting and spent < SEARCH / 2:
+        case, began, limit = waiting.pop(0), time.thread_time(), None
+        try:
+            with limited(SEARCH / 2 - spent, PATIENCE) as limit:
+                tried.append(_try(name, answer, solution, case, tolerance))
+        except Wrong:
+            target = _numbers(name, solution(*_copied(case.arguments)))
+            tried.append(Tried(case, None, None, None, target, tolerance))
+        except Late as late:
+            if late.limit is not limit:
+                raise
+            break
+        took = time.thread_time() - began
+        grows = _size(waiting[0]) / _size(case) if waiting else 0
+        if took * grows > LONG and (took > 0.02 or grows > 10_000):
+            break
+        spent += took
+    return tried
+
+
+@contextlib.contextmanager
+def _looking(differs: str) -> Iterator[None]:
+    """Show a notebook what differs while the reason is looked for; the verdict then stands in its place."""
+    shell = get_ipython()
+    if getattr(shell, "kernel", None) is None or compute.building():
+        yield
+        return
+    found = Verdict(False, differs)
+    found.sentence += f" {translated('Looking for the slip …')}"
+    shown = display(found, display_id=True)
+    try:
+        yield
+    finally:
+        shown.update(HTML(""))
 
 
 def _size(case: Case) -> float:
@@ -549,6 +599,8 @@ def shown(value: Any) -> str:
         return str(_rounded([float(x) for x in value])) if len(value) <= MOST_NUMBERS else f"{len(value)} numbers"
     if isinstance(value, list | tuple) and 0 < len(value) <= MOST_NUMBERS:
         return f"({', '.join(map(shown, value))})" if isinstance(value, tuple) else f"[{', '.join(map(shown, value))}]"
+    if isinstance(value, torch.nn.Module):
+        return repr(value).partition("\n")[0]
     if callable(value):
         return f"the function {getattr(value, '__name__', '')}".strip()
     if isinstance(value, int) and abs(value) > 10**200:
@@ -601,14 +653,23 @@ def _made(function: Callable, arguments: tuple) -> Tensor | None:
 
 
 def _why(
-    mistaken: list, tried: Sequence[Tried], tolerance: float, parameters: list, answer: Any, solution: Any, unseen: Any
+    mistaken: list,
+    tried: Sequence[Tried],
+    tolerance: float,
+    parameters: list,
+    answer: Any,
+    solution: Any,
+    unseen: Any,
+    end: float,
 ) -> str:
-    """The reason for what is wrong: the first that is found in the time for it, or nothing."""
-    end = time.thread_time() + SEARCH
+    """The reason for what is wrong: the first that is found until `end` (of the thread's own clock), or nothing."""
     result = functools.cache(lambda function, k: _made(function, tried[k].case.arguments))
 
-    def within(*ways: Callable[[], str]) -> str:
-        with contextlib.suppress(_Late, Exception), _limited(max(end - time.thread_time(), 0.1), PATIENCE):
+    def left() -> float:
+        return max(end - LAST - time.thread_time(), 0.0)
+
+    def within(seconds: float, *ways: Callable[[], str]) -> str:
+        with contextlib.suppress(Late, Exception), limited(max(seconds, LAST), PATIENCE):
             return next(filter(None, (way() for way in ways)), "")
         return ""
 
@@ -625,17 +686,22 @@ def _why(
             value, target = (_made(function, each.arguments) for function in (answer, solution))
             yield Tried(each, None, None, value, target, tried[0].allowed)
 
+    def slip() -> str:
+        own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
+        longest = 0.2 + 5 * sum(each.took for each in tried)
+        return repair.repaired(own, lambda edited: mends(again(edited)), longest, left())
+
     found = within(
+        left(),
         lambda: _mistake(mistaken, tried, tolerance, result),
         lambda: _nan(answer, tried),
         lambda: _relation(tried, parameters, answer, solution),
         lambda: _turned(mistaken, tried, tolerance, result),
     )
-    own, again = getattr(answer, "own", answer), getattr(answer, "again", lambda edited: edited)
-    longest = 0.2 + 5 * sum(each.took for each in tried)
-    found = found or (repair.repaired(own, lambda edited: mends(again(edited)), _limited, longest) if unseen else "")
-    end = time.thread_time() + SEARCH
+    if not found and unseen and left():
+        found = within(left(), slip)
     return found or within(
+        end - time.thread_time(),
         lambda: _nearly(mistaken, tried, tolerance, result),
         lambda: _common([*tried, *elsewhere()], parameters),
         lambda: _little(tried),
@@ -727,7 +793,8 @@ def _relation(tried: Sequence[Tried], parameters: list[str], answer: Callable, s
         return ""
     same = all(_equal(each.value, ran[0].value, 1e-9) for each in ran)
     if len(ran) > 2 and same and not ran[0].value.isnan().any():
-        return f"It is the same on every case: your result does not change with {' or '.join(f'`{x}`' for x in parameters)}."
+        named = " or ".join(f"`{name}`" for name in parameters if _is_named(name))
+        return f"It is the same on every case: your result does not change with {named}."
     off = [each for each in ran if not each.right]
     held = (_transformed(ran) or _scaled(ran, parameters) or _region(off) or _inverted(ran)) if len(off) > 1 else ""
     few, wanted = (sorted(_values(x)) for x in zip(*((each.value, each.target) for each in ran), strict=True))
@@ -747,19 +814,27 @@ def _common(tried: Sequence[Tried], parameters: list[str]) -> str:
     return f"Right only where {found}, wrong wherever not." if found else ""
 
 
+def _is_named(parameter: str) -> bool:
+    """Whether a statement has this argument; a table's call writes others with an underscore in front."""
+    return not parameter.startswith("_")
+
+
 def _apart(those: Sequence[tuple], others: Sequence[tuple], parameters: list[str]) -> str:
     """The one thing that is true of all those arguments and of none of the others, two at least."""
     if not those or len(others) < 2:
         return ""
     found = []
     for table, many in (("one", 1), ("two", 2)):
+        places = [k for k, name in enumerate(parameters) if _is_named(name)]
         for (holds, said), at in itertools.product(
-            _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(range(len(parameters)), many)
+            _relations(table, "x, y"[: 3 * many - 2]), itertools.combinations(places, many)
         ):
             so = [[_true(holds, [each[k] for k in at]) for each in group] for group in (those, others)]
             if all(so[0]) and not any(so[1]):
                 found.append(said.format(*(f"`{parameters[k]}`" for k in at)))
     for k, name in enumerate([] if found else parameters):
+        if not _is_named(name):
+            continue
         low, high = ([each[k] for each in group] for group in (those, others))
         if min(len(those), len(others)) > 2 and all(isinstance(x, numbers.Real) for x in low + high):
             found += [f"`{name}` is {min(low):g} or more"] if min(low) > max(high) else []
@@ -838,6 +913,7 @@ def _scaled(ran: Sequence[Tried], parameters: list[str]) -> str:
         {
             text.format(of.format(name)): size(number)
             for name, argument in zip(parameters, each.case.arguments, strict=False)
+            if _is_named(name)
             for of, number in _sizes(argument).items()
             for size, text in _relations("sizes", "x")
             if number > 1 or (number > 0 and "logarithm" not in text)
@@ -910,6 +986,8 @@ def _region(off: Sequence[Tried]) -> str:
 def _unused(tried: Sequence[Tried], parameters: list[str], answer: Callable, solution: Callable) -> str:
     """The argument with which the result does not change, although it has to: each case with that of another, three times at least."""
     for k, name in enumerate(parameters):
+        if not _is_named(name):
+            continue
         pairs = [
             (one, other.case.arguments[k])
             for one, other in itertools.permutations(tried, 2)
@@ -965,76 +1043,28 @@ def _own_line(answer: Callable, error: Exception) -> tuple[str, bool]:
     return where, bool(own) and own[-1] is frames[-1]
 
 
-class _Late(BaseException):
-    """The clock ran out; no `except Exception` of a learner's keeps it."""
-
-
-@contextlib.contextmanager
-def _limited(seconds: float, patience: float = 1) -> Iterator[None]:
-    """Stop what takes longer with `_Late`, where the block runs in the main thread.
-
-    An import is never cut in two, which would leave a module without half of its names for the rest of the session: a
-    clock that runs out in one starts again. With `patience` the seconds are those of the processor, whatever else is
-    busy on it, up to so many times as many of the wall's.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    fired, done, ends, spent = threading.Event(), False, time.monotonic() + patience * seconds, time.thread_time()
-    timers = []  # one may ring while the next is being started: all are ended
-
-    def start(after: float) -> None:
-        fired.clear()
-        timers.append(timer := threading.Timer(after, lambda: (fired.set(), _thread.interrupt_main())))
-        timer.daemon = True
-        timer.start()
-
-    def stop(sign: int, frame: FrameType) -> None:
-        if done:
-            return
-        if not fired.is_set():
-            signal.default_int_handler(sign, frame)
-        imports = any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame))
-        left = min(seconds - (time.thread_time() - spent), ends - time.monotonic()) if patience > 1 else 0
-        late = left < 0.05 and not imports
-        start(1 if late else seconds if imports else left)  # a bare `except` may catch it: again after a second
-        if late:
-            raise _Late
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        try:
-            start(seconds)
-            yield
-        finally:
-            done = True
-    finally:
-        done = True  # again: the clock may have run out in the line before
-        for timer in timers:
-            timer.cancel()
-            if timer.ident:
-                timer.join()
-        time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
-        signal.signal(signal.SIGINT, before)
-
-
-def clocked(work: Callable[[], Any]) -> Any:
+def clocked(work: Callable[[], Any], late: str = ENDLESS) -> Any:
     """What this gives, on the clock that all of the learner's calls in one check share: nothing else runs on it.
 
+    Inside another `clocked`, as where a picture calls the learner's function, it runs on the clock that runs already.
+
     Raises:
-        Wrong: it ran out.
+        Wrong: it ran out; `late` says what to do, with the seconds in its braces.
     """
-    began = time.thread_time()
+    if _clock.runs:
+        return work()
+    began, limit = time.thread_time(), None
     try:
-        with _limited(_clock.left, PATIENCE):
+        with limited(_clock.left, PATIENCE) as limit:
+            _clock.runs = True
             return work()
-    except _Late:
-        raise Wrong(
-            f"your code ran for {_clock.seconds:.0f} seconds and was stopped: does a loop in it never end? "
-            "Look at the condition that should end it, and at what changes in each round."
-        ) from None
+    except Late as stopped:
+        if limit is not None and stopped.limit is not limit:  # of whoever called us
+            raise
+        raise Wrong(late.format(_clock.seconds)) from None
     finally:
+        _clock.runs = False
         _clock.left = max(_clock.left - (time.thread_time() - began), 1.0)  # an import may have taken all of it
 
 
-_clock = SimpleNamespace(seconds=SECONDS, left=SECONDS)
+_clock = SimpleNamespace(seconds=SECONDS, left=SECONDS, runs=False)

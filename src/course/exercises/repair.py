@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from course.exercises.clock import PATIENCE, Late, limited
+
 WORDS = tomllib.loads((Path(__file__).parent / "repairs.toml").read_text())
 LIKE = [row.split() for row in WORDS["like"].splitlines()]  # functions that are taken for each other
 OPERATORS = {"Add": "Sub Mult", "Sub": "Add", "Mult": "Div Add MatMult", "Div": "Mult FloorDiv", "FloorDiv": "Div",
@@ -289,15 +291,12 @@ def _parsed(answer: Callable) -> tuple[str, ast.Module, Any]:
     return source, tree, functions[0]
 
 
-def repaired(
-    answer: Callable, right: Callable[[Callable], bool], limited: Callable, longest: float, seconds: float = 4.0
-) -> str:
+def repaired(answer: Callable, right: Callable[[Callable], bool], longest: float, seconds: float) -> str:
     """Where in the learner's function one slip stands, if one edit there makes it right; or nothing.
 
     Args:
         right: whether a function is right, on the cases of the check and on inputs of which it has none.
-        limited: the engine's clock, a context manager: an edit may make a loop endless.
-        longest: seconds for one edit, more than all cases take.
+        longest: seconds for one edit, more than all cases take: an edit may make a loop endless.
         seconds: for the whole search. One that is not through says nothing: another place might mend it as well.
     """
     answer = inspect.unwrap(answer)
@@ -309,26 +308,27 @@ def repaired(
         tree = ast.Module([ast.Assign([ast.Name("edited", ast.Store())], function)], [])
     name = "edited" if isinstance(function, ast.Lambda) else function.name
     closed = inspect.getclosurevars(answer).nonlocals
-    began, found = time.process_time(), []
+    began, found = time.thread_time(), []
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         for edit in _edits(function):
-            if time.process_time() - began > seconds:
+            if time.thread_time() - began > seconds:
                 return ""
             old = edit.owner[edit.field] if isinstance(edit.owner, list) else getattr(edit.owner, edit.field)
             put = edit.owner.__setitem__ if isinstance(edit.owner, list) else functools.partial(setattr, edit.owner)
             put(edit.field, edit.new)
+            limit = None
             try:
                 code = compile(ast.fix_missing_locations(tree), "<edit>", "exec")
                 names = {**answer.__globals__, **closed}
-                with limited(longest):
+                with limited(longest, PATIENCE) as limit:
                     exec(code, names)
                     if right(names[name]):
                         found.append(edit)
             except Exception:
                 pass
-            except BaseException as late:  # of the clock; a learner who stops the cell is heard
-                if isinstance(late, KeyboardInterrupt | SystemExit):
+            except Late as late:
+                if late.limit is not limit:  # the whole search is over
                     raise
             finally:
                 put(edit.field, old)

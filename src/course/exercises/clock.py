@@ -1,0 +1,151 @@
+"""Time limits on a learner's code, which may hold each other: one handler of the interrupt, and a stack of limits behind it.
+
+A limit that runs out raises `Late` in the main thread. With one handler for all of them, a limit that rings while
+another one is being set up or taken down is never mistaken for a learner who stops the cell.
+"""
+
+import _thread
+import contextlib
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any
+
+PATIENCE = 6.0  # times as long by the clock on the wall, where others are busy on the processor
+TICK = 0.05  # seconds between two looks at the limits
+AGAIN = 1.0  # seconds until it rings once more: a bare `except` of a learner's may have caught the first
+
+
+class Limit:
+    """Seconds of the processor for one block, and at most `patience` times as many by the clock on the wall."""
+
+    def __init__(self, seconds: float, patience: float):
+        self.seconds, self.patience, self.done = seconds, patience, False
+        self.start()
+
+    def start(self) -> None:
+        """Begin to count, or begin again."""
+        self.began, self.ends = time.thread_time(), time.monotonic() + self.patience * self.seconds
+
+    def left(self) -> float:
+        """Return the seconds until it has run out for certain, at the earliest (main thread only)."""
+        wall = self.ends - time.monotonic()
+        if self.patience <= 1:
+            return wall
+        return min(wall, self.seconds - (time.thread_time() - self.began))
+
+
+class Late(BaseException):
+    """A limit ran out. No `except Exception` of a learner's keeps it."""
+
+    def __init__(self, limit: Limit):
+        super().__init__()
+        self.limit = limit
+
+
+class Clocks:
+    """All limits that run, the outermost first, behind one handler of the interrupt."""
+
+    def __init__(self) -> None:
+        self.limits: list[Limit] = []
+        self.before: Any = None  # whoever handled the interrupt before the first limit
+        self.next = float("inf")  # when it rings, by the clock on the wall
+        self.rang = self.changing = False
+        self.lock = threading.Condition()
+        self.watcher: threading.Thread | None = None
+
+    def push(self, limit: Limit) -> None:
+        """Start a limit inside those that run already."""
+        self.changing = True
+        if not self.limits:
+            self.before = signal.signal(signal.SIGINT, self.handle)
+        self.limits.append(limit)
+        self.ring()
+        self.changing = False
+
+    def pop(self, limit: Limit) -> None:
+        """Take a limit away, with whatever still stands inside it."""
+        self.changing = True
+        if limit in self.limits:
+            del self.limits[self.limits.index(limit) :]
+        self.ring()
+        if not self.limits:
+            time.sleep(0)  # a signal that is on its way comes now, and not to whoever is next
+            signal.signal(signal.SIGINT, self.before)
+        self.changing = False
+
+    def ring(self, after: float | None = None) -> None:
+        """Ring in so many seconds, by default when the first limit may have run out."""
+        if after is None:
+            after = min((limit.left() for limit in self.limits if not limit.done), default=float("inf"))
+        with self.lock:
+            idle, self.next = self.next == float("inf"), time.monotonic() + max(after, 0.0)
+            if self.watcher is None or not self.watcher.is_alive():
+                self.watcher = threading.Thread(target=self.watch, daemon=True, name="limits of exercises")
+                self.watcher.start()
+            elif idle:
+                self.lock.notify()
+
+    def watch(self) -> None:
+        """Interrupt the main thread whenever it is time to (in a thread of its own)."""
+        with self.lock:
+            while True:
+                wait = self.next - time.monotonic()
+                if wait <= 0:
+                    self.next, self.rang = float("inf"), True
+                    _thread.interrupt_main()
+                elif wait == float("inf"):
+                    self.lock.wait()
+                else:
+                    self.lock.wait(min(wait, TICK))
+
+    def handle(self, sign: int, frame: FrameType | None) -> None:
+        """Raise `Late` for the outermost limit that has run out; a learner's own interrupt is passed on.
+
+        An import is never cut in two, which would leave a module without half of its names for the rest of the session:
+        limits that run out in one start again.
+        """
+        if not self.rang:
+            signal.default_int_handler(sign, frame)
+        self.rang = False
+        late = [limit for limit in self.limits if not limit.done and limit.left() < TICK]
+        if not late:
+            self.ring()
+        elif self.changing:
+            self.ring(TICK)
+        elif any("importlib._bootstrap" in each.f_code.co_filename for each, _ in traceback.walk_stack(frame)):
+            for limit in late:
+                limit.start()
+            self.ring()
+        else:
+            self.ring(AGAIN)
+            raise Late(late[0])
+
+
+CLOCKS = Clocks()
+
+
+@contextlib.contextmanager
+def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
+    """Stop the block with `Late` when it takes longer, where it runs in the main thread.
+
+    Args:
+        seconds: of the processor, whatever else is busy on it, where `patience` is above 1; else by the wall's clock.
+        patience: up to so many times as many seconds by the wall's clock.
+    """
+    limit = Limit(seconds, patience)
+    if threading.current_thread() is not threading.main_thread():
+        yield limit
+        return
+    try:
+        try:
+            CLOCKS.push(limit)
+            yield limit
+        finally:
+            limit.done = True
+    finally:
+        limit.done = True  # again: it may have run out in the line before
+        CLOCKS.pop(limit)
