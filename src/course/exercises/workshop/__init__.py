@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course import exercises as checks
 from course.exercises import Case, Right, Wrong, compare, exercise, filled, run
@@ -100,8 +101,9 @@ def _against(
 
 
 def by_place(x: Tensor) -> Tensor:
-    """A turn that shows: every token is stretched by its place."""
-    return x * (1 + torch.arange(x.shape[-2])[:, None])
+    """A turn that shows: every token is stretched by its place, and every entry of a head by its number."""
+    place, entry = torch.arange(x.shape[-2]), torch.arange(x.shape[-1])
+    return x * (1 + place[:, None]) * (1 + entry / 8)
 
 
 # Build it ----------------------------------------------------------------------------------------------
@@ -121,6 +123,7 @@ def embedding(ids: Any, table: Any, head: Any, logits: Any, loss: Any) -> Right:
     right = float(functional.cross_entropy(flat, asked))
     if not _near(value, right):
         refuse("embedding", "losses", loss=value, right=right, flat=flat, asked=asked, near=_near)
+    refuse("embedding", "start", loss=value, table=table, head=head)
     return Right(f"45 tokens in, 45 numbers out, and a loss of {value:.2f}: log 45 is 3.81.")
 
 
@@ -168,7 +171,10 @@ def block(answer: Any) -> Right:
     """Weights, values and output of a block with the weights of ours."""
     _class("Block", answer)
     like = drawn(Block())
-    refuse("block", mlp=_loaded("Block()", answer(), like).mlp, like=like, x=_normal(5, 32, seed=4))
+    made, x = _loaded("Block()", answer(), like), _normal(2, 5, 32, seed=4)
+    refuse("block", mlp=made.mlp, like=like, x=x)
+    calm, busy = made(x), made.train()(x)
+    refuse("block", "training", same=_close(busy, calm))
 
     def mine(settings: dict) -> nn.Module:
         return _loaded("Block()", answer(**settings), like)
@@ -221,27 +227,42 @@ def decoder(places: Any, answer: Any) -> Right:
     return Right(f"{count:,} parameters, all of them yours.")
 
 
+GAIN = 20.0  # so that what comes back is larger than 1, where people cut gradients
+
+
 class Watched(nn.Module):
-    """A decoder with one table, for the loop: it notes what it is shown, and what comes back to it."""
+    """A decoder with one table, for the loop: it notes what it is shown, what comes back to it, and who steps."""
 
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(45, 45)
+        self.table.weight.data /= GAIN
         self.seen: list[Tensor] = []
         self.back: list[tuple[Tensor, Tensor]] = []
+        self.gradients: list[Tensor] = []
+        self.optimisers: list[torch.optim.Optimizer] = []  # held, so that no two have one address
+        self.changed = False  # whether a gradient was changed between `backward` and the optimiser's step
         self.kept = 0.0
         self.table.weight.register_hook(self._now)
         self.table.weight.register_post_accumulate_grad_hook(self._after)
 
     def _now(self, gradient: Tensor) -> None:
         self.now = gradient.detach().clone()
+        self.gradients.append(self.now)
+
+    def stepping(self, optimiser: torch.optim.Optimizer, *_: Any) -> None:
+        """Note an optimiser that is about to step, and whether its gradient is still the one that came back."""
+        if optimiser not in self.optimisers:
+            self.optimisers.append(optimiser)
+        gradient, last = self.table.weight.grad, self.gradients[-1:]
+        self.changed |= gradient is not None and bool(last) and not torch.allclose(gradient, last[0])
 
     def _after(self, weight: Tensor) -> None:
         self.kept = max(self.kept, float((weight.grad - self.now).abs().max()))
 
     def forward(self, ids: Tensor) -> Tensor:
         self.seen.append(ids.clone())
-        logits = self.table(ids)
+        logits = GAIN * self.table(ids)
         if logits.requires_grad:
             seen = logits.detach()
             logits.register_hook(lambda gradient: self.back.append((seen, gradient)))
@@ -257,8 +278,23 @@ def _trained(train: Callable, steps: int, seed: int = 0, world: int = 0) -> tupl
     torch.manual_seed(world)
     model = Watched()
     before = model.table.weight.detach().clone()
-    found = run(f"train(model, steps={steps}, seed={seed})", Made(lambda: train(model, steps=steps, seed=seed), train))
+    watching = register_optimizer_step_pre_hook(model.stepping)
+    try:
+        call = f"train(model, steps={steps}, seed={seed})"
+        found = run(call, Made(lambda: train(model, steps=steps, seed=seed), train))
+    finally:
+        watching.remove()
     return model, found, before, model.table.weight.detach()
+
+
+def _stepped(before: Tensor, gradients: list[Tensor]) -> Tensor:
+    """Return what AdamW makes of a weight by these gradients, at the rate that is asked for."""
+    weight = nn.Parameter(before.clone())
+    optimiser = torch.optim.AdamW([weight], lr=5e-3, weight_decay=0.0)
+    for each in gradients:
+        weight.grad = each.clone()
+        optimiser.step()
+    return weight.detach()
 
 
 def _answers(ids: Tensor) -> Tensor:
@@ -285,6 +321,12 @@ def training(train: Any, share: Any) -> Right:
     if not _close(gradient, wanted):
         refuse("training", "loss", **told, near=_close)
     refuse("training", "step", moved=float(moved.max()), idle=float(moved[idle].max()))
+    model, _, before, after = _trained(train, 4)
+    kinds = {type(each).__name__ for each in model.optimisers}
+    off = float((after - _stepped(before, model.gradients)).abs().max())
+    refuse(
+        "training", "steps", kinds=kinds, many=len(model.optimisers), changed=model.changed, kept=model.kept, off=off
+    )
     model, *_ = _trained(train, 150)
     again, other = _trained(train, 20, world=1)[0].seen, _trained(train, 20, seed=1)[0].seen
     lengths = {each.shape[1] - QUESTIONS for each in model.seen}
@@ -332,12 +374,16 @@ def _share(share: Callable) -> None:
     for many in (0, 1, 3, QUESTIONS):
         for n, count in ((8, 64), (20, 64), (8, 10)):
             call = f"right(model, {n}, rows={count})"
-            model = Knows(many)
-            found = run(call, Made(lambda m=model, n=n, c=count: share(m, n, rows=c), share))
+            model, twice = Knows(many), []
+            for world in range(2):
+                torch.manual_seed(world)
+                found = run(call, Made(lambda m=model, n=n, c=count: share(m, n, rows=c), share))
+                twice.append(model.seen[-1] if model.seen else None)
             value = checks.number(call, found)
-            shown = model.seen[-1] if model.seen else None
+            shown = twice[-1]
+            again = shown is not None and _same(twice[:1], twice[1:])
             refuse(
-                "right", "refused", call=call, value=value, wanted=many / QUESTIONS, n=n, count=count, shown=shown, near=_near,
+                "right", "refused", call=call, again=again, value=value, wanted=many / QUESTIONS, n=n, count=count, shown=shown, near=_near,
                 drawn=rows(n, 0, count)[0], questions=QUESTIONS, asked_wrong=not _near(value, many / QUESTIONS),
             )  # fmt: skip
 

@@ -97,6 +97,9 @@ class Block(nn.Module):
             slip, self.norm1
         )(x)
         parts = self.qkv(x)
+        if slip == "turn early" and self.turn:
+            q, k, v = parts.chunk(3, -1)
+            parts = torch.cat([self.turn(q), self.turn(k), v], -1)
         if slip == "by head":
             q, k, v = parts.unflatten(-1, (4, 3, 8)).permute(3, 0, 2, 1, 4)
         elif slip == "entries":
@@ -106,7 +109,7 @@ class Block(nn.Module):
         else:
             q, k, v = parts.unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
         q, k, v = {"kqv": (k, q, v), "vqk": (k, v, q), "qvk": (q, v, k)}.get(slip, (q, k, v))
-        turn = self.turn if self.turn and slip != "no turn" else lambda x: x
+        turn = self.turn if self.turn and slip not in ("no turn", "turn early") else lambda x: x
         q, k = q if slip == "keys alone" else turn(q), k if slip == "queries alone" else turn(k)
         v = turn(v) if slip == "values too" else v
         settings = {name: each for name, each in self.settings.items() if slip not in ("no settings", f"no {name}")}
