@@ -354,8 +354,8 @@ def test_a_limit_that_runs_out_at_a_blocks_edge_stays_inside():
     for patience in (1, 1000):
         for k in range(40):
             try:
-                with clock.limited(k * 1e-4, patience):
-                    spin(2e-3)
+                with clock.limited(k * 4e-4, patience):
+                    spin(1e-2)
             except clock.Late:
                 late += 1
             assert signal.getsignal(signal.SIGINT) is ours
