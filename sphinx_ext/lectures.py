@@ -94,7 +94,7 @@ def everywhere(app):
     if app.builder.format == "html" and (home / "zh").exists():
         used = "中文首页（）" + "".join(path.read_text() for path in (home / "welcome.md", *home.rglob("zh/**/*.md")))
         tables = "".join(path.read_text() for path in sorted(home.rglob("*.zh.po"))) + editions.drawn()
-        quoted = (Path(app.srcdir) / "data/reported/talk_quotations.csv").read_text()
+        quoted = (Path(app.srcdir) / "data/sources.csv").read_text()
         for stem, text in (("everywhere", used), ("search", tables), ("quoted", quoted)):
             editions.cut(text, stem, editions.folder())
             laid(app, stem)

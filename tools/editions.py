@@ -363,7 +363,7 @@ def written(table: Path) -> Path:
             *words(table).values(),
             drawn(),
             note(table),
-            (ROOT / "data/reported/talk_quotations.csv").read_text(),
+            (ROOT / "data/sources.csv").read_text(),
         ]  # quoted in Chinese
     )
     cut(used, name, home)
@@ -524,7 +524,13 @@ def page(table: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("command", nargs="?", choices=("update", "reword"), help="else what is to be done is listed")
+    parser.add_argument(
+        "command",
+        nargs="?",
+        choices=("list", "update", "reword"),
+        default="list",
+        help="list: else what is to be done is listed",
+    )
     parser.add_argument(
         "pages", nargs="*", help="pages, as chapters/talk.ipynb; for reword one page, and phrases of it"
     )

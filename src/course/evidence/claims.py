@@ -46,7 +46,7 @@ read into the sources and nobody said: each kind is counted apart.
 At most 120 claims are measured: a new one takes the place of one that decides less. Three controls are asked of every
 claim: random labels, random weights, another reader. `data/controls.csv` holds what was run, why one cannot be asked,
 and what kind of evidence a claim of trained networks rests on. A claim of the talk has its words in
-`data/reported/talk_quotations.csv`.
+`data/sources.csv`.
 
 In `tests/expected/chapterN.toml` say which verdicts the claim may have, and why; where a closed form or a committed
 table decides, just one. `evidence` there gives the rule made-up numbers for each verdict that it may have, in each

@@ -27,9 +27,11 @@ from course.chapter7 import claims as chapter7
 from course.evidence.claims import CLAIMS, Claim, Found, read, together
 from course.evidence.null_controls import SHORTER
 from course.evidence.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
+from course.evidence.sources import NOTE, TALK
 from helpers import compute, data, require, style
 
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
+READ_INTO_THE_TALK = ("race_physical_help",)  # readings of its last sentence, which this course tests
 HERE = Path(__file__).parent
 for _module in CHAPTERS:
     CLAIMS.update(read(HERE / f"{_module.__name__.split('.')[1]}.toml", _module))
@@ -140,11 +142,19 @@ def _seconds(claim: Claim) -> float | None:
 
 @functools.cache
 def quotations() -> dict[str, tuple[str, str]]:
-    """The words of the talk, or of its author's note, by claim: in Chinese with the slide, and in English."""
-    rows = data.table("reported/talk_quotations")
-    places = ["note" if row.slide == "note" else f"slide {row.slide}" for row in rows.itertuples()]
-    pairs = zip(places, rows.itertuples(), strict=True)
-    return {row.claim: (f"“{row.chinese}” ({place})", f"“{row.english}”") for place, row in pairs}
+    """Return the words of the talk, or of its author's note, by claim: in Chinese with the slide, and in English.
+
+    They come from data/sources.csv: of a claim the row that the claim's own section answers.
+    """
+    found = {}
+    for row in data.table("sources").fillna("").itertuples():
+        claim = CLAIMS.get(row.claim)
+        source = {"talk": TALK, "note": NOTE}.get(row.document)
+        own = claim is not None and (claim.source is source or claim.name in READ_INTO_THE_TALK)
+        if source and own and not row.where and row.claim not in found:
+            place = row.place.partition(",")[0] if row.document == "talk" else "note"
+            found[row.claim] = (f"“{row.quotation}” ({place})", f"“{row.english}”")
+    return found
 
 
 @functools.cache

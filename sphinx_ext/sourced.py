@@ -1,0 +1,179 @@
+"""The `{sources}` directive: what the source documents say, line by line, with the page that answers it (data/sources.csv).
+
+On a Chinese page a Chinese quotation stands alone, and links lead to editions where there are some.
+"""
+
+import html
+import re
+import sys
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import editions
+import execution
+from machine import language
+
+from helpers import words
+
+DOCUMENTS = {"talk": "Talk", "note": "Note", "abstract": "Abstract", "paper": "Paper"}
+ANSWERED = {"full": "answered in full", "part": "in part", "not here": "not here"}
+LANGUAGE = {"talk": "zh", "note": "zh", "abstract": "en", "paper": "en"}
+PLACES = {  # in a place of a document, in the order in which they are replaced
+    r"slide (\d+), note": r"第 \1 页，备注",
+    r"slide (\d+)": r"第 \1 页",
+    r"sentence (\d+)": r"第 \1 句",
+    r"section ([\w.]+), U-shape": r"第 \1 节，U 形",
+    r"section ([\w.]+)": r"第 \1 节",
+    "Figures?": "图",
+    "Theorem": "定理",
+    "Lemma": "引理",
+    "Proposition": "命题",
+    "Corollary": "推论",
+    "abstract": "摘要",
+    "core idea": "核心思想",
+    "copying": "复制",
+    "counting": "计数",
+    "theory": "理论",
+    ", ": "，",
+}
+STYLE = """
+.source-chosen{position:absolute;opacity:0}
+.source-filters label{display:inline-block;border:1px solid currentColor;border-radius:1em;padding:.1em .8em;margin:.2em;cursor:pointer}
+.source-filters input:checked+label{font-weight:700;text-decoration:underline}
+.source-filters input:focus-visible+label{outline:3px solid #d55e00}
+.source-row{display:grid;grid-template-columns:minmax(0,1fr) minmax(0,1fr);gap:0 1.2em;border-top:1px solid #8884;padding:.5em 0}
+.source-row>*{min-width:0;overflow-wrap:anywhere}
+.source-row :is(p,q){margin:0}.source-row .source-place{grid-column:1/-1;font-size:.85em;opacity:.85}
+.source-chip{display:inline-block;padding:0 .5em;border:2px solid var(--tone);border-radius:1em;font-weight:700;color:inherit}
+@media (max-width:700px){.source-row{grid-template-columns:minmax(0,1fr);gap:.3em}}
+"""
+
+
+def rows() -> pd.DataFrame:
+    """Return the table of the sources, empty cells as empty strings."""
+    from helpers import data
+
+    return pd.read_csv(data.folder() / "sources.csv", comment="#", dtype=str, keep_default_na=False)
+
+
+def answering(row) -> str:
+    """Return the page and section that answer a row: its own, else those of its claim."""
+    from course.evidence.claims import CLAIMS
+
+    return row.where or (CLAIMS[row.claim].shown if row.claim in CLAIMS else "")
+
+
+@cache
+def headings(page: str, lang: str) -> dict[str, str]:
+    """Return the headings of a page by their English, in a language."""
+    source = editions.english(editions.HOME / f"{page}.zh.po")
+    cells = editions.cells(source, slides=page == "talk")
+    table = source.with_suffix(".zh.po")
+    other = editions.texts(table) if lang == "zh" and table.exists() else cells
+    here, there = (
+        [head for name in cells for head in re.findall(r"^#+ (.+)$", text[name], re.M)] for text in (cells, other)
+    )
+    return dict(zip(here, there, strict=True))
+
+
+def link(where: str, lang: str) -> str:
+    """Return a link to a page and section, as `3-representational-collapse/lab#The model`, from chapters/ or chapters/zh/."""
+    page, _, heading = where.partition("#")
+    named = headings(page, lang)
+    title = named.get(heading) or next(iter(named.values()))
+    number, _, part = page.partition("-")[0], None, page.rpartition("/")[2]
+    lead = {"lesson": "Lesson {}", "lab": "Lab {}", "exercises": "Exercises {}"}.get(part)
+    before = words.translated(lead.format(number)) + (": " if lang == "en" else "：") if lead else ""
+    up = "../" if lang == "zh" and not (editions.HOME / f"{page}.zh.po").exists() else ""
+    anchor = f"#{nodes.make_id(heading)}" if heading else ""
+    return f'<a href="{up}{page}.html{anchor}">{before}{html.escape(title)}</a>'
+
+
+def chip(name: str, lang: str) -> str:
+    """Return a claim's verdict as a link to its row of the scorecard; nothing where the claim is gone."""
+    from course import scorecard
+    from course.evidence.claims import CLAIMS
+
+    if name not in CLAIMS:
+        return ""
+    verdict, sign, colour, _ = scorecard.badge(name)
+    up = "../" if lang == "zh" else ""
+    return (
+        f'<a class="source-chip" style="--tone:{colour}" href="{up}scorecard.html#{name}">'
+        f"{sign} {html.escape(words.translated(verdict))}</a> "
+    )
+
+
+def place(row, lang: str) -> str:
+    """Return where a quotation stands in its document, in the language of the page."""
+    said = row.place
+    if lang == "zh":
+        for english, chinese in PLACES.items():
+            said = re.sub(english, chinese, said)
+    return f"{said} · {words.translated(row.kind)}"
+
+
+def entry(row, number: int, lang: str) -> str:
+    """Return one row of the page: the quotation, what became of it, and where."""
+    quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{html.escape(row.quotation)}</q></p>'
+    if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
+        quoted += f"<p>{html.escape(row.english)}</p>"
+    where = answering(row)
+    why = row.why_zh if lang == "zh" else row.why
+    fate = f"<strong>{words.translated(ANSWERED[row.answered])}</strong>"
+    fate += (": " if lang == "en" else "：") + link(where, lang) if where else ""
+    return (
+        f'<div class="source-row" id="source-{number}" data-document="{row.document}" data-answered="{row.answered}">'
+        f'<p class="source-place"><a href="#source-{number}">{number}</a> · {words.translated(DOCUMENTS[row.document])}, {place(row, lang)}</p>'
+        f"<div>{quoted}</div><div><p>{chip(row.claim, lang) if row.claim else ''}{fate}</p>"
+        f"{f'<p>{html.escape(why)}</p>' if why else ''}</div></div>"
+    )
+
+
+def choice(kind: str, values: dict[str, str], counts: dict[str, int]) -> str:
+    """Return buttons of which one is chosen, with the rule that hides all other rows: no script is needed."""
+    buttons, rules = [], []
+    for value, name in {"": "all", **values}.items():
+        known = f"source-{kind}-{value.replace(' ', '-') or 'all'}"
+        count = counts.get(value, 0) if value else sum(counts.values())
+        buttons.append(
+            f'<input type="radio" class="source-chosen" name="source-{kind}" id="{known}"{"" if value else " checked"}>'
+            f'<label for="{known}">{html.escape(words.translated(name))} ({count})</label>'
+        )
+        if value:
+            rules.append(f'.source-page:has(#{known}:checked) .source-row:not([data-{kind}="{value}"]){{display:none}}')
+    return f'<div class="source-filters" role="radiogroup">{"".join(buttons)}</div><style>{"".join(rules)}</style>'
+
+
+class Sources(Directive):
+    def run(self):
+        env = self.state.document.settings.env
+        env.note_dependency(str(Path(env.srcdir) / "data/sources.csv"))
+        lang, table = language(self), rows()
+        filters = [
+            choice("document", DOCUMENTS, table.document.value_counts().to_dict()),
+            choice("answered", ANSWERED, table.answered.value_counts().to_dict()),
+        ]
+        listed = [entry(row, number, lang) for number, row in enumerate(table.itertuples(), 1)]
+        page = f'<div class="source-page"><style>{STYLE}</style>{"".join(filters)}{"".join(listed)}</div>'
+        return [nodes.raw("", page, format="html")]
+
+
+def outdated(app, env, added, changed, removed):
+    """Read the page again where a verdict may have changed: when the scorecard is executed again."""
+    before, env.sources_key = getattr(env, "sources_key", ""), ""
+    pages = [name for name in ("chapters/sources", "chapters/zh/sources") if name in env.found_docs]
+    if pages:
+        env.sources_key = execution.key(editions.HOME / "scorecard.ipynb", editions.ROOT)
+    return pages if env.sources_key != before else []
+
+
+def setup(app):
+    app.add_directive("sources", Sources)
+    app.connect("env-get-outdated", outdated)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,97 @@
+"""Check that each quotation in data/sources.csv stands in its source as one contiguous piece, and seal it.
+
+The five source documents are not in the repository. Whoever has them as text files runs
+
+    python tools/quotations.py talk=slides.md,slides.txt note=note.md abstract=abstract.txt paper=paper.txt
+
+A quotation that is found is sealed: the column `check` holds a digest of it. A test recomputes the digests, so a
+quotation that somebody changes without the source at hand fails. TeX is set aside on both sides: `plain` says how.
+"""
+
+import argparse
+import csv
+import hashlib
+import re
+import sys
+from pathlib import Path
+
+TABLE = Path(__file__).resolve().parents[1] / "data/sources.csv"
+TEX = [  # what stands in a formula of the sources, and how it is quoted
+    (r"\\textcircled\{\\small (\d)\}", lambda found: "①②③④⑤⑥⑦⑧⑨"[int(found[1]) - 1]),
+    (r"\{\}\^\{\\tiny \[[\d,]+\]\}", ""),  # a mark of a reference
+    (r"\\textcolor\{\w+\}\{([^{}]*)\}", r"\1"),
+    (r"\\(?:text|textbf|bm|mathbf)\{([^{}]*)\}", r"\1"),
+    (r"\\xrightarrow\{([^{}]*)\}", r"—\1→"),
+    (r"\\(?:ldots|dots|cdots)(?![A-Za-z])", "…"),
+    (r"\\approx(?![A-Za-z])", "≈"),
+    (r"\\rightarrow(?![A-Za-z])", "→"),
+    (r"\\uparrow(?![A-Za-z])", "↑"),
+    (r"\\theta(?![A-Za-z])", "θ"),
+    (r"\\[:,;!]", " "),
+    (r"\$|\*\*|\*|`", ""),
+    (r"[‘’“”\"]", "'"),
+    (r"\s+", " "),
+    (r" ?— ?| ?→ ?", lambda found: found[0].strip()),
+]
+
+
+def plain(text: str) -> str:
+    """Return a text without TeX's commands, with one kind of quotation marks and single spaces.
+
+    >>> plain("难度: $\\\\textcircled{\\\\small 3} < \\\\textcircled{\\\\small 1} \\\\approx$ ‘$0111 \\\\ldots 11$’")
+    "难度: ③ < ① ≈ '0111 … 11'"
+    """
+    for pattern, sign in TEX:
+        text = re.sub(pattern, sign, text)
+    return text.strip()
+
+
+def contains(document: str, quotation: str) -> bool:
+    """Tell whether a document has a quotation as one contiguous piece, TeX aside.
+
+    >>> contains("A head attends. Nobody knows why.", "A head attends"), contains("A, then B", "A B")
+    (True, False)
+    """
+    return plain(quotation) in plain(document)
+
+
+def seal(row: dict[str, str]) -> str:
+    """Return the digest of a row's document and quotation, ten hexadecimal digits."""
+    return hashlib.sha256(f"{row['document']}\n{row['quotation']}".encode()).hexdigest()[:10]
+
+
+def read() -> tuple[str, list[dict[str, str]]]:
+    """Return the head of the table (its comments) and its rows."""
+    lines = TABLE.read_text().splitlines(keepends=True)
+    head = [line for line in lines if line.startswith("#")]
+    return "".join(head), list(csv.DictReader(lines[len(head) :]))
+
+
+def check(documents: dict[str, list[str]]) -> list[str]:
+    """Seal the quotations that their documents contain; those that no document of theirs has."""
+    head, rows = read()
+    missing = []
+    for row in rows:
+        if any(contains(text, row["quotation"]) for text in documents.get(row["document"], [])):
+            row["check"] = seal(row)
+        elif row["document"] in documents:
+            missing.append(f"{row['document']}, {row['place']}: {row['quotation']}")
+    with TABLE.open("w", newline="") as file:
+        file.write(head)
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    return missing
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("documents", nargs="+", help="name=file or name=file,file; names as in the column `document`")
+    pairs = [each.partition("=")[::2] for each in parser.parse_args().documents]
+    missing = check({name: [Path(file).read_text() for file in files.split(",")] for name, files in pairs})
+    print("\n".join(missing) or "every quotation is contiguous in its source")
+    return int(bool(missing))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
