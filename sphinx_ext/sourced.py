@@ -18,7 +18,7 @@ import editions
 import execution
 from machine import language
 
-from helpers import words
+from helpers import data, words
 
 DOCUMENTS = {"talk": "Talk", "note": "Note", "abstract": "Abstract", "paper": "Paper"}
 ANSWERED = {"full": "answered in full", "part": "in part", "not here": "not here"}
@@ -56,9 +56,7 @@ STYLE = """
 
 def rows() -> pd.DataFrame:
     """Return the table of the sources, empty cells as empty strings."""
-    from helpers import data
-
-    return pd.read_csv(data.folder() / "sources.csv", comment="#", dtype=str, keep_default_na=False)
+    return data.table("sources").fillna("").astype(str)
 
 
 def answering(row) -> str:
@@ -123,13 +121,13 @@ def entry(row, number: int, lang: str) -> str:
     quoted = f'<p lang="{LANGUAGE[row.document]}"><q>{html.escape(row.quotation)}</q></p>'
     if lang == "en" and LANGUAGE[row.document] == "zh" and row.english != row.quotation:
         quoted += f"<p>{html.escape(row.english)}</p>"
-    where = answering(row)
+    where, comma = answering(row), ", " if lang == "en" else "，"
     why = row.why_zh if lang == "zh" else row.why
     fate = f"<strong>{words.translated(ANSWERED[row.answered])}</strong>"
     fate += (": " if lang == "en" else "：") + link(where, lang) if where else ""
     return (
         f'<div class="source-row" id="source-{number}" data-document="{row.document}" data-answered="{row.answered}">'
-        f'<p class="source-place"><a href="#source-{number}">{number}</a> · {words.translated(DOCUMENTS[row.document])}, {place(row, lang)}</p>'
+        f'<p class="source-place"><a href="#source-{number}">{number}</a> · {words.translated(DOCUMENTS[row.document])}{comma}{place(row, lang)}</p>'
         f"<div>{quoted}</div><div><p>{chip(row.claim, lang) if row.claim else ''}{fate}</p>"
         f"{f'<p>{html.escape(why)}</p>' if why else ''}</div></div>"
     )

@@ -96,7 +96,8 @@ def test_nobody_speaks_in_the_name_of_the_talks_author():
 
 def test_the_minutes_add_up_and_there_are_places_to_stop():
     assert list(CUES) == SLIDES, "every slide has one cue"
-    assert sum(map(minutes, SLIDES)) == LECTURE["minutes"] == 45
+    assert LECTURE["questions"] == 5, "minutes that belong to the audience"
+    assert sum(map(minutes, SLIDES)) + LECTURE["questions"] == LECTURE["minutes"] == 45
     sofar = dict(zip(SLIDES, itertools.accumulate(map(minutes, SLIDES)), strict=True))
     assert {name: sofar[name] for name in LECTURE["stops"]} == LECTURE["stops"], "so many minutes have gone"
 
@@ -236,7 +237,7 @@ def test_what_is_said_fits_the_time(language):
     """130 English words or 240 Chinese characters a minute, and room for a pause on every slide."""
     for name, spoken in SPOKEN[language].items():
         assert 0.5 * minutes(name) <= spoken <= 1.05 * minutes(name), f"{name}: {spoken:.2f} of {minutes(name)} minutes"
-    assert 28 <= sum(SPOKEN[language].values()) <= 45
+    assert 28 <= sum(SPOKEN[language].values()) <= 40
 
 
 def named():
@@ -254,8 +255,12 @@ def named():
 
 def test_a_slide_passes_one_verdict_at_most():
     per_slide = Counter(cell.rpartition("-")[0] for cell, _, _ in named())
-    last = per_slide.pop("talk-race")  # the last sentence of 2025 has two halves
-    assert last == 2
+    two = {
+        "talk-race",
+        "talk-place",
+    }  # the last sentence of 2025 has two halves; a conjecture holds and a name does not
+    assert {name for name, count in per_slide.items() if count == 2} == two
+    per_slide = Counter({name: count for name, count in per_slide.items() if name not in two})
     assert set(per_slide.values()) == {1}, f"the audit stands on the scorecard: {per_slide.most_common(3)}"
     assert set(per_slide) <= set(SLIDES)
 

@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import io
 from pathlib import Path
 
 import pandas as pd
@@ -33,7 +34,8 @@ def table(name: str) -> pd.DataFrame:
     if not (isinstance(name, str) and name in known):
         near = ", ".join(difflib.get_close_matches(str(name), known, 3, cutoff=0))
         raise ValueError(f"name must be one of {len(known)} tables, such as {near}, not {require.brief(name)}")
-    return pd.read_csv(folder() / f"{name}.csv", comment="#")
+    lines = (folder() / f"{name}.csv").read_text().splitlines(keepends=True)
+    return pd.read_csv(io.StringIO("".join(line for line in lines if not line.startswith("#"))))
 
 
 @functools.cache
