@@ -1,7 +1,7 @@
 """Pages for those who teach: plans, and what students get wrong, both read from the decks, the exercises and their checks.
 
 `{plan} hour`: the rows of `chapters/plans/hour.yml` with the minutes that the decks say. `{shorter}`: by deck, which slides to
-leave out first, from `chapters/plans/shorter.yml`. `{mistakes} 3`: what the cues of
+leave out first, from `chapters/plans/shorter.yml`. `{terms}`: terms of twelve, ten and eight weeks, and their marks. `{mistakes} 3`: what the cues of
 chapter 3 say that listeners get wrong, and the sentences of its checks. `{athand} 3`: its minutes, and what runs live.
 """
 
@@ -118,6 +118,31 @@ def weeks(root: Path, name: str) -> list[dict]:
     return [each | {kind: row(root, each[kind]) for kind in ("lecture", "class")} for each in given]
 
 
+PARTS_OF_THE_MARK = {"assignments": "count", "decoder": "decoder", "project": "", "examination": ""}
+
+
+def terms(root: Path) -> dict[int, dict]:
+    """The terms that the plan knows, by their number of weeks."""
+    return {each["weeks"]: each for each in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]}
+
+
+def by_term(root: Path) -> str:
+    """The table of the shorter terms: what is left out, who is asked when, what moves, and what each part weighs."""
+    rows = []
+    for each in terms(root).values():
+        marks = [
+            f"{part} {weight}%" + (f": {each[more]}" if (more := PARTS_OF_THE_MARK[part]) else "")
+            for part, weight in each["marks"].items()
+        ]
+        out = ", ".join(map(str, each["leave_out"])) or "none"
+        asked = "; ".join(f"{people} in week {week}" for week, people in each["ask"].items())
+        examined = ", ".join(map(str, each["chapters"]))
+        marks[-1] += f": chapters {examined}"
+        plan = f"{words(each['moves'])} The drawn assignment is handed out in week {each['drawn']}.".strip()
+        rows.append((f"{each['weeks']} weeks", out, asked, plan, "<br>".join(map(words, marks))))
+    return table(("Term", "Left out", "Five minutes of questions", "What moves", "Marks"), rows, "plan")
+
+
 def shorter(root: Path, name: str) -> list[dict]:
     """The slides of a deck that may be left out, the first to go first, each with the minutes that are `left` then.
 
@@ -176,7 +201,8 @@ def shown(made: dict) -> str:
         at += each["minutes"]
     rows.append((clock(at), f"{made['minutes'] - at:g} min", "Questions, and what ran over.", "", ""))
     saved = sum(each["minutes"] for each in made["rows"] if each["drop"])
-    note = f"Short of time? Leave out what has a number in the last column, 1 first. Without all of these it takes {at - saved:g} minutes."
+    left = made["minutes"] - saved
+    note = f"Short of time? Leave out what has a number in the last column, 1 first. Without all of these, and with the questions, it takes {left:g} minutes."
     head = ("At", "Takes", "What", "After it they can", "Leave out")
     return f"<p>{words(made['for'])}</p>{table(head, rows, 'plan sitting')}<p>{note}</p>"
 
@@ -317,6 +343,13 @@ class Plan(_Shown):
         return f'{shape}<p><a href="../teaching/{name}.csv" download>This plan as a table to edit (CSV)</a></p>'
 
 
+class Terms(_Shown):
+    required_arguments = 0
+
+    def html(self, root: Path) -> str:
+        return by_term(root)
+
+
 class Shorter(_Shown):
     required_arguments = 0
 
@@ -369,6 +402,7 @@ def write_files(app, error):
 def setup(app):
     app.add_directive("plan", Plan)
     app.add_directive("shorter", Shorter)
+    app.add_directive("terms", Terms)
     app.add_directive("mistakes", Mistakes)
     app.add_directive("athand", AtHand)
     app.connect("build-finished", write_files)

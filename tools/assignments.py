@@ -31,7 +31,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import families
@@ -190,13 +190,13 @@ def make(out: Path, root: Path = ROOT) -> None:
             (out / kind / name).write_text(text)
 
 
-def draw(seed: int, out: Path, root: Path = ROOT) -> None:
-    """Write the assignment and the examination of a term's seed, and what is right in them."""
+def draw(seed: int, out: Path, root: Path = ROOT, chapters: Sequence[int] = questions.CHAPTERS) -> None:
+    """Write the assignment of a term's seed and an examination on these chapters, and what is right in them."""
     out.mkdir(parents=True, exist_ok=True)
     books = {
         f"drawn{end}.ipynb": handout(root, "drawn", solved, seed) for end, solved in (("", False), ("-solved", True))
     }
-    for name, text in (books | questions.paper(seed, root)).items():
+    for name, text in (books | questions.paper(seed, root, chapters)).items():
         (out / name).write_text(text, encoding="utf-8")
 
 
@@ -390,6 +390,7 @@ def main() -> None:
     making.add_argument("out", type=Path)
     drawing.add_argument("seed", type=int)
     drawing.add_argument("out", type=Path)
+    drawing.add_argument("--chapters", type=int, nargs="+", choices=questions.CHAPTERS, default=[*questions.CHAPTERS])
     marking.add_argument("number", type=lambda said: int(said) if said.isdigit() else said, choices=[*plan(), "drawn"])
     marking.add_argument("folder", type=Path)
     marking.add_argument("--seed", type=int, default=0, help="other numbers for another term")
@@ -399,7 +400,7 @@ def main() -> None:
         if chosen.command == "make":
             make(chosen.out)
         elif chosen.command == "draw":
-            draw(chosen.seed, chosen.out)
+            draw(chosen.seed, chosen.out, chapters=sorted({*chosen.chapters}))
         else:
             if not door():
                 print(DOOR.strip(), file=sys.stderr)

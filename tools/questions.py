@@ -13,7 +13,7 @@ import random
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from pages import ROOT
 
 FILE = "chapters/plans/questions.toml"
 MINUTES, A_MARK = 60, 2  # of a paper, and of a mark
+CHAPTERS = range(1, 8)
 KINDS = ("compute", "explain", "control")
 
 
@@ -164,22 +165,24 @@ def markdown(question: dict) -> str:
     return f"{head}\n\n<details><summary>Answer</summary>\n\n{answer}\n\n</details>\n"
 
 
-def drawn(seed: int, root: Path = ROOT) -> list[dict]:
+def drawn(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> list[dict]:
     """Return the questions of a term: one of each chapter, and then more until their marks fill the minutes.
 
-    A chapter has at most two. At least three questions of a paper are to be computed, and at least three are not.
+    All seven chapters have at most two each; fewer chapters have as many more as they need. At least three questions of a
+    paper are to be computed, and at least three are not.
 
     Raises:
         ValueError: no choice of questions has exactly this sum of marks.
     """
     r, rows, whole = random.Random(f"{seed} paper"), drawable(root), MINUTES // A_MARK
-    chapters = sorted({row["chapter"] for row in rows})
+    rows = [row for row in rows if row["chapter"] in chapters]
+    most = max(2, math.ceil(12 / len(chapters)))
     for _ in range(10_000):
         r.shuffle(rows)
         chosen = [next(row for row in rows if row["chapter"] == chapter) for chapter in chapters]
         for row in rows:
-            twice = sum(each["chapter"] == row["chapter"] for each in chosen) > 1
-            if row not in chosen and not twice and total([*chosen, row]) <= whole:
+            full = sum(each["chapter"] == row["chapter"] for each in chosen) >= most
+            if row not in chosen and not full and total([*chosen, row]) <= whole:
                 chosen.append(row)
         computed = sum(row["kind"] == "compute" for row in chosen)
         if total(chosen) == whole and 3 <= computed <= len(chosen) - 3:
@@ -192,9 +195,9 @@ def total(rows: list[dict]) -> int:
     return sum(points for row in rows for points, _ in row["marks"])
 
 
-def paper(seed: int, root: Path = ROOT) -> dict[str, str]:
+def paper(seed: int, root: Path = ROOT, chapters: Sequence[int] = CHAPTERS) -> dict[str, str]:
     """Return the examination of a term and its key, by file name."""
-    rows = drawn(seed, root)
+    rows = drawn(seed, root, chapters)
     marks = sum(row["marks"] for row in rows)
     head = f"# Examination\n\n{MINUTES} minutes, {marks} marks: a mark is {A_MARK} minutes. One sheet of notes and a calculator.\n"
     text = {"examination.md": head, "key.md": f"# Key, seed {seed}\n"}
