@@ -85,7 +85,7 @@ def test_a_copy_without_an_address_installs_nothing_and_says_what_to_do():
         text=True,
         check=False,
     )
-    assert "names no address" in done.stderr
+    assert "does not know where" in done.stderr
     assert "make sync" in done.stderr
     assert "pip install" not in sync.set_up("")
 
@@ -144,6 +144,8 @@ def test_every_place_gets_the_address_and_loses_it_again(root):
     for url in (URL, ""):
         for name, texts in sync.blocks(url).items():
             text = sync.filled(root / name, texts)
+            if "address" not in texts:
+                continue
             assert (URL in text) == (url != "" and name != "README.md"), name
             assert ("somebody.github.io" in text) == (url != "" and name == "README.md"), name
     with pytest.raises(ValueError, match="must have the line"):
@@ -187,7 +189,7 @@ def test_the_readme_s_times_are_those_of_the_table(tmp_path, monkeypatch):
     monkeypatch.setattr(sync, "ROOT", tmp_path)
     head = "step,what,clock,processor,load,runs,cores,machine,on\n"
     (tmp_path / "benchmarks/times.csv").write_text(head + "check,`make check`,80,180,0.1,3,2,Some CPU,2026-01-02\n")
-    where = "2 cores of Some CPU, load 0.1 before it, 2026-01-02, the middle of 3 runs"
+    where = "2 cores of Some CPU, load 0.1 before the run, 2026-01-02, median of 3 runs"
     assert f"| `make check` | 80 s | 3.0 minutes | {where} |" in sync.times()
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from pages import ROOT, notebooks
 
 SETUP = """\
-import importlib.util, sys  # on Colab, get the course's package; elsewhere do nothing
+import importlib.util, sys  # On Colab, this cell installs the course.
 course = "git+{url}"
 if "google.colab" in sys.modules:
     get = f"GIT_TERMINAL_PROMPT=0 pip install -q --no-deps --force-reinstall {{course}}"
@@ -27,10 +27,10 @@ if "google.colab" in sys.modules:
 if not importlib.util.find_spec("helpers"):
     raise ImportError(f"{{course}} is not installed: a wrong address, or no network?")"""
 SETUP_WITHOUT = """\
-import importlib.util  # "google.colab": there this gets the course
+import importlib.util  # On Colab ("google.colab"), this cell installs the course.
 if not importlib.util.find_spec("helpers"):
-    raise ImportError("the course is not installed, and this copy names no address "
-                      "to get it from: run `make sync` in a clone with a git remote")"""
+    raise ImportError("the course is not installed, and this copy does not know where "
+                      "to get it: run `make sync` in a clone that has a git remote")"""
 REMOTE = re.compile(
     r"(?:https://|ssh://)?(?:[\w.-]+(?::[^@/\s]*)?@)?github\.com(?::\d+/|[/:])"
     r"([A-Za-z0-9][\w.-]*)/([\w.-]+?)(?:\.git)?/*"
@@ -149,25 +149,25 @@ html:
         "CITATION.cff": {"address": f"repository-code: {url}\n" if url else ""},
         "README.md": {
             "address": f"**[Read it]({site(url)})**; nothing needs installing.\n" if url else "",
-            "chapters": f"There now: {'; '.join(titles())}.\n",
-            "times": times(),
+            "chapters": f"Chapters: {'; '.join(titles())}.\n",
         },
+        "chapters/making.md": {"times": times()},
         "chapters/about.md": {"address": f"```bash\n{clone}make lab\n```\n"},
     }
 
 
 def times() -> str:
-    """The README's table of what each command takes, as `make times` measured it."""
+    """Return the table of what each command takes, as `make times` measured it."""
     rows = list(csv.DictReader((ROOT / "benchmarks/times.csv").open()))
     if not rows:
         return "Not measured since either changed much.\n"
-    lines = ["| | by the clock | of processor | measured on |", "|---|---|---|---|"]
+    lines = ["| command | wall-clock time | processor time | measured on |", "|---|---|---|---|"]
     for row in rows:
         clock, cpu = (
             f"{s / 60:.1f} minutes" if (s := float(row[name])) > 90 else f"{s:.0f} s" for name in ("clock", "processor")
         )
-        where = f"{row['cores']} cores of {row['machine']}, load {row['load']} before it, {row['on']}"
-        where += f", the middle of {row['runs']} runs" * (row["runs"] != "1")
+        where = f"{row['cores']} cores of {row['machine']}, load {row['load']} before the run, {row['on']}"
+        where += f", median of {row['runs']} runs" * (row["runs"] != "1")
         lines.append(f"| {row['what']} | {clock} | {cpu} | {where} |")
     return "\n".join(lines) + "\n"
 
