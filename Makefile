@@ -43,6 +43,7 @@ lint: .venv/.ready frontend/dist/.ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	frontend/node_modules/.bin/tsc -p frontend
+	$(BIN)/python tools/voice.py
 
 # while you work: lint, and every test that needs no book and takes no minute; `make test` runs them all
 check: lint
