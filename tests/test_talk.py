@@ -545,6 +545,43 @@ def test_the_glossary_is_the_law_in_both_languages(table):
     assert wrong == []
 
 
+FORBIDDEN = {  # what stops a native reader, and what is said instead
+    "听得最少的(?!是)": "最少被听到的: the other is the one that hears least",
+    "会计数": "能计数, 学会了计数: the other reads as accounting",
+    "穿过.{0,8}一条直线|一条直线.{0,6}读": "线性读出",
+    "读出方(?!式)": "读出方式",
+    "数值类型": "数值格式",
+    "[高低]频维度对": "高频维度, 低频维度",
+    "次序不变性": "排列不变性",
+    "会计数的位置": "上下文位置编码（CoPE）",
+    "现在用你的": "轮到你的解码器",
+    "用话说": "文字解答",
+    "没有轴的张量": "标量（零维张量）",
+    "虚线：平均分": "均分时的份额: the other is an average mark",
+    "笔记本(?!电脑)": "notebook: the other is a laptop",
+    "轶事": "个例",
+    "带走一个": "养成一个, 留一个",
+    "样例": "样本",
+    "停放": "压在, 放在",
+    "界(?:住|不住)": "限住, 限不住",
+}
+
+
+def test_no_forbidden_form_stands_in_chinese():
+    """The glossary's law has a second table: forms that a native would not write, each with the usual one."""
+    said = [entry.other for path in (ROOT / "chapters").rglob("*.po") for entry in units.read(path)]
+    said += [path.read_text() for path in (ROOT / "src/course/drawing/words").glob("*.zh.json")]
+    said += re.findall("中文：.*?</span>", (ROOT / "chapters/glossary.md").read_text())
+    said.append((ROOT / "_toc.yml").read_text())
+    found = {
+        f"{form} in {text[:60]!r}: write {usual}"
+        for form, usual in FORBIDDEN.items()
+        for text in said
+        if re.search(form, text)
+    }
+    assert found == set()
+
+
 def test_words_keep_numbers_and_look_up_names():
     with in_words({"At {} tokens {a} wins": "{} 个 token 时{a}胜", "the first": "第一个", "{} of {}": "{1} 里的 {0}"}):
         assert words.translated("At 1,000 tokens the first wins") == "1,000 个 token 时第一个胜"
