@@ -36,7 +36,7 @@ LEFT_OUT = (
 
 CLAIM = '''
 
-EVEN = Threshold(1e-9)
+EVEN = Mark(1e-9)
 
 
 @rule(
