@@ -64,6 +64,12 @@ def test_a_prefix_is_lost_to_its_neighbour_when_the_error_goes_more_than_half_th
     assert found.share.max() < 1e-12
 
 
+def test_a_prefix_half_way_to_the_next_one_is_not_told_apart():
+    exact = torch.arange(6.0, dtype=torch.float64)[:, None]
+    assert not measures.resolution(exact, exact + 0.5).pair.any()
+    assert measures.resolution(exact, exact + 0.25).pair.all()
+
+
 def test_other_errors_keep_their_lengths_and_only_the_shuffled_ones_what_neighbours_share():
     exact = _curve()
     rounded = exact + torch.randn(1, 256, generator=torch.Generator().manual_seed(1), dtype=torch.float64) + 0.1 * exact

@@ -327,6 +327,17 @@ def test_a_mark_remembers_what_was_compared_with_it():
     assert f"{two:.0f}" == "2"
 
 
+def test_a_mark_times_a_negative_number_changes_its_side():
+    two = Mark(2)
+    with compared() as seen:
+        assert (-3 < -two, -3 > two * -1, -1 > two * -1) == (True, False, True)
+    assert [(one.asked, one.mark, one.values) for one in seen] == [
+        ("below", -2, [-3]),
+        ("below", 2, [3]),
+        ("below", 2, [1]),
+    ]
+
+
 def test_each_verdict_has_its_sign_and_its_colour():
     """A tick is green, a cross orange: exchanged, every row would say the contrary."""
     named = {verdict: (sign, style.COLOURS[colour].lower()) for verdict, (sign, colour) in {

@@ -75,6 +75,7 @@ def test_the_measures_of_the_page_are_those_of_the_course():
     n = 12
     maps = (3 * torch.randn(5, n, n)).masked_fill(~attention.causal_mask(n), -torch.inf).softmax(-1)
     maps[0, -1] = torch.eye(n)[0]  # at the last offset, which too few tokens have, is no slash
+    maps[1, 9:] = torch.eye(n)[: n - 9]  # nor at the first of the last quarter of the offsets
     a, b = torch.randn(2, 50)
     found = javascript("measures", {"maps": maps.flatten().tolist(), "n": n, "a": a.tolist(), "b": b.tolist()})
     stochastic = maps.double() / maps.double().sum(-1, keepdim=True)

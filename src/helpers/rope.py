@@ -30,6 +30,8 @@ def frequencies(width: int, base: float, turning: float = 1.0) -> Float[Tensor, 
     Example:
         >>> frequencies(8, 10_000).tolist(), frequencies(8, 10_000, 0.5).tolist()
         ([1.0, 0.1, 0.01, 0.001], [1.0, 0.1, 0.0, 0.0])
+        >>> frequencies(8, 10_000, 0.7).count_nonzero().item()  # 2.8 pairs, rounded down
+        2
     """
     _width(width)
     _base(base)

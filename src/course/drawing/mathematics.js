@@ -95,7 +95,8 @@ export const stickBreaking = (logits) => {
   }).slice(0, -1).reverse().concat(0);
 };
 
-const BITS = { fp32: 24, fp16: 11, bf16: 8 };
+/** Significant bits of a floating-point format, the leading one included. */
+export const BITS = { fp32: 24, fp16: 11, bf16: 8 };
 /**
  * collapse.round_to, for numbers that are neither very large nor very small: to the nearest, ties to even.
  * @type {(x: number, type: string) => number}

@@ -1,5 +1,5 @@
 import { box, circle, clamp, line, mount, path, place, say, scale, text } from "./kit.js";
-import { floats, massOnOnes, roundTo } from "./mathematics.js";
+import { BITS, floats, massOnOnes, roundTo } from "./mathematics.js";
 
 const MOST = 4096;
 const count = (s, copies = s.copies) => {
@@ -9,7 +9,6 @@ const count = (s, copies = s.copies) => {
 const needle = (s, copies) => massOnOnes(count(s, copies).zeros, count(s, copies).ones, 0);
 const stored = (x, type) => (roundTo(x, type) < 1e-3 ? say(roundTo(x, type), 4) : String(Number(roundTo(x, type).toPrecision(5))));
 
-const BITS = { bf16: 8, fp16: 11, fp32: 24 };
 const step = (x, type) => 2 ** (Math.floor(Math.log2(x)) - BITS[type] + 1);
 /** The weight of the odd token, now and with one copy more, and how near one may look: both weights in the frame, and five boxes. */
 const weights = (s) => {

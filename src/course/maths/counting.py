@@ -398,6 +398,8 @@ def longest_counted(coherence: float) -> int | None:
 
     >>> longest_counted(welch_bound(64, 32)), longest_counted(0)
     (3, None)
+    >>> longest_counted(0.125)  # 4 tokens would be off by one half exactly, which rounds either way
+    3
     """
     if require.number("coherence", coherence, 0, 1) == 0:
         return None
