@@ -2,6 +2,7 @@
 
 import functools
 import html
+import itertools
 import math
 import zlib
 from pathlib import Path
@@ -21,7 +22,7 @@ from course.chapter7 import figures
 from course.evidence import significance
 from course.evidence.rules import CORRECTED, FAILS, HOLDS
 from course.maths import normalizers
-from course.runs import ablations, comparison, entries, evaluation, outliers, protocol, race, runs
+from course.runs import ablations, comparison, entries, evaluation, outliers, protocol, race, rates, runs
 from course.scorecard import CLAIMS
 from helpers import data, probe, style, transformer
 
@@ -708,7 +709,7 @@ def test_the_pictures_have_every_entry_that_learned_and_the_learners_rows(tmp_pa
 
 def lesson(*cells, **given):
     """The names that these cells of lesson 7 bind, after those of the cells before."""
-    modules = (comparison, data, entries, figures, protocol, style)
+    modules = (comparison, data, entries, figures, protocol, rates, style)
     known = {module.__name__.rpartition(".")[2]: module for module in modules}
     known |= {"rows": comparison.table(), "own": None, "Markdown": str}
     return defined(7, *cells, **(known | given))
@@ -725,19 +726,83 @@ def test_the_corner_of_the_page_has_who_passes_both(mine):
     assert all(name in said["alt"] for name in both)
 
 
-def test_pages_follow_the_table_at_twice_the_steps_and_far_lengths():
-    found = lesson("c6-more-steps")
-    more = found["more"].set_index(["entry", "budget"])
-    table = data.table("race_counting")
-    assert {budget for _, budget in more.index} == {protocol.BUDGET["steps"], 2 * protocol.BUDGET["steps"]}
-    for (entry, budget), part in table.groupby(["entry", "budget"]):
-        assert more.learned[entry, budget] == f"{part.learned.sum()} of {len(part)}"
-        assert more["right at 128"][entry, budget] == pytest.approx(part.score_128[part.learned == 1].mean())
+def test_the_far_figure_follows_its_table():
     further = lesson("c7far-fig", explore=lambda draw, **_: None)["further"]
     for task, part in data.table("race_far").groupby("task"):
         _, finding = further(task)
         means = part[part.learned == 1].groupby("entry").score_2048.mean()
         assert all(f"{name} {value:.2f}" in finding for name, value in means.items())
+
+
+def cells(*rows):
+    """Cells as `rates.by_rate` gives them: (entry, rate, runs, learned, price, right at the touch, at the end)."""
+    columns = ["entry", "rate", "runs", "learned", "price", "first_128", "score_128"]
+    return pd.DataFrame(rows, columns=columns).assign(task="recall", steps=1.0).set_index(["task", "entry", "rate"])
+
+
+def test_the_best_rate_is_chosen_by_the_trained_length_only():
+    found = rates.best(
+        cells(
+            ("slow", 0.002, 5, 5, 400, 0.5, 0.5), ("slow", 0.005, 5, 4, 300, 0.9, 0.9),
+            ("fast", 0.002, 5, 5, 300, 0.9, 0.9), ("fast", 0.005, 5, 5, 200, 0.5, 0.5),
+            ("once", 0.005, 5, 5, 200, 0.9, 0.9), ("few", 0.002, 2, 2, 100, 0.9, 0.9), ("few", 0.005, 5, 5, 200, 0.9, 0.9),
+        )
+    ).droplevel("task")  # fmt: skip
+    assert found.rate.to_dict() == {"slow": 0.002, "fast": 0.005}
+
+
+def test_a_failure_to_learn_is_said_of_all_rates_only():
+    some = cells(
+        ("a", 0.005, 5, 1, 900, 0.5, 0.5), ("b", 0.005, 5, 1, 900, 0.5, 0.5), ("b", 0.002, 5, 5, 300, 0.9, 0.9)
+    )
+    none = cells(*(("c", rate, 5, 0, 1000, 0.5, 0.5) for rate in protocol.RATES))
+    assert rates.learns("recall", "a", some) == "not learned at 0.005"
+    assert rates.learns("recall", "b", some) == "learns"
+    assert rates.learns("recall", "c", none) == "does not learn"
+
+
+def test_an_order_that_turns_with_the_rate_hangs_on_it():
+    def ordered(*gaps):
+        pairs = [[(name, rate, 5, 5, 100, 0.5, 0.5 + gap * (name == "a")) for name in "ab"]
+                 for rate, gap in zip(protocol.RATES, gaps, strict=False)]  # fmt: skip
+        return rates.order("recall", "a", "b", cells(*itertools.chain(*pairs)))
+
+    said = [ordered(0.2, 0.1), ordered(0.2, -0.1), ordered(0.2, 0.01), ordered(0.2)]
+    assert said == ["stands at every rate", "hangs on the rate", "not told apart", "not run"]
+
+
+def test_both_stops_are_told_of_the_runs_that_learned(monkeypatch):
+    """Three runs that never learned must not make a cell fall whose runs all rose."""
+    looks = {f"{at}_{k}": 0.9 for at in ("inside", "out") for k in range(1, 7)}
+    runs = [{"learned": 1, "first_128": 0.94, "score_128": 0.98}] * 5 + [{"learned": 0, "first_128": None, "score_128": 0.6}] * 3  # fmt: skip
+    rows = [{"task": "recall", "entry": "a", "rate": 0.005, "steps": 500} | looks | run for run in runs]
+    monkeypatch.setattr(data, "table", lambda name: pd.DataFrame(rows))
+    cell = comparison.plateaus().loc["recall", "a"]
+    assert (cell.learned, cell.runs) == (5, 8)
+    assert (cell.first_128, cell.score_128) == pytest.approx((0.94, 0.98))
+    assert cell.stays == "stays right"
+
+
+def test_every_entry_stands_in_the_lessons_table_or_in_a_list_with_a_reason():
+    kinds = [name for names in entries.KINDS.values() for name in names]
+    assert sorted(kinds) == sorted(entries.ENTRIES)
+    there, shown = set(comparison.table().entry), figures.entrants(comparison.table())
+    assert set(entries.ENTRIES) == there | set(entries.NOT_RUN), "run it, or say in NOT_RUN why not"
+    assert not there & set(entries.NOT_RUN)
+    assert all(name in shown for name in entries.ENTRIES)
+    assert all(reason in shown for reason in entries.NOT_RUN.values())
+
+
+def test_rivals_grow_with_the_length():
+    task = protocol.EVERY_TASK[protocol.RIVALS]
+    for n in (16, 128):
+        ids, targets = task(n, 8)(torch.Generator().manual_seed(n))
+        own = task(None, 1)
+        pairs = ids[:, :n] - (1 + own.values + own.keys)
+        assert all(len(set(row)) == n for row in (pairs // own.values).tolist()), "no key stands twice"
+        said = ids.gather(1, own.answers(ids).clamp(min=0)) - (1 + own.values + own.keys)
+        asked = targets != training.UNASKED
+        assert torch.equal(1 + said[asked] % own.values, targets[asked])
 
 
 def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
@@ -751,11 +816,12 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert late.score_2048["retrieval", "NoPE, scalable softmax"] == 1
     assert late.score_128["retrieval", "RoPE"] < 0.65 < 0.85 < late.score_128["retrieval", "ALiBi"] < protocol.KEPT
     assert (late.score_128["recall", "NoPE"], late.score_128["counting", "NoPE"]) < (0.5, 0.5)
-    runs = data.table("race_plateau").groupby(["task", "entry"])
+    runs = data.table("race_plateau").query("rate == 0.005").groupby(["task", "entry"])
     named = {("retrieval", entries.MIXED): 2048, ("counting", "NoPE, squared ReLU"): 128, ("counting", "NoPE"): 128}
     right = [runs.get_group(cell)[f"score_{n}"] >= protocol.KEPT for cell, n in named.items()]
     assert [(each.sum(), len(each)) for each in right] == [(8, 8), (5, 8), (0, 5)]
-    price = data.table("race_price").groupby(["entry", "trained"]).steps.mean()
+    prices = data.table("race_price").query("rate == 0.005")
+    price = prices.groupby(["entry", "trained"]).steps.mean()
     assert all(price[name].is_monotonic_increasing for name in (entries.MIXED, entries.MIXED_SCALED))
     assert price["NoPE, stick-breaking", 32] > 2 * price["NoPE, stick-breaking", 16]
     recall = comparison.successes(comparison.table()).set_index(["task", "entry"]).loc["recall"]
@@ -764,7 +830,7 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert (late.learned["recall", "NoPE, stick-breaking"], late.runs["recall", "NoPE, stick-breaking"]) == (5, 8)
     assert recall.right[["RoPE, random positions", "larger base", "p-RoPE"]].round(2).tolist() == [0.62, 0.40, 0.26]
     assert late.loc["last", ["first_2048", "score_2048"]].eq(1).all(axis=None), "the corner's three, at either stop"
-    assert data.table("race_price").query("entry == @entries.MIXED and trained == 128").learned.tolist() == [0, 0, 0]
+    assert prices.query("entry == @entries.MIXED and trained == 128").learned.tolist() == [0, 0, 0]
     twice = data.table("race_twice").groupby("entry").score_2048.mean()
     assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
     assert twice[entries.MIXED] > 0.9 > twice[["NoPE", "NoPE, stick-breaking"]].max()

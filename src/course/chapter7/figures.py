@@ -4,15 +4,27 @@ import itertools
 from pathlib import Path
 
 import pandas as pd
+import torch
 from IPython.display import HTML
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from course.build.templates import template
 from course.drawing.race_chart import LONG, NAMES, slopes  # noqa: F401  the lesson draws them
-from course.runs import comparison
-from course.runs.entries import BASELINE, MIXED, MIXED_SCALED, NAMED, RANDOM, REMEDIES, SCALED, STICK
-from course.runs.protocol import BUDGET, CHANCE, FAR, KEPT, LOOKED, PLATEAU, TASKS, TRAINED
+from course.runs import comparison, rates
+from course.runs.entries import BASELINE, KINDS, MIXED, MIXED_SCALED, NAMED, NOT_RUN, RANDOM, REMEDIES, SCALED, STICK
+from course.runs.protocol import (
+    BUDGET,
+    CHANCE,
+    FAR,
+    KEPT,
+    LEARNED,
+    LOOKED,
+    PLATEAU,
+    TASKS,
+    TRAINED,
+    vocabulary,
+)
 from helpers import data, style
 from helpers.words import translated
 
@@ -158,6 +170,115 @@ def _kept(won: pd.DataFrame, task: str) -> str:
         return f"no remedy is needed ({BASELINE} {won.right[BASELINE, task]:.2f})"
     names = [name for name in REMEDIES if (name, task) in won.index]
     return "; ".join(name for name in names if won.kept[name, task]) or "none"
+
+
+EXPECTED = {  # can C-RASP without positions say it? Our reading of Huang et al. (2025)
+    "retrieval": (True, "is there a pair of this key with this value: a count above 0"),
+    "last": (False, "the token before the question: a neighbour"),
+    "recall": (False, "the token after a key: a neighbour"),
+    "first": (True, "the digit at which one digit was counted"),
+    "counting": (True, "a count, compared with 0 to 16"),
+}
+LOST = {
+    "counting": ("4", "how many", "**counting**: the letters y"),
+    "last": ("5", "a position near the end", "**last copy**: the last digit"),
+    "retrieval": ("6", "one among many", "**retrieval**: the value of a key"),
+    "recall": ("5, 6", "both at once", "**recall**: key and value are two tokens"),
+    "first": ("(2)", "nothing: a control", "**first copy**: the first digit, which each later token sees"),
+}
+
+
+def tasks_asked(rows: pd.DataFrame) -> str:
+    """Return the table of the five tasks: what is lost, one row of each, and what theory expects of NoPE, beside it."""
+    right = rows[rows.entry == "NoPE"].groupby("task")[f"score_{LONG}"].mean()
+    heads = (
+        "chapters",
+        "what is lost",
+        "the task",
+        "one row, and what is to be named",
+        "NoPE should extend",
+        f"NoPE at {LONG}",
+    )
+    lines = [f"| {' | '.join(heads)} |", "|" + "---|" * len(heads)]
+    for task, told in LOST.items():
+        ids, targets = TASKS[task](8, 1)(torch.Generator().manual_seed(1))
+        words = vocabulary(task)
+        row, named = (" ".join(words[k] for k in part.tolist() if k) for part in (ids[0], targets[0][targets[0] >= 0]))
+        yes, why = EXPECTED[task]
+        lines.append(
+            f"| {' | '.join(told)} | `{row}`: `{named}` | {'yes' if yes else 'no'}: {why} | {right[task]:.2f} |"
+        )
+    return "\n".join(lines)
+
+
+def entrants(rows: pd.DataFrame) -> str:
+    """Return the entries by what they change, as a table, and those without a row in the table with the reason."""
+    there, lines = set(rows.entry), ["| what changes | entries |", "|---|---|"]
+    for kind, names in KINDS.items():
+        lines.append(f"| {kind} | {'; '.join(name for name in names if name in there)} |")
+    absent = [f"{name} ({reason})" for name, reason in NOT_RUN.items() if name not in there]
+    return "\n".join(lines) + (f"\n\nWithout a row in the table: {'; '.join(absent)}." if absent else "")
+
+
+def speed(cells: pd.DataFrame) -> tuple[Figure, str]:
+    """Draw the mean steps to the first touch at each learning rate, a row of dots a cell that has two rates or more."""
+    price = cells.price[cells.runs >= rates.ENOUGH_SEEDS].unstack()
+    price = price[price.notna().sum(axis=1) >= rates.ENOUGH_RATES]
+    price = price.sort_index(key=lambda names: names.map(list(NAMES).index) if set(names) <= set(NAMES) else names)
+    shown = price.set_axis([f"{NAMES[task]}: {name}" for task, name in price.index])
+    shown.columns = [f"rate {rate}" for rate in shown]
+    ax = style.dots(shown, "steps to the first touch (a run that has not learned counts all)", log="x")
+    said = "; ".join(
+        f"{name} "
+        + ", ".join(f"{row[rate]:,.0f} at {rate.removeprefix('rate ')}" for rate in shown if row[rate] == row[rate])
+        for name, row in shown.iterrows()
+    )
+    return ax, f"Mean steps to {LEARNED} right at {TRAINED}, by learning rate: {said}."
+
+
+def stops(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return the cells that have a best rate: when they learned there, and what is right at the touch and at the end.
+
+    The last two columns have the end at the other rates, so that a sentence that hangs on the rate can be seen.
+    """
+    order = {task: place for place, task in enumerate(NAMES)}
+    best, far = rates.best(cells), FAR[-1]
+    best = best.sort_index(key=lambda names: names.map(order) if set(names) <= set(order) else names)
+    table = pd.DataFrame({
+        "best rate": best.rate,
+        "learned": [f"{row.learned:.0f} of {row.runs:.0f}" for row in best.itertuples()],
+        "steps": best.steps,
+        f"{LONG}: touch": best[f"first_{LONG}"],
+        f"{LONG}: end": best[f"score_{LONG}"],
+        f"{far:,}: end": best[f"score_{far}"],
+    })  # fmt: skip
+    for n in (LONG, far):
+        others = []
+        for task, entry in best.index:
+            ends = cells[f"score_{n}"].loc[(task, entry)].drop(best.rate[task, entry])
+            others.append("; ".join(f"{value:.2f} at {rate}" for rate, value in ends.items() if value == value))
+        table[f"{n:,}: end, other rates"] = others
+    table.index = [f"{NAMES[task]}: {entry}" for task, entry in table.index]
+    return table.rename_axis("cell")
+
+
+def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what it costs to learn more pairs at once, at the better of the learning rates that were run.
+
+    Returns:
+        by entry: right at the longest length where it was trained to 16; for each trained length "steps (learned, rate)".
+    """
+    price = rates.price()
+    here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")[f"score_{LONG}"].mean()
+    table = pd.DataFrame({f"trained on {TRAINED}: right at {LONG}": here.reindex(price.index.unique("entry"))})
+    for n in sorted(price.index.unique("trained")):
+        cells = price.xs(n, level="trained")
+        told = {
+            name: (f"{row.steps:,.0f} steps, " if row.steps == row.steps else "") + f"{row.learned}, at {row['used']}"
+            for name, row in cells.iterrows()
+        }
+        table[f"steps to learn {n}"] = pd.Series(told)
+    return table.rename_axis("entry")
 
 
 def prices(rows: pd.DataFrame) -> pd.DataFrame:

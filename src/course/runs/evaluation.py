@@ -88,6 +88,9 @@ def two_noises(model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[
     return found
 
 
+NOISE_READERS = ("weights", "output", "varying")
+
+
 @torch.no_grad()
 def noise_readers(
     model: Decoder, task: str, ids: Int[Tensor, "b n"], targets: Int[Tensor, "b n"], layer: int = 1

@@ -9,7 +9,7 @@ import math
 import pandas as pd
 
 from course.runs import comparison
-from course.runs.protocol import CELL, KEPT, LENGTHS, RATES, STILL
+from course.runs.protocol import BUDGET, CELL, KEPT, LENGTHS, RATES, STILL
 from helpers import data
 
 ENOUGH_SEEDS, ENOUGH_RATES = 3, 2  # a cell with fewer has no best rate
@@ -19,9 +19,8 @@ LONGEST = f"score_{LENGTHS[-1]}"
 def by_rate() -> pd.DataFrame:
     """Return the cells of `data/race_plateau.csv`, by task, entry and rate, with the columns of `comparison.plateaus`."""
     rates = sorted(data.table("race_plateau").rate.unique())
-    return pd.concat({rate: comparison.plateaus(rate) for rate in rates}, names=["rate"]).reorder_levels(
-        ["task", "entry", "rate"]
-    )
+    cells = pd.concat({rate: comparison.plateaus(rate) for rate in rates}, names=["rate"])
+    return cells.reorder_levels(["task", "entry", "rate"]).sort_index()
 
 
 def best(cells: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -64,7 +63,8 @@ def order(task: str, entry: str, other: str, cells: pd.DataFrame | None = None) 
         "stands at every rate", "hangs on the rate", or "not told apart", by the protocol; "not run" without two rates.
     """
     cells = by_rate() if cells is None else cells
-    pair = pd.DataFrame({name: cells[LONGEST].loc[(task, name)] for name in (entry, other)}).dropna()
+    right = cells[LONGEST].sort_index()
+    pair = pd.DataFrame({name: right.loc[(task, name)] for name in (entry, other)}).dropna()
     gaps = (pair[entry] - pair[other]).tolist()
     if len(gaps) < ENOUGH_RATES:
         return "not run"
@@ -86,10 +86,14 @@ def price() -> pd.DataFrame:
     """Return what it takes to learn retrieval with so many pairs, at each rate and at the better one.
 
     Returns:
-        by entry and trained length: at each rate "steps at" (the mean of the runs that learned, none without one) and
-        "learned at" ("2 of 3"); rate, the better one by the rule of `best`; steps and learned there.
+        by entry and trained length (128 pairs from `data/race_seen.csv`, too): at each rate "steps at" (the mean of the runs that learned, none without one) and
+        "learned at" ("2 of 3"); rate, the better one by the rule of `best`, none where one was
+        run; used, the one that steps and learned are of.
     """
-    runs = data.table("race_price")
+    long = data.table("race_seen").assign(trained=LENGTHS[-1], rate=BUDGET["rate"])
+    long["entry"] = long.entry.str.removesuffix(f", trained to {LENGTHS[-1]}")
+    runs = pd.concat([data.table("race_price"), long])
+    runs = runs.drop_duplicates(["entry", "trained", "rate", "seed"])  # of two the longer run
     found = {}
     for cell, here in runs.groupby(["entry", "trained"], sort=False):
         row, ranked = {}, []
@@ -100,5 +104,5 @@ def price() -> pd.DataFrame:
             ranked.append((-part.learned.mean(), part.steps.mean(), rate, steps))
         _, _, rate, steps = min(ranked)
         better = rate if len(ranked) >= ENOUGH_RATES else math.nan
-        found[cell] = row | {"rate": better, "steps": steps, "learned": row[f"learned at {rate}"]}
+        found[cell] = row | {"rate": better, "used": rate, "steps": steps, "learned": row[f"learned at {rate}"]}
     return pd.DataFrame(found).T.rename_axis(["entry", "trained"])

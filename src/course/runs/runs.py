@@ -11,8 +11,8 @@ from functools import cache, partial
 import torch
 
 from course import training
-from course.runs.entries import HYPOTHESES, Differential, Entry, batch, decoder, entry_of
-from course.runs.evaluation import best_heads, look, noise_readers, score, tests_of
+from course.runs.entries import Differential, Entry, batch, decoder, entry_of
+from course.runs.evaluation import NOISE_READERS, best_heads, look, noise_readers, score, tests_of
 from course.runs.protocol import (
     CHECKED,
     FAR,
@@ -252,21 +252,20 @@ def _changed(model: Decoder, entry: Entry) -> Iterator[None]:
             block.weigh = None
 
 
-def noise(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
-    """Train a differential entry on retrieval; by what its second map multiplies signal over noise, for three readers.
+def pairs(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dict[str, float | None]]:
+    """Train on retrieval for a fixed budget, judged at the first touch and at the end; with two maps, whose noise falls.
 
     Returns:
         for each seed: learned, steps to the first touch of the criterion; at the touch ("first_") and after all steps
-        ("end_"): right on the longest of `LENGTHS`, and `evaluation.noise_readers` of layer 1 there.
+        ("end_"): right on each of `LENGTHS`, and `evaluation.noise_readers` of layer 1 on the longest, none with one map.
 
     Raises:
-        ValueError: an entry without two maps, or a number out of range.
+        ValueError: unknown entry, or a number out of range.
     """
     own, task = entry_of(entry), "retrieval"
     models = [decoder(own, task, k) for k in require.integers("seed", seed, 0)]
-    if not isinstance(models[0].blocks[0], Differential):
-        raise ValueError(f"entry must have two maps, as {', '.join(HYPOTHESES['H4'][1])}, not {entry!r}")
     steps, rate = require.integer("budget", budget, 1), require.number("rate", rate, above=0)
+    two = isinstance(models[0].blocks[0], Differential)
     number, count, first = {id(model): k for k, model in enumerate(models)}, [0] * len(models), {}
 
     def watch(model: Decoder) -> bool:
@@ -276,14 +275,17 @@ def noise(entry: str, rate: float, seed: Sequence[int], budget: int) -> list[dic
             first[k] = count[k], looked_at(model, seed[k])
         return False
 
-    def looked_at(model: Decoder, k: int) -> dict[str, float]:
-        test = tests_of(own, task, k)[LENGTHS[-1]]
-        few = tuple(part[:32] for part in test)
-        return {f"score_{LENGTHS[-1]}": score(model.eval(), *test)} | noise_readers(model, task, *few)
+    def looked_at(model: Decoder, k: int) -> dict[str, float | None]:
+        tests = tests_of(own, task, k)
+        found = {f"score_{n}": score(model.eval(), *test) for n, test in tests.items()}
+        few = tuple(part[:32] for part in tests[LENGTHS[-1]])
+        return found | (noise_readers(model, task, *few) if two else dict.fromkeys(NOISE_READERS))
 
     training.fit_together(
         models, partial(batch, own, task), steps=steps, rate=rate, seeds=seed, until=watch, every=CHECKED
     )
+    for model in models:  # the last look is the caller's
+        watch(model)
     rows = []
     for k, model in enumerate(models):
         end = looked_at(model, seed[k])
