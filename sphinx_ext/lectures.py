@@ -16,6 +16,7 @@ from docutils.parsers.rst import Directive
 from sphinx.util import logging
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import assignments
 import editions
 import execution
 import nbformat
@@ -199,6 +200,30 @@ def download(app, name, template, context, doctree):
                 button |= {"url": f"{context['pathto']('_sources', 1)}/{file.name}", "text": kind}
 
 
+def handout(app, name, template, context, doctree):
+    """The button of a page of steps gives the copy to write in first, and the notebook with its solutions second."""
+    english = name.replace(HERE, "chapters/", 1)
+    given = {f"chapters/{page}": file for file, page in assignments.WORKSHOP.items()}.get(english)
+    if given is None:
+        return
+    url = f"{context['pathto']('teaching', 1)}/{given}"
+    if name.startswith(HERE):
+        table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
+        text = assignments.stripped(nbformat.writes(editions.notebook(table)), english.removeprefix("chapters/"))
+        file = Path(app.outdir) / "_sources" / f"{editions.stem(table)}-handout.ipynb"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        url = f"{context['pathto']('_sources', 1)}/{file.name}"
+    for group in context.get("header_buttons", []):
+        for k, button in enumerate(group.get("buttons", [])):
+            if button["label"] == "download-source-button":
+                solved = {"text": "solved", "tooltip": "Download the notebook with its solutions"}
+                empty = {"url": url, "text": "to write in", "label": "download-handout-button"}
+                empty |= {"tooltip": "Download the copy to write in, without its solutions"}
+                group["buttons"][k : k + 1] = [button | empty, button | solved]
+                return
+
+
 def outdated(app, env, added, changed, removed):
     """The pages of `chapters/zh` whose English, table, outputs or frame is another one: Sphinx watches none of these."""
     before, env.edition_keys = getattr(env, "edition_keys", {}), {}
@@ -234,5 +259,6 @@ def setup(app):
     app.connect("doctree-read", all_said)
     app.connect("html-page-context", language)
     app.connect("html-page-context", download, priority=900)  # after the theme has made its buttons
+    app.connect("html-page-context", handout, priority=910)
     app.connect("build-finished", decks)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -172,6 +172,9 @@ SUBMISSIONS = {
     "leaves": ("import os\nos._exit(0)\n" + HEAD + RIGHT, 0.0, "nothing came back"),
     "huge": (HEAD + "return 10**400", 0.0, "must return"),
     "text": (HEAD + "raise ValueError('\\ud800')", 0.0, "ValueError"),
+    "talks": ("for step in range(40_000):\n    print('step', step, 'of forty thousand')\n" + HEAD + RIGHT, 3.0, ""),
+    "writes": ("for k in range(300):\n    open(f'{k}.bin', 'wb').write(bytes(1_000_000))\n" + HEAD + RIGHT, 0.0, "may open 64 files"),
+    "forks": ("import sys\n" + HEAD + "return sys.modules['subprocess']._fork_exec()", 0.0, "PermissionError"),
     "starts": ("import subprocess\n" + HEAD + "return subprocess.run(['ls'])", 0.0, "not allowed"),
     "cheats": (CHEATS, 0.0, "nothing found"),
 }  # fmt: skip
@@ -212,6 +215,10 @@ def test_wrong_half_right_and_hostile_submissions_get_what_they_compute(root, tm
     assert pd.read_csv(tmp_path / "out/marks.csv", index_col="who").points.equals(table.points)
     assert (tmp_path / "out/half/submission.ipynb").exists()
     assert "points: 10" in (tmp_path / "out/prints/printed.txt").read_text()
+    printed = (tmp_path / "out/talks/printed.txt").read_text()
+    assert printed.startswith("step 0 of")
+    assert assignments.PRINTED <= len(printed) < assignments.PRINTED + 100
+    assert "(the first 100,000 bytes)" in printed
 
 
 @pytest.mark.slow
@@ -219,6 +226,42 @@ def test_without_walls_the_packages_and_the_plain_ways_are_shut_all_the_same(roo
     monkeypatch.setattr(assignments, "door", lambda: False)
     table = assignments.mark(6, handed("cheats"), 3, tmp_path / "out", root)
     assert table.remark.cheats.endswith("not 'nothing found'."), (tmp_path / "out/cheats/printed.txt").read_text()
+
+
+@pytest.mark.parametrize("name", ["...", "=HYPERLINK(1)", "+1", "a\tb"])
+def test_a_submission_of_a_strange_name_stays_in_its_folder(root, tmp_path, handed, monkeypatch, name):
+    """Nothing is written beside `--out`, and no cell of the table is one that a spreadsheet computes."""
+    folder, kept = handed("right"), []
+    (folder / "right.ipynb").rename(folder / f"{name}.ipynb")
+
+    def ran(source, number, seed, keep, root):
+        kept.append(keep)
+        raise RuntimeError("=1+1")
+
+    monkeypatch.setattr(assignments, "run", ran)
+    assignments.mark(6, folder, 3, tmp_path / "out", root)
+    assert [each.parent for each in kept] == [tmp_path / "out"]
+    row = (tmp_path / "out/marks.csv").read_text().splitlines()[1]
+    assert not row.startswith(("=", "+", "-", "@", "\t"))
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    ["'It is a mean.'", '"""It is\n    a mean."""', "'It is ' + 'a mean.'", "('It '\n        'is a mean.')", "f'It is a mean.'",
+     "r'It is a mean.'", "'It is a mean.'.strip()", "str('It is a mean.')"],
+)  # fmt: skip
+def test_a_reason_is_read_in_any_spelling_of_a_string(spelled):
+    code = f"def guess_one(_=None):\n    reason = {spelled}\n    return 2"
+    other = "def guess_two(_=None):\n    reason = None\n    return 1"
+    book = json.dumps({"cells": [{"cell_type": "code", "source": each} for each in (code, other)]})
+    assert families.reasons(book) == f"It is a mean. | {families.NO_REASON}"
+
+
+def test_a_submission_without_a_reason_says_so():
+    assert families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "x = 1"}]})) == "no reason found"
+    assert (
+        families.reasons(json.dumps({"cells": [{"cell_type": "code", "source": "def guess_("}]})) == "no reason found"
+    )
 
 
 def test_no_key_is_on_the_disk_while_submissions_run(root, tmp_path, handed, monkeypatch):

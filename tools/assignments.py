@@ -9,7 +9,8 @@ python tools/assignments.py mark drawn FOLDER --seed 2027       marks that assig
 numbers new. Each submission runs in a process of its own, with a limit of time, memory and file size. Where `bwrap` is
 there (Debian's package is bubblewrap), it sees no network and no files but Python's and an empty folder; where there is
 none, Python's own events refuse these, which keeps mischief out and not intent. It hands back values alone. They are
-compared here, as the exercise's check compares them, with what the solution gives; what it prints is kept and not read.
+compared here, as the exercise's check compares them, with what the solution gives; the first
+100 kB of what it prints are kept and not read.
 
 A case is the arguments of one call, in Python, with `seed` for numbers that change with the term. Statement, stub and
 solution come from the exercise itself. `tests/test_assignments.py` wants
@@ -20,6 +21,7 @@ that the check asks for, and its minutes must add up.
 """
 
 import argparse
+import contextlib
 import csv
 import functools
 import importlib
@@ -31,8 +33,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import families
 import pandas as pd
@@ -43,6 +47,8 @@ from pages import ROOT
 from course.build.files import writable
 
 SECONDS, CASE = 300, 30  # for a submission, the import of torch on a busy machine too; and for one cell or one case
+PRINTED = 100_000  # bytes that are kept of what a submission prints: all that comes behind is read and dropped
+ROOM = 64 << 20  # bytes of all files that a submission writes, where walls can hold it to that
 CHILD = Path(__file__).with_name("assignments_child.py")
 
 
@@ -169,6 +175,7 @@ def stripped(text: str, folder: str) -> str:
             names = re.findall(r"^(?:def|class) (\w+)|^(\w+(?:, \w+)*) = ", text, re.M)
             names = dict.fromkeys(", ".join(first or second for first, second in names).split(", "))
             cell["source"] = [f"# {len(text.splitlines())} lines or fewer\n", f"{' = '.join(names)} = ...\n"]
+            cell["metadata"] = {"tags": ["step"]}  # nothing to fold
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -210,12 +217,31 @@ def door() -> bool:
     return bool(known) and not subprocess.run([*walls("/tmp"), "true"], capture_output=True).returncode
 
 
+@functools.cache
+def sized() -> bool:
+    """Whether this bubblewrap can hold a folder to a size (0.9 and later)."""
+    known = shutil.which("bwrap")
+    return bool(known) and "--size" in subprocess.run([known, "--help"], capture_output=True, text=True).stdout
+
+
 def walls(room: str) -> list[str]:
     """The command that shuts a process in: no network, no other processes, files of Python to read, and one folder to write."""
     python = {os.path.realpath(each) for each in (sys.prefix, sys.base_prefix)} - {"/usr"}
     seen = [f"--ro-bind-try {each} {each}" for each in ("/usr", "/bin", "/lib", "/lib64", *sorted(python), str(CHILD))]
     made = "--unshare-all --die-with-parent --new-session --cap-drop ALL --proc /proc --dev /dev --tmpfs /tmp"
-    return ["bwrap", *made.split(), *" ".join(seen).split(), "--bind", room, room, "--chdir", room]
+    folder = ["--size", str(ROOM), "--tmpfs", room] if sized() else ["--bind", room, room]
+    return ["bwrap", *made.split(), *" ".join(seen).split(), *folder, "--chdir", room]
+
+
+def keep_first(pipe: BinaryIO, file: BinaryIO, most: int = PRINTED) -> None:
+    """Copy the first bytes of a pipe into a file, and read the rest without keeping it, until the pipe is closed."""
+    left = most
+    while chunk := pipe.read1(1 << 16):
+        file.write(chunk[:left])
+        left -= len(chunk[:left])
+    if not left:
+        file.write(f"\n(the first {most:,} bytes)\n".encode())
+    file.flush()
 
 
 def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT) -> dict[str, list]:
@@ -234,15 +260,24 @@ def run(source: str, number: int | str, seed: int, keep: Path, root: Path = ROOT
         with (keep / "returned.jsonl").open("wb") as back:
             command = [*(walls(room) if door() else ()), sys.executable, "-u", str(CHILD), str(back.fileno())]
             process = subprocess.Popen(
-                command, cwd=room, stdin=subprocess.PIPE, stdout=printed, stderr=subprocess.STDOUT, start_new_session=True,
-                env=clean | {"HOME": room}, pass_fds=[back.fileno()],
+                command, cwd=room, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                start_new_session=True, env=clean | {"HOME": room}, pass_fds=[back.fileno()],
             )  # fmt: skip
+            reader = threading.Thread(target=keep_first, args=(process.stdout, printed), daemon=True)
+            reader.start()
             try:
                 job = {"asked": asked, "seed": seed, "seconds": CASE, "room": room, "source": source}
-                process.communicate(json.dumps(job).encode(), timeout=SECONDS)
+                with contextlib.suppress(BrokenPipeError):  # it ended before it had read its job
+                    process.stdin.write(json.dumps(job).encode())
+                    process.stdin.close()
+                process.wait(SECONDS)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, 9)
+                pass
+            finally:
+                with contextlib.suppress(ProcessLookupError):  # what it has started may hold the pipe open
+                    os.killpg(process.pid, 9)
                 process.wait()
+                reader.join(5)
     return returned(keep / "returned.jsonl", asked)
 
 
@@ -335,6 +370,32 @@ class Given:
         return self.key.checks._unchanged(one, other)
 
 
+def folders(paths: Iterable[Path]) -> dict[Path, str]:
+    """The name of a folder for each submission: letters, digits and underscores of its own, and never one twice.
+
+    >>> list(folders([Path("A b.ipynb"), Path("a_b.ipynb"), Path("...ipynb")]).values())
+    ['A_b', 'a_b_2', '__']
+    """
+    found: dict[Path, str] = {}
+    for path in paths:
+        name = re.sub(r"\W", "_", path.name.removesuffix(".ipynb"))
+        taken, k = {each.casefold() for each in found.values()}, 2
+        found[path] = name
+        while found[path].casefold() in taken:
+            found[path], k = f"{name}_{k}", k + 1
+    return found
+
+
+def harmless(text: str) -> str:
+    """A text as a table may hold it: none that a spreadsheet would compute, and no letter that cannot be written.
+
+    >>> harmless("=HYPERLINK(1)"), harmless("a = b")
+    ("'=HYPERLINK(1)", 'a = b')
+    """
+    text = text.encode("utf-8", "replace").decode()
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
 def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROOT) -> pd.DataFrame:
     """One row a submission: points by exercise, their sum, and the first thing that went wrong.
 
@@ -358,10 +419,10 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
     with writable(out / "marks.csv").open("w", newline="", errors="replace") as file:
         table = csv.DictWriter(file, heads)
         table.writeheader()
-        for path in submissions:
-            row = {"who": path.stem} | {key.number: 0.0 for key in keys}
+        for path, kept in folders(submissions).items():
+            row = {"who": path.name.removesuffix(".ipynb")} | {key.number: 0.0 for key in keys}
             try:
-                came = run(path.read_text(errors="replace"), number, seed, out / path.stem, root)
+                came = run(path.read_text(errors="replace"), number, seed, out / kept, root)
                 marks = {key.number: key.mark(came[key.name]) for key in keys}
                 row |= {each: points for each, (points, _) in marks.items()}
                 row["remark"] = next((said for _, said in marks.values() if said), "")
@@ -370,7 +431,7 @@ def mark(number: int | str, folder: Path, seed: int, out: Path, root: Path = ROO
             except Exception as error:  # whatever a submission is, the next one is marked
                 row["remark"] = f"not marked: {type(error).__name__}: {error}"
             row["points"] = round(sum(row[key.number] for key in keys), 1)
-            row |= {key: row[key].encode("utf-8", "replace").decode() for key in ("remark", "reasons") if key in row}
+            row |= {key: harmless(row[key]) for key in ("who", "remark", "reasons") if key in row}
             rows.append(row)
             table.writerow(row)
             file.flush()

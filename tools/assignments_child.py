@@ -17,6 +17,7 @@ import torch
 from IPython.core.inputtransformer2 import TransformerManager
 
 MEMORY, FILES = 6 << 30, 1 << 20
+WRITES = 64  # files that may be opened for writing, of which each has at most so many bytes
 # what starts a process or reads a file past Python's own events, and what holds answers
 HIDDEN = ("_posixsubprocess", "_ctypes", "ctypes", "course", "helpers")
 
@@ -48,7 +49,7 @@ def told(value: object) -> str:
 
 
 def refused(*_: object, **__: object) -> None:
-    raise PermissionError("files are not for a submission")
+    raise PermissionError("submissions must not read or write files, nor start processes")
 
 
 def shut(room: str) -> None:
@@ -69,9 +70,16 @@ def shut(room: str) -> None:
     )
     listing = ("open", "os.listdir", "os.scandir", "os.remove", "os.rename", "os.mkdir", "os.chmod", "os.truncate", "os.symlink", "os.link", "shutil.")  # fmt: skip
 
+    written = 0
+
     def watch(event: str, arguments: tuple) -> None:
+        nonlocal written
         if event.startswith(words) or (event == "import" and arguments[0].split(".")[0] in HIDDEN):
             raise PermissionError(f"{event} is not allowed here")
+        if event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR):
+            written += 1
+            if written > WRITES:
+                raise PermissionError(f"a submission may open {WRITES} files for writing, and no more")
         if event.startswith(listing):
             for each in arguments[:2]:
                 if isinstance(each, str | bytes | os.PathLike):
@@ -81,11 +89,15 @@ def shut(room: str) -> None:
                     if not any(path == root or path.startswith(root + os.sep) for root in allowed):
                         raise PermissionError(f"the file {path} is not for a submission")
 
+    for name in ("_fork_exec", "_posixsubprocess"):  # what starts a process past the events
+        if name in vars(sys.modules.get("subprocess", object)):
+            setattr(sys.modules["subprocess"], name, refused)
     for name in [each for each in sys.modules if each.split(".")[0] in HIDDEN]:
         del sys.modules[name]  # what is loaded already is imported without an event
     torch.from_file = torch.UntypedStorage.from_file = torch.UntypedStorage._new_shared_filename_cpu = refused
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILES, FILES))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))  # no process or thread more, but for root
     sys.addaudithook(watch)
 
 

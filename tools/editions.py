@@ -466,6 +466,13 @@ def ran(cell: nbformat.NotebookNode) -> list[str]:
         elif text := shown.get("text/plain") or output.get("text"):
             given.append(f"{LISTING} none\n{text.strip()}\n````")
     given = [raw('<div class="cell_output docutils container">'), *given, raw("</div>")] if given else []
+    if "hide-cell" in tags:
+        shown = cell.metadata["mystnb"]["code_prompt_show"]
+        given, kind = [*given, raw("</details>")], "cell tag_hide-cell"
+        code = [
+            raw(f'<details class="admonition hide solved"><summary>{frame("prompts").get(shown, shown)}</summary>'),
+            *code,
+        ]
     return [raw(f'<div class="{kind} docutils container">'), *code, *given, raw("</div>")]
 
 

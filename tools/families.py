@@ -4,6 +4,7 @@ A family is statement, stub, solution, cases and mistakes of a function, and a g
 the seed draws.
 """
 
+import ast
 import functools
 import json
 import math
@@ -99,8 +100,50 @@ def asked(seed: int) -> list[dict]:
     ]
 
 
+NO_REASON = "no reason found"
+
+
 def reasons(source: str) -> str:
-    """The reasons that a submission gives for its guesses, for whoever reads them."""
+    """The reasons that a submission gives for its guesses, in their order, for whoever reads them.
+
+    A reason is whatever `reason` is set to last, in any spelling of a string that Python can evaluate without running it.
+    """
     cells = json.loads(source)["cells"]
-    code = "\n".join("".join(each["source"]) for each in cells if each["cell_type"] == "code")
-    return " | ".join(said for _, said in re.findall(r"""reason = (["'])(.*?)\1""", code))
+    found = {}
+    for cell in cells:
+        if cell["cell_type"] == "code":
+            found |= _guesses("".join(cell["source"]))
+    return " | ".join(found.values()) or NO_REASON
+
+
+def _guesses(code: str) -> dict[str, str]:
+    """By the name of each function in a cell that guesses, its reason."""
+    try:
+        tree = ast.parse(code)
+    except SyntaxError:
+        return {}
+    made = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef) and each.name.startswith("guess_")]
+    return {each.name: _reason(each) for each in made}
+
+
+def _reason(function: ast.FunctionDef) -> str:
+    said = ""
+    for each in ast.walk(function):
+        targets = each.targets if isinstance(each, ast.Assign) else [getattr(each, "target", None)]
+        if any(isinstance(target, ast.Name) and target.id == "reason" for target in targets):
+            said = _text(each.value) or said
+    return " ".join(said.split()) or NO_REASON
+
+
+def _text(node: ast.AST | None) -> str:
+    """A string that is written out: of any quotes, in pieces, joined by a plus, or with braces, which stay as they are."""
+    match node:
+        case ast.Constant(str(text)):
+            return text
+        case ast.BinOp(left, ast.Add(), right):
+            return _text(left) + _text(right)
+        case ast.JoinedStr(parts):
+            return "".join(_text(part) or f"{{{ast.unparse(part.value)}}}" for part in parts)
+        case ast.Call(ast.Attribute(value, _)) | ast.Call(_, [value]):  # "…".strip(), str("…")
+            return _text(value)
+    return ""
