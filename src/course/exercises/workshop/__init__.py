@@ -13,18 +13,22 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from IPython.display import HTML
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from course import exercises as checks
 from course.exercises import Case, Right, Wrong, compare, exercise, filled, run
+from course.exercises.workshop import parts
 from course.exercises.workshop.parts import Block, Decoder, Places, rows
 from course.exercises.workshop.parts import attended as _attend
 from course.exercises.workshop.parts import right as share_right
 from course.maths import normalizers
 from course.training import tasks
-from helpers import differential, rope
+from helpers import differential, rope, show, style
 
 NEEDLE = tasks.Retrieval()
 QUESTIONS = tasks.Retrieval().asked
@@ -155,7 +159,34 @@ def attend(softmax: Any, answer: Any) -> Right:
     again = lambda own: lambda q, k, settings: own(q, k, **settings)  # noqa: E731
     unseen = Case("q, k", _pairs(1, 3, 7, 6)), Case("q, k, window=4", _pairs(2, 2, 8, 4, window=4))
     _against("attend", Made(again(answer), answer, again), _attend, given, *unseen)
-    return Right("the weights are softmax's, causal, and those of a window and of another map, too.")
+    said = "the weights are softmax's, causal, and those of a window and of another `weigh`, too."
+    return Right(said, lambda: _drawn_map(answer))
+
+
+def _drawn_map(answer: Callable) -> HTML:
+    """Draw the learner's weights on a row of 20 tokens, with queries and keys of the course's trained decoder."""
+    model, ids = parts.read(parts.COURSE), rows(16, 5, 1)[0]
+    with torch.no_grad():
+        block, x = model.blocks[0], model.embed(ids)
+        q, k, _ = block.qkv(block.norm1(x)).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
+    weights = checks.tensor("attend(q, k)", run("attend(q, k)", answer, q, k))[0]
+    place = NEEDLE.answers(ids)[0, -QUESTIONS:]
+    given = weights[:, torch.arange(16, 20), place]  # by head and question
+    head = int(given.mean(1).argmax())
+    names = NEEDLE.text(ids[0]).split()
+    ax = Figure(figsize=(7.0, 6.4)).subplots()
+    ax.imshow(weights[head], cmap="Blues", vmin=0, vmax=1)
+    ax.set(xlabel="key: who is looked at", ylabel="query: who asks")
+    ax.set_xticks(range(20), names, rotation=90)
+    ax.set_yticks(range(20), names)
+    ax.grid(False)
+    for row, column in zip(range(16, 20), place.tolist(), strict=True):
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.COLOURS["vermillion"]))
+    found = (
+        f"Your attend, with queries and keys of a trained decoder: head {head + 1} of its first block. A frame marks the "
+        f"pair that answers a question; the four questions give it {', '.join(f'{x:.2f}' for x in given[head].tolist())}."
+    )
+    return show(ax, alt=found, caption=found)
 
 
 BLOCKS = {
