@@ -69,7 +69,7 @@ class Oracle(torch.nn.Module):
 def built(step="", old="", new=""):
     """The names that the workshop's lines bind, what trains left out, with `new` in place of `old` in one step."""
     space = {"first": Oracle()}
-    start = "import copy\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom course import tasks\nneedle = tasks.Retrieval()"
+    start = "import copy\nimport torch\nfrom torch import nn\nfrom torch.nn import functional as F\nfrom course.training import tasks\nneedle = tasks.Retrieval()"
     draw = "ids, targets = batch(16, torch.Generator().manual_seed(0))"
     with contextlib.redirect_stdout(io.StringIO()):
         for code in (start, CODE["step-task"], draw):
@@ -107,6 +107,39 @@ def test_a_slip_is_seen_and_named(step):
         if bool(found) is bool(words) or not re.search(words, found.sentence):
             off.append(f"{line}\n{found}")
     assert not off, "\n".join(off)
+
+
+CONDITIONS = tomllib.loads((ROOT / "tests/answers/conditions.toml").read_text())
+
+
+def conditions(step):
+    """The conditions that "Build it" lists before the lines of a step."""
+    cells = json.loads((ROOT / "chapters/0-build-it/build.ipynb").read_text())["cells"]
+    place = next(k for k, cell in enumerate(cells) if cell["id"] == CALLS[step][0])
+    listed = re.findall(r"^- (.+)$", "".join(cells[place - 1]["source"]), re.M)
+    assert listed, f"{step} says what its check asks"
+    return listed
+
+
+@pytest.mark.parametrize("step", CONDITIONS)
+def test_each_condition_of_a_step_has_an_answer_it_refuses(step):
+    listed, rows = conditions(step), CONDITIONS[step]
+    assert [words for words in rows if not any(words in each for each in listed)] == [], "no condition has these words"
+    assert [each for each in listed if not any(words in each for words in rows)] == [], "nothing is refused by it"
+    accepted = []
+    for words, slips in rows.items():
+        assert slips, words
+        for slip in slips:
+            old, _, new = slip.partition(" => ")
+            if verdict(step, built(step, old, new)):
+                accepted.append(f"{words}: {slip}")
+    assert accepted == []
+
+
+def test_each_step_of_build_it_has_conditions():
+    cells = json.loads((ROOT / "chapters/0-build-it/build.ipynb").read_text())["cells"]
+    steps = {cell["id"] for cell in cells if "step" in cell["metadata"].get("tags", [])}
+    assert steps <= {cell for step in CONDITIONS for cell in CALLS[step]}
 
 
 def test_a_slip_that_no_row_names_is_repaired_and_an_error_tells_the_learners_line(tmp_path):

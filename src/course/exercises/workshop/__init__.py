@@ -163,6 +163,10 @@ def attend(softmax: Any, answer: Any) -> Right:
     return Right(said, lambda: _drawn_map(answer))
 
 
+def _numbers(values: Tensor) -> str:
+    return ", ".join(f"{value:.2f}" for value in values.tolist())
+
+
 def _drawn_map(answer: Callable) -> HTML:
     """Draw the learner's weights on a row of 20 tokens, with queries and keys of the course's trained decoder."""
     model, ids = parts.read(parts.COURSE), rows(16, 5, 1)[0]
@@ -184,7 +188,8 @@ def _drawn_map(answer: Callable) -> HTML:
         ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, edgecolor=style.COLOURS["vermillion"]))
     found = (
         f"Your attend, with queries and keys of a trained decoder: head {head + 1} of its first block. A frame marks the "
-        f"pair that answers a question; the four questions give it {', '.join(f'{x:.2f}' for x in given[head].tolist())}."
+        f"pair that answers a question; the four questions give it {_numbers(given[head])} here, and "
+        f"{_numbers(given.amax(0))} in the best of the four heads."
     )
     return show(ax, alt=found, caption=found)
 
