@@ -831,6 +831,12 @@ def test_what_pages_say_of_two_stops_and_of_the_length_of_training():
     assert recall.right[["RoPE, random positions", "larger base", "p-RoPE"]].round(2).tolist() == [0.62, 0.40, 0.26]
     assert late.loc["last", ["first_2048", "score_2048"]].eq(1).all(axis=None), "the corner's three, at either stop"
     assert prices.query("entry == @entries.MIXED and trained == 128").learned.tolist() == [0, 0, 0]
+    slower = data.table("race_price").query("rate == 0.002 and entry == @entries.MIXED and trained == 128")
+    assert (slower.learned.tolist(), slower.steps.min(), slower.steps.max()) == ([1, 1, 1], 600, 1700)
+    cells = rates.by_rate().loc["retrieval"]
+    assert cells.score_2048[entries.MIXED, 0.005] > protocol.KEPT > 0.7 > cells.score_2048[entries.MIXED, 0.002]
+    assert rates.best().rate["retrieval", entries.MIXED] == 0.002
+    assert rates.order("retrieval", entries.MIXED, "RoPE") == "stands at every rate"
     twice = data.table("race_twice").groupby("entry").score_2048.mean()
     assert twice[["NoPE, scalable softmax", entries.MIXED_SCALED]].eq(1).all()
     assert twice[entries.MIXED] > 0.9 > twice[["NoPE", "NoPE, stick-breaking"]].max()

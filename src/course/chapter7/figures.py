@@ -282,30 +282,43 @@ def lengths_learned(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def prices(rows: pd.DataFrame) -> pd.DataFrame:
-    """The designs that sentences name, and what they are made of: price, reach and failure.
+    """Return what the designs that sentences name cost and keep, four columns.
 
     Returns:
-        by entry: mean steps to the criterion at retrieval; the share of runs that learned it trained to the longest length,
-        in `BUDGET` steps; right at the longest length with its 95% interval over seeds, and after the fixed budgets of
-        `data/race_fixed.csv` and `data/race_plateau.csv` where these have the entry; the longest length kept; counting right.
+        by entry: mean steps to the first touch at retrieval, at the rate of the table; steps to learn the most pairs that
+        were run at once, at the better of the rates that were run; at the longest length, right at retrieval and counting.
     """
-    fixed = data.table("race_fixed").groupby("entry")[f"score_{LONG}"].mean()
     here = rows[(rows.task == "retrieval") & (rows.learned == 1)].groupby("entry")
     names = [name for name in NAMED if name in here.groups]
     count = rows[rows.task == "counting"].groupby("entry")[f"score_{LONG}"].mean()
-    won = comparison.successes(rows).query("task == 'retrieval'").set_index("entry")
+    price = rates.price().xs(LONG, level="trained")
+    long = {
+        name: f"{row.steps:,.0f} at {row['used']}" if row.steps == row.steps else f"not learned at {row['used']}"
+        for name, row in price.iterrows()
+    }
     table = pd.DataFrame({
-        "steps, retrieval": here.steps.mean(),
-        f"learned {LONG} pairs": data.table("race_seen").groupby("entry").learned.mean().rename(lambda name: name.split(", trained")[0]),
-        f"right at {LONG}": here[f"score_{LONG}"].mean(),
-        "from": won.low, "to": won.high,
-        f"after {BUDGET['steps']:,} steps": fixed,
-        f"at {FAR[-1]:,} after {PLATEAU:,} steps": comparison.plateaus().loc["retrieval"][f"score_{FAR[-1]}"],
-        "retrieval kept to": {name: comparison.reach(rows, name, "retrieval") for name in names},
-        "last copy kept to": {name: comparison.reach(rows, name, "last") for name in names},
-        f"counting at {LONG}": count,
+        f"steps to learn {TRAINED} pairs": here.steps.mean(),
+        f"steps to learn {LONG} pairs, at rate": pd.Series(long),
+        f"retrieval, right at {LONG}": here[f"score_{LONG}"].mean(),
+        f"counting, right at {LONG}": count,
     })  # fmt: skip
     return table.reindex(names).rename(index=translated, columns=translated).rename_axis(translated("entry"))
+
+
+def late_pairs(name: str = MIXED) -> str:
+    """Say at which learning rates a design learned the longest rows at once, and what RoPE needed."""
+    told = []
+    cell = rates.price().loc[(name, LONG)]
+    for rate in (0.005, 0.002):
+        steps = cell.get(f"steps at {rate}")
+        if f"learned at {rate}" in cell:
+            more = f", in {steps:,.0f} steps on average" if steps == steps else f" in {PLATEAU:,} steps"
+            told.append(f"in {cell[f'learned at {rate}']} runs at a learning rate of {rate}{more}")
+    rope = rates.price().loc[(BASELINE, LONG)]
+    return (
+        f"Trained on {LONG} pairs at once, {_plain(name)} learned them {', and '.join(told)}; "
+        f"RoPE took {rope.steps:,.0f} steps at {rope.used}."
+    )
 
 
 def _plain(name: str) -> str:
@@ -325,12 +338,13 @@ def closing_answer(rows: pd.DataFrame) -> str:
         return f"**{translated(_plain(name))}**" + (f" ({', '.join(kept)})" if name in stopped else "")
 
     said = translated(
-        f"Trained on up to {TRAINED} and asked at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
+        f"Trained on up to {TRAINED} and tested at {LONG}, these designs are right in {KEPT} at retrieval and at the last copy, by attention on the answer: "
     ) + ("; ".join(map(named, every)) or "**none**") + "."  # fmt: skip
     if set(every) & set(stopped.index):
-        said += translated(f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first success (means of {far.count().min()} runs), and after {PLATEAU:,} steps.")  # fmt: skip
+        said += translated(f" In brackets: retrieval at {FAR[-1]:,}, where training stopped at the first touch (means of {far.count().min()} runs), and after {PLATEAU:,} steps, at a learning rate of {BUDGET['rate']}.")  # fmt: skip
     if taken := [steps[translated(name)] for name in every if translated(name) in steps]:
         said += translated(f" They took {min(taken):.0f} to {max(taken):.0f} steps to learn retrieval, and NoPE took {steps['NoPE']:.0f}.")  # fmt: skip
+        said += " " + translated(late_pairs())
     if (count := _kept(won, "counting")) == "none":
         return said + translated(f" **No remedy** keeps the count at {LONG} in the mean of its runs.")
     return said + translated(f" The count at {LONG} is kept by:") + f" **{count}**."
