@@ -118,29 +118,32 @@ def weeks(root: Path, name: str) -> list[dict]:
     return [each | {kind: row(root, each[kind]) for kind in ("lecture", "class")} for each in given]
 
 
-PARTS_OF_THE_MARK = {"assignments": "count", "decoder": "decoder", "project": "", "examination": ""}
-
-
 def terms(root: Path) -> dict[int, dict]:
     """The terms that the plan knows, by their number of weeks."""
     return {each["weeks"]: each for each in yaml.safe_load((root / "chapters/plans/term.yml").read_text())["terms"]}
 
 
 def by_term(root: Path) -> str:
-    """The table of the shorter terms: what is left out, who is asked when, what moves, and what each part weighs."""
-    rows = []
-    for each in terms(root).values():
-        marks = [
-            f"{part} {weight}%" + (f": {each[more]}" if (more := PARTS_OF_THE_MARK[part]) else "")
-            for part, weight in each["marks"].items()
-        ]
-        out = ", ".join(map(str, each["leave_out"])) or "none"
-        asked = "; ".join(f"{people} in week {week}" for week, people in each["ask"].items())
-        examined = ", ".join(map(str, each["chapters"]))
-        marks[-1] += f": chapters {examined}"
-        plan = f"{words(each['moves'])} The drawn assignment is handed out in week {each['drawn']}.".strip()
-        rows.append((f"{each['weeks']} weeks", out, asked, plan, "<br>".join(map(words, marks))))
-    return table(("Term", "Left out", "Five minutes of questions", "What moves", "Marks"), rows, "plan")
+    """The table of terms: what is left out, who is asked when, what moves, and what each part of the mark weighs."""
+    made = [*terms(root).values()]
+
+    def mark(each: dict, part: str) -> str:
+        chapters = each["chapters"]
+        said = {"assignments": each["count"], "decoder": each["decoder"]}
+        said["examination"] = f"chapters {chapters[0]} to {chapters[-1]}"
+        return f"{each['marks'][part]}%" + (f": {words(said[part])}" if part in said else "")
+
+    rows = {
+        "Weeks left out": [", ".join(map(str, each["leave_out"])) or "none" for each in made],
+        "Asked for five minutes": [
+            "; ".join(f"{n} people in week {k}" for k, n in each["ask"].items()) for each in made
+        ],
+        "The drawn assignment": [f"handed out in week {each['drawn']}" for each in made],
+        **{f"Marks: {part}": [mark(each, part) for each in made] for part in made[0]["marks"]},
+        "What moves": [words(each["moves"]) or "nothing" for each in made],
+    }
+    head = ("", *(f"{each['weeks']} weeks" for each in made))
+    return table(head, [(f"<strong>{name}</strong>", *cells) for name, cells in rows.items()], "plan")
 
 
 def shorter(root: Path, name: str) -> list[dict]:

@@ -680,3 +680,15 @@ def test_papers_of_ten_terms_have_few_questions_in_common(root):
     assert np.mean(shared) < 0.4
     assert len(set.union(*papers)) > 35
     assert families.asked(0) != families.asked(1)
+
+
+def test_a_lesson_ends_with_its_three_and_the_bank_shows_all(root, visit):
+    page = visit("chapters/1-over-squashing/lesson.html")
+    shown = page.locator(".three-questions details")
+    assert [shown.nth(k).get_attribute("data-question") for k in range(shown.count())] == [
+        row["id"] for row in questions.bank(root, 1) if row["lesson"]
+    ]
+    page = visit("chapters/exam.html")
+    assert page.locator("details").count() == len(ROWS)
+    assert page.locator("#chapter-7").count() == 1
+    assert f"The bank has {len(ROWS)} questions" in page.locator("article").inner_text()

@@ -154,14 +154,14 @@ def drawable(root: Path = ROOT, chapter: int | None = None) -> list[dict]:
 
 
 def for_what(question: dict) -> str:
-    """Say what each mark is for, in brackets: (1: the number; 2: the reason)."""
-    return f"({'; '.join(f'{points}: {what}' for points, what in question['parts'])})"
+    """Say what each mark is for, as a line: *Marks. 1: the number; 2: …*"""
+    return f"*Marks. {'; '.join(f'{points}: {what}' for points, what in question['parts'])}.*"
 
 
 def markdown(question: dict) -> str:
     """Write a question with its folded answer, as the bank shows it."""
     head = f"**{question['number']}** {question['ask']} *({question['marks']})*"
-    answer = f"{question['answer']} {for_what(question)}"
+    answer = f"{question['answer']}\n\n{for_what(question)}"
     return f"{head}\n\n<details><summary>Answer</summary>\n\n{answer}\n\n</details>\n"
 
 
