@@ -8,7 +8,7 @@ import pandas as pd
 import torch
 
 from course.chapter1 import measures
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, beyond, rule
 from course.maths import bounds
 from course.training import gnn, threads
 from helpers import graphs, style
@@ -274,12 +274,12 @@ OVER_ALL = Mark(0.5)  # a rank correlation
 
 @rule(
     each=(
-        f"at equal hops the rank correlation is above 0 by {TWO:g} standard errors; over all pairs it is above {OVER_ALL:g} on every graph at that depth",
-        lambda z, by_depth: [*(x > TWO for x in z), *(x > OVER_ALL for x in by_depth)],
+        f"at equal hops the rank correlation is above 0 beyond its error, all cases counted; over all pairs it is above {OVER_ALL:g} on every graph at that depth",
+        lambda z, by_depth: [*beyond(z), *(x > OVER_ALL for x in by_depth)],
     ),
     against=(
-        f"below 0 by {TWO:g}, or over all pairs below 0",
-        lambda z, by_depth: [*(x < -TWO for x in z), *(x < NOWHERE for x in by_depth)],
+        "below 0 beyond its error, or over all pairs below 0",
+        lambda z, by_depth: [*beyond([-x for x in z]), *(x < NOWHERE for x in by_depth)],
     ),
     nothing=("no correlation", {"z": [0.0] * 8, "by_depth": [0.0] * 4}),
 )
@@ -296,8 +296,8 @@ def squashed_at_high_commute_time() -> Numbers:
 
 
 @rule(
-    each=(f"resistance is ahead of hops by {TWO:g} standard errors", lambda z: [x > TWO for x in z]),
-    against=(f"behind by {TWO:g}", lambda z: [x < -TWO for x in z]),
+    each=("resistance is ahead of hops beyond its error, all cases counted", lambda z: beyond(z)),
+    against=("it is behind, beyond its error", lambda z: beyond([-x for x in z])),
     nothing=("no lead", {"z": [0.0] * 15}),
 )
 def resistance_beats_hops() -> Numbers:
@@ -401,24 +401,41 @@ def field_grows_exponentially() -> Numbers:
 @rule(
     "new_edges_open",
     each=(
-        "with four edges of SDRF, FoSR or GTR the far Jacobian rises",
-        lambda gain: [x > EVEN for x in gain],
+        "with four edges of SDRF, FoSR or GTR the far Jacobian rises beyond its error, all cases counted",
+        lambda gain, error: beyond([(x - EVEN) / s for x, s in zip(gain, error, strict=True)]),
     ),
     against=(
-        f"it falls by {TWO:g} standard errors",
-        lambda gain, error: [(EVEN - x) / s > TWO for x, s in zip(gain, error, strict=True)],
+        "it falls beyond its error",
+        lambda gain, error: beyond([(EVEN - x) / s for x, s in zip(gain, error, strict=True)]),
     ),
     nothing=("edges that change nothing", {"gain": [1.0] * 4, "error": [0.1] * 4}),
     null="gains that are all at their mean, above one, open as well",
 )
-@rule(
-    "new_edges_beat_random",
-    each=(f"it is ahead of random edges by {TWO:g} standard errors", lambda z: [x > TWO for x in z]),
-    against=(f"behind by {TWO:g}", lambda z: [x < -TWO for x in z]),
-    nothing=("random edges themselves", {"z": [0.0] * 4}),
-)
-def four_edges() -> Numbers:
-    """What four edges of each method gain, how far that is ahead of random edges, and how many standard errors."""
+def four_edges_of_each() -> Numbers:
+    """What four edges of each method gain."""
+    rows = _gains()
+    return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."]}
+
+
+def _gains() -> pd.DataFrame:
     rows = measures.gains_by_depth()
-    rows = rows[rows.index.get_level_values("method").isin(["SDRF", "FoSR", "GTR"])]
-    return {"rows": rows, "gain": rows["gain"], "error": rows["gain s.e."], "z": rows["ahead"] / rows["s.e."]}
+    return rows[rows.index.get_level_values("method").isin(["SDRF", "FoSR", "GTR"])]
+
+
+@rule(
+    "sdrf_beats_random_edges",
+    "fosr_beats_random_edges",
+    "gtr_beats_random_edges",
+    each=("the gain is ahead of random edges' beyond its error, all cases counted", lambda z: beyond(z)),
+    against=("it is behind, beyond its error", lambda z: beyond([-x for x in z])),
+    nothing=("random edges themselves", {"z": [0.0] * 21}),
+)
+def four_edges(method: str) -> Numbers:
+    """How far the gain of a method's four edges is ahead of random edges, and how many standard errors.
+
+    Args:
+        method: "SDRF", "FoSR" or "GTR".
+    """
+    rows = _gains().xs(method, level="method")
+    z = rows["ahead"] / rows["s.e."]
+    return {"rows": rows, "z": z, "ahead": sum(beyond(z)), "behind": sum(beyond(-z))}

@@ -12,9 +12,9 @@ from torch import Tensor
 from course.chapter2 import measures
 from course.evidence import significance
 from course.evidence.claims import called
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, more_than_a_coin, rule
 from course.maths import bounds, constructions
-from helpers import attention, models
+from helpers import attention, data, models
 from helpers.attention import causal_mask, influence, uniform
 from helpers.models import LanguageModel
 from helpers.style import number  # noqa: F401  the words of the table call it
@@ -139,12 +139,23 @@ def printed_constant_bounds() -> Numbers:
     }
 
 
+SCALES = {"random weights": "own", "random weights, 0.02": "0.02", "random weights, unit": "unit"}  # by its name here
+
+
+def _at_scales(model: LanguageModel | None = None) -> dict[str, list[Tensor]]:
+    """Profiles of the random-weights baseline by scale: all three for the embedded model, one for another."""
+    embedded = model is None or model.name == models.DEFAULT
+    names = SCALES if embedded else {"random weights": "own"}
+    return {name: _profiles(measures.network_name(scale), model) for name, scale in names.items()}
+
+
 def _profiles(network: str, model: LanguageModel | None = None, texts: Iterable[str] = measures.NAMES) -> list[Tensor]:
     table = measures.profiles(model or models.default())
     return [measures.profile_of(table, text, network) for text in texts]
 
 
 FALLS = Mark(-0.5)  # a rank correlation with the position
+THREE = Mark(3)  # texts, the fewest that a verdict may rest on
 
 
 @rule(
@@ -153,49 +164,64 @@ FALLS = Mark(-0.5)  # a rank correlation with the position
         lambda falls, after: falls and max(after) < FALLS,
     ),
     part=(
-        f"with random weights they do (below {FALLS:g} in each text), trained not",
-        lambda falls, before: falls and max(before) < FALLS,
+        f"with random weights they do (below {FALLS:g} in each text, at every scale of the weights), trained not",
+        lambda falls, before: falls and max(map(max, before.values())) < FALLS,
     ),
-    nothing=("no order", {"before": [0.0] * 7, "after": [0.0] * 7}),
-    null="random weights in the place of trained ones hold: that is the correction",
+    enough=(f"{THREE:g} texts were asked", lambda after: len(after) >= THREE),
+    nothing=("no order", {"before": {"random weights": [0.0] * 7}, "after": [0.0] * 7}),
+    null="random weights of a small scale in the place of trained ones hold",
 )
 def early_tokens_have_more_influence(model: LanguageModel | None = None) -> Numbers:
+    """Rank correlation of sensitivity and position by text, trained ("after") and by scale of random weights ("before")."""
     row, position = influence([uniform(causal_mask(48))] * 6)[-1], torch.arange(measures.TOKENS).double()
 
-    def orders(network: str) -> list[float]:
-        return [significance.rank_correlation(position, row)[0] for row in _profiles(network, model)]
+    def orders(rows: list[Tensor]) -> list[float]:
+        return [significance.rank_correlation(position, row)[0] for row in rows]
 
-    return {"falls": bool((row[1:] < row[:-1]).all()), "before": orders("seed 0"), "after": orders("trained")}
+    before = {name: orders(rows) for name, rows in _at_scales(model).items()}
+    return {
+        "falls": bool((row[1:] < row[:-1]).all()),
+        "before": before,
+        "after": orders(_profiles("trained", model)),
+    }
 
 
 PRIMACY = Mark(3)  # times an equal share
 EQUAL = Mark(1)  # an equal share
 
 
-def _primacy(first: dict) -> bool:
-    return min(first["random weights"]) > PRIMACY
+def _untrained(found: dict) -> list[float]:
+    """The numbers of every scale of random weights, in one list."""
+    return [x for name, values in found.items() if name != "trained" for x in values]
+
+
+def _recency(middle: dict, late: dict) -> bool:
+    """Whether the last tokens are below an equal share with random weights of every scale, and lead when trained."""
+    return (
+        max(_untrained(late)) < EQUAL
+        and min(late["trained"]) > EQUAL
+        and all(x > Mark(m) for x, m in zip(late["trained"], middle["trained"], strict=True))
+    )
 
 
 @rule(
     holds=(
-        f"with random weights the first token has {PRIMACY:g} times an equal share and tokens 41 to 47 less than {EQUAL:g}; training takes from the first, and lifts tokens 41 to 47 above {EQUAL:g} and above tokens 9 to 32, in each text",
-        lambda first, middle, late: (
-            _primacy(first)
-            and max(late["random weights"]) < EQUAL
-            and all(b < Mark(a) for a, b in zip(first["random weights"], first["trained"], strict=True))
-            and min(late["trained"]) > EQUAL
-            and all(x > Mark(m) for x, m in zip(late["trained"], middle["trained"], strict=True))
-        ),
+        f"with random weights of every scale the first token has {PRIMACY:g} times an equal share and tokens 41 to 47 less than {EQUAL:g}; training lifts tokens 41 to 47 above {EQUAL:g} and above tokens 9 to 32, in each text",
+        lambda first, middle, late: min(_untrained(first)) > PRIMACY and _recency(middle, late),
     ),
-    part=("the first token leads so with random weights", lambda first: _primacy(first)),
+    part=(
+        "the second half is so: recency is learned; how far the first token leads before training hangs on the scale of the weights",
+        lambda middle, late: _recency(middle, late),
+    ),
+    enough=(f"{THREE:g} texts were asked", lambda first: len(first["trained"]) >= THREE),
     nothing=(
         "equal shares",
-        {name: {"random weights": [1.0], "trained": [1.0]} for name in ("first", "middle", "late")},
+        {name: {"random weights": [1.0] * 7, "trained": [1.0] * 7} for name in ("first", "middle", "late")},
     ),
 )
 def primacy_is_topology_recency_is_learned(model: LanguageModel | None = None) -> Numbers:
-    """How many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by text."""
-    rows = {"random weights": _profiles("seed 0", model), "trained": _profiles("trained", model)}
+    """How many times an equal share the first token has, tokens 9 to 32, 33 to 40 and 41 to 47, by network and text."""
+    rows = _at_scales(model) | {"trained": _profiles("trained", model)}
     places = {"first": slice(0, 1), "middle": slice(8, 32), "next": slice(32, 40), "late": slice(40, 47)}
     return {
         name: {network: [float(row[place].mean() / row.mean()) for row in each] for network, each in rows.items()}
@@ -217,14 +243,23 @@ VALLEY = Mark(40)  # the token from which on the least stands beside the last on
 
 @rule(
     holds=(
-        f"both ends have {LEADS:g} times the least sensitivity, and the least is at token {VALLEY:g} or later",
+        f"both ends have {LEADS:g} times the least sensitivity at every scale of the weights, and the least is at token {VALLEY:g} or later",
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
-    part=(f"both ends have {LEADS:g} times the least, which is elsewhere", lambda lead: min(lead) > LEADS),
+    part=(
+        f"both ends have {LEADS:g} times the least at every scale; the least is not always beside the last token",
+        lambda lead: min(lead) > LEADS,
+    ),
+    enough=(f"{THREE:g} profiles were measured", lambda lead: len(lead) >= THREE),
     nothing=("every token alike", {"lead": [1.0] * 9}),
 )
 def untrained_network_has_a_u() -> Numbers:
-    return _u([*_profiles("seed 0"), *(row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"]))])
+    """The profiles of seven texts at three scales of random weights, and two more seeds on one text."""
+    seeds = [row for k in (1, 2) for row in _profiles(f"seed {k}", texts=["harbour"])]
+    by_scale = _at_scales()
+    found = {name: _u(rows) for name, rows in by_scale.items()}
+    every = _u([*itertools.chain(*by_scale.values()), *seeds])
+    return every | {"by_scale": found}
 
 
 @rule(
@@ -232,6 +267,7 @@ def untrained_network_has_a_u() -> Numbers:
         f"trained, both ends have {LEADS:g} times the least, and the least stays at token {VALLEY:g} or later",
         lambda lead, least: min(lead) > LEADS and min(least) >= VALLEY,
     ),
+    enough=(f"{THREE:g} texts were asked", lambda lead: len(lead) >= THREE),
     part=(
         f"both ends have {LEADS:g} times the least, whose place moves away from the last token",
         lambda lead: min(lead) > LEADS,
@@ -372,6 +408,31 @@ def hiding(model: LanguageModel | None = None) -> dict[str, pd.DataFrame]:
     return {name: measures.hidden_from(table, *which) for name, which in cases.items()}
 
 
+CLAMPED = Mark(0.5)  # of the sink score as trained
+
+
+@rule(
+    holds=(
+        f"with the three largest coordinates of the first token's state at the median the mean sink score falls below {CLAMPED:g} of what it was, in each text, and with six random ones it does not",
+        lambda fixed, drawn: max(fixed) < CLAMPED and min(drawn) > CLAMPED,
+    ),
+    fit=(
+        "three coordinates chosen once, and three chosen anew after each layer, give one answer",
+        lambda fixed, anew: (max(fixed) < CLAMPED) == (max(anew) < CLAMPED),
+    ),
+    enough=(f"{THREE:g} texts were asked", lambda fixed: len(fixed) >= THREE),
+    nothing=("coordinates drawn at random", lambda drawn: {"fixed": drawn, "anew": drawn}),
+)
+def massive_activations_draw_the_attention() -> Numbers:
+    """The mean sink score of layers 13 to 30 with activations clamped, over that of nothing changed, by text."""
+    table = data.table("clamped_smollm2").set_index(["change", "text"])
+    ratio = table["sink"].div(table.loc["nothing", "sink"], level="text")
+    names = dict(zip(("fixed", "twenty", "anew", "drawn", "whole"), measures.CLAMPS[1:], strict=True))
+    loss = table["loss"].groupby("change").mean()
+    found = {name: ratio[change].tolist() for name, change in names.items()}
+    return found | {"plain": table.loc["nothing", "sink"].mean(), "loss": loss - loss["nothing"]}
+
+
 def _second(found: dict[str, pd.DataFrame]) -> Numbers:
     """In how many texts token 2 has the largest state where the first is hidden from the start."""
     return {"second": int((found["early"]["heir"] == 2).sum())}
@@ -395,6 +456,11 @@ def sink_values_are_small(model: LanguageModel | None = None) -> Numbers:
     return {"middle": float(ratios.median()), "small": float((ratios < 0.5).double().mean())}
 
 
+def _ahead(ours: list[float], theirs: list[float]) -> bool:
+    """Whether ours are larger in more texts than a coin would give."""
+    return more_than_a_coin(sum(m > h for m, h in zip(ours, theirs, strict=True)), len(ours))
+
+
 def _further(late: list, early: list, control: list, mass: list, value: list) -> bool:
     return sum(late) > Mark(max(sum(early), sum(control))) and (not mass or sum(mass) > Mark(sum(value)))
 
@@ -409,11 +475,14 @@ def _further(late: list, early: list, control: list, mass: list, value: list) ->
         ),
     ),
     part=(
-        "it does on average; heads off at random at the same loss spread a change less far in more than half of the texts",
+        "it does on average; heads off at random at the same loss spread a change less far in more texts than a coin gives",
         lambda late, early, control, mass, value, heads: (
-            _further(late, early, control, mass, value)
-            and (not heads or 2 * sum(m > Mark(h) for m, h in zip(mass, heads, strict=True)) > len(heads))
+            _further(late, early, control, mass, value) and (not heads or _ahead(mass, heads))
         ),
+    ),
+    enough=(
+        "at the same loss one of the two, sink hidden or heads off, spreads a change further in more texts than a coin gives",
+        lambda mass, heads: not heads or _ahead(mass, heads) or _ahead(heads, mass),
     ),
     nothing=("a token like any other", lambda control: {"late": control}),
     null="texts flat at their means: what is so on average is then so in each",

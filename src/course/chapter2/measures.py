@@ -1,9 +1,10 @@
 """What chapter 2 measures that is no public mathematics: graphs side by side, a random decoder, a real model."""
 
+import contextlib
 import functools
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import networkx as nx
@@ -452,14 +453,95 @@ def _braked(model: LanguageModel, ids: Int[Tensor, " n"], change: str, draw: int
     return out.hidden_states[-1][0].float().cpu(), losses.cpu()
 
 
+CLAMPS = ("nothing", "3 largest", "20 largest", "3 largest anew", "6 drawn", "whole state")
+GIANT = 12  # the layer after which the embedded model's first token has its giant state
+
+
+@contextlib.contextmanager
+def clamping(model: LanguageModel, change: str, since: int = GIANT, seed: int = 0) -> Iterator[None]:
+    """Change the first token's state after each layer from `since` on, while the block runs.
+
+    Args:
+        change: one of `CLAMPS`. "3 largest" and "20 largest" set so many coordinates, those of largest size after layer
+            `since`, to what the median of the other tokens has there; "3 largest anew" chooses three after each layer;
+            "6 drawn" sets six random ones; "whole state" shrinks the state to the median norm, in its direction.
+        since: a layer, counted from 1.
+        seed: of the coordinates that are drawn.
+
+    Raises:
+        ValueError: another change, or a network without a list of layers.
+    """
+    require.choice("change", change, CLAMPS)
+    layers = probe.blocks(model)
+    width = model.model.config.get_text_config().hidden_size
+    drawn = torch.randperm(width, generator=torch.Generator().manual_seed(seed))[:6]
+    chosen = {"places": drawn if change == "6 drawn" else None}
+
+    def clamp(_: torch.nn.Module, arguments: tuple, out: Tensor | tuple) -> Tensor | tuple:
+        states = (out[0] if isinstance(out, tuple) else out).clone()
+        first, others = states[:, 0], states[:, 1:]
+        if change == "whole state":
+            first *= others.norm(dim=-1).median() / first.norm(dim=-1)
+        else:
+            if chosen["places"] is None or change == "3 largest anew":
+                chosen["places"] = first[0].abs().topk(int(change.split()[0])).indices
+            places = chosen["places"]
+            first[:, places] = others.median(dim=1).values[:, places]
+        return (states, *out[1:]) if isinstance(out, tuple) else states
+
+    hooks = [layer.register_forward_hook(clamp) for layer in layers[since - 1 :]] if change != "nothing" else []
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def clamped_row(text: str, change: str) -> dict[str, float]:
+    """Return what one of `CLAMPS` does to the sink of the embedded model, in the layers after `GIANT`.
+
+    Returns:
+        sink: mean sink score of the heads of layers 13 to 30; heads: the share of them above `STRONG`; loss: nats, mean
+        over the text.
+    """
+    model = models.default()
+    tokens = texts(model, LENGTH)[text]
+    with clamping(model, change):
+        sink = probe.head_scores(model, tokens).sink[GIANT:]
+        loss = probe.loss(model, tokens)
+    strong = float((sink > attention.STRONG).double().mean())
+    return {"sink": round(float(sink.mean()), 4), "heads": round(strong, 4), "loss": round(loss, 4)}
+
+
 # Tables: committed for the embedded model, measured for any other ------------------------------------------
+
+
+def network_name(scale: str = "own", seed: int = 0) -> str:
+    """Return how the tables call a random-weights baseline.
+
+    >>> network_name(), network_name("unit")
+    ('seed 0', 'seed 0, unit')
+    """
+    return f"seed {seed}" if scale == "own" else f"seed {seed}, {scale}"
+
+
+def network_of(model: LanguageModel, network: str) -> LanguageModel:
+    """Return the model itself for "trained", or its random-weights baseline for "seed 0" or "seed 0, 0.02".
+
+    >>> network_of(models.default(), "trained") is models.default()
+    True
+    """
+    if network == "trained":
+        return model
+    seed, _, scale = network.removeprefix("seed ").partition(", ")
+    return null_controls.untrained(model, int(seed), scale or "own")
 
 
 def sensitivity(text: str, network: str, directions: int, model: LanguageModel | None = None) -> dict[str, float]:
     """Norms of the Jacobian of the last state by each token of one of the `texts`, for the trained or a fresh network."""
     model = model or models.default()
     tokens = texts(model, TOKENS)[text]
-    read = model if network == "trained" else null_controls.untrained(model, int(network.split()[1]))
+    read = network_of(model, network)
     width = model.model.config.get_text_config().hidden_size
     norms = probe.sensitivity(read, tokens, None if directions == width else directions).norms
     return {f"token {i}": float(f"{x:.6g}") for i, x in enumerate(norms.tolist(), 1)}
@@ -505,7 +587,7 @@ def kept_by_layer(
 def kept_row(text: str, network: str) -> dict[str, float]:
     """`kept_by_layer` on one of the `texts`, of the embedded model or of fresh random weights, as numbers."""
     model = models.default()
-    read = model if network == "trained" else null_controls.untrained(model, int(network.split()[1]))
+    read = network_of(model, network)
     shares = kept_by_layer(read, texts(model, TOKENS)[text]).tolist()
     return {f"layer {k}": round(share, 4) for k, share in enumerate(shares, 1)}
 
@@ -524,12 +606,13 @@ def hiding_in(text: str, token: int, since: int, model: LanguageModel | None = N
 
 
 def hiding_untrained(text: str, token: int, since: int) -> dict[str, float]:
-    """`hiding_in` the embedded model's untrained twin."""
-    return hiding_in(text, token, since, _untrained())
+    """`hiding_in` the embedded model's random-weights baseline."""
+    return hiding_in(text, token, since, untrained())
 
 
 @functools.cache
-def _untrained() -> LanguageModel:
+def untrained() -> LanguageModel:
+    """Return the embedded model's random-weights baseline, seed 0, made once."""
     return null_controls.untrained(models.default(), 0)
 
 
@@ -546,22 +629,37 @@ HIDDEN = [
     for text in NAMES
     for token, since in ((0, 1), *((1, since) for since in SINCE), (CONTROL, 1), (CONTROL, 25))
 ]
+HIDDEN_UNTRAINED = [  # every place in three texts, and the cases that claims ask about in all of them
+    row
+    for row in HIDDEN
+    if row["text"] in NAMES[:3] or (row["token"], row["since"]) in ((0, 1), (1, 1), (1, LATE), (CONTROL, LATE))
+]
 
 
 @functools.cache
 def profiles(model: LanguageModel) -> pd.DataFrame:
-    """Sensitivities of every token by text and network: the committed table if the model is the embedded one."""
+    """Sensitivities of every token by text and network: the committed table if the model is the embedded one.
+
+    Of its random-weights baseline, asked as if it were trained, the table holds both networks: they are one.
+    """
     if model.name == models.DEFAULT:
         return data.table("sensitivity_smollm2")
+    for scale in null_controls.SCALES:
+        if model.name == null_controls.baseline_name(models.default(), scale=scale):
+            table = data.table("sensitivity_smollm2")
+            rows = table[table["network"] == network_name(scale)]
+            return pd.concat([rows.assign(network=name) for name in ("trained", "seed 0")])
     settings = sweep.grid(network=["trained", "seed 0"], text=NAMES, directions=[FEW])
     return pd.DataFrame([s | sensitivity(**s, model=model) for s in settings])
 
 
 @functools.cache
 def hiding_table(model: LanguageModel) -> pd.DataFrame:
-    """What hiding a token does, by text: the committed table if the model is the embedded one."""
+    """What hiding a token does, by text: the committed table if the model is the embedded one, or its baseline."""
     if model.name == models.DEFAULT:
         return data.table("hiding_smollm2")
+    if model.name == null_controls.baseline_name(models.default()):
+        return data.table("hiding_untrained")
     return pd.DataFrame([s | hiding_in(**s, model=model) for s in HIDDEN])
 
 

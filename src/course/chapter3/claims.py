@@ -8,7 +8,7 @@ from functools import cache
 import torch
 
 from course.chapter3 import measures
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, beyond, rule
 from course.maths import constructions
 from helpers import collapse, data, models, rope, style
 from helpers.models import LanguageModel
@@ -393,11 +393,14 @@ ERRORS = Mark(2)  # standard errors
 
 @rule(
     each=(
-        f"from n = {PLACES[1]} on the distance falls to the next length by {ERRORS:g} standard errors",
-        lambda steps: [step < -ERRORS for step in steps],
+        f"from n = {PLACES[1]} on the distance falls to the next length beyond its error, all steps counted",
+        lambda steps, seeds: beyond([-step for step in steps], freedom=seeds - 1),
     ),
-    against=(f"it rises by {ERRORS:g}", lambda steps: [step > ERRORS for step in steps]),
-    nothing=("no trend", {"steps": [0.0] * 7}),
+    against=(
+        "it rises, beyond its error",
+        lambda steps, seeds: beyond(steps, freedom=seeds - 1),
+    ),
+    nothing=("no trend", {"steps": [0.0] * 6}),
     null="with random weights each step falls",
 )
 def varied_digits_still_fall(model: LanguageModel | None = None) -> Numbers:

@@ -321,6 +321,62 @@ def rounding(type: str, errors: str, seed: int) -> dict[str, float]:
     return {name: round(value, 4) for name, value in (found | {"constant": float(constant)}).items()}
 
 
+FOURTEEN = ("1", "0", "7", " the", "b", "x", " one", "()", "e", " and", ",", "\n", "a", " dog")
+REPEATED = 513  # copies of each
+
+
+def repeated_row(token: int) -> dict[str, float]:
+    """Return what happens in the embedded model when one of `FOURTEEN` tokens is repeated, in fp32 and in bf16.
+
+    Returns:
+        name: the token, a line break as its code; near, far: L1 distance of the last states of n and n + 1 copies,
+            median for n from 8 to 16 and from 400 to 511; fall: far over near; copies: the largest state of a copy at half depth, over the median
+            state of the course's prose there; first: that of the first token; nearest, shuffled, isotropic: share of the
+            prompts of 200 to 511 copies whose own exact state is nearest to the one with an error of bf16: its own, with
+            coordinates shuffled, or isotropic; apart: share of the rounded states that no other equals.
+    """
+    exact, rounded = models.default(), _in_bf16()
+    name = FOURTEEN[token]
+    unit = probe.encode(exact, name)[-1:]
+    ids = torch.cat([probe.first_token(exact), unit.repeat(REPEATED)])
+    states = probe.last_representations(exact, ids)[1:].double()
+    seen = probe.last_representations(rounded, ids)[1:].double()
+    steps = states.diff(dim=0).abs().sum(-1)  # row n - 1: of n and n + 1 copies
+    near, far = float(steps[7:16].median()), float(steps[399:511].median())
+    with torch.inference_mode():
+        middle = exact.model(ids[None], output_hidden_states=True, logits_to_keep=1).hidden_states
+        text = probe.encode(exact, data.prose())[:REPEATED]
+        usual = exact.model(torch.cat([ids[:1], text])[None], output_hidden_states=True, logits_to_keep=1).hidden_states
+    half = len(middle) // 2
+    sizes, median = middle[half][0].norm(dim=-1), float(usual[half][0].norm(dim=-1).median())
+    late = slice(199, 511)
+    right = {}
+    for label, errors in (
+        ("nearest", "its own"),
+        ("shuffled", "with shuffled coordinates"),
+        ("isotropic", "isotropic"),
+    ):
+        found = replaced(states, seen, errors)
+        nearest = torch.cdist(found[late], states, compute_mode="donot_use_mm_for_euclid_dist").argmin(1)
+        right[label] = round(float((nearest == torch.arange(199, 511)).double().mean()), 4)
+    between = torch.cdist(seen[late], seen[late], compute_mode="donot_use_mm_for_euclid_dist").fill_diagonal_(math.inf)
+    return {
+        "name": name.replace("\n", "\\n"),
+        "near": round(near, 3),
+        "far": round(far, 3),
+        "fall": round(far / near, 4),
+        "copies": round(float(sizes[1:].max()) / median, 2),
+        "first": round(float(sizes[0]) / median, 2),
+        **right,
+        "apart": round(float((between.min(1).values > 0).double().mean()), 4),
+    }
+
+
+@cache
+def _in_bf16() -> LanguageModel:
+    return models.load(dtype="bf16", device="cpu")
+
+
 def right_of_two(length: float, share: float) -> float:
     """How often a prefix stays nearer to itself than to one given neighbour, in closed form.
 

@@ -10,7 +10,7 @@ import torch
 from course.chapter5 import measures
 from course.evidence import null_controls
 from course.evidence.claims import called
-from course.evidence.rules import Mark, Numbers, rule
+from course.evidence.rules import Mark, Numbers, beyond, rule
 from course.maths import rope_scaling
 from course.runs import protocol, slashes
 from helpers import attention, data, models, probe, rope
@@ -66,6 +66,33 @@ def gaussian_scores() -> Numbers:
     means, spread = scores.mean(0).abs(), scores.std(0)
     errors = float((means / spread).max()) * math.sqrt(len(scores))
     return {"spread": spread.tolist(), "mean": float(means.max()) * math.sqrt(128), "errors": errors}
+
+
+NAT = Mark(1)  # by which a logit falls
+MOST_HEADS = Mark(0.5)  # of the heads
+
+
+@rule(
+    holds=(
+        f"from distances of 1 to 8 to 180 to 249 over {MOST_HEADS:.0%} of the heads fall by more than {NAT:g} nat, on prose, with the keys shuffled and on random tokens; with random weights none does",
+        lambda share, blank: min(share.values()) > MOST_HEADS and blank < MOST_HEADS * 0.1,
+    ),
+    part=(
+        f"over {MOST_HEADS:.0%} do on prose; not with shuffled keys, or with random weights too",
+        lambda share: share["prose"] > MOST_HEADS,
+    ),
+    nothing=("the same network with random weights", lambda share, blank: {"share": dict.fromkeys(share, blank)}),
+)
+def trained_heads_decay(model: LanguageModel | None = None) -> Numbers:
+    """By source, the median fall of a head's mean logit over 250 tokens, in nats, and the share of heads above `NAT`."""
+    falls = {name: measures.fall(each) for name, each in measures.falling_logits(model or models.default()).items()}
+    share = {name: float((fall > float(NAT)).double().mean()) for name, fall in falls.items()}
+    return {
+        "median": {name: float(fall.median()) for name, fall in falls.items()},
+        "blank": share.pop("random weights"),
+        "share": share,
+        "heads": len(falls["prose"]),
+    }
 
 
 SHARED, OWN = Mark(0.5), Mark(0.9)  # of the weight
@@ -205,30 +232,43 @@ def fast_pairs_are_small_but_at_the_ends(model: LanguageModel | None = None) -> 
     return {"first": first, "last": last, "between": float(share[:, 1:-1].mean())}
 
 
-NONE = Mark(0)  # a difference
-
-
 @rule(
     each=(
-        "the best previous-token head of a layer is ahead of the best diagonal one in the first third of the layers, and behind it in the last",
-        lambda lean: [ahead > NONE for ahead in lean],
+        "the best previous-token head of a layer is ahead of the best diagonal one in the first third of the layers, and behind it in the last, beyond the error over layers",
+        lambda errors, layers: beyond(errors, freedom=layers // 3 - 1),
     ),
-    nothing=("layers that lean nowhere", {"lean": [0.0] * 6}),
+    against=(
+        "it is the other way round, beyond that error",
+        lambda errors, layers: beyond([-x for x in errors], freedom=layers // 3 - 1),
+    ),
+    nothing=("layers that lean nowhere", {"errors": [0.0, 0.0]}),
 )
 def first_layers_previous_last_diagonal(model: LanguageModel | None = None) -> Numbers:
-    """Best slash of a layer, previous less diagonal in the first third and the contrary in the last, on three texts."""
-    lean, ends, strongest = [], {}, {}
+    """Best slash of a layer, previous less diagonal in the first third and the contrary in the last, mean of three texts.
+
+    "errors": how many standard errors over the layers of a third the two leanings are above 0. The three texts are no
+    replicates: what varies is the layer.
+    """
+    ends, strongest, best = {}, {}, []
     for text, found in {
         "prose": _heads(model),
         "another text": _heads(model, text=1),
         "random tokens": _heads(model, 0),
     }.items():
-        best = found.slashes[:, :, :2].max(1).values
-        third = len(best) // 3
-        early, late = best[:third].mean(0).tolist(), best[-third:].mean(0).tolist()
-        lean += [early[1] - early[0], late[0] - late[1]]
-        ends[text], strongest[text] = (*early, *late), (best.argmax(0) + 1).tolist()
-    return {"lean": lean, "ends": ends, "strongest": strongest["prose"], "layers": len(best)}
+        best.append(found.slashes[:, :, :2].max(1).values)
+        third = len(best[-1]) // 3
+        early, late = best[-1][:third].mean(0).tolist(), best[-1][-third:].mean(0).tolist()
+        ends[text], strongest[text] = (*early, *late), (best[-1].argmax(0) + 1).tolist()
+    ahead = torch.stack(best).mean(0).diff(dim=1)[:, 0]  # previous less diagonal, by layer
+    leans = [ahead[:third], -ahead[-third:]]
+    errors = [float(lean.mean() / (lean.std() / math.sqrt(third))) for lean in leans]
+    return {
+        "errors": errors,
+        "lean": [float(lean.mean()) for lean in leans],
+        "ends": ends,
+        "strongest": strongest["prose"],
+        "layers": len(ahead),
+    }
 
 
 COSTS = Mark(0.1)  # nats
@@ -324,28 +364,40 @@ def slashes_survive_random_tokens(model: LanguageModel | None = None) -> Numbers
 
 
 RANK_ONE, OTHERS = Mark(0.8), Mark(0.5)  # of the squared singular values
+APART_BY = Mark(1)  # twice the error, over the distance from the threshold
 
 
 @rule(
     holds=(
-        f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the others and with random weights",
-        lambda slashes, others, blank: slashes > RANK_ONE and max(others, blank) < OTHERS,
+        f"the largest share is above {RANK_ONE:g} in slash heads and below {OTHERS:g} in the others and with random weights of every scale",
+        lambda slashes, others, blank: slashes > RANK_ONE and max(others, *blank.values()) < OTHERS,
     ),
     part=(
-        f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights, not below {OTHERS:g}",
+        f"it is above {RANK_ONE:g} in slash heads, and in others, or with random weights of some scale, not below {OTHERS:g}",
         lambda slashes: slashes > RANK_ONE,
     ),
-    nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2, "blank": 0.2}),
+    enough=("the share is away from the threshold by twice its error over heads", lambda error: error < APART_BY),
+    nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2, "blank": {"own": 0.2}, "error": 0.0}),
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
-    table = measures.rank_table(_heads(model))
+    """The share of the largest squared singular value: slash heads, others, and random weights by scale."""
+    found = _heads(model)
+    table = measures.rank_table(found)
     if not table.heads.get("slash heads"):
         raise _none(model)
     share = table[["share, queries", "share, keys"]].mean(axis=1)
+    each = found.concentration[found.slashes.max(-1).values > attention.STRONG].mean(-1)
+    error = float(each.std() / math.sqrt(len(each))) if len(each) > 1 else math.inf
+    if model is None or model.name == models.DEFAULT:
+        rows = data.table("concentration_random").set_index("scale")[["queries", "keys"]].mean(axis=1)
+        blank = rows.to_dict()
+    else:
+        blank = {"own": float(_heads(null_controls.untrained(model, 0)).concentration.mean())}
     return {
         "slashes": share["slash heads"],
         "others": share["other heads"],
-        "blank": float(_heads(null_controls.untrained(model or models.default(), 0)).concentration.mean()),
+        "blank": blank,
+        "error": 2 * error / max(abs(share["slash heads"] - RANK_ONE), 1e-9),
         "heads": table.heads["slash heads"],
     }
 

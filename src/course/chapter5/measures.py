@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from course.evidence import null_controls
 from course.runs import sweep
 from course.runs.slashes import BAND_NAMES, BANDS, band, concentration
 from helpers import compute, data, models, probe, require, rope
@@ -187,6 +188,102 @@ def heads_on_text(model: LanguageModel, seed: int | None = None, text: int = 0) 
     """
     ids = prose(model, start=255 * text) if seed is None else random_tokens(model, seed=seed)
     return heads(model, ids, rank=seed is None and not text)
+
+
+# Do trained logits fall with the distance? -----------------------------------------------------------------
+
+STRETCHES = ((1, 8), (9, 16), (17, 32), (33, 64), (65, 128), (129, 179), (180, 249))  # distances, ends included
+SOURCES = ("prose", "keys shuffled", "random tokens", "random weights")
+
+
+def logits_by_distance(
+    model: LanguageModel, ids: Int[Tensor, " n"], shuffled: bool = False
+) -> Float[Tensor, "layers heads stretches"]:
+    """Return the mean logit of every head at each of `STRETCHES`, the first token left out, in nats.
+
+    Args:
+        ids: at least 250 tokens.
+        shuffled: give each place the key of another token, drawn once for all heads, before it is turned: then what
+            falls with the distance is no property of which tokens stand near each other.
+    """
+    require.integer("the length of ids", len(ids), STRETCHES[-1][1] + 1)
+    places = torch.arange(len(ids))
+    distance = places[:, None] - places
+    seen = (distance > 0) & (places > 0)  # of earlier tokens, without the first
+    order = 1 + torch.randperm(len(ids) - 1, generator=torch.Generator().manual_seed(0))
+    order = torch.cat([places[:1], order])
+    found = []
+    for (q, k), theta in zip(probe.queries_and_keys(model, ids), frequencies(model), strict=True):
+        k = k[:, order] if shuffled else k
+        q, k = (rope.rotate(x, places, theta, "half") for x in (q, k))
+        logits = q @ k.mT / math.sqrt(q.shape[-1])
+        means = [logits[:, seen & (distance >= a) & (distance <= b)].mean(1) for a, b in STRETCHES]
+        found.append(torch.stack(means, -1))
+    return torch.stack(found)
+
+
+@cache
+def falling_logits(model: LanguageModel) -> dict[str, Float[Tensor, "layers heads stretches"]]:
+    """Return `logits_by_distance` for each of `SOURCES`."""
+    text = prose(model)
+    return {
+        "prose": logits_by_distance(model, text),
+        "keys shuffled": logits_by_distance(model, text, shuffled=True),
+        "random tokens": logits_by_distance(model, random_tokens(model)),
+        "random weights": logits_by_distance(null_controls.untrained(model, 0), text),
+    }
+
+
+def fall(logits: Float[Tensor, "layers heads stretches"]) -> Float[Tensor, " heads"]:
+    """Return by how many nats each head's mean logit falls from the nearest stretch to the farthest."""
+    return (logits[..., 0] - logits[..., -1]).flatten()
+
+
+# Heads matched in loss ------------------------------------------------------------------------------------
+
+
+def matched_row(start: int, draw: int) -> dict[str, float]:
+    """Return what silencing a quarter of the pairs adds to the loss in heads that look at a place, and in others.
+
+    The others are drawn at random, and so many that silencing all their pairs costs as much as silencing all pairs of
+    the heads that look at a place (slash score above `STRONG`). Silencing all pairs makes a head attend uniformly.
+
+    Args:
+        start: the text's first token.
+        draw: seed of the order in which other heads are taken; -1 asks the heads that look at a place.
+    """
+    model = models.default()
+    ids, half = prose(model, TEXT_TOKENS, start), len(frequencies(model)[0])
+    inside = silenced_heads(heads_on_text(model), STRONG, "inside")
+    plain = probe.loss(model, ids)
+
+    def cost(where: Bool[Tensor, "layers heads"], pairs: Sequence[int]) -> float:
+        return silenced_loss(model, ids, pairs, where, False) - plain
+
+    wanted, where = cost(inside, range(half)), inside
+    if draw >= 0:
+        others = (~inside).flatten().nonzero().flatten()
+        order = others[torch.randperm(len(others), generator=torch.Generator().manual_seed(draw))]
+
+        def first(count: int) -> Bool[Tensor, "layers heads"]:
+            chosen = torch.zeros(inside.numel(), dtype=torch.bool)
+            chosen[order[:count]] = True
+            return chosen.view(inside.shape)
+
+        low, high = 1, len(order)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if cost(first(middle), range(half)) >= wanted else (middle + 1, high)
+        where = first(low)
+    quarters = {name: round(cost(where, band(k, half)), 4) for k, name in enumerate(BAND_NAMES)}
+    return {"heads": int(where.sum()), "all_pairs": round(cost(where, range(half)), 4), **quarters}
+
+
+def concentration_row(scale: str) -> dict[str, float]:
+    """Return the share of the largest squared singular value in a random-weights baseline: mean over all heads."""
+    found = heads_on_text(null_controls.untrained(models.default(), 0, scale)).concentration
+    queries, keys = found.mean((0, 1)).tolist()
+    return {"queries": round(queries, 4), "keys": round(keys, 4)}
 
 
 # Closed forms and simulations of the lesson ------------------------------------------------------------

@@ -17,7 +17,7 @@ import pandas as pd
 import torch
 
 from course.evidence.rules import FAILS, HOLDS, Numbers, Rule
-from helpers import compute
+from helpers import compute, require
 from helpers.models import LanguageModel
 
 FLAT, SHUFFLED, REVERSED = "flat at their mean", "shuffled", "reversed"
@@ -65,14 +65,53 @@ def wrong(found: Mapping[str, str]) -> list[str]:
     return [words for words, verdict in found.items() if verdict == HOLDS and words != SHORTER]
 
 
-def untrained(model: LanguageModel, seed: int) -> LanguageModel:
-    """The same network with random weights, as training would begin with them: its untrained twin."""
+SCALES = {  # of random weights
+    "own": "as the model's configuration publishes it",
+    "0.02": "standard deviation 0.02, the default of transformers",
+    "unit": "as published, with embeddings of N(0, 1)",
+}
+
+
+def untrained(model: LanguageModel, seed: int, scale: str = "own") -> LanguageModel:
+    """Return the same network with random weights: its random-weights baseline.
+
+    Args:
+        seed: of the random weights.
+        scale: one of `SCALES`. "own" draws them as the model's configuration publishes it (`initializer_range`), "0.02"
+            as transformers does where a configuration says nothing (about half of what SmolLM2 publishes), and "unit"
+            draws the embeddings from N(0, 1) and all else as "own". What is said of the graph alone must be so at all
+            three.
+
+    Raises:
+        ValueError: another scale.
+
+    >>> untrained(models.default(), 0).model.config.initializer_range
+    0.041666666666666664
+    """
     from transformers import AutoModelForCausalLM
 
+    require.choice("scale", scale, tuple(SCALES))
+    config = copy.deepcopy(model.model.config)
+    if scale == "0.02":
+        config.get_text_config().initializer_range = 0.02
     compute.seed(seed)
-    fresh = AutoModelForCausalLM.from_config(copy.deepcopy(model.model.config), dtype=torch.float32)
-    fresh.config._name_or_path = f"random weights of {model.short}"  # no committed table is about it
-    return LanguageModel(fresh.eval().requires_grad_(False), model.tokenizer)
+    fresh = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    fresh.config._name_or_path = baseline_name(model, seed, scale)
+    fresh.eval().requires_grad_(False)
+    if scale == "unit":
+        embeddings = fresh.get_input_embeddings().weight
+        embeddings.normal_(generator=torch.Generator(embeddings.device).manual_seed(seed))
+    return LanguageModel(fresh, model.tokenizer)
+
+
+def baseline_name(model: LanguageModel, seed: int = 0, scale: str = "own") -> str:
+    """Return how a random-weights baseline is called; committed tables of the model itself are not about it.
+
+    >>> baseline_name(models.default())
+    'random weights of SmolLM2-135M-Instruct'
+    """
+    more = [f"seed {seed}"] * (seed != 0) + [scale] * (scale != "own")
+    return ", ".join([f"random weights of {model.short}", *more])
 
 
 def _asked(rule: Rule, numbers: Numbers) -> dict[str, Any]:

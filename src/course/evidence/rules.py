@@ -13,6 +13,9 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy import stats
+
+from course.evidence import significance
 
 HOLDS = "holds"
 CORRECTED = "holds with a correction"
@@ -125,9 +128,10 @@ class Rule(NamedTuple):
     """When a claim holds. Each half is a sentence and a condition over the numbers, and two forms there are.
 
     `holds`, and in part `part`: one condition each. Or `each`: a condition that gives an answer by case (graph, text,
-    depth); it holds where all agree, and with a correction where more than half do and none goes the other way, which
-    `against` says by case; without it every case that does not agree goes the other way. Before either is asked, `enough`, `fit`, `able` and `decided` say what the evidence must be
-    like; the first that is not so decides.
+    depth); it holds where all agree, and with a correction where more do than a coin would give and none goes the other
+    way, which `against` says by case; without it every case that does not agree goes the other way. Undecided cases with
+    none the other way are too little evidence. Before either is asked, `enough`, `fit`, `able` and `decided` say what the
+    evidence must be like; the first that is not so decides.
 
     `nothing` is a null: what nothing is, in words, and its numbers (those that differ from the measured ones, or a
     function of them). `null` says why there is none, or why a null may hold.
@@ -158,7 +162,7 @@ class Rule(NamedTuple):
         if self.part:
             parts.append(f"in part, if {said['part']}")
         if self.against:
-            parts.append(f"with a correction, if in more than half and in none this: {said['against']}")
+            parts.append(f"with a correction, if in more cases than a coin gives and in none this: {said['against']}")
         words = {
             "enough": "too little evidence",
             "fit": "cannot decide",
@@ -194,10 +198,10 @@ class Rule(NamedTuple):
         if self.each:
             against = ask("against") if self.against else [not one for one in cells]
             verdict, words = weigh(cells, against), f"in {sum(cells)} of {len(cells)} cases {self.each[0]}"
-            words = {HOLDS: "", LITTLE: "no case was measured"}.get(verdict, words)
+            words = "no case was measured" if not cells else "" if verdict == HOLDS else words
             words += f"; the other way in {sum(against)}" if sum(against) else ""
             seen += (
-                Compared(AGREE, "above", len(cells) / 2, [sum(cells)]),
+                Compared(AGREE, "above", stats.binom.isf(0.05, len(cells), 0.5), [sum(cells)]),
                 Compared(OTHERWISE, "below", 1, [sum(against)]),
             )
             return Decision(verdict, words, joined(seen))
@@ -217,9 +221,11 @@ def joined(seen: Iterable[Compared]) -> list[Compared]:
 
 
 def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
-    """The verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
+    """Return the verdict on a claim that is measured in several cases (graphs, depths, encodings, texts).
 
-    It holds where every case agrees, and with a correction where more than half of them do and none goes the other way.
+    A case that goes the other way makes it fail. It holds where every case agrees. Where some are undecided and none
+    goes the other way, it holds with a correction if more cases agree than a coin would give (`more_than_a_coin`), and
+    else the evidence is too little: undecided cases are no evidence against a claim.
 
     Args:
         agree: by case, whether it agrees with the claim.
@@ -228,16 +234,46 @@ def weigh(agree: Iterable[bool], against: Iterable[bool]) -> str:
     Raises:
         ValueError: a case both agrees and goes the other way, or the two do not have the same cases.
 
-    >>> weigh([True, True, False], [False, False, False]), weigh([True, True, False], [False, False, True])
+    >>> weigh([True] * 7 + [False], [False] * 8), weigh([True, False], [False, True])
     ('holds with a correction', 'does not hold here')
+    >>> weigh([True, False], [False, False])
+    'too little evidence'
     """
     cells = [(bool(a), bool(b)) for a, b in zip(agree, against, strict=True)]
     if (True, True) in cells:
         raise ValueError("against must not hold for a case that agrees")
-    if not cells:
-        return LITTLE
-    most = 2 * sum(a for a, _ in cells) > len(cells) and not any(b for _, b in cells)
-    return HOLDS if all(a for a, _ in cells) else CORRECTED if most else FAILS
+    if any(b for _, b in cells):
+        return FAILS
+    agreeing = sum(a for a, _ in cells)
+    if cells and agreeing == len(cells):
+        return HOLDS
+    return CORRECTED if more_than_a_coin(agreeing, len(cells)) else LITTLE
+
+
+def more_than_a_coin(agreeing: int, cases: int, level: float = 0.05) -> bool:
+    """Return whether a fair coin would give so many cases that agree, or more, with a chance below `level`.
+
+    >>> more_than_a_coin(4, 7), more_than_a_coin(7, 8)
+    (False, True)
+    """
+    return stats.binom.sf(agreeing - 1, cases, 0.5) < level
+
+
+def beyond(errors: Iterable[float], freedom: float = math.inf, level: float = 0.05) -> list[bool]:
+    """Return, for each case, whether its value is above 0 beyond its error when all cases are tested together.
+
+    The chance that one case or more is called so although nothing is there stays below `level`, however many cases
+    there are: tail areas of one side, corrected with Holm's method (1979).
+
+    Args:
+        errors: by case, how many standard errors the value lies above 0; -values ask for the other side.
+        freedom: degrees of freedom of the standard errors; 3 where each is of four seeds.
+
+    >>> beyond([2.0]), beyond([2.0], freedom=3), beyond([2.0] + [0.0] * 62)[0]
+    ([True], [False], False)
+    """
+    values = [float(x) for x in errors]
+    return [p < level for p in significance.holm([float(stats.t.sf(x, freedom)) for x in values])]
 
 
 RULES: dict[str, Rule] = {}  # by the name of the claim

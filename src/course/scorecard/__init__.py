@@ -19,17 +19,22 @@ from course.build import dependencies, files
 from course.build.templates import template
 from course.chapter1 import claims as chapter1
 from course.chapter2 import claims as chapter2
+from course.chapter2 import turns as _turns2  # noqa: F401  registers what might turn its claims
 from course.chapter3 import claims as chapter3
+from course.chapter3 import turns as _turns3  # noqa: F401
 from course.chapter4 import claims as chapter4
 from course.chapter5 import claims as chapter5
+from course.chapter5 import turns as _turns5  # noqa: F401
 from course.chapter6 import claims as chapter6
 from course.chapter7 import claims as chapter7
+from course.evidence import turns
 from course.evidence.claims import CLAIMS, Claim, Found, read, together
 from course.evidence.null_controls import SHORTER
 from course.evidence.rules import AGREE, CORRECTED, FAILS, HOLDS, LITTLE, OPEN, UNABLE, UNFIT, VERDICTS
 from course.evidence.sources import NOTE, TALK
 from helpers import compute, data, require, style
 
+TURNED = list(turns.TURNS)  # claims whose turn is run
 CHAPTERS = (chapter1, chapter2, chapter3, chapter4, chapter5, chapter6, chapter7)
 READ_INTO_THE_TALK = ("race_physical_help",)  # readings of its last sentence, which this course tests
 HERE = Path(__file__).parent
@@ -193,22 +198,32 @@ def _bar(name: str, count: Counter) -> tuple[str, list[tuple[str, int]]]:
 
 
 def papers() -> HTML:
-    """All claims by paper, a line each with the rest folded: what does not hold comes first."""
+    """All claims by paper, a line each with the rest folded: what does not hold comes first.
+
+    Claims that nothing here decides are a list at the end, under the paper of none.
+    """
     groups: dict[str, list[Claim]] = {}
     for each in rows():
-        groups.setdefault(f"This course, chapter {each.chapter}" if each.own else each.source.name, []).append(each)
+        name = f"This course, chapter {each.chapter}" if each.own else each.source.name
+        groups.setdefault(UNDECIDED if measure(each).verdict in OPEN_VERDICTS else name, []).append(each)
+    if UNDECIDED in groups:
+        groups[UNDECIDED] = groups.pop(UNDECIDED)  # last
     order = [FAILS, CORRECTED, HOLDS, UNFIT, UNABLE, OPEN, LITTLE]
     parts = []
     for name, group in compute.progress(groups.items(), "papers"):
         here = sorted(((each, measure(each)) for each in group), key=lambda row: order.index(row[1].verdict))
         counts = Counter(measured.verdict for _, measured in here)
         listed = Markup("").join(_row(each, measured) for each, measured in here)
-        address = "" if group[0].own else group[0].source.url
+        address = "" if group[0].own or name == UNDECIDED else group[0].source.url
         parts.append(CARD.paper(name, address, [(v, counts[v]) for v in order if counts[v]], listed))
     every = json.dumps(records(), ensure_ascii=False).replace("</", "<\\/")
     return HTML(
         f'<div class="card-papers">{"".join(parts)}</div><script type="application/json" id="claims">{every}</script>'
     )
+
+
+UNDECIDED = "Not decided here"
+OPEN_VERDICTS = (UNFIT, UNABLE, OPEN, LITTLE)
 
 
 def records() -> list[dict]:
@@ -222,6 +237,7 @@ def records() -> list[dict]:
         row |= {"quotation": list(quotations().get(each.name, ())) or None, "correction": correction(measured)}
         if not each.parts:
             row |= {"rule": each.rule.text, "null": each.rule.null, "calibration": calibration(each)}
+            row |= {"turn": turns.of(each.name)._asdict(), "nothing": of_nothing(each, measured)}
         listed.append({key: value for key, value in row.items() if key not in ("function", "theorem", "reading")})
     return listed
 
@@ -234,6 +250,9 @@ REFUSED = {  # why a kind of evidence is not asked for a control; None asks for 
     "model": ("no labels here", None, None),
     "trained": (None, None, None),
 }
+
+
+_REFUSALS = {why for whys in REFUSED.values() for why in whys if why}
 
 
 @functools.cache
@@ -305,8 +324,10 @@ def _row(claim: Claim, measured: Found) -> Markup:
     """A row on one line, with what was measured folded; its parts stand in it, each with a line of its own."""
     inner = Markup("").join(_row(CLAIMS[part], measure(CLAIMS[part])) for part in claim.parts)
     place = "part" if any(claim.name in each.parts for each in CLAIMS.values()) else "row"
-    short, facts = _short(claim, measured), _facts(claim, measured)
-    return CARD.row(claim, measured.verdict, kind(claim), place, short, inner, facts)
+    short, turned = _short(claim, measured), turns.of(claim.name)
+    facts = _facts(claim, measured)
+    more = {} if claim.parts else _more(claim, measured)
+    return CARD.row(claim, measured.verdict, kind(claim), place, short, inner, facts, more, turned)
 
 
 def _facts(claim: Claim, measured: Found) -> dict[str, str]:
@@ -321,28 +342,50 @@ def _facts(claim: Claim, measured: Found) -> dict[str, str]:
     facts["Source"] = "; ".join(filter(None, (kinds.get(kind(claim), ""), source)))
     if claim.name in quotations():
         facts["Its words"] = CARD.quoted(*map(printed, quotations()[claim.name]))
-    facts["Rule"] = printed(PARTS if claim.parts else claim.rule.text)
     if measured.words:
         facts["Correction" if measured.verdict == CORRECTED else "Why"] = printed(measured.words)
     if not claim.parts:
-        facts["Reported"] = printed(claim.reported)
         side = [(name, _digits(a), _digits(b)) for name, (a, b) in measured.numbers.items()]
         facts["Measured"] = (CARD.numbers(side) if side else Markup("")) + printed(measured.measured)
-        facts["How near"] = Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
-        facts["Ruler"] = printed(calibration(claim))
-        facts["Nothing"] = printed(of_nothing(claim, measured))
-        facts["Varied"] = printed(claim.varied)
-        facts["Assumes"] = printed(claim.assumes)
-        facts["Could turn it, not run"] = printed(claim.would_change_if)
-        facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in controls(claim).items()))
-        seen, left = models_of(claim.name), unasked(claim)
-        said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
-        said += [f"no verdict of {model}: {why}" for model, why in left.items()]
-        facts["Models"] = printed("; ".join(said))
+        turned = turns.of(claim.name)
+        if turned.outcome != turns.NOT_RUN:
+            facts[turned.outcome.capitalize()] = printed(f"{turned.asked}: {turned.measured}")
     seconds = _seconds(claim)
     minutes = f", {seconds / 60:.1f} minutes" if seconds and seconds > 6 else ""
     facts["Again"] = CARD.again(claim, section(claim), colab(claim), minutes)
     return facts
+
+
+def _more(claim: Claim, measured: Found) -> dict[str, str]:
+    """What an opened row shows on request: the rule, how near it was, and each control that did not behave.
+
+    Everything else (all null controls, the calibration, reported numbers) is in `claims.json`.
+    """
+    facts = {"Rule": printed(claim.rule.text), "Reported": printed(claim.reported)}
+    facts["How near"] = Markup("").join(_line(*one) for one in measured.compared) or YES_OR_NO
+    if any(verdict == measured.verdict for verdict in measured.nulls.values()):
+        facts["Nothing"] = printed(of_nothing(claim, measured))
+    if miscalibrated(claim):
+        facts["Ruler"] = printed(calibration(claim))
+    facts["Varied"] = printed(claim.varied)
+    facts["Assumes"] = printed(claim.assumes)
+    if turns.of(claim.name).outcome == turns.NOT_RUN:
+        facts["Could turn it, not run"] = printed(claim.would_change_if)
+    ran = {name: said for name, said in controls(claim).items() if said != "not run" and said not in _REFUSALS}
+    facts["Controls"] = printed("; ".join(f"{name}: {said}" for name, said in ran.items()))
+    seen, left = models_of(claim.name), unasked(claim)
+    said = [f"{_held(seen)}: " + "; ".join(f"{m}, {v}" for m, v in seen.items())] if seen else []
+    said += [f"no verdict of {model}: {why}" for model, why in left.items()]
+    facts["Models"] = printed("; ".join(said))
+    return facts
+
+
+OFF = 0.1  # of the true value, or of one where that is smaller: a metric that reads further off is shown
+
+
+def miscalibrated(claim: Claim) -> bool:
+    """Return whether the claim's metric reads far from what is true on a known case."""
+    return any(abs(reads - truth) > OFF * max(1, abs(truth)) for _, truth, reads in _rulers()[claim.ruler])
 
 
 def _held(seen: Mapping[str, str]) -> str:
@@ -381,7 +424,8 @@ def of_nothing(claim: Claim, found: Found) -> str:
 @functools.cache
 def twins() -> dict[str, tuple[str, str]]:
     """Of the claims about language models, what the rule says of the embedded one's untrained twin, and what was measured."""
-    return {row.claim: (row.verdict, row.measured) for row in data.table("twins").itertuples()}
+    rows = data.table("twins").query("scale == 'own'")
+    return {row.claim: (row.verdict, row.measured) for row in rows.itertuples()}
 
 
 @functools.cache

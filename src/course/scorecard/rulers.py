@@ -434,23 +434,36 @@ SPARED = {  # 60,000 tokens written by a network that names no number; a model l
     "low_precision_is_worse",
     "direction_of_rounding_decides",
 }
+AT_EACH_SCALE = (  # the claims of whose verdict on random weights the pages speak
+    "early_tokens_have_more_influence",
+    "primacy_is_topology_recency_is_learned",
+    "valley_survives_training",
+    "first_token_is_a_sink",
+    "ones_collapse",
+)
 TWINS = [
-    {"claim": name}
+    {"claim": name, "scale": scale}
+    for scale in null_controls.SCALES
     for name, each in claims.CLAIMS.items()
-    if not each.parts and each.asks_a_model and name not in SPARED
+    if not each.parts and each.asks_a_model and name not in SPARED and (scale != "unit" or name in AT_EACH_SCALE)
 ]
 
 
 @functools.cache
-def _twin() -> models.LanguageModel:
-    """The embedded model's untrained twin: what was measured of it is kept from one row to the next."""
-    return null_controls.untrained(models.default(), 0)
+def _twin(scale: str) -> models.LanguageModel:
+    """The embedded model's random-weights baseline: what was measured of it is kept from one row to the next."""
+    return causal.untrained() if scale == "own" else null_controls.untrained(models.default(), 0, scale)
 
 
-def twin(claim: str) -> dict[str, str]:
-    """What a claim's rule says of the embedded model's untrained twin, and what was measured there."""
+def twin(claim: str, scale: str) -> dict[str, str]:
+    """Return what a claim's rule says of the embedded model's random-weights baseline, and what was measured there.
+
+    Args:
+        claim: the name of a claim about language models.
+        scale: one of `null_controls.SCALES`.
+    """
     try:
-        found = claims.CLAIMS[claim].measure(_twin())
+        found = claims.CLAIMS[claim].measure(_twin(scale))
     except ValueError as error:  # such as: no head looks at a place
         return {"verdict": claims.UNABLE, "measured": str(error)}
     return {"verdict": found.verdict, "measured": found.measured}

@@ -23,8 +23,11 @@ _LAYER = {
 }
 
 
-def convert(source: Path, folder: Path) -> None:
+def convert(source: Path, folder: Path, initializer_range: float) -> None:
     """Write the Llama-type GGUF file `source` as a dense fp32 model and its tokenizer into `folder`.
+
+    GGUF does not say how the weights were initialised, so `initializer_range` is what the model's published configuration
+    says: a network with random weights is drawn with this standard deviation.
 
     transformers can read GGUF, to the same weights bit for bit (a test holds it), but takes 20 seconds of processor time
     for the default where this takes 6, and loses the splitting of digits.
@@ -37,7 +40,7 @@ def convert(source: Path, folder: Path) -> None:
     reader = gguf.GGUFReader(source)
     facts = {key: field.contents() for key, field in reader.fields.items()}
     folder.mkdir()
-    config = _config(facts)
+    config = _config(facts, initializer_range)
     config.save_pretrained(folder)
     GenerationConfig.from_model_config(config).save_pretrained(folder)
     _tokenizer(facts).save_pretrained(folder)
@@ -49,7 +52,7 @@ def convert(source: Path, folder: Path) -> None:
         raise OSError(errno.ENOSPC if full else errno.EIO, str(error)) from None
 
 
-def _config(facts: dict) -> "transformers.LlamaConfig":
+def _config(facts: dict, initializer_range: float) -> "transformers.LlamaConfig":
     from transformers import LlamaConfig
 
     heads = facts["llama.attention.head_count"]
@@ -65,6 +68,7 @@ def _config(facts: dict) -> "transformers.LlamaConfig":
         rope_parameters={"rope_type": "default", "rope_theta": facts["llama.rope.freq_base"]},
         rms_norm_eps=round(facts["llama.attention.layer_norm_rms_epsilon"], 12),
         tie_word_embeddings=True,
+        initializer_range=initializer_range,
         bos_token_id=facts["tokenizer.ggml.bos_token_id"],
         eos_token_id=facts["tokenizer.ggml.eos_token_id"],
         pad_token_id=facts["tokenizer.ggml.padding_token_id"],

