@@ -89,6 +89,7 @@ ENDLESS = (
     "Look at the condition that should end it, and at what changes in each round."
 )
 SLOW = "it was not finished after {:.0f} seconds, which says nothing against your answer."  # of a picture
+PICTURES = True  # whether what a right answer gives is drawn: a page on the site draws none
 MOST_NUMBERS = 12  # a tensor with more is shown by its shape
 MOST_TO_COMPARE = 6  # of two with more the first entry that differs is shown
 
@@ -194,7 +195,7 @@ class Exercise:
             sentence = f"You predicted “{guess}”. {sentence[:1].upper()}{sentence[1:]} {self.guesses[guess]}".strip()
         _clock.left = _clock.seconds
         try:
-            picture = clocked(draw, SLOW) if draw else None
+            picture = clocked(draw, SLOW) if draw and PICTURES else None
         except Wrong as wrong:
             sentence += f" No picture, though: {wrong}"
         except Exception as error:
@@ -397,7 +398,8 @@ def compare(
     with _looking(differs):
         end = time.thread_time() + SEARCH
         tried += _rest(name, answer, solution, given[len(tried) :], tolerance)
-        mistaken = _functions(mistakes, inside, {**names, "right": solution, **more})
+        written = isinstance(mistakes, list)  # a page has functions already
+        mistaken = mistakes if written else _functions(mistakes, inside, {**names, "right": solution, **more})
         parameters = [each.strip() for each in inside.split(",")]
         why = _why(mistaken, tried, max(tolerance, 1e-5), parameters, answer, solution, unseen, end)
     raise Wrong(f"{differs} {why}".strip())

@@ -1,0 +1,104 @@
+"""A small torch in pure Python, for exercises that run in a page: the names that the course's tasks need, and no more.
+
+It computes on Python lists and rounds each result to its number type as torch does. It has no gradients (but for
+`torch.autograd.functional.jacobian`, by differences), no modules, no devices and no NumPy. A name that it lacks raises
+`NotInThisPage`, which says so. tests/test_page_torch.py holds it against torch, function by function.
+"""
+
+import math
+from contextlib import nullcontext
+from types import SimpleNamespace
+from typing import Any
+
+from torch import numbers, operations
+from torch.numbers import (
+    NotInThisPage,
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+)
+from torch.tensor import Size, Tensor, promoted, tensor, watchers
+
+inf, nan, pi, e = math.inf, math.nan, math.pi, math.e
+half, double, long, cdouble = float16, float64, int64, complex128
+strided = "strided"
+
+for _name, _value in vars(operations).items():
+    if callable(_value) and not _name.startswith("_") and _name not in ("Found", "NotInThisPage"):
+        globals().setdefault(_name, _value)
+globals().update(
+    bool=bool_, float=float32, int=int32, short=int16, complex=operations.complex_,
+    promote_types=promoted, scalar_tensor=tensor, asarray=operations.as_tensor,
+)  # fmt: skip
+
+
+class _Quiet(nullcontext):
+    """A context or a decorator that changes nothing: there are no gradients to leave out."""
+
+    def __call__(self, function: Any) -> Any:
+        return function
+
+
+def no_grad() -> _Quiet:
+    return _Quiet()
+
+
+inference_mode = enable_grad = no_grad
+
+
+def set_num_threads(count: int) -> None:
+    """Do nothing: there is one thread."""
+
+
+def get_default_dtype() -> dtype:
+    return float32
+
+
+class finfo:
+    """The limits of a number type."""
+
+    def __init__(self, of: dtype = float32):
+        bits, most, least = {
+            "float64": (52, 1.7976931348623157e308, 2.2250738585072014e-308),
+            "float32": (23, 3.4028234663852886e38, 1.1754943508222875e-38),
+            "float16": (10, 65504.0, 6.103515625e-05),
+            "bfloat16": (7, 3.3895313892515355e38, 1.1754943508222875e-38),
+        }[of.name]
+        self.eps, self.max, self.min, self.tiny, self.bits, self.dtype = 2.0**-bits, most, -most, least, of.rank, of.name
+        self.smallest_normal = least
+
+
+class _Still:
+    """No one watches while this lasts."""
+
+    def __enter__(self) -> None:
+        self.kept = watchers[:]
+        watchers.clear()
+
+    def __exit__(self, *_: Any) -> None:
+        watchers[:] = self.kept
+
+
+_C = SimpleNamespace(DisableTorchFunction=_Still)
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise NotInThisPage(f"`torch.{name}`")
+
+
+from torch import autograd, func, linalg, nn, overrides, random, special  # noqa: E402
+
+erf, erfc = operations.erf, operations.erfc
+__all__ = ["Size", "Tensor", "autograd", "func", "linalg", "nn", "numbers", "overrides", "random", "special", "tensor", "int8"]
+__all__ += ["complex64"]

@@ -1,0 +1,25 @@
+"""Transformed functions."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch.autograd.functional import jacobian
+from torch.numbers import NotInThisPage
+from torch.operations import vmap
+
+__all__ = ["jacfwd", "jacrev", "vmap"]
+
+
+def jacrev(func: Callable, argnums: int = 0) -> Callable:
+    if argnums != 0:
+        raise NotInThisPage("derivatives by another argument than the first")
+    return lambda x, *more: jacobian(lambda y: func(y, *more), x)
+
+
+jacfwd = jacrev
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise NotInThisPage(f"`torch.func.{name}`")

@@ -1,0 +1,21 @@
+"""No modules: only functions."""
+
+from typing import Any
+
+from torch.nn import functional
+from torch.numbers import NotInThisPage
+
+__all__ = ["functional"]
+
+
+class Module:
+    """Stands where a class of a module is named."""
+
+    def __init__(self, *_: Any, **__: Any):
+        raise NotInThisPage("modules (`torch.nn.Module`)")
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise NotInThisPage(f"`torch.nn.{name}`")

@@ -1,0 +1,176 @@
+"""What an exercise in a page is compared with, written as data: cases, results, mistakes, evaluated with real torch.
+
+`chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the cases with their
+arguments, the expected results, what each named mistake gives, the calls on which nothing is judged, and the results
+where one case has an argument of another (the engine asks for them to find an argument that is not used). Functions
+among the arguments stay as code. `course.checks.page.desk` reads it without torch.
+"""
+
+import ast
+import functools
+import importlib
+import inspect
+import itertools
+import json
+import math
+from collections.abc import Callable
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import torch
+from torch import Tensor
+
+from course import checks
+from helpers import graphs
+
+PLAIN = (bool, int, float, str, type(None))
+
+
+def encoded(value: Any, code: str = "") -> Any:
+    """Return a value as JSON has it; a function by the code that makes it.
+
+    Raises:
+        TypeError: there is no form for it.
+    """
+    if isinstance(value, Tensor):
+        flat = value.detach().flatten().tolist()
+        return {"tensor": [str(value.dtype).removeprefix("torch."), list(value.shape), flat]}
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        return encoded(torch.as_tensor(value))
+    if isinstance(value, PLAIN):
+        return value
+    if isinstance(value, tuple):
+        return {"tuple": [encoded(x) for x in value]}
+    if isinstance(value, list):
+        return [encoded(x) for x in value]
+    if isinstance(value, torch.dtype):
+        return {"dtype": str(value).removeprefix("torch.")}
+    if isinstance(value, nx.Graph):
+        return {"graph": [list(map(encoded, value.nodes)), [[encoded(u), encoded(v), more] for u, v, more in value.edges(data=True)]]}
+    if callable(value) and code:
+        return {"code": code}
+    raise TypeError(f"no form for {type(value).__name__}")
+
+
+def arguments(case: checks.Case) -> list:
+    """Return the encoded arguments of a case; the code of each is its part of the case's text."""
+    parts = ast.parse(f"f({case.text})", mode="eval").body.args
+    codes = [ast.unparse(part) for part in parts]
+    if any(isinstance(part, ast.Starred) for part in parts):  # several arguments of one piece of code: none a function
+        codes = [""] * len(case.arguments)
+    return [encoded(x, code) for x, code in zip(case.arguments, codes, strict=True)]
+
+
+def tried(function: Callable, given: tuple) -> Any:
+    """Return a function's encoded result; where it fails, the sign for that."""
+    try:
+        return encoded(function(*checks._copied(given)))
+    except Exception:
+        return {"failed": True}
+
+
+def shortened(value: Any) -> Any:
+    """Return a mistake's result with twelve digits: it is compared to seven at most."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}") if math.isfinite(value) else value
+    if isinstance(value, list):
+        return [shortened(x) for x in value]
+    return {key: shortened(x) for key, x in value.items()} if isinstance(value, dict) else value
+
+
+def table(names: dict, row: dict, solution: Callable, more: dict, cases: list, unseen: list) -> dict:
+    """Return what one comparison needs."""
+    inside = row["call"].rstrip(")").partition("(")[2]
+    mistaken = checks._functions(row["mistakes"], inside, {**names, "right": solution, **more})
+    swaps = []
+    for (one, a), (other, b) in itertools.permutations(enumerate(cases), 2):
+        for k in range(len(a.arguments)):
+            if checks._alike(a.arguments[k], b.arguments[k]):
+                moved = (*a.arguments[:k], b.arguments[k], *a.arguments[k + 1 :])
+                swaps.append([one, k, other, tried(solution, moved)])
+    return {
+        "call": row["call"],
+        "tolerance": row.get("tolerance", 1e-6),
+        "cases": [[case.text, arguments(case), tried(solution, case.arguments)] for case in cases],
+        "unseen": [[case.text, arguments(case), tried(solution, case.arguments)] for case in unseen],
+        "swaps": swaps,
+        "mistakes": [
+            [sentence, [shortened(tried(function, case.arguments)) for case in cases]] for function, sentence in mistaken
+        ],
+    }
+
+
+class Recorder:
+    """A function whose results are kept under its arguments."""
+
+    def __init__(self, function: Callable):
+        self.function, self.results = function, {}
+
+    def __call__(self, *given: Any, **named: Any) -> Any:
+        found = self.function(*given, **named)
+        self.results[json.dumps([given, named])] = encoded(found)
+        return found
+
+
+def recording(module: ModuleType) -> dict[str, Recorder]:
+    """Make the module's random numbers note what they give."""
+    notes = {"normal": Recorder(checks.normal), "orthogonal_weights": Recorder(graphs.orthogonal_weights)}
+    checks.normal, graphs.orthogonal_weights = notes["normal"], notes["orthogonal_weights"]
+    if hasattr(module, "normal"):
+        module.normal = notes["normal"]
+    return notes
+
+
+def restore(module: ModuleType, notes: dict[str, Recorder]) -> None:
+    checks.normal, graphs.orthogonal_weights = notes["normal"].function, notes["orthogonal_weights"].function
+    if hasattr(module, "normal"):
+        module.normal = notes["normal"].function
+
+
+def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
+    """Return the data of a chapter's exercises.
+
+    Args:
+        setup: the code that the exercises' page begins with, its imports.
+        answers: the book's own answers by the name of the exercise, with which its check is run once.
+    """
+    module = importlib.import_module(f"course.chapter{number}.checks")
+    rows, tables, notes = checks.tables(vars(module)), {}, recording(module)
+    original = checks.tabled
+
+    def noted(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> checks.Right:
+        more = {key: x for key, x in more.items() if key not in ("picture", "unseen", "tolerance")}
+        row = rows[name]
+        cases = checks.given(names, name)
+        unseen = checks.given(names, name, "unseen") if "unseen" in row else []
+        # a table is written twice: a function among the arguments is another one each time
+        tables[name] = table({**names, "checks": SimpleNamespace(**names)}, row, solution, more, cases, unseen)
+        return checks.Right("noted")
+
+    compare = module.compare
+    module.compare = functools.partial(noted, vars(module))
+    checks.tabled = noted
+    try:
+        for name, given in answers.items():
+            exercise = getattr(module, name)
+            if "compare(" not in inspect.getsource(exercise.check):
+                continue
+            try:
+                exercise.check(*given)
+            except Exception as error:  # the check goes on with what a comparison gives: it was noted before
+                if name not in tables and name in rows and "call" in rows[name] and "cases" in rows[name]:
+                    raise RuntimeError(f"nothing could be written for {exercise.number}") from error
+    finally:
+        module.compare, checks.tabled = compare, original
+        restore(module, notes)
+    return {
+        "chapter": f"chapter{number}",
+        "setup": setup,
+        "needs": ["networkx"] if number == 1 else [],
+        "tables": tables,
+        "recorded": {name: each.results for name, each in notes.items()},
+    }
