@@ -7,13 +7,16 @@ among the arguments stay as code. `course.checks.page.desk` reads it without tor
 """
 
 import ast
+import contextlib
 import functools
 import importlib
 import inspect
 import itertools
 import json
 import math
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -26,6 +29,14 @@ from course import checks
 from helpers import graphs
 
 PLAIN = (bool, int, float, str, type(None))
+SHIPPED = [  # the course's files that a page has, beside those of `page` and the tables of the checks
+    "course/__init__.py", "course/bounds.py", "course/constructions.py", "course/counting.py", "course/gnn/task.py",
+    "course/rotations.py", "course/significance.py", "course/weightings.py", "course/widening.py",
+    "course/checks/__init__.py", "course/checks/repair.py", "helpers/__init__.py", "helpers/attention.py",
+    "helpers/collapse.py", "helpers/compute.py", "helpers/differential.py", "helpers/graphs.py", "helpers/require.py",
+    "helpers/rope.py", "helpers/words.py", *(f"course/chapter{k}/checks.py" for k in range(1, 7)),
+]  # fmt: skip
+SOURCES = Path(__file__).parents[2]
 
 
 def encoded(value: Any, code: str = "") -> Any:
@@ -47,6 +58,8 @@ def encoded(value: Any, code: str = "") -> Any:
         return {"tuple": [encoded(x) for x in value]}
     if isinstance(value, list):
         return [encoded(x) for x in value]
+    if isinstance(value, dict):
+        return {"dict": [[encoded(name), encoded(x)] for name, x in value.items()]}
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, nx.Graph):
@@ -104,6 +117,10 @@ def table(names: dict, row: dict, solution: Callable, more: dict, cases: list, u
     }
 
 
+class Enough(Exception):
+    """All comparisons of a check are noted."""
+
+
 class Recorder:
     """A function whose results are kept under its arguments."""
 
@@ -131,6 +148,33 @@ def restore(module: ModuleType, notes: dict[str, Recorder]) -> None:
         module.normal = notes["normal"].function
 
 
+def comparisons(exercise: checks.Exercise) -> int:
+    """Return how many functions the check of an exercise compares with the solution by the chapter's table."""
+    return inspect.getsource(exercise.check).count(" compare(")
+
+
+def constants(module: ModuleType) -> dict[str, dict]:
+    """Return the constants of the modules that a chapter's checks name and a page does not have: numbers, texts, lists."""
+    found = {}
+    for each in vars(module).values():
+        if isinstance(each, ModuleType) and each.__name__.partition(".")[0] in ("course", "helpers") and not shipped(each.__name__):
+            found[each.__name__] = {
+                name: encoded(x) for name, x in vars(each).items() if name.isupper() and is_plain(x)
+            }
+    return found
+
+
+def is_plain(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(isinstance(k, str) and is_plain(x) for k, x in value.items())
+    return all(map(is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, PLAIN)
+
+
+def shipped(name: str) -> bool:
+    """Return whether a page has this module."""
+    return f"{name.replace('.', '/')}.py" in SHIPPED or f"{name.replace('.', '/')}/__init__.py" in SHIPPED
+
+
 def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     """Return the data of a chapter's exercises.
 
@@ -140,7 +184,7 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     """
     module = importlib.import_module(f"course.chapter{number}.checks")
     rows, tables, notes = checks.tables(vars(module)), {}, recording(module)
-    original = checks.tabled
+    original, left = checks.tabled, [0]
 
     def noted(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> checks.Right:
         more = {key: x for key, x in more.items() if key not in ("picture", "unseen", "tolerance")}
@@ -149,6 +193,9 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
         unseen = checks.given(names, name, "unseen") if "unseen" in row else []
         # a table is written twice: a function among the arguments is another one each time
         tables[name] = table({**names, "checks": SimpleNamespace(**names)}, row, solution, more, cases, unseen)
+        left[0] -= 1
+        if not left[0]:
+            raise Enough
         return checks.Right("noted")
 
     compare = module.compare
@@ -157,20 +204,28 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     try:
         for name, given in answers.items():
             exercise = getattr(module, name)
-            if "compare(" not in inspect.getsource(exercise.check):
-                continue
-            try:
-                exercise.check(*given)
-            except Exception as error:  # the check goes on with what a comparison gives: it was noted before
-                if name not in tables and name in rows and "call" in rows[name] and "cases" in rows[name]:
-                    raise RuntimeError(f"nothing could be written for {exercise.number}") from error
+            left[0] = comparisons(exercise)
+            if left[0]:
+                with contextlib.suppress(Enough):
+                    exercise.check(*given)
     finally:
         module.compare, checks.tabled = compare, original
         restore(module, notes)
     return {
         "chapter": f"chapter{number}",
+        "constants": constants(module),
+        "further": tomllib.loads((Path(__file__).parent / "page.toml").read_text())["further"],
         "setup": setup,
         "needs": ["networkx"] if number == 1 else [],
         "tables": tables,
         "recorded": {name: each.results for name, each in notes.items()},
     }
+
+
+def files() -> dict[str, str]:
+    """Return what the worker of a page unpacks: the path of each file and its text."""
+    own = SOURCES / "course/checks"
+    found = {name: (SOURCES / name).read_text() for name in SHIPPED}
+    found |= {f"course/checks/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))}
+    found |= {path.relative_to(own / "page").as_posix(): path.read_text() for path in sorted((own / "page").glob("**/*.py"))}
+    return found

@@ -27,7 +27,6 @@ SECONDS = 20.0  # for the learner's calls in one check, as in a notebook
 SEARCH = 8.0  # for the search for a reason
 LONGEST_OUTPUT = 4000  # characters of what the learner prints
 NAMES = {"np": "NumPy", "numpy": "NumPy", "scipy": "SciPy", "pandas": "pandas", "matplotlib": "matplotlib"}
-STYLE = ("blue", "red", "green", "purple", "black", "grey")
 
 
 class NotHere(BaseException):
@@ -52,10 +51,12 @@ class AbsentClass(type):
 class Absent(types.ModuleType):
     """A module that is not there, or something in it: it can be named, and not called."""
 
+    classes = ("ndarray", "integer", "floating", "bool_", "generic", "number")
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name[:1].isupper() and not name.isupper():
+        if name in self.classes or (name[:1].isupper() and not name.isupper()):
             found = AbsentClass(name, (), {"__module__": self.__name__})
         else:
             found = Absent(f"{self.__name__}.{name}")
@@ -63,9 +64,10 @@ class Absent(types.ModuleType):
         return found
 
     def __call__(self, *_: Any, **__: Any) -> Any:
-        if self.__name__.endswith(".values") and "COLOURS" in self.__name__:
-            return STYLE
         raise NotHere(self.__name__)
+
+    __float__ = __int__ = __index__ = __iter__ = __len__ = __call__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __neg__ = __call__
 
     def __getitem__(self, _: Any) -> Any:
         return self
@@ -123,7 +125,7 @@ def decoded(value: Any, names: dict) -> Any:
         return graph
     if kind == "code":
         return eval(held, names)
-    return {key: decoded(x, names) for key, x in value.items()}
+    return {decoded(name, names): decoded(x, names) for name, x in held}
 
 
 def key(value: Any) -> Any:
@@ -243,7 +245,7 @@ class Clock:
 
 # one check
 
-STATE = types.SimpleNamespace(name="", agreed="", tell=None, module=None)
+STATE = types.SimpleNamespace(name="", agreed="", number="", tell=None, module=None)
 DATA: dict = {"tables": {}}
 
 
@@ -270,6 +272,8 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
         checks._limited = Clock(checks._Late).limited
     if not getattr(checks._why, "tells", False):
         checks._why = telling(checks._why)
+    for module, held in DATA["constants"].items():
+        vars(importlib.import_module(module)).update({key: decoded(x, {}) for key, x in held.items()})
     STATE.module = importlib.import_module(f"course.{DATA['chapter']}.checks")
     if "networkx" in DATA["needs"]:
         from helpers import graphs
@@ -327,13 +331,13 @@ def check(source: str, call: str) -> str:
     file = f"<answer {len(linecache.cache)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names = {"__name__": "__main__", "__builtins__": builtins}
-    STATE.agreed = ""
+    exercise = getattr(STATE.module, call.partition("(")[0].rpartition(".")[2], None)
+    STATE.agreed, STATE.number = "", getattr(exercise, "number", "")
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         kind, sentence = judged(source, file, call, names)
     text = printed.getvalue()
     if len(text) > LONGEST_OUTPUT:
         text = f"{text[:LONGEST_OUTPUT]}\n… ({len(text) - LONGEST_OUTPUT:,} more characters)"
-    exercise = getattr(STATE.module, call.partition("(")[0].rpartition(".")[2], None)
     guess = getattr(exercise, "guess", None)
     came_true = None if guess is None else guess == exercise.true
     return json.dumps({"kind": kind, "sentence": sentence, "printed": text, "guess": guess, "true": came_true})
@@ -351,6 +355,8 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
         return "error", f"Line {error.lineno}: {error.msg}."
     except checks.Wrong as late:
         return "wrong", f"{late}"
+    except NotHere as absent:
+        return elsewhere(absent)
     except Exception as error:
         return "error", said(error, file)
     try:
@@ -370,13 +376,12 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
 
 
 TOO_MUCH = "your code asked for more memory than the browser gives. Is a tensor or a list far too large?"
-FURTHER = "In the notebook the check then runs your function on more, which this page does not have."
 
 
 def elsewhere(absent: NotHere) -> tuple[str, str]:
     """The verdict where the check needs something else: right as far as it came, or none."""
-    if STATE.agreed:
-        return "right", f"{STATE.agreed} {FURTHER}"
+    if STATE.agreed and DATA["further"].get(STATE.number):
+        return "right", f"{STATE.agreed} {DATA['further'][STATE.number]}"
     what = NAMES.get(str(absent).partition(".")[0], "the language model or other parts of the course")
     return "absent", f"This needs {what}, which the page does not have."
 

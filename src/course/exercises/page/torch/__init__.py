@@ -17,6 +17,7 @@ from torch.numbers import (
     bool_,
     complex64,
     complex128,
+    device,
     dtype,
     float16,
     float32,
@@ -53,6 +54,7 @@ def no_grad() -> _Quiet:
 
 
 inference_mode = enable_grad = no_grad
+OutOfMemoryError = MemoryError
 
 
 def set_num_threads(count: int) -> None:
@@ -88,7 +90,7 @@ class _Still:
         watchers[:] = self.kept
 
 
-_C = SimpleNamespace(DisableTorchFunction=_Still)
+_C = SimpleNamespace(DisableTorchFunction=_Still, _functorch=SimpleNamespace(is_batchedtensor=lambda _: False))
 
 
 def __getattr__(name: str) -> Any:

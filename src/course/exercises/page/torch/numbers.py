@@ -34,6 +34,12 @@ class dtype:
         return self.kind == 3
 
 
+class device(str):
+    """The one place where numbers are, the CPU."""
+
+    type = "cpu"
+
+
 bool_ = dtype("bool", 0, 0)
 int8, int16, int32, int64 = (dtype(f"int{bits}", 1, bits) for bits in (8, 16, 32, 64))
 float16, bfloat16 = dtype("float16", 2, 16), dtype("bfloat16", 2, 15)

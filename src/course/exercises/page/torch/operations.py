@@ -4,6 +4,7 @@ import bisect
 import builtins
 import itertools
 import math
+import operator
 import random as python_random
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -621,10 +622,10 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
 
 
 def dot_product(one: Sequence, other: Sequence) -> float:
-    total = 0
-    for a, b in zip(one, other, strict=True):
-        total += a * b
-    return total
+    return builtins.sum(map(operator.mul, one, other))
+
+
+dot_product = getattr(math, "sumprod", dot_product)  # Python 3.12 and later
 
 
 @method

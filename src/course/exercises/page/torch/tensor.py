@@ -40,7 +40,7 @@ class Tensor:
     __hash__ = object.__hash__
     requires_grad = False
     is_leaf = True
-    device = "cpu"
+    device = numbers.device("cpu")
     layout = "strided"
 
     def __init__(self, storage: list, shape: Sequence[int], type_: dtype, steps: Sequence[int] | None = None, offset: int = 0):

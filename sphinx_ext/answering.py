@@ -1,0 +1,197 @@
+"""Exercises that are answered in the page: what `frontend/answers` needs, beside each page of exercises and in `answers/`.
+
+A page of exercises gets the list of its exercises (stub, check, whether a page can judge it) as JSON and the scripts; every
+page gets the rings of progress. At the end of a build `answers/` is written: the scripts, the course's files for Python in
+the page, and for each chapter the cases, results and mistakes, evaluated with real torch (`course.checks.written`).
+Pyodide itself comes from the npm lock by way of `frontend/dist/pyodide`.
+"""
+
+import hashlib
+import html
+import json
+import re
+import shutil
+import tomllib
+import zipfile
+from pathlib import Path
+
+import networkx
+
+from course.checks import written
+
+ROOT = Path(__file__).resolve().parents[1]
+EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
+LESSON = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/lesson")
+SETUP_SIGN = "google.colab"  # in the cell that installs the course on Colab
+FIXED = (2020, 1, 1, 0, 0, 0)  # the date of all files in an archive, so that the same files make the same archive
+LARGE = ("pyodide.mjs", "pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
+
+
+def code_cells(path: Path) -> list[str]:
+    """Return the sources of a notebook's code cells."""
+    return ["".join(cell["source"]) for cell in json.loads(path.read_text())["cells"] if cell["cell_type"] == "code"]
+
+
+def setup_cell(path: Path) -> str:
+    """Return the imports with which the page begins."""
+    return next(cell for cell in code_cells(path) if SETUP_SIGN not in cell)
+
+
+def solutions(path: Path) -> dict[str, tuple]:
+    """Return the book's own answers to what is compared, by the name of the check, without the prediction."""
+    names: dict = {}
+    exec(setup_cell(path), names)
+    found = {}
+    for cell in code_cells(path):
+        if not cell.startswith("# @title Solution"):
+            continue
+        *body, last = cell.rstrip().splitlines()
+        name, given = re.match(r"checks\.(\w+)\.solution\((.*)\)", last).groups()
+        if not written.comparisons(getattr(names["checks"], name)):
+            continue
+        own = dict(names)
+        exec("\n".join(body), own)
+        answers = eval(f"({given},)", own)
+        found[name] = answers[1:] if getattr(names["checks"], name).guesses else answers
+    return found
+
+
+def listed(path: Path) -> list[dict]:
+    """Return each exercise of a page: its number and title, stub and check, whether a page can judge it, and why not."""
+    chapter = path.parent.name[0]
+    rows = tomllib.loads((ROOT / f"src/course/checks/chapter{chapter}.toml").read_text())
+    absent = tomllib.loads((ROOT / "src/course/checks/page.toml").read_text())["absent"]
+    cells, found = code_cells(path), []
+    for stub, call in zip(cells, cells[1:], strict=False):
+        name = re.fullmatch(r"checks\.(\w+)\(.*\)", call.strip())
+        if name is None or name[1] == "progress":
+            continue
+        row = rows[name[1]]
+        why = absent.get(row["number"], "")
+        found.append(
+            {
+                "number": row["number"],
+                "title": row["title"],
+                "stub": stub,
+                "call": call.strip(),
+                "runs": not why,
+                "why": why,
+            }
+        )
+    return found
+
+
+def notebooks() -> dict[int, Path]:
+    """Return the English exercises by chapter."""
+    return {int(path.parent.name[0]): path for path in sorted(ROOT.glob("chapters/*/exercises.ipynb"))}
+
+
+def archive(path: Path, files: dict[str, str | bytes]) -> None:
+    """Write a zip that is the same for the same files."""
+    with zipfile.ZipFile(path, "w") as held:
+        for name, text in files.items():
+            entry = zipfile.ZipInfo(name, FIXED)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            held.writestr(entry, text)
+
+
+def graph_files() -> dict[str, bytes]:
+    """Return the files of networkx, pure Python, without its tests, with its licence."""
+    top = Path(networkx.__file__).parent
+    found = {}
+    for path in sorted(top.glob("**/*.py")):
+        if "tests" not in path.parts and "drawing" not in path.parts:
+            found[f"networkx/{path.relative_to(top)}"] = path.read_bytes()
+    found["networkx/drawing/__init__.py"] = b""
+    for path in sorted(top.parent.glob("networkx-*.dist-info/**/LICENSE*")):
+        found["networkx/LICENSE.txt"] = path.read_bytes()
+    return found
+
+
+def version(files: dict[str, str]) -> str:
+    """Return a hash of all that the data depend on: the course's source and the exercises."""
+    found = hashlib.sha256()
+    for name, text in sorted(files.items()):
+        found.update(f"{name}\0{text}\0".encode())
+    for path in sorted([*(ROOT / "src").glob("**/*.py"), *notebooks().values()]):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def chapter_data(number: int, path: Path, of: str, kept: Path) -> str:
+    """Return a chapter's data as JSON, from where an earlier build kept it if nothing has changed."""
+    note = kept / f"chapter{number}-{of}.json"
+    if not note.exists():
+        kept.mkdir(parents=True, exist_ok=True)
+        for old in kept.glob(f"chapter{number}-*.json"):
+            old.unlink()
+        note.write_text(json.dumps(written.chapter(number, setup_cell(path), solutions(path))))
+    return note.read_text()
+
+
+def write(out: Path, kept: Path) -> None:
+    """Write the folder `answers` of a site."""
+    folder = out / "answers"
+    shutil.rmtree(folder, ignore_errors=True)
+    shutil.copytree(ROOT / "frontend/answers", folder)
+    files = written.files()
+    of = version(files)
+    archive(folder / f"python-{of}.zip", files)
+    archive(folder / f"networkx-{of}.zip", graph_files())
+    for number, path in notebooks().items():
+        (folder / f"chapter{number}-{of}.json").write_text(chapter_data(number, path, of, kept))
+    sizes = {f"answers/{path.name.replace(f'-{of}', '')}": path.stat().st_size for path in folder.iterdir()}
+    sizes |= {f"pyodide/{name}": (ROOT / "frontend/dist/pyodide" / name).stat().st_size for name in LARGE}
+    (folder / "sizes.json").write_text(json.dumps({"version": of, "pyodide": pyodide_version(), "bytes": sizes}))
+
+
+def pyodide_version() -> str:
+    return json.loads((ROOT / "frontend/package.json").read_text())["dependencies"]["pyodide"]
+
+
+def megabytes(chapter: int) -> str:
+    """Return what the button says it loads, in MB as a site sends it: the large files hardly shrink but for the wasm."""
+    return "8" if chapter == 1 else "7"
+
+
+def add_scripts(app, pagename, templatename, context, doctree) -> None:
+    """Add to a page the rings of progress, and to exercises their list and scripts."""
+    if app.builder.format != "html" or "body" not in context:
+        return
+    root = "../" * pagename.count("/")
+    parts = [
+        f'<link rel="stylesheet" href="{root}answers/answers.css">',
+        f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}"></script>',
+    ]
+    if page := EXERCISES.fullmatch(pagename):
+        number = int(page[1])
+        english = notebooks()[number]
+        data = {
+            "root": root or "./",
+            "name": pagename,
+            "chapter": number,
+            "graphs": number == 1,
+            "megabytes": megabytes(number),
+            "handout": f"{root}_sources/{pagename}.ipynb",
+            "exercises": listed(english),
+        }
+        text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+        parts += [
+            f'<script type="application/json" id="answers-data">{text}</script>',
+            f'<script type="module" src="{root}answers/answers.js"></script>',
+        ]
+    context["body"] += "\n".join(parts)
+
+
+def finish(app, error) -> None:
+    if error is None and app.builder.format == "html":
+        write(Path(app.outdir), Path(app.outdir).parent / "answers")
+
+
+def setup(app):
+    app.connect("html-page-context", add_scripts)
+    app.connect("build-finished", finish)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
+
+
+_ = (html, LESSON)
