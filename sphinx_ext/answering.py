@@ -2,12 +2,12 @@
 
 A page of exercises gets the list of its exercises (stub, check, whether a page can judge it) as JSON and the scripts; every
 page gets the rings of progress. At the end of a build `answers/` is written: the scripts, the course's files for Python in
-the page, and for each chapter the cases, results and mistakes, evaluated with real torch (`course.checks.written`).
+the page, and for each chapter the cases, results and mistakes, evaluated with real torch (`course.exercises.written`).
 Pyodide itself comes from the npm lock by way of `frontend/dist/pyodide`.
 """
 
 import hashlib
-import html
+import itertools
 import json
 import re
 import shutil
@@ -15,9 +15,11 @@ import tomllib
 import zipfile
 from pathlib import Path
 
+import examination
 import networkx
+import questions
 
-from course.checks import written
+from course.exercises import written
 
 ROOT = Path(__file__).resolve().parents[1]
 EXERCISES = re.compile(r"chapters/(?:zh/)?(\d)-[\w-]+/exercises")
@@ -59,10 +61,10 @@ def solutions(path: Path) -> dict[str, tuple]:
 def listed(path: Path) -> list[dict]:
     """Return each exercise of a page: its number and title, stub and check, whether a page can judge it, and why not."""
     chapter = path.parent.name[0]
-    rows = tomllib.loads((ROOT / f"src/course/checks/chapter{chapter}.toml").read_text())
-    absent = tomllib.loads((ROOT / "src/course/checks/page.toml").read_text())["absent"]
+    rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
+    absent = tomllib.loads((ROOT / "src/course/exercises/page.toml").read_text())["absent"]
     cells, found = code_cells(path), []
-    for stub, call in zip(cells, cells[1:], strict=False):
+    for stub, call in itertools.pairwise(cells):
         name = re.fullmatch(r"checks\.(\w+)\(.*\)", call.strip())
         if name is None or name[1] == "progress":
             continue
@@ -140,9 +142,27 @@ def write(out: Path, kept: Path) -> None:
     archive(folder / f"networkx-{of}.zip", graph_files())
     for number, path in notebooks().items():
         (folder / f"chapter{number}-{of}.json").write_text(chapter_data(number, path, of, kept))
+    (folder / "questions.json").write_text(json.dumps(returning(), ensure_ascii=False))
     sizes = {f"answers/{path.name.replace(f'-{of}', '')}": path.stat().st_size for path in folder.iterdir()}
-    sizes |= {f"pyodide/{name}": (ROOT / "frontend/dist/pyodide" / name).stat().st_size for name in LARGE}
+    for name in LARGE:
+        path = ROOT / "frontend/dist/pyodide" / name
+        if path.exists():  # else this build has no Python, and the pages say so when they look for it
+            sizes[f"pyodide/{name}"] = path.stat().st_size
     (folder / "sizes.json").write_text(json.dumps({"version": of, "pyodide": pyodide_version(), "bytes": sizes}))
+
+
+def returning() -> list[dict]:
+    """Return the questions of the lessons, which come back, as the pages show them."""
+    return [
+        {
+            "id": each["id"],
+            "chapter": each["chapter"],
+            "ask": examination.inline(each["ask"]),
+            "answer": examination.inline(each["answer"]),
+        }
+        for each in questions.bank(ROOT)
+        if each["lesson"]
+    ]
 
 
 def pyodide_version() -> str:
@@ -162,6 +182,7 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
     parts = [
         f'<link rel="stylesheet" href="{root}answers/answers.css">',
         f'<script type="module" src="{root}answers/progress.js" data-root="{root or "./"}"></script>',
+        f'<script type="module" src="{root}answers/copy.js"></script>',
     ]
     if page := EXERCISES.fullmatch(pagename):
         number = int(page[1])
@@ -180,6 +201,8 @@ def add_scripts(app, pagename, templatename, context, doctree) -> None:
             f'<script type="application/json" id="answers-data">{text}</script>',
             f'<script type="module" src="{root}answers/answers.js"></script>',
         ]
+    if LESSON.fullmatch(pagename):
+        parts.append(f'<script type="module" src="{root}answers/cards.js"></script>')
     context["body"] += "\n".join(parts)
 
 
@@ -192,6 +215,3 @@ def setup(app):
     app.connect("html-page-context", add_scripts)
     app.connect("build-finished", finish)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
-
-
-_ = (html, LESSON)

@@ -3,7 +3,7 @@
 `chapter(3)` gives all of a chapter's exercises: for each table that the checks compare with, the cases with their
 arguments, the expected results, what each named mistake gives, the calls on which nothing is judged, and the results
 where one case has an argument of another (the engine asks for them to find an argument that is not used). Functions
-among the arguments stay as code. `course.checks.page.desk` reads it without torch.
+among the arguments stay as code. `course.exercises.page.desk` reads it without torch.
 """
 
 import ast
@@ -25,16 +25,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from course import checks
+from course import exercises as checks
 from helpers import graphs
 
 PLAIN = (bool, int, float, str, type(None))
 SHIPPED = [  # the course's files that a page has, beside those of `page` and the tables of the checks
-    "course/__init__.py", "course/bounds.py", "course/constructions.py", "course/counting.py", "course/gnn/task.py",
-    "course/rotations.py", "course/significance.py", "course/weightings.py", "course/widening.py",
-    "course/checks/__init__.py", "course/checks/repair.py", "helpers/__init__.py", "helpers/attention.py",
-    "helpers/collapse.py", "helpers/compute.py", "helpers/differential.py", "helpers/graphs.py", "helpers/require.py",
-    "helpers/rope.py", "helpers/words.py", *(f"course/chapter{k}/checks.py" for k in range(1, 7)),
+    "course/__init__.py", "course/evidence/significance.py", "course/exercises/__init__.py", "course/exercises/repair.py",
+    "course/maths/__init__.py", "course/maths/bounds.py", "course/maths/constructions.py", "course/maths/counting.py",
+    "course/maths/normalizers.py", "course/maths/rewiring.py", "course/maths/rope_scaling.py",
+    "course/training/gnn/task.py", "helpers/__init__.py", "helpers/attention.py", "helpers/collapse.py",
+    "helpers/compute.py", "helpers/differential.py", "helpers/graphs.py", "helpers/require.py", "helpers/rope.py",
+    "helpers/words.py", *(f"course/chapter{k}/checks.py" for k in range(1, 7)),
 ]  # fmt: skip
 SOURCES = Path(__file__).parents[2]
 
@@ -63,7 +64,12 @@ def encoded(value: Any, code: str = "") -> Any:
     if isinstance(value, torch.dtype):
         return {"dtype": str(value).removeprefix("torch.")}
     if isinstance(value, nx.Graph):
-        return {"graph": [list(map(encoded, value.nodes)), [[encoded(u), encoded(v), more] for u, v, more in value.edges(data=True)]]}
+        return {
+            "graph": [
+                list(map(encoded, value.nodes)),
+                [[encoded(u), encoded(v), more] for u, v, more in value.edges(data=True)],
+            ]
+        }
     if callable(value) and code:
         return {"code": code}
     raise TypeError(f"no form for {type(value).__name__}")
@@ -112,7 +118,8 @@ def table(names: dict, row: dict, solution: Callable, more: dict, cases: list, u
         "unseen": [[case.text, arguments(case), tried(solution, case.arguments)] for case in unseen],
         "swaps": swaps,
         "mistakes": [
-            [sentence, [shortened(tried(function, case.arguments)) for case in cases]] for function, sentence in mistaken
+            [sentence, [shortened(tried(function, case.arguments)) for case in cases]]
+            for function, sentence in mistaken
         ],
     }
 
@@ -157,7 +164,11 @@ def constants(module: ModuleType) -> dict[str, dict]:
     """Return the constants of the modules that a chapter's checks name and a page does not have: numbers, texts, lists."""
     found = {}
     for each in vars(module).values():
-        if isinstance(each, ModuleType) and each.__name__.partition(".")[0] in ("course", "helpers") and not shipped(each.__name__):
+        if (
+            isinstance(each, ModuleType)
+            and each.__name__.partition(".")[0] in ("course", "helpers")
+            and not shipped(each.__name__)
+        ):
             found[each.__name__] = {
                 name: encoded(x) for name, x in vars(each).items() if name.isupper() and is_plain(x)
             }
@@ -165,6 +176,8 @@ def constants(module: ModuleType) -> dict[str, dict]:
 
 
 def is_plain(value: Any) -> bool:
+    if isinstance(value, Tensor):
+        return True
     if isinstance(value, dict):
         return all(isinstance(k, str) and is_plain(x) for k, x in value.items())
     return all(map(is_plain, value)) if isinstance(value, list | tuple) else isinstance(value, PLAIN)
@@ -202,6 +215,9 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
     module.compare = functools.partial(noted, vars(module))
     checks.tabled = noted
     try:
+        for name, row in rows.items():
+            if "cases" in row:
+                checks.given(vars(module), name)  # its random numbers are noted
         for name, given in answers.items():
             exercise = getattr(module, name)
             left[0] = comparisons(exercise)
@@ -224,8 +240,11 @@ def chapter(number: int, setup: str, answers: dict[str, tuple]) -> dict:
 
 def files() -> dict[str, str]:
     """Return what the worker of a page unpacks: the path of each file and its text."""
-    own = SOURCES / "course/checks"
+    own = SOURCES / "course/exercises"
     found = {name: (SOURCES / name).read_text() for name in SHIPPED}
-    found |= {f"course/checks/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))}
-    found |= {path.relative_to(own / "page").as_posix(): path.read_text() for path in sorted((own / "page").glob("**/*.py"))}
+    found |= {f"course/exercises/{path.name}": path.read_text() for path in sorted(own.glob("*.toml"))}
+    found |= {
+        path.relative_to(own / "page").as_posix(): path.read_text() for path in sorted((own / "page").glob("**/*.py"))
+    }
+    found["course/exercises/clock.py"] = found.pop("clock.py")
     return found

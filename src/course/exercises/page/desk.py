@@ -2,7 +2,7 @@
 
 The page has Python's standard library, the stand-in for torch beside this file, and the course's own files: the
 checks of a chapter and what they import. Cases, expected results and mistakes come as data, evaluated with real torch
-(`course.checks.written`). A module that is not there (NumPy, matplotlib, the language model) is stood in for by an
+(`course.exercises.written`). A module that is not there (NumPy, matplotlib, the language model) is stood in for by an
 `Absent` one, which may be imported and named; to call something of it raises `NotHere`.
 """
 
@@ -10,16 +10,16 @@ import builtins
 import contextlib
 import importlib.abc
 import importlib.machinery
-import importlib.util
 import io
 import json
 import linecache
+import statistics
 import sys
 import time
 import traceback
 import types
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -27,6 +27,14 @@ SECONDS = 20.0  # for the learner's calls in one check, as in a notebook
 SEARCH = 8.0  # for the search for a reason
 LONGEST_OUTPUT = 4000  # characters of what the learner prints
 NAMES = {"np": "NumPy", "numpy": "NumPy", "scipy": "SciPy", "pandas": "pandas", "matplotlib": "matplotlib"}
+
+
+for _clock in ("thread_time", "process_time"):  # the browser has one clock
+    if not hasattr(time, _clock):
+        setattr(time, _clock, time.perf_counter)
+
+
+HOMES = {"course.training.gnn": "course.training.gnn.task"}  # packages of which the page has one module
 
 
 class NotHere(BaseException):
@@ -67,7 +75,9 @@ class Absent(types.ModuleType):
         raise NotHere(self.__name__)
 
     __float__ = __int__ = __index__ = __iter__ = __len__ = __call__
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __neg__ = __call__
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __neg__ = (
+        __call__
+    )
 
     def __getitem__(self, _: Any) -> Any:
         return self
@@ -79,30 +89,47 @@ class Absent(types.ModuleType):
 
 
 class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Makes `Absent` modules of all that nothing else finds, but for the learner's own slips of the keyboard."""
+    """Makes `Absent` modules of what the page does not have: packages that many know, and parts of the course."""
 
-    outside = ("numpy", "scipy", "pandas", "matplotlib", "networkx", "IPython", "jaxtyping", "mpmath", "tqdm", "transformers")
+    outside = (
+        "numpy",
+        "scipy",
+        "pandas",
+        "matplotlib",
+        "networkx",
+        "IPython",
+        "jaxtyping",
+        "mpmath",
+        "tqdm",
+        "transformers",
+    )
+    course = ("course", "helpers")
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name.partition(".")[0] in (*self.outside, "course", "helpers"):
-            return importlib.machinery.ModuleSpec(name, self, is_package=True)
-        return None
+        if name.partition(".")[0] not in (*self.outside, *self.course):
+            return None
+        found = importlib.machinery.PathFinder.find_spec(name, path)
+        if found and found.loader:
+            return None
+        spec = importlib.machinery.ModuleSpec(name, self, is_package=True)
+        spec.submodule_search_locations = list(found.submodule_search_locations) if found else []
+        return spec
 
     def create_module(self, spec: Any) -> types.ModuleType:
         return Absent(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        module.__path__ = []
+        """Leave it empty."""
 
 
-sys.meta_path.append(Finder())
+sys.meta_path.insert(0, Finder())
 
 
 # data
 
 
 def decoded(value: Any, names: dict) -> Any:
-    """Return a value from the form in which `course.checks.written` writes it."""
+    """Return a value from the form in which `course.exercises.written` writes it."""
     if isinstance(value, list):
         return [decoded(x, names) for x in value]
     if not isinstance(value, dict):
@@ -172,8 +199,8 @@ def read(value: Any, names: dict) -> Any:
 
 
 def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any) -> Any:
-    """`course.checks.tabled` on results that were written with real torch."""
-    from course import checks
+    """`course.exercises.tabled` on results that were written with real torch."""
+    from course import exercises as checks
 
     row = DATA["tables"][name]
     names = {**names, "checks": types.SimpleNamespace(**names)}
@@ -199,50 +226,6 @@ def tabled(names: dict, name: str, answer: Any, solution: Callable, **more: Any)
     return found
 
 
-# the clock
-
-
-class Clock:
-    """Raises `late` in Python code that runs for too long: asked at each jump and each call."""
-
-    tool = 4
-
-    def __init__(self, late: type[BaseException]):
-        self.late, self.ends = late, []
-        self.monitoring = getattr(sys, "monitoring", None)
-
-    @contextlib.contextmanager
-    def limited(self, seconds: float, patience: float = 1) -> Iterator[None]:
-        if not self.monitoring:
-            yield
-            return
-        self.ends.append(time.perf_counter() + seconds)
-        if len(self.ends) == 1:
-            self.start()
-        try:
-            yield
-        finally:
-            self.ends.pop()
-            if not self.ends:
-                self.stop()
-
-    def start(self) -> None:
-        events = self.monitoring.events
-        self.monitoring.use_tool_id(self.tool, "clock")
-        for event in (events.JUMP, events.PY_START):
-            self.monitoring.register_callback(self.tool, event, self.ask)
-        self.monitoring.set_events(self.tool, events.JUMP | events.PY_START)
-
-    def stop(self) -> None:
-        self.monitoring.set_events(self.tool, 0)
-        self.monitoring.free_tool_id(self.tool)
-
-    def ask(self, *_: Any) -> None:
-        if self.ends and time.perf_counter() > min(self.ends):
-            self.ends[self.ends.index(min(self.ends))] = time.perf_counter() + 1.0  # a bare `except` may catch it
-            raise self.late
-
-
 # one check
 
 STATE = types.SimpleNamespace(name="", agreed="", number="", tell=None, module=None)
@@ -253,27 +236,25 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
     """Take the data of a chapter and make its checks use them.
 
     Args:
-        data: JSON, as `course.checks.written` makes it.
+        data: JSON, as `course.exercises.written` makes it.
         tell: called with the first wrong case, before the reason is looked for.
     """
     DATA.clear()
     DATA.update(json.loads(data))
     STATE.tell = tell
+    importlib.import_module("scipy.stats").binomtest = Binomial
     if "networkx" in DATA["needs"]:
         whole_graphs()
-    from course import checks
+    from course import exercises as checks
 
     checks.tabled = tabled
     checks.SECONDS, checks.SEARCH, checks.PICTURES = SECONDS, SEARCH, False
     checks.normal = recorded("normal", checks.normal)
-    if not hasattr(time, "thread_time"):
-        time.thread_time = time.process_time = time.perf_counter
-    if hasattr(sys, "monitoring"):
-        checks._limited = Clock(checks._Late).limited
-    if not getattr(checks._why, "tells", False):
-        checks._why = telling(checks._why)
+    checks._looking = looking
     for module, held in DATA["constants"].items():
         vars(importlib.import_module(module)).update({key: decoded(x, {}) for key, x in held.items()})
+    for module, home in HOMES.items():
+        vars(importlib.import_module(module)).update(vars(importlib.import_module(home)))
     STATE.module = importlib.import_module(f"course.{DATA['chapter']}.checks")
     if "networkx" in DATA["needs"]:
         from helpers import graphs
@@ -281,14 +262,60 @@ def begin(data: str, tell: Callable[[str], None] | None = None) -> None:
         graphs.orthogonal_weights = recorded("orthogonal_weights", graphs.orthogonal_weights)
 
 
+class Matrix(list):
+    """Rows of numbers, for what would be an array of NumPy or SciPy."""
+
+    def toarray(self) -> "Matrix":
+        return self
+
+
+def adjacency(graph: Any, weight: Any = "weight", **_: Any) -> Matrix:
+    """`networkx.to_numpy_array` without NumPy."""
+    order = list(graph)
+
+    def entry(u: Any, v: Any) -> float:
+        return float(graph[u][v].get(weight, 1.0) if weight else 1.0) if graph.has_edge(u, v) else 0.0
+
+    return Matrix([entry(u, v) for v in order] for u in order)
+
+
+def laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight") -> Matrix:
+    rows = adjacency(graph, weight)
+    return Matrix([(sum(row) if i == j else 0.0) - x for j, x in enumerate(row)] for i, row in enumerate(rows))
+
+
+def normalized_laplacian(graph: Any, nodelist: Any = None, weight: Any = "weight") -> Matrix:
+    rows = adjacency(graph, weight)
+    root = [sum(row) ** 0.5 for row in rows]
+    return Matrix([float(i == j) - x / root[i] / root[j] for j, x in enumerate(row)] for i, row in enumerate(rows))
+
+
 def whole_graphs() -> None:
+    """Make what networkx, and the course's functions of graphs, take from NumPy out of lists."""
     import networkx as nx
+    import numpy as np
 
-    def to_numpy_array(graph: Any, weight: Any = "weight", **_: Any) -> list:
-        order = list(graph)
-        return [[(graph[u][v].get(weight, 1.0) if weight else 1.0) if graph.has_edge(u, v) else 0.0 for v in order] for u in order]
+    nx.to_numpy_array, nx.laplacian_matrix, nx.normalized_laplacian_matrix = adjacency, laplacian, normalized_laplacian
+    np.random.default_rng = lambda *_: None
+    np.linalg.eigvalsh = lambda rows: torch.linalg.eigvalsh(torch.tensor(rows, dtype=torch.float64)).tolist()
+    np.argmax = lambda values: max(range(len(values)), key=values.__getitem__)
 
-    nx.to_numpy_array = to_numpy_array
+
+class Binomial(NamedTuple):
+    """`scipy.stats.binomtest`, of which the page has Wilson's interval."""
+
+    k: int
+    n: int
+
+    def proportion_ci(self, confidence_level: float = 0.95, method: str = "exact") -> Any:
+        if method != "wilson":
+            raise NotHere("scipy")
+        z = statistics.NormalDist().inv_cdf((1 + confidence_level) / 2)
+        p, n = self.k / self.n, self.n
+        half = z * (p * (1 - p) / n + z * z / (4 * n * n)) ** 0.5
+        below, centre = 1 + z * z / n, p + z * z / (2 * n)
+        low, high = (centre - half) / below, (centre + half) / below
+        return types.SimpleNamespace(low=0.0 if self.k == 0 else low, high=1.0 if self.k == n else high)
 
 
 def recorded(name: str, original: Callable) -> Callable:
@@ -302,19 +329,12 @@ def recorded(name: str, original: Callable) -> Callable:
     return look
 
 
-def telling(why: Callable) -> Callable:
-    """The search for a reason, and before it a word on what is wrong."""
-
-    def search(mistaken: list, tried: list, *more: Any) -> str:
-        from course import checks
-
-        first = next(each for each in tried if not each.right)
-        if STATE.tell:
-            STATE.tell(f"{STATE.name}({first.case.text}) {checks._differing(*first[1:5])}.")
-        return why(mistaken, tried, *more)
-
-    search.tells = True
-    return search
+@contextlib.contextmanager
+def looking(differs: str) -> Iterator[None]:
+    """Say what differs while the reason is looked for."""
+    if STATE.tell:
+        STATE.tell(differs)
+    yield
 
 
 def check(source: str, call: str) -> str:
@@ -344,7 +364,7 @@ def check(source: str, call: str) -> str:
 
 
 def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
-    from course import checks
+    from course import exercises as checks
 
     try:
         exec(DATA["setup"], names)
@@ -370,7 +390,7 @@ def judged(source: str, file: str, call: str, names: dict) -> tuple[str, str]:
     sentence = verdict.sentence
     if not verdict.right and "NotInThisPage" in sentence:
         return "absent", sentence.replace("NotInThisPage: ", "")
-    if "raised MemoryError" in sentence:
+    if "raised MemoryError" in sentence or "index-sized integer" in sentence:
         return "wrong", TOO_MUCH
     return ("right" if verdict.right else "empty" if verdict.untried else "wrong"), sentence
 
@@ -391,4 +411,3 @@ def said(error: Exception, file: str) -> str:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     where = f"Line {lines[-1]}: " if lines else ""
     return f"{where}{type(error).__name__}: {error}"
-

@@ -75,7 +75,14 @@ class finfo:
             "float16": (10, 65504.0, 6.103515625e-05),
             "bfloat16": (7, 3.3895313892515355e38, 1.1754943508222875e-38),
         }[of.name]
-        self.eps, self.max, self.min, self.tiny, self.bits, self.dtype = 2.0**-bits, most, -most, least, of.rank, of.name
+        self.eps, self.max, self.min, self.tiny, self.bits, self.dtype = (
+            2.0**-bits,
+            most,
+            -most,
+            least,
+            of.rank,
+            of.name,
+        )
         self.smallest_normal = least
 
 
@@ -102,5 +109,7 @@ def __getattr__(name: str) -> Any:
 from torch import autograd, func, linalg, nn, overrides, random, special  # noqa: E402
 
 erf, erfc = operations.erf, operations.erfc
-__all__ = ["Size", "Tensor", "autograd", "func", "linalg", "nn", "numbers", "overrides", "random", "special", "tensor", "int8"]
-__all__ += ["complex64"]
+__all__ = [
+    "Size", "Tensor", "autograd", "bfloat16", "complex64", "device", "func", "int8", "linalg", "nn", "numbers", "overrides",
+    "random", "special", "tensor",
+]  # fmt: skip

@@ -37,7 +37,9 @@ def real_matrix(A: Tensor, name: str, square: bool = False) -> None:
     if A.ndim < 2:
         raise RuntimeError(f"{name}: The input tensor A must have at least 2 dimensions.")
     if square and A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        raise RuntimeError(
+            f"{name}: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
 
 
 def each_matrix(A: Tensor, work: Any) -> list:
@@ -198,7 +200,9 @@ def inv(A: Tensor) -> Tensor:
     def work(rows: list) -> tuple[list]:
         found, det = eliminated(rows, [[float(i == j) for j in range(len(rows))] for i in range(len(rows))])
         if det == 0:
-            raise LinAlgError("linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular.")
+            raise LinAlgError(
+                "linalg.inv: The diagonal element 1 is zero, the inversion could not be completed because the input matrix is singular."
+            )
         return (found,)
 
     return finished(batch(each_matrix(A, work)[0], A), A)
@@ -237,7 +241,9 @@ def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
                     part = 2 * sum(x[i] * matrix[c + i][j] for i in range(len(x))) / length
                     for i in range(len(x)):
                         matrix[c + i][j] -= part * x[i]
-        return [row[:k] for row in transposed(q)], [[v if i <= j else 0.0 for j, v in enumerate(row)] for i, row in enumerate(r[:k])]
+        return [row[:k] for row in transposed(q)], [
+            [v if i <= j else 0.0 for j, v in enumerate(row)] for i, row in enumerate(r[:k])
+        ]
 
     if mode != "reduced":
         raise NotInThisPage("torch.linalg.qr in another mode than “reduced”")
@@ -247,7 +253,9 @@ def qr(A: Tensor, mode: str = "reduced") -> Orthogonal:
 
 def matrix_power(A: Tensor, n: int) -> Tensor:
     if A.shape[-1] != A.shape[-2]:
-        raise RuntimeError(f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices")
+        raise RuntimeError(
+            f"linalg.matrix_power: A must be batches of square matrices, but they are {A.shape[-2]} by {A.shape[-1]} matrices"
+        )
     if n < 0:
         return matrix_power(inv(A), -n)
     found = operations.eye(A.shape[-1], dtype=A.dtype).expand(A.shape).clone()

@@ -216,7 +216,9 @@ UNARY = {  # name: function of a float; the result is real
     "erfc": math.erfc,
     "lgamma": guarded(math.lgamma, math.inf, math.inf),
     "sigmoid": sigmoid,
-    "logit": lambda x: math.log(x / (1 - x)) if 0 < x < 1 else math.copysign(math.inf, x - 0.5) if x in (0, 1) else math.nan,
+    "logit": lambda x: (
+        math.log(x / (1 - x)) if 0 < x < 1 else math.copysign(math.inf, x - 0.5) if x in (0, 1) else math.nan
+    ),
     "reciprocal": lambda x: divide(1.0, x),
     "entr": entropy_term,
     "softplus": softplus,
@@ -227,7 +229,7 @@ SAME_TYPE = {  # name: function of a number; the result has the tensor's own typ
     "neg": lambda x: -x,
     "abs": abs,
     "square": lambda x: x * x,
-    "relu": lambda x: x if x != x or x > 0 else x * 0,
+    "relu": lambda x: x if x != x or x > 0 else abs(x) * 0,
     "sign": sign,
     "floor": to_integer(math.floor),
     "ceil": to_integer(math.ceil),

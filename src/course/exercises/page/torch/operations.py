@@ -49,6 +49,11 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     return tensor(data, dtype)
 
 
+def from_numpy(array: Any) -> Tensor:
+    """Return nested lists in float64: the page has no NumPy, and what would give an array gives lists."""
+    return tensor(array, float64)
+
+
 def full(size: Sequence[int], fill_value: Any, dtype: dtype | None = None, **_: Any) -> Tensor:
     value = fill_value.item() if isinstance(fill_value, Tensor) else fill_value
     made = tensor(value, dtype)
@@ -58,7 +63,9 @@ def full(size: Sequence[int], fill_value: Any, dtype: dtype | None = None, **_: 
 def filled_with(value: float) -> tuple[Callable, Callable]:
     def make(*size: Any, dtype: dtype | None = None, **_: Any) -> Tensor:
         if builtins.any(s < 0 for s in sizes(size)):
-            raise RuntimeError(f"Trying to create tensor with negative dimension {builtins.min(sizes(size))}: {sizes(size)}")
+            raise RuntimeError(
+                f"Trying to create tensor with negative dimension {builtins.min(sizes(size))}: {sizes(size)}"
+            )
         return full(sizes(size), value, dtype or float32)
 
     def like(other: Tensor, dtype: dtype | None = None, **_: Any) -> Tensor:
@@ -123,7 +130,9 @@ def eye(n: int, m: int | None = None, dtype: dtype | None = None, **_: Any) -> T
 
 
 def complex_(real: Tensor, imag: Tensor) -> Tensor:
-    return binary(real, binary(imag, 1j, lambda a, b: a * b, to=numbers.complex128), lambda a, b: a + b, to=numbers.complex128)
+    return binary(
+        real, binary(imag, 1j, lambda a, b: a * b, to=numbers.complex128), lambda a, b: a + b, to=numbers.complex128
+    )
 
 
 # elementwise
@@ -148,7 +157,16 @@ for _name, _function in (numbers.SAME_TYPE | numbers.TRUTH).items():
 @method
 def abs(input: Tensor) -> Tensor:
     real = {numbers.complex128: float64, numbers.complex64: float32}.get(input.dtype)
-    return unary(input, lambda x: x if x > 0 or x == 0 and not isinstance(x, float) else -x if x < 0 else x * x, to=real) if real is None else unary(input, lambda z: math.hypot(z.real, z.imag), to=real)
+    return (
+        unary(input, lambda x: x if x > 0 or (x == 0 and not isinstance(x, float)) else -x if x < 0 else x * x, to=real)
+        if real is None
+        else unary(input, lambda z: math.hypot(z.real, z.imag), to=real)
+    )
+
+
+@method
+def square(input: Tensor) -> Tensor:
+    return input * input if input.dtype.kind else input.to(int64)
 
 
 @method
@@ -156,7 +174,9 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     if input.dtype.kind < 2:
         return input.clone()
     scale = 10.0**decimals
-    return unary(input, lambda x: numbers.SAME_TYPE["round"](x * scale) / scale if decimals else numbers.SAME_TYPE["round"](x))
+    return unary(
+        input, lambda x: numbers.SAME_TYPE["round"](x * scale) / scale if decimals else numbers.SAME_TYPE["round"](x)
+    )
 
 
 absolute, negative = abs, globals()["neg"]
@@ -189,7 +209,16 @@ for _name, _function, _floats, _to in (
     ("ldexp", lambda a, b: numbers.guarded(lambda x: math.ldexp(x, int(b)), math.inf)(a), True, None),
     ("heaviside", lambda a, b: b if a == 0 else float(a > 0), False, None),
     ("xlogy", lambda a, b: 0.0 if a == 0 and b == b else a * numbers.UNARY["log"](b), True, None),
-    ("logaddexp", lambda a, b: builtins.max(a, b) if a == b and math.isinf(a) else builtins.max(a, b) + math.log1p(math.exp(-math.fabs(a - b))), True, None),
+    (
+        "logaddexp",
+        lambda a, b: (
+            builtins.max(a, b)
+            if a == b and math.isinf(a)
+            else builtins.max(a, b) + math.log1p(math.exp(-math.fabs(a - b)))
+        ),
+        True,
+        None,
+    ),
 ):
     exec(
         f"def {_name}(input, other): return binary(input, other, _f, floats=_floats, to=_to)",
@@ -204,12 +233,28 @@ arctan2 = globals()["atan2"]
 
 @method
 def add(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    return binary(input, other if alpha == 1 else binary(other, alpha, lambda a, b: a * b) if isinstance(other, Tensor) else other * alpha, lambda a, b: a + b)
+    return binary(
+        input,
+        other
+        if alpha == 1
+        else binary(other, alpha, lambda a, b: a * b)
+        if isinstance(other, Tensor)
+        else other * alpha,
+        lambda a, b: a + b,
+    )
 
 
 @method
 def sub(input: Any, other: Any, *, alpha: float = 1) -> Tensor:
-    return binary(input, other if alpha == 1 else binary(other, alpha, lambda a, b: a * b) if isinstance(other, Tensor) else other * alpha, lambda a, b: a - b)
+    return binary(
+        input,
+        other
+        if alpha == 1
+        else binary(other, alpha, lambda a, b: a * b)
+        if isinstance(other, Tensor)
+        else other * alpha,
+        lambda a, b: a - b,
+    )
 
 
 @method
@@ -255,7 +300,9 @@ METHODS |= {"clip": clamp, "clamp_min": lambda x, min: clamp(x, min), "clamp_max
 
 @method
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    most = {float64: 1.7976931348623157e308, float32: 3.4028234663852886e38, numbers.float16: 65504.0}.get(input.dtype, 3.3895313892515355e38)
+    most = {float64: 1.7976931348623157e308, float32: 3.4028234663852886e38, numbers.float16: 65504.0}.get(
+        input.dtype, 3.3895313892515355e38
+    )
     high, low = most if posinf is None else posinf, -most if neginf is None else neginf
     return unary(input, lambda x: nan if x != x else high if x == math.inf else low if x == -math.inf else x)
 
@@ -292,7 +339,9 @@ def sinc(input: Tensor) -> Tensor:
 @method
 def frexp(input: Tensor) -> tuple:
     pairs = [math.frexp(x) for x in input.flat()]
-    return Tensor([a for a, _ in pairs], input.shape, input.dtype), Tensor([b for _, b in pairs], input.shape, numbers.int32)
+    return Tensor([a for a, _ in pairs], input.shape, input.dtype), Tensor(
+        [b for _, b in pairs], input.shape, numbers.int32
+    )
 
 
 # reductions
@@ -328,6 +377,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | N
     if dtype is not None:
         input = input.to(dtype)
     real_only(input, "mean")
+
     def of(values: Sequence) -> float:
         if builtins.all(isinstance(x, float) and math.isfinite(x) for x in values) and values:
             return math.fsum(values) / len(values)
@@ -343,11 +393,16 @@ def prod(input: Tensor, dim: Any = None, keepdim: bool = False, dtype: dtype | N
 
 def spread(values: Sequence, correction: float) -> float:
     middle = float_sum(values) / len(values)
-    return numbers.divide(math.fsum((x - middle) ** 2 for x in values) if middle == middle and math.isfinite(middle) else math.nan, builtins.max(len(values) - correction, 0))
+    return numbers.divide(
+        math.fsum((x - middle) ** 2 for x in values) if middle == middle and math.isfinite(middle) else math.nan,
+        builtins.max(len(values) - correction, 0),
+    )
 
 
 @method
-def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> Tensor:
+def var(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+) -> Tensor:
     if isinstance(dim, bool):
         dim, unbiased = None, dim
     correction = correction if unbiased is None else int(unbiased)
@@ -355,7 +410,9 @@ def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
 
 
 @method
-def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1) -> Tensor:
+def std(
+    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+) -> Tensor:
     return globals()["sqrt"](var(input, dim, unbiased, keepdim, correction=correction))
 
 
@@ -400,7 +457,9 @@ def extreme(place: Callable, elementwise: Callable, name: str) -> Callable:
         if isinstance(dim, Tensor):
             return elementwise(input, dim)
         if not input.numel():
-            raise RuntimeError(f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.")
+            raise RuntimeError(
+                f"{name}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument."
+            )
         if dim is None:
             return reduced(input, None, False, lambda v: v[place(v)])
         return Found(reduced(input, dim, keepdim, lambda v: v[place(v)]), reduced(input, dim, keepdim, place, int64))
@@ -439,8 +498,12 @@ def aminmax(input: Tensor) -> tuple:
 
 def ordered(values: Sequence, descending: bool = False) -> list[int]:
     """Places from the smallest value to the largest, NaN last, equal ones in their order."""
-    return sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False) if not descending else sorted(
-        range(len(values)), key=lambda k: (values[k] == values[k], -values[k] if values[k] == values[k] else 0)
+    return (
+        sorted(range(len(values)), key=lambda k: (values[k] != values[k], values[k]), reverse=False)
+        if not descending
+        else sorted(
+            range(len(values)), key=lambda k: (values[k] == values[k], -values[k] if values[k] == values[k] else 0)
+        )
     )
 
 
@@ -513,7 +576,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
 
 def searchsorted(sorted_sequence: Tensor, values: Any, right: bool = False) -> Tensor:
     find = bisect.bisect_right if right else bisect.bisect_left
-    return unary(values if isinstance(values, Tensor) else tensor(values), lambda x: find(sorted_sequence.flat(), x), to=int64)
+    return unary(
+        values if isinstance(values, Tensor) else tensor(values), lambda x: find(sorted_sequence.flat(), x), to=int64
+    )
 
 
 # along an axis
@@ -567,7 +632,7 @@ def soft(values: Sequence) -> list:
 def needs_real(input: Tensor, name: str) -> None:
     if input.dtype.kind < 2:
         kind = {int64: "Long", numbers.bool_: "Bool", numbers.int32: "Int"}.get(input.dtype, input.dtype)
-        raise RuntimeError(f'"{name}" not implemented for \'{kind}\'')
+        raise RuntimeError(f"\"{name}\" not implemented for '{kind}'")
 
 
 @method
@@ -634,13 +699,24 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     if not isinstance(b, Tensor) or not isinstance(a, Tensor):
         raise TypeError(f"matmul(): argument 'other' (position 2) must be Tensor, not {type(b).__name__}")
     if a.dtype != b.dtype:
-        names = {int64: "long int", float32: "float", float64: "double", numbers.bool_: "bool", numbers.float16: "c10::Half", numbers.bfloat16: "c10::BFloat16"}
-        raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {names.get(a.dtype)} != {names.get(b.dtype)}")
+        names = {
+            int64: "long int",
+            float32: "float",
+            float64: "double",
+            numbers.bool_: "bool",
+            numbers.float16: "c10::Half",
+            numbers.bfloat16: "c10::BFloat16",
+        }
+        raise RuntimeError(
+            f"expected m1 and m2 to have the same dtype, but got: {names.get(a.dtype)} != {names.get(b.dtype)}"
+        )
     if not a.ndim or not b.ndim:
         raise RuntimeError(f"both arguments to matmul need to be at least 1D, but they are {a.ndim}D and {b.ndim}D")
     if a.ndim == 1 and b.ndim == 1:
         if len(a) != len(b):
-            raise RuntimeError(f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of elements, but got {len(a)} and {len(b)} elements respectively")
+            raise RuntimeError(
+                f"inconsistent tensor size, expected tensor [{len(a)}] and src [{len(b)}] to have the same number of elements, but got {len(a)} and {len(b)} elements respectively"
+            )
         return finished(Tensor(rounded([dot_product(a.flat(), b.flat())], a.dtype), [], a.dtype), a, b)
     one, two = a.ndim == 1, b.ndim == 1
     a, b = a.unsqueeze(0) if one else a, b.unsqueeze(1) if two else b
@@ -650,7 +726,9 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
             raise RuntimeError(f"size mismatch, got input ({n}), mat ({n}x{k}), vec ({k2})")
         if a.ndim == 2 and b.ndim == 2:
             raise RuntimeError(f"mat1 and mat2 shapes cannot be multiplied ({n}x{k} and {k2}x{m})")
-        raise RuntimeError(f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {k}] but got: [{b.shape[0]}, {k2}].")
+        raise RuntimeError(
+            f"Expected size for first two dimensions of batch2 tensor to be: [{a.shape[0]}, {k}] but got: [{b.shape[0]}, {k2}]."
+        )
     batch = broadcast_shape(a.shape[:-2], b.shape[:-2])
     left, right = a.expand([*batch, n, k]).flat(), b.transpose(-1, -2).expand([*batch, m, k]).flat()
     values = []
@@ -701,7 +779,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     letters = "".join(terms)
     if not arrow:
         right = "".join(sorted(x for x in set(letters) if letters.count(x) == 1))
-    sizes_of = {x: size for term, each in zip(terms, operands, strict=True) for x, size in zip(term, each.shape, strict=True)}
+    sizes_of = {
+        x: size for term, each in zip(terms, operands, strict=True) for x, size in zip(term, each.shape, strict=True)
+    }
     order = right + "".join(dict.fromkeys(x for x in letters if x not in right))
     found = None
     for term, each in zip(terms, operands, strict=True):
@@ -719,7 +799,10 @@ def triangle(keep: Callable) -> Callable:
         n, m = input.shape[-2:]
         inside = [keep(i, j, diagonal) for i in range(n) for j in range(m)] * math.prod(input.shape[:-2])
         zero = rounded([0], input.dtype)[0]
-        return finished(Tensor([x if so else zero for x, so in zip(input.flat(), inside, strict=True)], input.shape, input.dtype), input)
+        return finished(
+            Tensor([x if so else zero for x, so in zip(input.flat(), inside, strict=True)], input.shape, input.dtype),
+            input,
+        )
 
     return cut
 
@@ -758,6 +841,7 @@ def trace(input: Tensor) -> Tensor:
 
 
 def cov(input: Tensor, *, correction: int = 1) -> Tensor:
+    input = input.to(float32) if input.dtype.kind < 2 else input
     rows = input if input.ndim > 1 else input.unsqueeze(0)
     apart = rows - mean(rows, 1, keepdim=True)
     found = matmul(apart, apart.T) / (rows.shape[1] - correction)
@@ -780,16 +864,26 @@ def cdist(one: Tensor, other: Tensor, p: float = 2.0) -> Tensor:
 @method
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False) -> Tensor:
     if input.dtype.kind < 2:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {'Long' if input.dtype == int64 else input.dtype}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {'Long' if input.dtype == int64 else input.dtype}"
+        )
     p = 2.0 if p in ("fro", None) else float(p)
 
     def length(values: Sequence) -> float:
-        values = [math.fabs(x) for x in values] if input.dtype.kind < 3 else [math.hypot(x.real, x.imag) for x in values]
+        values = (
+            [math.fabs(x) for x in values] if input.dtype.kind < 3 else [math.hypot(x.real, x.imag) for x in values]
+        )
         if p in (math.inf, -math.inf):
             return (largest if p > 0 else smallest)(values)
         if p == 0:
             return float(len([x for x in values if x]))
-        return float_sum(values) if p == 1 else math.sqrt(float_sum([x * x for x in values])) if p == 2 else float_sum([x**p for x in values]) ** (1 / p)
+        return (
+            float_sum(values)
+            if p == 1
+            else math.sqrt(float_sum([x * x for x in values]))
+            if p == 2
+            else float_sum([x**p for x in values]) ** (1 / p)
+        )
 
     return reduced(input, dim, keepdim, length, float64 if input.dtype == numbers.complex128 else None)
 
@@ -825,7 +919,9 @@ def stack(tensors: Sequence, dim: int = 0) -> Tensor:
         if not isinstance(x, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
         if x.shape != parts[0].shape:
-            raise RuntimeError(f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at entry 0 and {list(x.shape)} at entry {k}")
+            raise RuntimeError(
+                f"stack expects each tensor to be equal size, but got {list(parts[0].shape)} at entry 0 and {list(x.shape)} at entry {k}"
+            )
     return joined([x.unsqueeze(dim) for x in parts], dim)
 
 
@@ -914,7 +1010,12 @@ def vmap(function: Callable, in_dims: Any = 0, out_dims: int = 0) -> Callable:
 
 
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
-    return binary(abs, angle, lambda r, t: complex(r * math.cos(t), r * math.sin(t)), to=numbers.complex128 if abs.dtype == float64 else numbers.complex64)
+    return binary(
+        abs,
+        angle,
+        lambda r, t: complex(r * math.cos(t), r * math.sin(t)),
+        to=numbers.complex128 if abs.dtype == float64 else numbers.complex64,
+    )
 
 
 def view_as_complex(input: Tensor) -> Tensor:
@@ -929,7 +1030,9 @@ def view_as_real(input: Tensor) -> Tensor:
 
 
 def angle(input: Tensor) -> Tensor:
-    return unary(input, lambda z: math.atan2(z.imag, z.real), to=float64 if input.dtype == numbers.complex128 else float32)
+    return unary(
+        input, lambda z: math.atan2(z.imag, z.real), to=float64 if input.dtype == numbers.complex128 else float32
+    )
 
 
 METHODS |= {"angle": angle, "conj": lambda x: unary(x, lambda z: z.conjugate())}
@@ -959,7 +1062,9 @@ def manual_seed(seed: int) -> Generator:
 def drawn(draw: Callable) -> Callable:
     def make(*size: Any, generator: Generator | None = None, dtype: dtype | None = None, **_: Any) -> Tensor:
         shape, source = sizes(size), (generator or default_generator).random
-        return Tensor(rounded([draw(source) for _ in range(math.prod(shape))], dtype or float32), shape, dtype or float32)
+        return Tensor(
+            rounded([draw(source) for _ in range(math.prod(shape))], dtype or float32), shape, dtype or float32
+        )
 
     return make
 
@@ -975,7 +1080,14 @@ def rand_like(input: Tensor, dtype: dtype | None = None) -> Tensor:
     return rand(input.shape, dtype=dtype or input.dtype)
 
 
-def randint(low: int, high: Any = None, size: Any = None, generator: Generator | None = None, dtype: dtype | None = None, **_: Any) -> Tensor:
+def randint(
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    generator: Generator | None = None,
+    dtype: dtype | None = None,
+    **_: Any,
+) -> Tensor:
     if size is None:
         low, high, size = 0, low, high
     source = (generator or default_generator).random
@@ -998,7 +1110,9 @@ IN_PLACE = [
     "nan_to_num", "remainder",
 ]  # fmt: skip
 for _name in IN_PLACE:
-    setattr(Tensor, f"{_name}_", lambda self, *a, _function=METHODS[_name], **k: in_place(self, _function(self, *a, **k)))
+    setattr(
+        Tensor, f"{_name}_", lambda self, *a, _function=METHODS[_name], **k: in_place(self, _function(self, *a, **k))
+    )
 
 
 def _conversion(to: dtype) -> Callable:

@@ -1,6 +1,5 @@
 """A tensor on a flat Python list: shapes, views, broadcasting, indices and reductions as torch has them."""
 
-import builtins
 import itertools
 import math
 import operator
@@ -43,7 +42,9 @@ class Tensor:
     device = numbers.device("cpu")
     layout = "strided"
 
-    def __init__(self, storage: list, shape: Sequence[int], type_: dtype, steps: Sequence[int] | None = None, offset: int = 0):
+    def __init__(
+        self, storage: list, shape: Sequence[int], type_: dtype, steps: Sequence[int] | None = None, offset: int = 0
+    ):
         self.storage, self.shape, self.dtype, self.offset, self.grad = storage, Size(shape), type_, offset, None
         self.steps = contiguous(shape) if steps is None else tuple(steps)
 
@@ -228,7 +229,9 @@ class Tensor:
     def repeat_interleave(self, count: int, dim: int | None = None) -> "Tensor":
         flat = self.flatten() if dim is None else self
         k = axis(flat, dim or 0)
-        return flat.index_select(k, Tensor([i for i in range(flat.shape[k]) for _ in range(count)], [flat.shape[k] * count], int64))
+        return flat.index_select(
+            k, Tensor([i for i in range(flat.shape[k]) for _ in range(count)], [flat.shape[k] * count], int64)
+        )
 
     def tile(self, *times: Any) -> "Tensor":
         return self.repeat(*[1] * (self.ndim - len(sizes(times))), *sizes(times))
@@ -270,7 +273,9 @@ class Tensor:
     # type
 
     def to(self, *target: Any, **more: Any) -> "Tensor":
-        wanted = more.get("dtype") or next((getattr(x, "dtype", x) for x in target if isinstance(x, dtype | Tensor)), self.dtype)
+        wanted = more.get("dtype") or next(
+            (getattr(x, "dtype", x) for x in target if isinstance(x, dtype | Tensor)), self.dtype
+        )
         if wanted == self.dtype:
             return self
         values = self.flat()
@@ -298,7 +303,9 @@ class Tensor:
     def imag(self) -> "Tensor":
         if not self.is_complex():
             raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
-        return Tensor([x.imag for x in self.flat()], self.shape, float64 if self.dtype == numbers.complex128 else float32)
+        return Tensor(
+            [x.imag for x in self.flat()], self.shape, float64 if self.dtype == numbers.complex128 else float32
+        )
 
     def item(self) -> Any:
         if self.numel() != 1:
@@ -308,7 +315,7 @@ class Tensor:
     def tolist(self) -> Any:
         values = self.flat()
         for size in reversed(self.shape[1:]):
-            count = len(values) // size if size else math.prod(self.shape[: -1])
+            count = len(values) // size if size else math.prod(self.shape[:-1])
             values = [values[k * size : (k + 1) * size] for k in range(count)]
         return values if self.shape else values[0]
 
@@ -366,7 +373,9 @@ class Tensor:
     def __setitem__(self, index: Any, value: Any) -> None:
         found, chosen = taken(self, index)
         if chosen is not None:
-            where = chosen_entries(Tensor(list(range(len(self.storage))), found.shape, int64, found.steps, found.offset), chosen)
+            where = chosen_entries(
+                Tensor(list(range(len(self.storage))), found.shape, int64, found.steps, found.offset), chosen
+            )
             places, shape = where.flat(), where.shape
         else:
             places, shape = found.places(), found.shape
@@ -516,7 +525,9 @@ def read(data: Any) -> tuple[list, list[int]]:
         TypeError: there is something else than numbers.
     """
     if isinstance(data, Tensor):
-        return [data[at] for at in itertools.product(*map(range, data.shape))] if data.shape else [data], list(data.shape)
+        return [data[at] for at in itertools.product(*map(range, data.shape))] if data.shape else [data], list(
+            data.shape
+        )
     if isinstance(data, bool | int | float | complex):
         return [data], []
     if isinstance(data, list | tuple | range):
@@ -524,7 +535,9 @@ def read(data: Any) -> tuple[list, list[int]]:
         inner = parts[0][1] if parts else []
         for values, shape in parts:
             if shape != inner:
-                raise ValueError(f"expected sequence of length {inner[0] if inner else 0} at dim 1 (got {shape[0] if shape else len(values)})")
+                raise ValueError(
+                    f"expected sequence of length {inner[0] if inner else 0} at dim 1 (got {shape[0] if shape else len(values)})"
+                )
         return [x for values, _ in parts for x in values], [len(parts), *inner]
     if data is not None and hasattr(data, "__float__") and not isinstance(data, str):
         return [float(data)], []
@@ -540,7 +553,12 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
     """Return the view that integers and slices give, and the axes in which entries are still to be chosen."""
     parts = list(index) if isinstance(index, tuple) else [index]
     parts = [tensor(p) if isinstance(p, list | range) else p for p in parts]
-    used = sum((p.ndim if p.dtype.kind == 0 else 1) if isinstance(p, Tensor) else p is not None and p is not Ellipsis and not isinstance(p, bool) for p in parts)
+    used = sum(
+        (p.ndim if p.dtype.kind == 0 else 1)
+        if isinstance(p, Tensor)
+        else p is not None and p is not Ellipsis and not isinstance(p, bool)
+        for p in parts
+    )
     if used > x.ndim:
         raise IndexError(f"too many indices for tensor of dimension {x.ndim}")
     rest = [slice(None)] * (x.ndim - used)
@@ -557,14 +575,18 @@ def taken(x: Tensor, index: Any) -> tuple[Tensor, dict | None]:
         if isinstance(part, Tensor) and (part.shape or part.dtype.kind == 0):
             for each in part.nonzero(as_tuple=True) if part.dtype.kind == 0 else [part]:
                 if part.dtype.kind == 0 and tuple(part.shape) != tuple(x.shape[k : k + part.ndim]) and not len(chosen):
-                    raise IndexError(f"The shape of the mask {list(part.shape)} at index 0 does not match the shape of the indexed tensor {list(x.shape)} at index 0")
+                    raise IndexError(
+                        f"The shape of the mask {list(part.shape)} at index 0 does not match the shape of the indexed tensor {list(x.shape)} at index 0"
+                    )
                 chosen[len(shape)] = each
                 shape.append(x.shape[k]), steps.append(x.steps[k])
                 k += 1
             continue
         size, step = x.shape[k], x.steps[k]
         if isinstance(part, slice):
-            start, stop, by = slice(*(None if e is None else operator.index(e) for e in (part.start, part.stop, part.step))).indices(size)
+            start, stop, by = slice(
+                *(None if e is None else operator.index(e) for e in (part.start, part.stop, part.step))
+            ).indices(size)
             if by <= 0:
                 raise ValueError("step must be greater than zero")
             shape.append(len(range(start, stop, by))), steps.append(step * by)
@@ -618,7 +640,9 @@ def broadcast_shape(*shapes: Sequence[int]) -> list[int]:
         a, b = [1] * (len(shape) - len(found)) + found, [1] * (len(found) - len(shape)) + list(shape)
         for k, (one, other) in enumerate(zip(a, b, strict=True)):
             if one != other and 1 not in (one, other):
-                raise RuntimeError(f"The size of tensor a ({one}) must match the size of tensor b ({other}) at non-singleton dimension {k}")
+                raise RuntimeError(
+                    f"The size of tensor a ({one}) must match the size of tensor b ({other}) at non-singleton dimension {k}"
+                )
         found = [other if one == 1 else one for one, other in zip(a, b, strict=True)]
     return found
 
@@ -637,6 +661,15 @@ def unary(x: Any, function: Callable, to_float: bool = False, to: dtype | None =
     return finished(Tensor(rounded(values, own), x.shape, own), x)
 
 
+def worked_in(x: Any, own: dtype) -> Any:
+    """Return an operand in the type in which an operation is computed: float32 for the smaller ones."""
+    if own.kind != 2 or own == float64:
+        return x
+    if isinstance(x, Tensor):
+        return x if x.dtype.kind == 2 and x.dtype.rank <= 32 else x.to(own)
+    return rounded([x], float32)[0]
+
+
 def binary(a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtype | None = None) -> Tensor:
     """Return function(a, b) entry by entry, in the type that both together have."""
     if isinstance(a, list | tuple | str) or isinstance(b, list | tuple | str) or a is None or b is None:
@@ -646,6 +679,7 @@ def binary(a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtyp
     own = result_type(a, b)
     if floats and own.kind < 2:
         own = float32
+    a, b = (worked_in(x, own) for x in (a, b))
     if not isinstance(b, Tensor):
         shape, values = a.shape, [function(x, b) for x in a.flat()]
     elif not isinstance(a, Tensor):
@@ -655,14 +689,6 @@ def binary(a: Any, b: Any, function: Callable, *, floats: bool = False, to: dtyp
         one, other = (x.flat() if list(x.shape) == list(shape) else x.expand(shape).flat() for x in (a, b))
         values = list(map(function, one, other))
     return finished(Tensor(rounded(values, to or own), shape, to or own), a, b)
-
-
-def added(a: Any, b: Any) -> Any:
-    return a + b
-
-
-def multiplied(a: Any, b: Any) -> Any:
-    return a * b
 
 
 OPERATIONS = {  # name: function of two numbers, whether the result is real for integers too, the type of the result
@@ -698,7 +724,9 @@ def in_place(x: Tensor, result: Tensor) -> Tensor:
         raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(result.shape)}")
     if result.dtype.kind > x.dtype.kind:
         names = {numbers.bool_: "Bool", int64: "Long", float32: "Float", float64: "Double"}
-        raise RuntimeError(f"result type {names.get(result.dtype, result.dtype)} can't be cast to the desired output type {names.get(x.dtype, x.dtype)}")
+        raise RuntimeError(
+            f"result type {names.get(result.dtype, result.dtype)} can't be cast to the desired output type {names.get(x.dtype, x.dtype)}"
+        )
     return x.put(result.flat())
 
 
@@ -706,7 +734,11 @@ def _operator(name: str) -> None:
     function, floats, to = OPERATIONS[name]
 
     def forward(self: Tensor, other: Any) -> Any:
-        if isinstance(other, list | tuple | str | dict) or other is None or not (isinstance(other, Tensor) or hasattr(other, "__float__") or isinstance(other, complex)):
+        if (
+            isinstance(other, list | tuple | str | dict)
+            or other is None
+            or not (isinstance(other, Tensor) or hasattr(other, "__float__") or isinstance(other, complex))
+        ):
             return NotImplemented
         return binary(self, other, function, floats=floats, to=to)
 
@@ -778,7 +810,9 @@ def joined(tensors: Iterable[Tensor], dim: int = 0) -> Tensor:
             raise RuntimeError(f"Tensors must have same number of dimensions: got {parts[0].ndim} and {x.ndim}")
         for j in range(x.ndim):
             if j != k and x.shape[j] != parts[0].shape[j]:
-                raise RuntimeError(f"Sizes of tensors must match except in dimension {k}. Expected size {parts[0].shape[j]} but got size {x.shape[j]} for tensor number {parts.index(x) if False else 1} in the list.")
+                raise RuntimeError(
+                    f"Sizes of tensors must match except in dimension {k}. Expected size {parts[0].shape[j]} but got size {x.shape[j]} for tensor number {parts.index(x) if False else 1} in the list."
+                )
     moved = [x.movedim(k, 0).flat() for x in parts]
     shape = [sum(x.shape[k] for x in parts), *(s for j, s in enumerate(parts[0].shape) if j != k)]
     made = Tensor(rounded([v for values in moved for v in values], own), shape, own)
@@ -790,6 +824,3 @@ class Found(NamedTuple):
 
     values: Tensor
     indices: Tensor
-
-
-all_, any_ = builtins.all, builtins.any

@@ -1,0 +1,22 @@
+// A button that copies the page as Markdown, for the reader's own assistant.
+import { say } from "./words.js";
+
+const markdown = document.querySelector("link[rel=alternate][type='text/markdown']");
+const title = document.querySelector("main h1");
+if (markdown && title && location.protocol !== "file:") {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy-page";
+  button.textContent = say("Copy page");
+  button.addEventListener("click", async () => {
+    const text = await (await fetch(markdown.href)).text();
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = say("Copied");
+    } catch {
+      location.href = markdown.href; // the browser lets no one copy: the text itself
+    }
+    setTimeout(() => (button.textContent = say("Copy page")), 2000);
+  });
+  title.after(button);
+}

@@ -1,0 +1,208 @@
+"""The book for a reader's assistant: `llms.txt`, each page as Markdown, a tutor's file for each chapter, and a page's own facts.
+
+Each page lies as Markdown beside its HTML (`lesson.md` beside `lesson.html`), without solutions; the page links it and has
+a button that copies it. `tutor/chapter3.md` has what a tutor needs for chapter 3: statements, stubs, hints in their order,
+the mistakes that the checks name, and last the solutions, with the rule not to give them before the third hint.
+Each page says in its head what it is about and how it is cited.
+"""
+
+import html
+import json
+import re
+import shutil
+import tomllib
+import zipfile
+from pathlib import Path
+
+import answering
+from sphinx.util.osutil import relative_uri
+
+ROOT = answering.ROOT
+TITLE = "Connection Bottlenecks in Attention"
+SUMMARY = (
+    "An executable course on how attention loses information: over-squashing in graphs, causal attention and its sinks, "
+    "representational collapse, counting, RoPE frequencies and the Differential Transformer. Each claim is computed by a "
+    "cell of its page, and what does not hold is said."
+)
+RULES = """You help one learner with these exercises. Follow these rules.
+
+1. Ask first what the learner has tried. Say what is right in it.
+2. Give hint 1, then hint 2, then hint 3, in this order, and only one at a time, when the learner asks or is stuck.
+3. Do not give the solution before the third hint was given and tried. Even then, ask whether the learner wants it.
+4. If the answer makes one of the named mistakes, say the mistake in the words below. Do not mend the code yourself.
+5. The check decides, not you: on the site (button *Check*), in JupyterLab or on Colab.
+6. An exercise with a prediction asks for the learner's own guess first. Do not give it away.
+"""
+LONGEST = 160  # characters of a description
+LEFT_OUT = ("live", "downloads", "book.zip")  # of the zip: the models are larger than all the rest
+
+
+def source(path: Path, solutions: bool = False) -> str:
+    """Return a page as Markdown: a notebook's text and code, without its set-up cell and, unless wanted, its solutions."""
+    if path.suffix != ".ipynb":
+        return path.read_text()
+    parts = []
+    for cell in json.loads(path.read_text())["cells"]:
+        text = "".join(cell["source"]).strip()
+        hidden = (
+            "remove-cell" in cell["metadata"].get("tags", [])
+            or cell["metadata"].get("slideshow", {}).get("slide_type") == "notes"
+        )
+        if not text or hidden:
+            continue
+        if cell["cell_type"] == "markdown":
+            parts.append(text if solutions else without_solution(text))
+        elif solutions or not text.startswith("# @title Solution"):
+            parts.append(f"```python\n{text}\n```")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def without_solution(text: str) -> str:
+    """Return Markdown without the fold of a solution in words."""
+    return re.sub(r"<details><summary>Solution in words.*?</details>", "", text, flags=re.S).strip()
+
+
+def description(text: str) -> str:
+    """Return what a page is about, in at most so many characters: its question, else its first sentence of prose."""
+    asked = re.search(r"^> \*\*Question\.\*\* (.+)$", text, re.M)
+    if not asked:
+        prose = [line for line in text.splitlines() if re.match(r"[A-Z一-鿿][^|`]{30,}", line)]
+        first = prose[0] if prose else TITLE
+    else:
+        first = asked[1]
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", first)
+    plain = " ".join(re.sub(r"[*`$\\]", "", plain).split())
+    if len(plain) <= LONGEST:
+        return plain
+    return plain[: LONGEST - 1].rsplit(" ", 1)[0] + "…"
+
+
+def tutor(chapter: int, path: Path) -> str:
+    """Return the tutor's file of a chapter."""
+    cells = json.loads(path.read_text())["cells"]
+    rows = tomllib.loads((ROOT / f"src/course/exercises/chapter{chapter}.toml").read_text())
+    mistakes = {
+        row["number"]: row.get("mistakes", "") + row.get("refused", "") for row in rows.values() if "number" in row
+    }
+    parts, solved, number = [f"# Tutor's file: exercises of chapter {chapter}\n\n{RULES}"], [], ""
+    for cell in cells:
+        text = "".join(cell["source"]).strip()
+        if cell["cell_type"] == "markdown" and (found := re.match(r"## (\d\.\d+) ", text)):
+            number = found[1]
+            parts.append(text)
+        elif number and cell["cell_type"] == "markdown" and "<summary>Hint 1" in text:
+            parts += [*folds(text, "Hint"), named(mistakes.get(number, ""))]
+            solved += [f"## {number}\n", *folds(text, "Solution in words")]
+        elif number and text.startswith("# @title Solution"):
+            solved.append(f"```python\n{text}\n```")
+        elif number and cell["cell_type"] == "code" and not text.startswith("checks."):
+            parts.append(f"```python\n{text}\n```")
+    last = ["# Solutions: not before the third hint was tried, and only if the learner wants them", *solved]
+    return "\n\n".join(filter(None, [*parts, *last])) + "\n"
+
+
+def folds(text: str, kind: str) -> list[str]:
+    """Return the folds of this kind, each as a paragraph that begins with its name."""
+    found = re.findall(r"<details><summary>(.*?)</summary>\s*(.*?)\s*</details>", text, re.S)
+    return [f"**{name}.** {inside}" for name, inside in found if name.startswith(kind)]
+
+
+def named(table: str) -> str:
+    """Return the mistakes of a table as a list."""
+    rows = [row.partition(" :: ")[::2] for row in table.splitlines() if " :: " in row]
+    if not rows:
+        return ""
+    return "Named mistakes:\n\n" + "\n".join(
+        f"- `{made.strip()}`: {words.strip()}" for made, words in rows if "{" not in words
+    )
+
+
+def llms(app) -> str:
+    """Return the list of all pages for an assistant, in the order of the book."""
+    lines = [f"# {TITLE}", "", f"> {SUMMARY}", "", "## Pages", ""]
+    for name in app.env.found_docs_in_order if hasattr(app.env, "found_docs_in_order") else sorted(app.env.found_docs):
+        if "/zh/" in name or not name.startswith("chapters/"):
+            continue
+        title = app.env.titles[name].astext()
+        lines.append(f"- [{title}]({name}.md): {description(source(Path(app.env.doc2path(name))))}")
+    lines += ["", "## For a tutor", ""]
+    lines += [
+        f"- [Exercises of chapter {number}](tutor/chapter{number}.md): statements, hints in order, named mistakes, solutions last"
+        for number in answering.notebooks()
+    ]
+    lines += [
+        "",
+        "## Data",
+        "",
+        "- [claims.json](claims.json): each claim of the course with its rule, its numbers and its controls",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def add_facts(app, pagename, templatename, context, doctree) -> None:
+    """Add to a page's head what it is about and how it is cited, and the way to its Markdown."""
+    if app.builder.format != "html" or pagename not in app.env.found_docs:
+        return
+    text = source(Path(app.env.doc2path(pagename)))
+    about, title = html.escape(description(text)), html.escape(app.env.titles[pagename].astext())
+    whole = html.escape(f"{app.env.titles[pagename].astext()} · {TITLE}")
+    released = re.search(r'date-released: "(\d+)-(\d+)-(\d+)"', (ROOT / "CITATION.cff").read_text())
+    tags = {
+        "description": about,
+        "citation_title": whole,
+        "citation_author": f"The authors of {TITLE}",
+        "citation_publication_date": "/".join(released.groups()),
+        "citation_language": "zh" if "/zh/" in pagename else "en",
+    }
+    head = "".join(f'<meta name="{name}" content="{value}">' for name, value in tags.items())
+    head += f'<meta property="og:title" content="{title}"><meta property="og:description" content="{about}">'
+    head += '<meta property="og:type" content="article">'
+    own = relative_uri(pagename, pagename)
+    name = pagename.rpartition("/")[2]
+    head += f'<link rel="alternate" type="text/markdown" href="{own}{name}.md">'
+    context["metatags"] = f"{context.get('metatags', '')}{head}"
+
+
+def finish(app, error) -> None:
+    """Write the files of the site that are no pages."""
+    if error is not None or app.builder.format != "html":
+        return
+    out = Path(app.outdir)
+    for name in app.env.found_docs:
+        target = out / f"{name}.md"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(source(Path(app.env.doc2path(name))))
+    (out / "llms.txt").write_text(llms(app))
+    shutil.rmtree(out / "tutor", ignore_errors=True)
+    (out / "tutor").mkdir()
+    for number, path in answering.notebooks().items():
+        (out / f"tutor/chapter{number}.md").write_text(tutor(number, path))
+
+
+def zipped(site: Path) -> Path:
+    """Write the whole site as one zip, without the models of the live pages."""
+    path = site / "book.zip"
+    partial = path.with_suffix(".part")
+    with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as held:
+        held.writestr("connection-bottlenecks/README.txt", README)
+        for file in sorted(site.glob("**/*")):
+            inside = file.relative_to(site)
+            if file.is_file() and inside.parts[0] not in LEFT_OUT and file != partial:
+                held.write(file, f"connection-bottlenecks/{inside}")
+    partial.replace(path)
+    return path
+
+
+README = """The book works offline from a small server: in this folder run
+
+    python -m http.server 8000 --bind 127.0.0.1
+
+and open http://127.0.0.1:8000. Opened as files, the pages can be read; exercises, search and live pages need the server.
+The live language model (100 MB) is not in this archive.
+"""
+
+
+def setup(app):
+    app.connect("html-page-context", add_facts)
+    app.connect("build-finished", finish, priority=900)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,78 @@
+"""Time limits on a learner's code where there are no threads: `course.exercises.clock` for a page.
+
+Python tells at each jump and each call (`sys.monitoring`) that it goes on; a limit that has run out then raises `Late`.
+Work within one call of a built-in function is not cut: the page ends the worker after a while.
+"""
+
+import contextlib
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from typing import Any
+
+PATIENCE = 6.0  # as in a notebook: here all seconds are those of the clock on the wall
+AGAIN = 1.0  # seconds until it rings once more: a bare `except` of a learner's may have caught the first
+TOOL = 4  # a number that no debugger has
+
+
+class Limit:
+    """Seconds for one block."""
+
+    def __init__(self, seconds: float):
+        self.seconds = seconds
+        self.start()
+
+    def start(self) -> None:
+        self.ends = time.perf_counter() + self.seconds
+
+
+class Late(BaseException):
+    """A limit ran out. No `except Exception` of a learner's keeps it."""
+
+    def __init__(self, limit: Limit):
+        super().__init__()
+        self.limit = limit
+
+
+limits: list[Limit] = []  # those that run, the outermost first
+
+
+@contextlib.contextmanager
+def limited(seconds: float, patience: float = 1) -> Iterator[Limit]:
+    """Stop the block with `Late` when it takes longer."""
+    limit = Limit(seconds)
+    if not limits:
+        watch()
+    limits.append(limit)
+    try:
+        yield limit
+    finally:
+        del limits[limits.index(limit) :]
+        if not limits:
+            rest()
+
+
+def watch() -> None:
+    events = sys.monitoring.events
+    sys.monitoring.use_tool_id(TOOL, "limits of exercises")
+    for event in (events.JUMP, events.PY_START):
+        sys.monitoring.register_callback(TOOL, event, ask)
+    sys.monitoring.set_events(TOOL, events.JUMP | events.PY_START)
+
+
+def rest() -> None:
+    sys.monitoring.set_events(TOOL, 0)
+    sys.monitoring.free_tool_id(TOOL)
+
+
+def ask(*_: Any) -> None:
+    """Raise `Late` for the outermost limit that has run out; an import is never cut in two."""
+    now = time.perf_counter()
+    for limit in limits:
+        if now > limit.ends:
+            if any("importlib._bootstrap" in frame.f_code.co_filename for frame, _ in traceback.walk_stack(None)):
+                limit.start()
+            else:
+                limit.ends = now + AGAIN
+                raise Late(limit)
