@@ -15,6 +15,7 @@ from docutils.parsers.rst import Directive
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import editions
+import reading
 
 from course import drawing
 from helpers import words
@@ -59,6 +60,11 @@ def minutes(path: Path) -> int:
     return sum(int(m) for m in re.findall(r"^●+ .*?(\d+) minutes$", markdown(path), re.M))
 
 
+def to_read(path: Path) -> int:
+    """How long a part of a chapter takes alone: a lesson or lab as computed from what stands on it, else as it says."""
+    return reading.minutes(path) if path.stem in ("lesson", "lab") else minutes(path)
+
+
 SAID = {"lesson": "reading", "build": "workshop", "yours": "now yours", "own": "your page"}  # what a card calls a part
 
 
@@ -85,7 +91,7 @@ class Chapters(Directive):
             return f"{up * (not part.with_suffix('.zh.po').exists())}{folder}/{part.stem}.html"
 
         links = " · ".join(
-            f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{minutes(part)} min")}'
+            f'<a href="{there(part)}">{words.translated(SAID.get(name, name))}</a> {words.translated(f"{to_read(part)} min")}'
             for name, part in parts
         )
         return (

@@ -179,12 +179,80 @@ def stripped(text: str, folder: str) -> str:
     return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
 
 
+def folder_of(root: Path, number: float | str) -> str:
+    """The folder of an exercise's chapter."""
+    (path,) = root.glob(f"chapters/{str(number).split('.')[0]}-*/exercises.ipynb")
+    return path.parent.name
+
+
+def without_solutions(root: Path, number: str) -> list[dict]:
+    """The cells of an exercise as a learner gets them: statement, stub, check and hints, with the chapter's imports in front."""
+    folder = folder_of(root, number)
+    book = json.loads((root / f"chapters/{folder}/exercises.ipynb").read_text())["cells"]
+    code = [cell for cell in book if cell["cell_type"] == "code"]
+    start = {
+        **code[1],
+        "id": f"imports-{number.replace('.', '-')}",
+    }  # other pages of the evening have `checks` of their own
+    cells = [cell for cell in exercise(root, number) if not "".join(cell["source"]).startswith("# @title Solution")]
+    cells = [cell for cell in cells if "checks.progress()" not in "".join(cell["source"])]
+    hidden = re.compile(r"<details>\s*<summary>Solution in words.*?</details>", re.S)
+    for cell in cells:
+        text = hidden.sub("", "".join(cell["source"])) if cell["cell_type"] == "markdown" else "".join(cell["source"])
+        cell["source"] = text.splitlines(keepends=True)
+    return [cells[0], start, *cells[1:]]
+
+
+def evening(root: Path, number: int) -> str:
+    """The notebook of one of the five evenings: its pages of steps without their lines, and its exercises without solutions."""
+    row = yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())["five"][number - 1]
+    book = json.loads((root / "chapters/0-build-it/build.ipynb").read_text())
+    pages = {page: name for name, page in WORKSHOP.items()}
+    about = f"# Evening {number}: {row['name']}\n\nTonight you learn {row['learn']}. Read the parts of the lessons on the site, and write here."
+    title = {
+        "cell_type": "markdown",
+        "id": f"evening-{number}",
+        "metadata": {},
+        "source": about.splitlines(keepends=True),
+    }
+    cells = [book["cells"][0], title]
+    for part in row["parts"]:
+        for each in part.get("exercises", ()):
+            cells += without_solutions(root, f"{each}")
+        if (page := part.get("page")) in pages:
+            cells += _steps(
+                json.loads(stripped((root / f"chapters/{page}.ipynb").read_text(), page))["cells"][1:],
+                part.get("steps"),
+            )
+        elif page and page.endswith("/own"):
+            cells += json.loads((root / f"chapters/{page}.ipynb").read_text())["cells"][1:]
+    for cell in cells:
+        if cell["cell_type"] == "markdown":  # a handout has no pages of the book beside it
+            cell["source"] = [
+                re.sub(r"\[([^\]]+)\]\([^):#]+\.(?:ipynb|md)[^)]*\)", r"\1", line) for line in cell["source"]
+            ]
+    return json.dumps(book | {"cells": cells}, indent=1, ensure_ascii=False) + "\n"
+
+
+def _steps(cells: list[dict], numbers: list[int] | None) -> list[dict]:
+    """The cells of these steps, and of what stands before the first; all cells where no numbers are given."""
+    found, inside = [], True
+    for cell in cells:
+        heading = (
+            re.search(r"^### (\d+)\. ", "".join(cell["source"]), re.M) if cell["cell_type"] == "markdown" else None
+        )
+        inside = int(heading[1]) in numbers if heading and numbers else inside
+        found += [cell] if inside else []
+    return found
+
+
 def handouts(root: Path = ROOT) -> dict[str, str]:
-    """What is handed out, by file name: the assignments, and the pages of steps without their lines."""
+    """What is handed out, by file name: assignments, pages of steps without their lines, and the notebooks of five evenings."""
     steps = {
         name: stripped((root / f"chapters/{folder}.ipynb").read_text(), folder) for name, folder in WORKSHOP.items()
     }
-    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps
+    evenings = {f"evening-{k}.ipynb": evening(root, k) for k in range(1, 6)}
+    return {f"assignment-{n}.ipynb": handout(root, n) for n in plan(root)} | steps | evenings
 
 
 def make(out: Path, root: Path = ROOT) -> None:

@@ -1,0 +1,93 @@
+"""The directive `{evening} five 1`: what an evening of a path asks, with computed minutes and its one handout.
+
+The paths stand in `chapters/plans/evenings.yml`. `{evening} engineer 1` is the one of two hours.
+"""
+
+import html
+import json
+import re
+import sys
+from pathlib import Path
+
+import yaml
+from docutils import nodes
+from docutils.parsers.rst import Directive
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
+import assignments
+import reading
+
+STEP = re.compile(r"^### (\d+)\. .+ \((\d+) minutes?\)", re.M)
+
+
+def plan(root: Path) -> dict[str, list[dict]]:
+    """Return the evenings of each path."""
+    return yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())
+
+
+def text(path: Path) -> str:
+    """Return the Markdown of a notebook."""
+    cells = json.loads(path.read_text())["cells"]
+    return "\n\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+
+
+def minutes(root: Path, part: dict) -> int:
+    """Return how long a part takes: as it says itself, by its steps or exercises, or as computed from what is read."""
+    if "do" in part:
+        return part["minutes"]
+    if "exercises" in part:
+        found = [assignments.exercise(root, f"{number}") for number in part["exercises"]]
+        return sum(int(re.search(r"^●+ .*?(\d+) minutes$", "".join(cells[0]["source"]), re.M)[1]) for cells in found)
+    path = root / f"chapters/{part['page']}.ipynb"
+    workshop = json.loads(path.read_text())["metadata"].get("workshop")
+    if "steps" in part:
+        return sum(int(m) for number, m in STEP.findall(text(path)) if int(number) in part["steps"])
+    return workshop["minutes"] if workshop else reading.minutes(path, part.get("sections", 0))
+
+
+def total(root: Path, evening: dict) -> int:
+    """Return how long an evening takes."""
+    return sum(minutes(root, part) for part in evening["parts"])
+
+
+def named(root: Path, part: dict) -> str:
+    """Return a part as HTML: where it is, and how much of it belongs to the evening."""
+    if "do" in part:
+        return f'<a href="{part["link"]}">{html.escape(part["do"])}</a>'
+    if "exercises" in part:
+        chapter = assignments.folder_of(root, part["exercises"][0])
+        numbers = [f"{number}" for number in part["exercises"]]
+        said = f"{', '.join(numbers[:-1])} and {numbers[-1]}" if len(numbers) > 1 else numbers[0]
+        return f'Exercises <a href="{chapter}/exercises.html">{said}</a>'
+    path = root / f"chapters/{part['page']}.ipynb"
+    title = re.search(r"^# (.+)$", text(path), re.M)[1]
+    link = f'<a href="{part["page"]}.html">{html.escape(title)}</a>'
+    if "steps" in part:
+        return f"{link}, steps {part['steps'][0]} to {part['steps'][-1]}"
+    if "sections" in part:
+        headings = re.findall(r"^## (.+)$", text(path), re.M)
+        return f"{link}, up to and with “{html.escape(headings[part['sections'] - 1])}”"
+    return link
+
+
+class Evening(Directive):
+    required_arguments = 2
+
+    def run(self):
+        self.state.document.settings.env.note_reread()
+        root = Path(self.state.document.settings.env.srcdir)
+        path, number = self.arguments[0], int(self.arguments[1])
+        evening = plan(root)[path][number - 1]
+        rows = "".join(f"<li>{named(root, part)}: {minutes(root, part)} min</li>" for part in evening["parts"])
+        said = f"<p>You learn {html.escape(evening['learn'])}. <strong>{total(root, evening)} minutes.</strong></p>"
+        if path == "five":
+            file = f"evening-{number}.ipynb"
+            said += (
+                f'<p><a href="../teaching/{file}" download>Download the notebook of this evening</a> to write in.</p>'
+            )
+        return [nodes.raw("", f'{said}<ol class="evening">{rows}</ol>', format="html")]
+
+
+def setup(app):
+    app.add_directive("evening", Evening)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
