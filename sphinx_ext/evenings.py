@@ -17,12 +17,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tools"))
 import assignments
 import reading
 
+PLANS = "chapters/plans/evenings.yml"
 STEP = re.compile(r"^### (\d+)\. .+ \((\d+) minutes?\)", re.M)
 
 
 def plan(root: Path) -> dict[str, list[dict]]:
     """Return the evenings of each path."""
-    return yaml.safe_load((root / "chapters/plans/evenings.yml").read_text())
+    return yaml.safe_load((root / PLANS).read_text())
 
 
 def text(path: Path) -> str:
@@ -88,6 +89,32 @@ class Evening(Directive):
         return [nodes.raw("", f'{said}<ol class="evening">{rows}</ol>', format="html")]
 
 
+BEYOND = "Beyond the five evenings: what follows can wait."
+
+
+def ends(root: Path) -> dict[str, int]:
+    """Return by page how many of its sections the five evenings need; none of those that no evening names."""
+    parts = [part for evening in plan(root)["five"] for part in evening["parts"] if "sections" in part]
+    return {f"chapters/{part['page']}": part["sections"] for part in parts}
+
+
+def mark(app, doctree, docname):
+    """Put a quiet line where the five evenings leave a lesson, and under the title of a lesson or lab that they leave out."""
+    if not re.fullmatch(r"chapters/\d-[^/]+/(lesson|lab)", docname):
+        return
+    whole = next(iter(doctree.findall(nodes.section)), None)
+    if whole is None or not (Path(app.srcdir) / PLANS).is_file():  # a book without these paths
+        return
+    sections = [child for child in whole.children if isinstance(child, nodes.section)]
+    needed = ends(Path(app.srcdir)).get(docname, 0)
+    line = nodes.raw("", f'<p class="beyond"><small>{BEYOND}</small></p>', format="html")
+    if needed and needed < len(sections):
+        whole.insert(whole.index(sections[needed]), line)
+    elif not needed:
+        whole.insert(1, nodes.raw("", '<p class="beyond"><small>Beyond the five evenings.</small></p>', format="html"))
+
+
 def setup(app):
     app.add_directive("evening", Evening)
+    app.connect("doctree-resolved", mark)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
