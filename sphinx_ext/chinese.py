@@ -1,9 +1,10 @@
-"""What the theme says around a Chinese page, in Chinese: names of parts, buttons and their hints.
+"""What stands around a Chinese page, in Chinese: names of parts, buttons and their hints, contents, search, marks on links.
 
 They stand in `chapters/zh/frame.po` and come from several packages, some from lists made in Python; so the page that is written is searched for them: a text or
 an attribute that is one of these as a whole. The article has its own words, by its table: in it only whole phrases are looked for.
 """
 
+import posixpath
 import re
 import sys
 from functools import partial
@@ -43,20 +44,119 @@ def played(page: str) -> str:
     return PLAYED.sub(lambda said: PLAYER[said[0]], page)
 
 
+HERE, SEARCH = "chapters/zh/", "chapters/zh/search"
+CHINESE_PART = re.compile(
+    r'<p aria-level="2" class="caption" role="heading"><span class="caption-text">中文</span></p>'
+)
+FIRST_PART = re.compile(r'<p aria-level="2" class="caption" role="heading">')
+HOME = re.compile(r'(<a class="(?:navbar-brand[^"]*|reference internal)" href=")([^"#]*)("[^>]*>)(\s*[^<]*?\s*)(?=<)')
+TITLE = "注意力中的连接瓶颈"
+ENGLISH = '<sup class="to-english" title="英文页面">英</sup>'
+LINK = re.compile(r'<a ([^>]*?)href="([^"#:]+\.html)(#[^"]*)?"([^>]*)>((?:(?!</a>).)*)</a>', re.S)
+OFFER = """<p id="offer-chinese" lang="zh-CN" hidden>这门课有<a href="zh/welcome.html" hreflang="zh-CN">中文版</a>。</p>
+<script>if (navigator.language?.toLowerCase().startsWith("zh")) document.getElementById("offer-chinese").hidden = false;</script>
+"""
+
+
+def of_one_language(page: str, name: str) -> str:
+    """Return a page whose contents list the pages of its own language.
+
+    On a Chinese page the book's title there leads to the Chinese front page.
+    """
+    begins = page.find('<nav class="bd-links')
+    ends = page.find("</nav>", begins)
+    if begins < 0 or not (chinese := CHINESE_PART.search(page, begins, ends)):
+        return page
+    nav, after = page[begins:ends], page[ends:]
+    cut = chinese.start() - begins
+    if name.startswith(HERE):
+        first = FIRST_PART.search(nav).start()
+        nav = own_home(nav[:first], name) + nav[cut:]
+        before = re.sub(r'(<p class="title logo__title">)[^<]*', rf"\1{TITLE}", own_home(page[:begins], name))
+        return before + nav + after
+    last = nav.rindex("</div>")
+    return page[:begins] + nav[:cut] + nav[last:] + after
+
+
+def own_home(text: str, name: str) -> str:
+    """Return a piece of a Chinese page in which links to the English front page lead to the Chinese one.
+
+    >>> own_home('<a class="reference internal" href="../welcome.html">The book</a>', "chapters/zh/try")
+    '<a class="reference internal" href="welcome.html">注意力中的连接瓶颈</a>'
+    """
+    folder = posixpath.dirname(name)
+
+    def led(found: re.Match) -> str:
+        if posixpath.normpath(posixpath.join(folder, found[2])) != "chapters/welcome.html":
+            return found[0]
+        said = TITLE if found[4].strip() else found[4]
+        return f"{found[1]}{posixpath.relpath(HERE + 'welcome.html', folder)}{found[3]}{said}"
+
+    return HOME.sub(led, text)
+
+
+def searched_here(page: str, name: str) -> str:
+    """Return a Chinese page whose search field leads to the Chinese search.
+
+    >>> searched_here('<form action="../../../search.html">', "chapters/zh/4-counting/lab")
+    '<form action="../search.html">'
+    """
+    there = posixpath.relpath(f"{SEARCH}.html", posixpath.dirname(name))
+    return re.sub(r'action="(?:\.\./)*search\.html"|action="#"', f'action="{there}"', page)
+
+
+def marked(article: str, name: str) -> str:
+    """Return the text of a Chinese page with a mark on each link that leads to an English page.
+
+    >>> marked('<a href="../scorecard.html#x">表</a><a href="try.html">试</a>', "chapters/zh/talk")
+    '<a href="../scorecard.html#x" hreflang="en">表<sup class="to-english" title="英文页面">英</sup></a><a href="try.html">试</a>'
+    """
+    folder = posixpath.dirname(name)
+
+    def led(found: re.Match) -> str:
+        before, address, place, more, said = found.groups("")
+        there = posixpath.normpath(posixpath.join(folder, address))
+        english = there.startswith("chapters/") and not there.startswith(HERE)
+        english |= there.startswith("slides/") and not there.endswith(".zh.html")
+        if not english or "hreflang" in before + more:
+            return found[0]
+        return f'<a {before}href="{address}{place}"{more} hreflang="en">{said}{ENGLISH}</a>'
+
+    return LINK.sub(led, article)
+
+
 def with_names(app):
-    """Pages that say that they are Chinese are written with these names."""
+    """Write each page with the contents of its language, and Chinese pages with Chinese names, search and marks."""
     templates = getattr(app.builder, "templates", None)
     if templates is None:
         return
     render = templates.render
 
     def rendered(template, context):
-        page = render(template, context)
-        return worded(page) if context.get("language") == "zh-CN" else page
+        page, name = render(template, context), context.get("pagename", "")
+        page = of_one_language(page, name)
+        if context.get("language") != "zh-CN":
+            return page
+        before, begins, rest = worded(searched_here(page, name)).partition("<article ")
+        article, ends, after = rest.partition("</article>")
+        return before + begins + marked(article, name) + ends + after
 
     templates.render = rendered
 
 
+def search_page(app):
+    """The search once more, for Chinese pages."""
+    return [(SEARCH, {}, "search.html")]
+
+
+def offer(app, pagename, templatename, context, doctree):
+    """Say on the front page, where one arrives from the site's root, that there is a Chinese edition: to a Chinese browser."""
+    if pagename == "chapters/welcome" and "chapters/zh/welcome" in app.env.found_docs:
+        context["body"] = OFFER + context["body"]
+
+
 def setup(app):
     app.connect("builder-inited", with_names)
+    app.connect("html-collect-pages", search_page)
+    app.connect("html-page-context", offer)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

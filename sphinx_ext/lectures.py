@@ -166,13 +166,13 @@ def language(app, name, template, context, doctree):
     quotes = re.search("[⺀-￯]", context.get("body") or "")
     if here or name == "search" or quotes:
         page = f"{name.removeprefix(HERE).replace('/', '-')}.zh"
-        font = f"fonts/{page if here else 'search' if name == 'search' else 'quoted'}"
+        font = f"fonts/{'search' if name.endswith('search') else page if here else 'quoted'}"
         font = "../" * name.count("/") + font
         faces = "".join(
             f'@font-face{{font-family:"Edition";font-weight:{weight};src:url("{font}-{weight[-3:]}.woff");{CHINESE}}}'
             for weight in ("100 400", "500 700")
         )
-        own = "body,input,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}article pre{white-space:pre-wrap}"
+        own = "body,input,.tooltip,main :is(figcaption,.talk-claim,.talk-foot){font-family:var(--pst-font-family-base-system)!important}article pre{white-space:pre-wrap}"
         context["metatags"] = f"{context.get('metatags', '')}<style>{faces}{own}</style>"
     if here:
         context["language"] = "zh-CN"
@@ -187,7 +187,7 @@ def language(app, name, template, context, doctree):
 
 def download(app, name, template, context, doctree):
     """The button of a Chinese page gives its notebook, which runs as the English one does, or its text."""
-    if not name.startswith(HERE):
+    if not name.startswith(HERE) or name not in app.env.found_docs:
         return
     table = editions.HOME / f"{name.removeprefix(HERE)}.zh.po"
     kind = editions.english(table).suffix

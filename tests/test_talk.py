@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import chinese as around
 import editions
 import IPython
 import lectures
@@ -787,3 +788,52 @@ def test_every_character_of_the_chinese_deck_has_a_font():
         assert {c for c in used if ord(c) not in font.getBestCmap()} == set(), "no font has these"
     for path in (ROOT / "_build/html/slides").glob("talk.zh-*.woff"):
         assert path.stat().st_size < 400_000, "a font holds the characters in use, no more"
+
+
+CONTENTS = """<a class="navbar-brand logo" href="../welcome.html"><p class="title logo__title">The book</p></a>
+<nav class="bd-links"><div><ul><li><a class="reference internal" href="../welcome.html">The book</a></li></ul>
+<p aria-level="2" class="caption" role="heading"><span class="caption-text">Chapters</span></p><ul><li>one</li></ul>
+<p aria-level="2" class="caption" role="heading"><span class="caption-text">中文</span></p><ul><li>一</li></ul>
+</div></nav><form action="../../search.html">"""
+
+
+def test_contents_list_pages_of_one_language():
+    english, other = (around.of_one_language(CONTENTS, name) for name in ("chapters/try", "chapters/zh/try"))
+    assert "<li>one</li>" in english
+    assert "中文" not in english
+    assert english.count("<div>") == english.count("</div>")
+    assert "<li>一</li>" in other
+    assert "Chapters" not in other
+    assert "The book" not in other
+    assert other.count('href="welcome.html"') == 2, "the title leads to the Chinese front page"
+    assert around.searched_here(CONTENTS, "chapters/zh/try").endswith('<form action="search.html">')
+
+
+def test_a_link_to_an_english_page_has_a_mark():
+    text = '<a href="../about.html">关于</a> <a href="talk.html">报告</a> <a href="https://x.org/a.html">外</a>'
+    assert around.marked(text, "chapters/zh/try").count(around.ENGLISH) == 1
+
+
+def test_a_listing_says_what_its_names_become_in_outputs():
+    entries = [units.Entry("turned", "旋转之后", units.SAID)]
+    source = 'rows = {"turned": 1}'
+    assert units.shape(units.legend(source, entries)) == units.shape(source)
+    assert "turned 旋转之后" in units.legend(source, entries)
+    assert units.legend("1 + 1", entries) == "1 + 1"
+
+
+@pytest.mark.site
+def test_a_chinese_search_stays_in_chinese(visit):
+    page = visit("chapters/zh/search.html?q=RoPE")
+    page.wait_for_selector("#search-results li a")
+    page.wait_for_function("document.querySelector('#search-results').innerText.includes('找到')")
+    links = page.eval_on_selector_all("#search-results li > a", "all => all.map(a => a.href)")
+    assert links
+    assert [link for link in links if "/zh/" not in link] == []
+
+
+@pytest.mark.site
+@pytest.mark.parametrize(("locale", "offered"), [("zh-CN", True), ("en-GB", False)])
+def test_the_front_page_offers_chinese_to_a_chinese_browser(visit, locale, offered):
+    page = visit("chapters/welcome.html", locale=locale)
+    assert page.locator("#offer-chinese").is_visible() == offered

@@ -338,7 +338,8 @@ def notebook(table: Path) -> nbformat.NotebookNode:
         if cell.cell_type == "markdown":
             cell.source = text[cell.id]
         elif cell.id in sources:
-            cell.source = SHOWN.sub(partial(speaking, table), units.in_code(cell.source, entries, stays))
+            translated = units.in_code(cell.source, entries, stays)
+            cell.source = SHOWN.sub(partial(speaking, table), units.legend(translated, entries))
     used = json.dumps(said, ensure_ascii=False)
     cut(used, f"{stem(table)}.said", folder())
     fonts = {}
@@ -415,9 +416,16 @@ def whole(weight: int) -> bytes:
 def drawn() -> str:
     """The characters of other languages around a page: in the drawings' scripts and tables, in the frame, in its neighbours' heads."""
     files = [path for kind in ("js", "json", "py") for path in (ROOT / "src/course/drawing").rglob(f"*.{kind}")]
-    files += [HOME / "zh/frame.po", ROOT / "_static/course.js"]
+    files += [HOME / "zh/frame.po", ROOT / "_static/course.js", ROOT / "data/sources.csv", Path(__file__)]
+    files += [ROOT / "sphinx_ext" / name for name in ("sourced.py", "chinese.py", "searching.js")]
     heads = (next(iter(texts(path).values())) for path in HOME.rglob("*.zh.po"))
     return "".join(sorted(set(re.findall(r"[⺀-￯]", "".join([*(path.read_text() for path in files), *heads])))))
+
+
+def headings() -> str:
+    """Return the headings of all Chinese pages: the page of the sources leads to each of them."""
+    every = (text for path in HOME.rglob("*.zh.po") for text in texts(path).values())
+    return "".join(head for text in every for head in re.findall("^#+ .+$", text, re.M))
 
 
 def executed(table: Path) -> nbformat.NotebookNode:
@@ -506,7 +514,8 @@ def page(table: Path) -> str:
     source = english(table)
     if source.suffix == ".md":
         parts = [*texts(table, marks=True).values(), *([listed()] if source.stem == "welcome" else [])]
-        used = "".join([*parts, *words(table).values(), drawn(), note(table)])
+        named = headings() if source.stem == "sources" else ""
+        used = "".join([*parts, *words(table).values(), drawn(), note(table), named])
         cut(used, stem(table), folder())
     else:
         translated = cells(source, slides=False)

@@ -435,6 +435,31 @@ def in_code(source: str, entries: Iterable[Entry], stays: Callable[[str], bool])
     return "\n".join(lines)
 
 
+def legend(source: str, entries: Iterable[Entry]) -> str:
+    """Return a cell with a comment that says how its outputs show the strings that stay English in its code.
+
+    A name by which code looks something up cannot change; whoever reads the listing sees here what it becomes.
+
+    >>> print(legend('show({"turned": 1})', [Entry("turned", "旋转之后", SAID)]))
+    show({"turned": 1})
+    # 输出里的中文：turned 旋转之后
+    """
+    table, pairs = patterns(entries), {}
+    for node in ast.walk(parsed(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            other = table.get(node.value, "")
+            if re.search("[一-鿿]", other):
+                pairs[node.value] = other
+    lines = [""]
+    for english, other in pairs.items():
+        part = f"{english} {other}"
+        if lines[-1] and len(lines[-1]) + len(part) > 60:
+            lines.append("")
+        lines[-1] += f"；{part}" if lines[-1] else part
+    said = "\n".join(f"# {'输出里的中文：' if k == 0 else ''}{line}" for k, line in enumerate(lines) if line)
+    return f"{source}\n{said}" if said else source
+
+
 def literal(text: str, values: list[str], node: ast.expr, quote: str = '"') -> str:
     """A string as Python writes it, on as many lines as it needs where it stood on several; a docstring stays one."""
     if quote == '"""':
