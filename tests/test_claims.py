@@ -59,7 +59,8 @@ def measured_as_expected(name):
     assert name in EXPECTED, f"tests/expected must say which verdicts {name} may have, and why"
     allowed, why = EXPECTED[name]
     found = scorecard.measure(CLAIMS[name])
-    held = null_controls.wrong(found.nulls)
+    strict = CLAIMS[name].chapter in (1, 2, 3, 5)
+    held = null_controls.wrong(found.nulls, found.verdict if strict else HOLDS)
     assert not held or CLAIMS[name].rule.null, f"{name} holds of nothing ({held}): mend the rule, or say in `null` why"
     assert re.search(r"\d", found.measured), f"what {name} has measured must hold a number, not {found.measured!r}"
     assert found.verdict in allowed, f"{found.verdict} is not expected ({why}): {found.measured}"

@@ -252,6 +252,7 @@ VALLEY = Mark(40)  # the token from which on the least stands beside the last on
     ),
     enough=(f"{THREE:g} profiles were measured", lambda lead: len(lead) >= THREE),
     nothing=("every token alike", {"lead": [1.0] * 9}),
+    null="lead and place of the least are asked alike, so that exchanged they say the same",
 )
 def untrained_network_has_a_u() -> Numbers:
     """The profiles of seven texts at three scales of random weights, and two more seeds on one text."""
@@ -524,6 +525,7 @@ FIVE = Mark(5)  # times the control
         lambda late, control: min(late) > BREAKS and min(late) > FIVE * max(control),
     ),
     nothing=("a token like any other", lambda control: {"late": control, "early": control}),
+    null="hidden late and from the start exchanged: one of the two still costs less than asked",
 )
 def hiding_the_sink_breaks_the_model(model: LanguageModel | None = None) -> Numbers:
     """How many nats hiding a token costs, by text."""

@@ -135,6 +135,7 @@ TENFOLD = Mark(10)
         lambda left: max(left.values()) < FIFTH,
     ),
     nothing=("a distance that stays", {"left": dict.fromkeys(("NoPE", "RoPE", "ALiBi", "APE"), 1.0)}),
+    null="the four encodings exchanged are the same four",
 )
 @rule(
     "encodings_collapse_alike",
@@ -182,6 +183,7 @@ OWN, SAME, HARMLESS = Mark(0.7), Mark(0.15), Mark(0.95)  # of all prompts
     part=("it does no more often in any band and less often in the last", lambda bf16, fp16: _worse(bf16, fp16)),
     able=("its states stay within the range of fp16", lambda inside: inside),
     nothing=("two types that are one", lambda bf16: {"fp16": bf16}),
+    null="flat at their means the two types still differ: the part compares their levels",
 )
 @rule(
     "direction_of_rounding_decides",

@@ -379,6 +379,7 @@ APART_BY = Mark(1)  # twice the error, over the distance from the threshold
     ),
     enough=("the share is away from the threshold by twice its error over heads", lambda error: error < APART_BY),
     nothing=("heads like any other, of no rank", {"slashes": 0.2, "others": 0.2, "blank": {"own": 0.2}, "error": 0.0}),
+    null="scales exchanged: random weights of one of them are as concentrated",
 )
 def slash_heads_are_rank_one(model: LanguageModel | None = None) -> Numbers:
     """The share of the largest squared singular value: slash heads, others, and random weights by scale."""

@@ -63,6 +63,10 @@ untrained network, labels at random, an equal share, a coin. No null may hold, u
 nothing changes is what is claimed"). Of a claim about a language model `python -m course.runs twins` asks the
 same network with random weights (data/twins.csv).
 
+What would refute it, run. `would_change_if` says in words what evidence could turn the verdict. Where that experiment can
+be run, `course.chapterN.turns` holds it as a function with `@turn` above it (`course.evidence.turns`), and the card shows
+its outcome as a second sign: survived, turned, undecided.
+
 What the ruler reads where the answer is known. `ruler` names rows of `data/rulers.csv`, which `python -m
 course.runs rulers` writes; a new ruler is a function in `course.scorecard.rulers`. A read-out is tried on the
 node's own input first, a score on uniform attention at that length, a share on a network whose share is known.

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from course.evidence.rules import FAILS, HOLDS, Numbers, Rule
+from course.evidence.rules import CORRECTED, FAILS, HOLDS, Numbers, Rule
 from helpers import compute, require
 from helpers.models import LanguageModel
 
@@ -56,13 +56,19 @@ def verdicts(rule: Rule, numbers: Numbers) -> dict[str, str]:
     return {words: verdict for words, verdict in found.items() if verdict}
 
 
-def wrong(found: Mapping[str, str]) -> list[str]:
-    """The nulls of which a rule holds, and ought not to: all but a case less, which takes nothing away.
+def wrong(found: Mapping[str, str], verdict: str = HOLDS) -> list[str]:
+    """Return the nulls of which a rule says what it says of the evidence, and ought not to.
+
+    A null that holds is wrong, and so is one that reaches the row's own verdict "with a correction": then the rule cannot
+    tell the evidence from nothing. A case less takes nothing away and is left out.
 
     >>> wrong({"a coin": "holds", SHORTER: "holds", REVERSED: "does not hold here"})
     ['a coin']
+    >>> wrong({"the same layers without it": "holds with a correction"}, "holds with a correction")
+    ['the same layers without it']
     """
-    return [words for words, verdict in found.items() if verdict == HOLDS and words != SHORTER]
+    bad = {HOLDS, verdict} & {HOLDS, CORRECTED}
+    return [words for words, said in found.items() if said in bad and words != SHORTER]
 
 
 SCALES = {  # of random weights
